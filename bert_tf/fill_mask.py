@@ -17,6 +17,7 @@ from bert_tf import checkpoints, networks, objectives
 from bert_tf.data.batches.bucketing import sorted_batches
 from bert_tf.data.records.features import pack_pairs
 from bert_tf.errors import InputError
+from bert_tf.files import is_folder
 from bert_tf.models import Model, open_model
 from bert_tf.tokenization import Tokenizer
 from bert_tf.tokenization.vocabulary import MASK, Vocabulary
@@ -298,7 +299,7 @@ def open_masked_lm(path: str | os.PathLike, vocab_file: str | None = None,
     if weights and "masked_lm" not in weights.heads:
         if weights.origin and weights.origin.generator:
             weights = checkpoints.read(weights.source, generator=True)
-        elif os.path.isdir(beside):
+        elif is_folder(beside):
             model = open_model(beside, None, vocab_file, do_lower_case)
             weights = model.weights
     if not weights or "masked_lm" not in weights.heads:

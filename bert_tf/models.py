@@ -12,6 +12,7 @@ from bert_tf import checkpoints, networks, objectives, recipes, training
 from bert_tf.checkpoints import keras_file, quantised, task_heads
 from bert_tf.config import read_config
 from bert_tf.errors import InputError
+from bert_tf.files import fetched, is_folder
 from bert_tf.tasks.task import TASK_FILE, SavedTask
 from bert_tf.tokenization import Tokenizer, check_fits, open_tokenizer
 
@@ -114,7 +115,7 @@ class Model:
 
 def folder_of(path: str) -> str:
     """The folder of the checkpoint at `path`, which is that folder or a file in it."""
-    return path if os.path.isdir(path) else os.path.dirname(path)
+    return path if is_folder(path) else os.path.dirname(path)
 
 
 def open_model(path: str | os.PathLike, config_file: str | None = None,
@@ -128,7 +129,7 @@ def open_model(path: str | os.PathLike, config_file: str | None = None,
         finetuned: whether it must be a folder of a model that was fine-tuned for one task; its
             `model.keras` is read then, not the checkpoints of the training.
     """
-    path = os.fspath(path)
+    path = fetched(os.fspath(path))
     file, saved = _finetuned_file(path) if finetuned else (path, SavedTask.read(folder_of(path))
                                                            if path else None)
     config: Any = read_config(config_file) if config_file else None

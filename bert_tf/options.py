@@ -6,12 +6,13 @@ import os
 from typing import Any
 
 from bert_tf.errors import InputError
+from bert_tf.files import open_file
 
 
 def read_json(path: str | os.PathLike) -> dict[str, Any]:
     """Reads the JSON object in the file `path`; an error names the line."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path, "rb") as file:
             return parse_json(file.read(), path)
     except OSError as error:
         raise InputError(f"{path}: can't be read ({error.strerror}).") from error

@@ -10,6 +10,7 @@ import tensorflow as tf
 from bert_tf.checkpoints import task_heads
 from bert_tf.errors import InputError, counted
 from bert_tf.export.ids_model import answers
+from bert_tf.files import fetched, is_folder
 from bert_tf.fill_mask import FillMask, open_masked_lm
 from bert_tf.models import open_model
 from bert_tf.tasks.task import TASK_FILE, SavedTask
@@ -62,7 +63,7 @@ class Predictor:
             dtype: Keras's name of the policy, such as "mixed_bfloat16"; its default if None.
             task: the task to predict for, if the model has several.
         """
-        folder = os.fspath(path)
+        folder = fetched(os.fspath(path))
         if task is not None:
             known = task_heads.tasks_beside(folder)
             if task not in known:
@@ -181,7 +182,7 @@ class Predictor:
 
 def _is_pretrained(folder):
     """Whether a folder holds a model with a masked LM that no task was trained with."""
-    if SavedTask.read(folder) or task_heads.tasks_beside(folder) or not os.path.isdir(folder):
+    if SavedTask.read(folder) or task_heads.tasks_beside(folder) or not is_folder(folder):
         return False
     try:
         open_masked_lm(folder)

@@ -30,7 +30,17 @@ from bert_tf.data.records.shards import make_shards
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
-from bert_tf.files import find_files, make_folder, open_unpacked
+from bert_tf.files import (
+    absolute,
+    exists,
+    find_files,
+    is_folder,
+    make_folder,
+    make_folders,
+    open_unpacked,
+    real_path,
+    remove_file,
+)
 from bert_tf.tokenization.base import (
     Tokenizer,
     check_sentinels,
@@ -62,13 +72,13 @@ def _check_vocabulary(job, recipe, vocabulary):
 
 def _check_output(job):
     """Raises InputError for output files that can't be written."""
-    outputs = list(map(os.path.realpath, job.output_file))
+    outputs = list(map(real_path, job.output_file))
     if len(set(outputs)) < len(outputs):
         raise InputError("--output_file names a file twice.")
     for name, path in zip(job.output_file, outputs):
-        if os.path.isdir(name) or name.endswith(os.sep):
+        if is_folder(name) or name.endswith(os.sep):
             raise InputError(f"--output_file: {name!r} is a folder; name a file in it.")
-        if path in map(os.path.realpath, job.input_file):
+        if path in map(real_path, job.input_file):
             raise InputError(f"--output_file: {name!r} is also an input file.")
         make_folder(os.path.dirname(path), "output_file")
 
@@ -100,9 +110,9 @@ def keep_tokenizer(tokenizer: Tokenizer, path: str) -> None:
     folder = manifest.tokenizer_folder(path)
     if tokenizer.vocabulary.parts:
         return
-    os.makedirs(folder, exist_ok=True)
+    make_folders(folder)
     while found := find_vocabulary(folder):     # of earlier records
-        os.remove(found)
+        remove_file(found)
     tokenizer.save(folder)
 
 
@@ -127,7 +137,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
         PythonRandom(job.random_seed).shuffle(job.input_file)
     _check_output(job)
     path = manifest.manifest_path(job.output_file[0])
-    folder = os.path.dirname(os.path.abspath(path))
+    folder = os.path.dirname(absolute(path))
 
     print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
     if job.input_format != "columns" and prose.is_wrapped(_first_lines(job.input_file[0])):
@@ -138,13 +148,13 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
                 stream.bsz_per_host if pairing.in_rows else 0))
     keep = functools.partial(flags.keep, job, folder,
                              os.path.basename(path).removesuffix("manifest.json"))
-    if not os.path.exists(path):
+    if not exists(path):
         keep()
     record, was_there = make_shards(path, made.fingerprint, made.pieces(), made, job.num_workers,
                                     made.describe, defaults=made.defaults)
     if not was_there:       # beside records that are made now
         keep()
-    if not (was_there and os.path.exists(manifest.tokenizer_folder(path))):
+    if not (was_there and exists(manifest.tokenizer_folder(path))):
         keep_tokenizer(tokenizer, path)
     print(made.report(record))
     if was_there:

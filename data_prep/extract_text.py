@@ -25,7 +25,16 @@ import warnings
 from bert_tf import flags
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
-from bert_tf.files import announce_replacing, find_files, locked, make_folder, write_aside
+from bert_tf.files import (
+    announce_replacing,
+    find_files,
+    is_file,
+    locked,
+    make_folder,
+    open_file,
+    relative,
+    write_aside,
+)
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.blocks import slices
 from data_prep import prose
@@ -90,14 +99,14 @@ def _locations(package):
 
 
 def _python_files(place, root):
-    if os.path.isfile(place):
-        yield os.path.relpath(place, root), place
+    if is_file(place):
+        yield relative(place, root), place
     for base, folders, names in os.walk(place):
         folders[:] = set(folders) - _SKIPPED
         for name in names:
             if name.endswith(".py") and not name.startswith("test_"):
                 path = os.path.join(base, name)
-                yield os.path.relpath(path, root), path
+                yield relative(path, root), path
 
 
 def _draw(purpose, name):
@@ -133,7 +142,7 @@ def documentation(files, note):
     seen = set()
     for name, path in files:
         try:
-            with open(path, encoding="utf-8") as file:
+            with open_file(path) as file:
                 texts = docstrings(file.read(), name)
         except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
             note(name)

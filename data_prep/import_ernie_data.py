@@ -35,7 +35,7 @@ from bert_tf.data.records import manifest
 from bert_tf.data.records.shards import make_shards
 from bert_tf.data.records.tfrecord import file_checksum, write_shard
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder
+from bert_tf.files import absolute, file_size, is_file, make_folder, relative
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.base import open_tokenizer
 from data_prep.create_pretraining_data import keep_tokenizer
@@ -136,7 +136,7 @@ def _describe(job, recipe, vocabulary, options, files, results):
             "vocabulary": {"size": job.vocab_size, "sha256": vocabulary.hash,
                            "cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id,
                            "mask_id": vocabulary.mask_id},
-            "inputs": [{"name": path, "bytes": os.path.getsize(path)} for path, _ in files],
+            "inputs": [{"name": path, "bytes": file_size(path)} for path, _ in files],
             "counts": dict(counts), "notes": []}
 
 
@@ -170,11 +170,11 @@ def main(job: ImportErnieDataFlags) -> None:
                          f"{vocabulary.size} tokens; give at least as many.")
     files = ernie_samples.read_list(job.train_filelist, job.data_dir)
     for path, _ in files:
-        if not os.path.isfile(path):
+        if not is_file(path):
             raise InputError(f"{job.train_filelist} names {path}, which is not there; give the "
                              "folder of the files as --data_dir.")
     path = manifest.manifest_path(job.output_file)
-    folder = os.path.dirname(os.path.abspath(path))
+    folder = os.path.dirname(absolute(path))
     make_folder(folder, "output_file")
     flags.keep(job, folder, os.path.basename(path).removesuffix("manifest.json"))
     options = {name: value for name, value in dataclasses.asdict(job).items() if name not in (
@@ -183,7 +183,7 @@ def main(job: ImportErnieDataFlags) -> None:
     fingerprint = {"options": options, "vocabulary": vocabulary.hash, "inputs": sums,
                    "pieces": [hashlib.sha256(str(index).encode()).hexdigest()[:8]
                               for index in range(job.dupe_factor)],
-                   "output_file": [os.path.relpath(job.output_file, folder)],
+                   "output_file": [relative(job.output_file, folder)],
                    "recipe": recipe.describe()}
     record, was_there = make_shards(
         path, fingerprint, [files] * job.dupe_factor,

@@ -1,7 +1,6 @@
 """The manifest of pre-training records, and the values that they depend on."""
 
 import dataclasses
-import os
 import re
 from typing import Any
 
@@ -11,7 +10,7 @@ from bert_tf.data.instances.pretraining import feature_names
 from bert_tf.data.records import manifest
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
-from bert_tf.files import is_gzip, open_unpacked
+from bert_tf.files import file_size, is_gzip, open_file, open_unpacked, relative
 from bert_tf.recipes import Recipe
 from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -56,7 +55,7 @@ def describe_all(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabula
                           or masking.find(recipe.corruption).by_rarity else {}),
                        **({"parts": [part.describe() for part in vocabulary.parts]}
                           if vocabulary.parts else {})},
-        "inputs": [{"name": name, "bytes": os.path.getsize(name)} for name in job.input_file],
+        "inputs": [{"name": name, "bytes": file_size(name)} for name in job.input_file],
     }
 
 
@@ -84,7 +83,7 @@ def fingerprint_of(job: PretrainingDataFlags, recipe: Recipe, options: dict, voc
     """Returns the values that the shards depend on, with the checksums of the text's pieces. An
     earlier version's records of the same flags have an equal fingerprint."""
     found = {"options": options, "vocabulary": vocabulary.hash, "pieces": pieces,
-             "output_file": [os.path.relpath(name, folder) for name in job.output_file]}
+             "output_file": [relative(name, folder) for name in job.output_file]}
     made = recipe.corruption
     if made.units == "words":
         made = dataclasses.replace(made, units="subwords")
@@ -111,6 +110,6 @@ def _input_notes(paths, by_file):
 def _ends_document(path):
     if is_gzip(path):
         return True     # not worth another pass over it
-    with open(path, "rb") as file:
-        file.seek(max(0, os.path.getsize(path) - 256))
+    with open_file(path, "rb") as file:
+        file.seek(max(0, file_size(path) - 256))
         return re.search(rb"(^|\n)[ \t\r]*\n[ \t\r]*$", file.read()) is not None

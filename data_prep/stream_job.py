@@ -4,7 +4,6 @@ pass. A task is every --num_task-th input file, as in the original, and a piece 
 import collections
 import dataclasses
 import functools
-import os
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +17,7 @@ from bert_tf.data.segments import stream_records, streams
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
-from bert_tf.files import open_unpacked
+from bert_tf.files import open_unpacked, relative
 from bert_tf.flags import Scope, option
 from bert_tf.options import defaults_of
 from bert_tf.recipes import Recipe
@@ -180,7 +179,7 @@ class StreamJob:
         self.fingerprint = {
             "options": self.options, "vocabulary": self.tokenizer.vocabulary.hash,
             "pieces": self._checksums(), "output_file": [
-                os.path.relpath(name, self.folder) for name in self.job.output_file],
+                relative(name, self.folder) for name in self.job.output_file],
             "recipe": self.recipe.describe()}
         self.defaults = defaults_of(PretrainingDataFlags) | defaults_of(StreamFlags)
 

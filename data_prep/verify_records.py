@@ -24,7 +24,7 @@ from bert_tf.data.masking import word_order
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.records.features import RecordFormat
 from bert_tf.errors import InputError
-from bert_tf.files import find_files
+from bert_tf.files import exists, find_files, join_path
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import kind_on_disk
 from bert_tf.tokenization.vocabulary import Layout
@@ -51,7 +51,7 @@ def _shards(paths):
     for path in (path for path in paths if path.endswith(manifest.SUFFIX)):
         record = manifest.load_manifest(path, has_vocabulary=True)
         for entry in record["shards"]:
-            shard = os.path.join(os.path.dirname(path), entry["name"])
+            shard = join_path(os.path.dirname(path), entry["name"])
             yield shard, record, entry
             if shard in plain:
                 plain.remove(shard)
@@ -68,7 +68,7 @@ def check_shard(path: str, record: dict | None, entry: dict | None, vocab_size: 
     Args:
         vocab_size: the bound of ids; 0: the manifest's, if any.
     """
-    if not os.path.exists(path):
+    if not exists(path):
         yield f"{path}: the manifest names it, but it is not there."
         return
     count = 0

@@ -27,6 +27,7 @@ from typing import Any
 
 from bert_tf import flags
 from bert_tf.errors import InputError
+from bert_tf.files import is_file
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import Scope, option
 from bert_tf.recipes.distillation import (
@@ -167,7 +168,7 @@ def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags | SquadFla
 
 def _model_flags(job: DistillFlags, saved: SavedTask, output_dir: str) -> ModelFlags:
     """The flags of the student as a model to fine-tune."""
-    is_config = os.path.isfile(job.student) and job.student.endswith(".json")
+    is_config = is_file(job.student) and job.student.endswith(".json")
     path = "" if is_config else job.student
     if job.student_layers:
         path = _start(job, output_dir)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from bert_tf.data.text.vectors import SEPARATOR
 from bert_tf.errors import InputError
-from bert_tf.files import STANDARD, write_aside
+from bert_tf.files import STANDARD, exists, same_file, write_aside
 from bert_tf.tasks.rows import Omissions, Table, read_lines
 
 FORMATS = ("lines", "tsv", "csv", "jsonl")
@@ -174,6 +174,5 @@ def locate(piece: list[Row], name: str) -> Callable[[int], str]:
 
 def check_output(path: str, inputs: str) -> None:
     """Raises InputError if the output would replace the input while it is read."""
-    if path != STANDARD and os.path.exists(path) and os.path.exists(inputs) and os.path.samefile(
-            path, inputs):
+    if path != STANDARD and exists(path) and exists(inputs) and same_file(path, inputs):
         raise InputError(f"--output_file: {path} is the input too; name another file.")

@@ -21,7 +21,7 @@ from absl import logging
 import bert_tf
 from bert_tf import export, flags, training
 from bert_tf.errors import InputError, counted
-from bert_tf.files import make_folder
+from bert_tf.files import file_size, make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 from bert_tf.options import settle
@@ -187,7 +187,7 @@ def write(job: ExportFlags, model: Any) -> str:
     if not job.output.endswith(ending):
         print(f"note: most tools want a file that ends in {ending}; rename {job.output}",
               flush=True)
-    return f"{job.output}: {os.path.getsize(job.output):,} bytes"
+    return f"{job.output}: {file_size(job.output):,} bytes"
 
 
 def main(job: ExportFlags) -> None:

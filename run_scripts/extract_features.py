@@ -24,7 +24,7 @@ from bert_tf.data.batches.bucketing import sorted_batches
 from bert_tf.data.text import vectors
 from bert_tf.data.text.vectors import Texts, read_lines
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder
+from bert_tf.files import file_size, is_file, make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization import Tokenizer
 from bert_tf.training.reporting import duration
@@ -84,7 +84,7 @@ def read_layers(names: list[str], count: int) -> list[int | str]:
 
 def count_lines(path: str) -> int:
     """Counts the lines of --input_file, which must all be readable."""
-    if not os.path.isfile(path):
+    if not is_file(path):
         raise InputError(f"--input_file: there is no file {path}.")
     count = sum(map(len, read_lines(path, _PIECE_LINES)))
     if not count:
@@ -237,7 +237,7 @@ def main(job: ExtractFeaturesFlags) -> None:
     vectors.write(job.output_file, form, extraction.pieces(tokenizer), tokenizer.vocabulary)
     if extraction.cut:
         print(f"{extraction.cut:,} lines were cut to {job.max_seq_length} tokens")
-    print(f"{progress}\n{job.output_file}: {os.path.getsize(job.output_file):,} bytes")
+    print(f"{progress}\n{job.output_file}: {file_size(job.output_file):,} bytes")
 
 
 def run() -> None:

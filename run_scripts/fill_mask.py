@@ -17,7 +17,7 @@ from collections.abc import Callable
 import bert_tf
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.files import STANDARD, make_folder, shown_name
+from bert_tf.files import STANDARD, is_file, make_folder, shown_name
 from bert_tf.flags import REQUIRED, option
 from run_scripts import example_files
 from run_scripts.example_files import Row
@@ -75,7 +75,7 @@ def main(job: FillMaskFlags) -> None:
     """Opens the model, then answers."""
     if job.text and job.input_file != STANDARD:
         raise InputError("give --text or --input_file, not both.")
-    if job.input_file != STANDARD and not os.path.isfile(job.input_file):
+    if job.input_file != STANDARD and not is_file(job.input_file):
         raise InputError(f"--input_file: there is no file {job.input_file}.")
     example_files.check_output(job.output_file, job.input_file)
     make_folder(os.path.dirname(job.output_file), "output_file")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_json
+from bert_tf.files import exists, make_folder, write_json
 from bert_tf.flags import check
 from bert_tf.options import defaults_of, read_json
 
@@ -26,7 +26,7 @@ class KeptResults:
 
     def __init__(self, path: str, settings: dict[str, Any], forgets: bool = False,
                  contents: dict[str, Any] | None = None):
-        self._path, self._content = path, read_json(path) if os.path.exists(path) else {}
+        self._path, self._content = path, read_json(path) if exists(path) else {}
         known, contents = self._content.get("contents", {}), contents or {}
         is_same = self._content.get("settings", {}) == settings and all(
             known.get(name, value) == value for name, value in contents.items())
@@ -34,7 +34,7 @@ class KeptResults:
             raise InputError(f"{path} was made with other flags; name another --output_dir.")
         self._content = {**(self._content if is_same else {}), "settings": settings,
                          **({"contents": contents} if contents else {})}
-        if contents != known and os.path.exists(path):
+        if contents != known and exists(path):
             write_json(path, self._content)
 
     def get(self, *keys: str, measure: Callable[[], Any]) -> Any:

@@ -16,7 +16,7 @@ import os
 import bert_tf
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.files import STANDARD, make_folder, shown_name
+from bert_tf.files import STANDARD, is_file, make_folder, shown_name
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.rows import Omissions
@@ -77,7 +77,7 @@ def main(job: PredictFlags) -> None:
     form = job.input_format or example_files.format_of(job.input_file)
     to = job.output_format or example_files.format_of(job.output_file, form)
     example_files.check_output(job.output_file, job.input_file)
-    if job.input_file != STANDARD and not os.path.isfile(job.input_file):
+    if job.input_file != STANDARD and not is_file(job.input_file):
         raise InputError(f"--input_file: there is no file {job.input_file}.")
     make_folder(os.path.dirname(job.output_file), "output_file")
     predictor = bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)

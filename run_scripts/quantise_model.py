@@ -12,11 +12,10 @@ bert-quantise-model --measure_sensitivity --help.
 """
 
 import dataclasses
-import os
 
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder
+from bert_tf.files import file_size, make_folder, real_path
 from bert_tf.finetuning.quantisation import QuantisationFlags
 from bert_tf.flags import REQUIRED, option
 
@@ -31,7 +30,7 @@ class QuantiseFlags(QuantisationFlags):
 
 def main(job: QuantiseFlags) -> None:
     """Reads the model and writes the integers."""
-    if os.path.realpath(job.output) == os.path.realpath(job.init_checkpoint):
+    if real_path(job.output) == real_path(job.init_checkpoint):
         raise InputError(f"--output is the folder of --init_checkpoint, {job.output}; name "
                          "another.")
     from bert_tf.compression.integers import write_integers
@@ -43,7 +42,7 @@ def main(job: QuantiseFlags) -> None:
     model.saved.write(job.output)
     model.tokenizer.save(job.output)
     floats = 4 * learner.count_params()
-    size = os.path.getsize(path)
+    size = file_size(path)
     print(f"{path}: {size:,} bytes, {size / floats:.1%} of what the weights take as floats",
           flush=True)
 

@@ -16,7 +16,16 @@ import time
 from bert_tf import flags
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.files import find_files, make_folder, write_json
+from bert_tf.files import (
+    absolute,
+    exists,
+    file_size,
+    find_files,
+    make_folder,
+    open_file,
+    remove_file,
+    write_json,
+)
 from bert_tf.flags import option
 from bert_tf.tokenization.base import open_tokenizer
 from bert_tf.tokenization.vocabulary import MASK
@@ -50,10 +59,10 @@ def _say(number, text):
 def _check_same_text(job, folder):
     """Raises InputError if the folder holds a quickstart on another text."""
     path = os.path.join(folder, "quickstart.json")
-    started = {"input_file": [[name, os.path.getsize(name)] for name in job.input_file],
+    started = {"input_file": [[name, file_size(name)] for name in job.input_file],
                "random_seed": job.random_seed}
-    if os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
+    if exists(path):
+        with open_file(path) as file:
             if json.load(file) != started:
                 raise InputError(f"{folder} holds a quickstart on another text or seed; give "
                                  "another --output_dir.")
@@ -62,18 +71,18 @@ def _check_same_text(job, folder):
 
 
 def _make_text(job, text, held_out):
-    if os.path.exists(text) and os.path.exists(held_out):
+    if exists(text) and exists(held_out):
         print(f"{text} and {held_out} are there already")
         return
     extract_text.main(extract_text.ExtractTextFlags(
         output_file=text, input_file=job.input_file, eval_file=held_out))
-    if os.path.getsize(held_out) == 0:
-        os.remove(held_out)
+    if file_size(held_out) == 0:
+        remove_file(held_out)
         raise InputError("the text is too short to hold out documents; give more of it.")
 
 
 def _make_vocabulary(text, vocab):
-    if os.path.exists(vocab):
+    if exists(vocab):
         print(f"{vocab} is there already")
         return
     build_vocab.main(build_vocab.BuildVocabFlags(input_file=[text], output_file=vocab,
@@ -112,7 +121,7 @@ def main(job: QuickstartFlags) -> None:
     os.chdir(job.working_dir)
     if job.input_file:
         job.input_file = find_files(job.input_file, "input_file")
-    folder = os.path.abspath(job.output_dir)
+    folder = absolute(job.output_dir)
     make_folder(folder, "output_dir")
     flags.keep(job, folder)
     _check_same_text(job, folder)
@@ -141,7 +150,7 @@ def main(job: QuickstartFlags) -> None:
     took = duration(time.monotonic() - start)
     write_report(path("report.html"), "A BERT of your own",
                  f"BERT-Tiny, pre-trained for {job.num_train_steps:,} steps on "
-                 f"{os.path.getsize(path('train.txt')) / 1e6:.1f} MB of text.",
+                 f"{file_size(path('train.txt')) / 1e6:.1f} MB of text.",
                  learned, answers, path("curves.png"), path("attention.html"), commands)
 
     print(f"\n== done in {took}; in {folder} there are now")
@@ -177,7 +186,7 @@ def _sentence(held_out, learned):
     if learned.guesses:
         one = learned.guesses[0]
         return one.sentence.replace(MASK, one.word)
-    with open(held_out, encoding="utf-8") as file:
+    with open_file(held_out) as file:
         return next(filter(None, map(str.strip, file)))
 
 

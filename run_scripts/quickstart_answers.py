@@ -13,6 +13,7 @@ import statistics
 from typing import NamedTuple
 
 import bert_tf
+from bert_tf.files import make_folders, open_file
 from run_scripts import library_task
 from run_scripts.library_task import LIBRARIES
 
@@ -48,7 +49,7 @@ def gather(held_out: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     Args:
         held_out: the file with the held-out text.
     """
-    with open(held_out, encoding="utf-8") as file:
+    with open_file(held_out) as file:
         lines = {line.strip() for line in file}
     splits: tuple[dict, dict] = {}, {}
     for library in LIBRARIES:
@@ -82,7 +83,7 @@ def compare(folder: str, vocab: str, beginnings: dict[str, dict[str, str]],
     print(f"{LABELS} sentences of each library to learn from, {sentences} of held-out documents to "
           f"be asked about;\nthe reports of the training are in {os.path.join(folder, 'log.txt')}")
     found: dict[str, list[float]] = {name: [] for name in beginnings}
-    os.makedirs(folder, exist_ok=True)
+    make_folders(folder)
     for seed in SEEDS:
         data = os.path.join(folder, f"data-{seed}")
         library_task.write_examples(data, {"dev": dev, "train": [

@@ -11,7 +11,7 @@ import numpy as np
 import bert_tf
 from bert_tf import analysis
 from bert_tf.data.text.vectors import Texts
-from bert_tf.files import write_aside
+from bert_tf.files import open_file, write_aside
 from run_scripts.quickstart_answers import LABELS, Answers, snippet
 from run_scripts.show_pretraining import Learned
 
@@ -26,9 +26,9 @@ def write_report(path: str, title: str, summary: str, learned: Learned, answers:
         curves, attention: the files with the curves and with the page of attention.
         commands: lines for a terminal, with which the reader goes on.
     """
-    with open(curves, "rb") as file:
+    with open_file(curves, "rb") as file:
         picture = base64.b64encode(file.read()).decode()
-    with open(attention, encoding="utf-8") as file:
+    with open_file(attention) as file:
         page = html.escape(file.read())
     sections = [
         ("What it learned", "Scores on held-out text, beside guesses that look at no context.",

@@ -13,11 +13,10 @@ the same --output_dir; the optimizer is carried over:
 """
 
 import functools
-import os
 
 from bert_tf import checkpoints, data, flags, networks, training
 from bert_tf.errors import InputError, counted
-from bert_tf.files import make_folder
+from bert_tf.files import is_folder, make_folder
 from bert_tf.training.recipe_settings import GeneratorSettings, StackingSettings
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.transfer_settings import TransferSettings
@@ -39,7 +38,7 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
     path = job.init_checkpoint
     if job.first_weights == "neighbours":
         _look_at_neighbours(trainer.learner, run.seed, path)
-    found = resume.checkpoints(path)[-1:] if os.path.isdir(path) else (
+    found = resume.checkpoints(path)[-1:] if is_folder(path) else (
         [path] if resume.is_checkpoint(path) else [])
     if found and job.carry_optimizer:
         run.restore(found[0])

@@ -18,6 +18,7 @@ from typing import Any
 
 from bert_tf import flags
 from bert_tf.compression.replacing import SCHEDULES, Replacing
+from bert_tf.files import absolute
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import Scope, option
 from bert_tf.tasks.task import SavedTask
@@ -88,7 +89,7 @@ class Replacement:
                                        self.flags.predecessor, network.dtype_policy.name))
 
         return dataclasses.replace(goal, learner=learner, options={
-            **goal.options, "predecessor": os.path.abspath(self.flags.predecessor),
+            **goal.options, "predecessor": absolute(self.flags.predecessor),
             "clip_all_gradients": clips_all, **dataclasses.asdict(replacing)})
 
 

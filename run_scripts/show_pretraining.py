@@ -17,7 +17,7 @@ import numpy as np
 import bert_tf
 from bert_tf import checkpoints, data, flags
 from bert_tf.errors import InputError
-from bert_tf.files import FLAGFILE, replace_aside
+from bert_tf.files import FLAGFILE, exists, is_file, replace_aside, staged
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.rows import read_lines
 from bert_tf.tokenization.base import Tokenizer, find_vocabulary, open_tokenizer
@@ -63,7 +63,7 @@ def records_of(run: str) -> dict[str, list[str]]:
         InputError: the run did not keep its flags.
     """
     path, found = os.path.join(run, FLAGFILE), {}
-    for _, line in read_lines(path) if os.path.isfile(path) else ():
+    for _, line in read_lines(path) if is_file(path) else ():
         name, _, value = line.strip().removeprefix("--").partition("=")
         if name.endswith("input_file"):
             found[name] = next(csv.reader([value]))
@@ -261,10 +261,10 @@ def _load_model(output_dir):
     # What ELECTRA's model learns has no labels in the records; its generator's has.
     paths = [os.path.join(output_dir, *names) for names in (("generator", "model.keras"),
                                                             ("model.keras",))]
-    path = next(filter(os.path.exists, paths), paths[-1])
+    path = next(filter(exists, paths), paths[-1])
     for tensor in checkpoints.read_source(path).tensors.values():
         tensor.read()           # whatever is damaged is named
-    return keras.models.load_model(path, compile=False)
+    return keras.models.load_model(staged(path), compile=False)
 
 
 def _check_metrics(output_dir, names):

@@ -179,7 +179,7 @@ def fixture_run(tmp_path_factory):
     (["--number=16"], 143, "terminated\n"),
     (["--number=1", "--kind=x", "--file=a\udcff"], 1,
      "error: --file: 'a\\udcff' holds bytes that are not"),
-    (["--number=1", "--file=gs://b/x"], 1, "error: --file: gs://b/x is not on this machine's"),
+    (["--number=1", "--file=no://b/x"], 1, "error: --file: no://b/x: no:// is not known"),
     (["--number=15"], 1, "error: [Errno 28] No space left on device: make room and start"),
 ])
 def test_what_is_wrong_is_said_in_one_line(run, arguments, status, message):

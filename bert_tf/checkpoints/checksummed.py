@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from bert_tf.errors import InputError
-from bert_tf.files import replace_aside
+from bert_tf.files import open_file, replace_aside, staged
 
 _UNSEALED = b"0" * 8
 # The bytes before the checksum, after the eight bytes of the header's length.
@@ -48,7 +48,7 @@ def _checksum(file, found):
 def verify(path: str) -> None:
     """Raises DamagedError if any byte of a checksummed file has changed."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path, "rb") as file:
             head, seal = file.read(_HEAD_SIZE), file.read(len(_UNSEALED))
             found = _checksum(file, google_crc32c.value(head + _UNSEALED))
     except OSError as error:
@@ -76,7 +76,7 @@ def read_extra(path: str) -> Any:
 @contextlib.contextmanager
 def _opened(path):
     try:
-        with safe_open(path, framework="numpy") as file:
+        with safe_open(staged(path), framework="numpy") as file:
             yield file
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise DamagedError(f"{path} can't be read ({error}); remove it to go on from the one "

@@ -153,7 +153,7 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
         for tensor in tensors.values():
             tensor.read()
     else:
-        with folder_aside(output) as folder:
+        with folder_aside(output, "config.json") as folder:
             writer.write(folder, weights, tensors)
     return account
 

@@ -4,7 +4,6 @@ The authors' files of ELMo hold the network; files written here also hold the so
 one, under the names of bilm-tf's `dump_weights`.
 """
 
-import glob
 import json
 import os
 
@@ -15,7 +14,7 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32
 from bert_tf.config import ElmoConfig
 from bert_tf.errors import InputError
-from bert_tf.files import write_json
+from bert_tf.files import is_file, is_folder, match_names, open_file, write_json
 from bert_tf.options import read_json
 
 h5py = lazy_loader.load("h5py")
@@ -49,16 +48,16 @@ FORMAT = Format(_rows())
 
 def find(path: str) -> str | None:
     """Returns the weights at `path`, a folder or the file, or None."""
-    if not os.path.isdir(path):
-        return path if path.endswith(_ENDING) and os.path.isfile(path) else None
-    found = sorted(glob.glob(os.path.join(glob.escape(path), f"*{_ENDING}")))
+    if not is_folder(path):
+        return path if path.endswith(_ENDING) and is_file(path) else None
+    found = match_names(path, f"*{_ENDING}")
     return found[0] if len(found) == 1 else None
 
 
 def _config(file, tensors):
     """Returns the configuration in the options beside the weights, which must exist."""
     path = file.removesuffix(_ENDING) + _OPTIONS
-    if not os.path.isfile(path):
+    if not is_file(path):
         raise InputError(f"{file}: there is no {os.path.basename(path)} beside it.")
     options = read_json(path)
     try:
@@ -89,7 +88,7 @@ def _config(file, tensors):
 
 def read(file: str) -> Source:
     """Returns a file's `Source`."""
-    with open(file, "rb") as content:
+    with open_file(file, "rb") as content:
         found = hdf5.tensors(content.read(), file)
     return Source(file, _config(file, found), found, FORMAT, rules.vocabulary_beside(file))
 

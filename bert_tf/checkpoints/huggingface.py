@@ -28,6 +28,7 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, check_parts
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
+from bert_tf.files import is_file, is_folder
 from bert_tf.heads import HEADS
 from bert_tf.options import read_json
 
@@ -79,9 +80,9 @@ def _table(model, task, prefix, notes=()):
 def find(path: str) -> str | None:
     """The safetensors file at `path`, or the index of several, or None."""
     files = [path]
-    if os.path.isdir(path):
+    if is_folder(path):
         files = [os.path.join(path, f"model.safetensors{end}") for end in ("", ".index.json")]
-    return next((file for file in files if os.path.isfile(file)
+    return next((file for file in files if is_file(file)
                  and file.endswith((".safetensors", ".safetensors.index.json"))
                  and not re.fullmatch(f"{rules.OWN}|{rules.QUANTISED}",
                                       os.path.basename(file))), None)

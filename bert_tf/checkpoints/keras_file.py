@@ -20,6 +20,7 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError
+from bert_tf.files import is_file, is_folder, staged
 from bert_tf.heads import BILSTM, HEADS, OBJECTIVES, objective_of
 from bert_tf.networks import NETWORKS
 from bert_tf.options import parse_json, read_json
@@ -39,9 +40,9 @@ def find(path: str) -> str | None:
     In the folder of a training run the checkpoints count, which are never older. In the folder
     of a task (task_heads.py) there need not be such a file.
     """
-    if os.path.isdir(path):
+    if is_folder(path):
         path = "" if training_checkpoint.find(path) else os.path.join(path, NAME)
-    return path if path.endswith(".keras") and os.path.isfile(task_heads.resolve(path)[1]) else None
+    return path if path.endswith(".keras") and is_file(task_heads.resolve(path)[1]) else None
 
 
 def _members(file):
@@ -51,7 +52,7 @@ def _members(file):
         InputError: it holds anything but the three files that Keras writes, uncompressed.
     """
     try:
-        with zipfile.ZipFile(task_heads.resolve(file)[1]) as archive:
+        with zipfile.ZipFile(staged(task_heads.resolve(file)[1])) as archive:
             infos = archive.infolist()
             if {info.filename for info in infos} != _MEMBERS or len(infos) != len(_MEMBERS):
                 raise InputError(f"{file} must hold {', '.join(sorted(_MEMBERS))} and nothing else "

@@ -13,7 +13,7 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, as_float32
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.files import write_json
+from bert_tf.files import is_file, is_folder, open_file, write_json
 from bert_tf.options import read_json
 from bert_tf.tokenization import WordpieceTokenizer
 from bert_tf.tokenization.vocabulary import VOCAB_FILE
@@ -52,8 +52,8 @@ _SIZES = {"vocabulary_size": "vocab_size", "num_layers": "num_hidden_layers",
 
 def find(path: str) -> str | None:
     """Returns the weights file of the preset at `path`, the folder or the file, or None."""
-    file = os.path.join(path, _WEIGHTS) if os.path.isdir(path) else path
-    return file if os.path.isfile(file) and os.path.basename(file) == _WEIGHTS else None
+    file = os.path.join(path, _WEIGHTS) if is_folder(path) else path
+    return file if is_file(file) and os.path.basename(file) == _WEIGHTS else None
 
 
 def _config(path):
@@ -74,7 +74,7 @@ def read(file: str) -> Source:
     config = rules.beside(file, "config.json")
     tokenizer = rules.beside(file, "tokenizer.json")
     settings = read_json(tokenizer).get("config") if tokenizer else None
-    with open(file, "rb") as content:
+    with open_file(file, "rb") as content:
         found = hdf5.tensors(content.read(), file)
     return Source(file, _config(config) if config else None,
                   {name.replace("encoder/", "encoder_0/"): tensor

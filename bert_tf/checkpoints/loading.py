@@ -11,7 +11,7 @@ from bert_tf.checkpoints.rules import Source
 from bert_tf.checkpoints.weights import Account, Weights, assign, translate
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.files import check_local
+from bert_tf.files import exists, fetched, is_file, is_folder, list_folder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,10 +62,9 @@ def _find(path):
     Raises:
         InputError: there are no weights, several, or only in a format that can't be trusted.
     """
-    path = os.fspath(path)
-    check_local([path])
-    files = os.listdir(path) if os.path.isdir(path) else [path, *(
-        [f"{path}.index"] if os.path.isfile(f"{path}.index") else [])]
+    path = fetched(os.fspath(path))
+    files = list_folder(path) if is_folder(path) else [path, *(
+        [f"{path}.index"] if is_file(f"{path}.index") else [])]
     modules = [form.module for form in FORMATS.values()
                if any(name.endswith(form.endings) for name in files)]
     found = [(module, weights) for module in modules if (weights := module.find(path))]
@@ -73,7 +72,7 @@ def _find(path):
         return found[0]
     if found:
         raise InputError(f"{path} holds {' and '.join(weights for _, weights in found)}; name one.")
-    if not os.path.exists(path):
+    if not exists(path):
         raise InputError(f"there is no {path}; name the folder of a checkpoint, or its file."
                          + _fetching(path))
     pickles = sorted(name for name in files if name.endswith(_PICKLES))
@@ -86,12 +85,13 @@ def _find(path):
 
 
 def _fetching(path):
-    """Returns how to fetch a model that a bare name may mean, "" for other paths."""
+    """Returns what to write for a model of the Hub that a bare name may mean, "" for others."""
     name = os.path.basename(path)
     if path.startswith((".", os.sep)) or path.count("/") > 1 or not _NAME.fullmatch(name):
         return ""
-    return (f" To fetch a model of this name: hf download {path} --local-dir {name}; the page "
-            "docs/data.md lists models.")
+    of_hub = path if "/" in path else f"OWNER/{path}"
+    return (f" For the model of this name from the Hub, write hf://{of_hub}; docs/data.md lists "
+            "models.")
 
 
 def read_source(path: str | os.PathLike, task: str | None = None,

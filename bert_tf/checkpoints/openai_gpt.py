@@ -6,7 +6,6 @@ here, and the special tokens, which these files lack, are drawn anew.
 """
 
 import dataclasses
-import glob
 import json
 import math
 import os
@@ -18,7 +17,7 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import GPTConfig
 from bert_tf.errors import InputError
-from bert_tf.files import write_json
+from bert_tf.files import is_file, is_folder, match_names, open_file, staged, write_json
 
 SPECIAL = 3                     # _start_, _delimiter_, _classify_
 PARTS = ("query", "key", "value")
@@ -92,19 +91,19 @@ SPECIAL_NOTE = f"{SPECIAL} rows of words are drawn anew, those of the special to
 
 def find(path: str) -> str | None:
     """Returns the first of the files at `path`, the folder or that file, or None."""
-    path = os.path.join(path, "params_0.npy") if os.path.isdir(path) else path
-    return path if os.path.basename(path) == "params_0.npy" and os.path.isfile(path) else None
+    path = os.path.join(path, "params_0.npy") if is_folder(path) else path
+    return path if os.path.basename(path) == "params_0.npy" and is_file(path) else None
 
 
 def read(file: str) -> Source:
     """Returns the `Source` of the original's files; `file` comes from `find`."""
     folder = os.path.dirname(file)
     try:
-        with open(os.path.join(folder, _SHAPES), encoding="utf-8") as text:
+        with open_file(os.path.join(folder, _SHAPES)) as text:
             shapes = [tuple(map(int, shape)) for shape in json.load(text)]
-        count = len(glob.glob(os.path.join(glob.escape(folder), "params_[0-9]*.npy")))
-        flat = np.concatenate([np.load(os.path.join(folder, f"params_{n}.npy"), allow_pickle=False)
-                               for n in range(count)])
+        count = len(match_names(folder, "params_[0-9]*.npy"))
+        names = [os.path.join(folder, f"params_{n}.npy") for n in range(count)]
+        flat = np.concatenate([np.load(staged(name), allow_pickle=False) for name in names])
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{folder}: {_SHAPES} and params_0.npy and on can't be read "
                          f"({error}).") from error

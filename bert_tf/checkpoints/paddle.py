@@ -18,7 +18,7 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, check_parts
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.files import write_json
+from bert_tf.files import absolute, file_size, is_file, list_folder, open_file, staged, write_json
 from bert_tf.options import read_json
 
 _WORDS = "word_embedding"
@@ -68,7 +68,7 @@ def find(path: str) -> str | None:
     found = [os.path.join(path, _WORDS), os.path.join(path, "params", _WORDS)]
     if os.path.basename(path) == _WORDS:
         found = [path]
-    return next((file for file in found if os.path.isfile(file)), None)
+    return next((file for file in found if is_file(file)), None)
 
 
 def _varint(data, at):
@@ -118,16 +118,16 @@ def _head(file):
 def _tensor(path):
     """Returns the `Tensor` in a file, which must be whole."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path, "rb") as file:
             dtype, shape = _head(file)
             start = file.tell()
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        if os.path.getsize(path) != start + size:
-            raise ValueError(f"{os.path.getsize(path) - start} bytes of numbers, not {size}")
+        if file_size(path) != start + size:
+            raise ValueError(f"{file_size(path) - start} bytes of numbers, not {size}")
     except (OSError, ValueError, KeyError, IndexError, struct.error) as error:
         raise InputError(f"{path} is no variable of Paddle, or a damaged one ({error}).") from error
     return Tensor(os.path.basename(path), shape, dtype,
-                  lambda: np.memmap(path, dtype, "r", start, shape) if size
+                  lambda: np.memmap(staged(path), dtype, "r", start, shape) if size
                   else np.zeros(shape, dtype))
 
 
@@ -148,9 +148,9 @@ def _read_config(path):
 def read(file: str) -> Source:
     """Returns a checkpoint's `Source`; `file` comes from `find`."""
     folder = os.path.dirname(file) or os.curdir
-    places = [os.path.join(folder, ""), os.path.join(os.path.dirname(os.path.abspath(folder)), "")]
+    places = [os.path.join(folder, ""), os.path.join(os.path.dirname(absolute(folder)), "")]
     config = next((found for place in places if (found := rules.beside(place, _CONFIG))), None)
-    tensors = {name: _tensor(os.path.join(folder, name)) for name in sorted(os.listdir(folder))
+    tensors = {name: _tensor(os.path.join(folder, name)) for name in sorted(list_folder(folder))
                if not name.endswith((".json", ".txt"))}
     known = {theirs for _, theirs, _ in _ROWS}
     heads = [match[1] for name in tensors

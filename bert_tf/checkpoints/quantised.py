@@ -16,6 +16,7 @@ import numpy as np
 from bert_tf.checkpoints import checksummed, rules
 from bert_tf.checkpoints.keras_file import described_objectives
 from bert_tf.checkpoints.rules import Format, Source, Tensor
+from bert_tf.files import is_file, is_folder
 
 NAME = rules.QUANTISED
 _FORMAT = Format(rows=None, ignored=(
@@ -75,8 +76,8 @@ class Rounded:
 
 def find(path: str) -> str | None:
     """Returns the file at `path`, itself or in a folder, or None."""
-    file = os.path.join(path, NAME) if os.path.isdir(path) else path
-    return file if os.path.basename(file) == NAME and os.path.isfile(file) else None
+    file = os.path.join(path, NAME) if is_folder(path) else path
+    return file if os.path.basename(file) == NAME and is_file(file) else None
 
 
 def write(folder: str, tensors: dict[str, np.ndarray | Rounded], objectives: list[dict]) -> str:

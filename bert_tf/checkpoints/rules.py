@@ -10,6 +10,7 @@ import numpy as np
 from bert_tf.checkpoints import names
 from bert_tf.config import EncoderConfig, read_config
 from bert_tf.config.sizes import numbers
+from bert_tf.files import is_file
 from bert_tf.tokenization import find_vocabulary
 
 # The configuration beside the weights in Google's folders, and in similar ones.
@@ -181,7 +182,7 @@ class Source:
 def beside(file: str, name: str) -> str | None:
     """Returns the path of the file `name` in the folder of `file`, or None."""
     path = os.path.join(os.path.dirname(file), name)
-    return path if os.path.isfile(path) else None
+    return path if is_file(path) else None
 
 
 def config_beside(file: str) -> EncoderConfig | None:

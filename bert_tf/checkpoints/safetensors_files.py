@@ -11,20 +11,20 @@ from safetensors.numpy import save
 
 from bert_tf.checkpoints.rules import Tensor
 from bert_tf.errors import InputError
-from bert_tf.files import write_json
+from bert_tf.files import staged, write_json
 from bert_tf.options import read_json
 
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
 def _read(file, name):
-    with safe_open(file, framework="numpy") as reader:
+    with safe_open(staged(file), framework="numpy") as reader:
         return reader.get_tensor(name)
 
 
 def _of_file(file):
     try:
-        with safe_open(file, framework="numpy") as reader:
+        with safe_open(staged(file), framework="numpy") as reader:
             parts = [(name, reader.get_slice(name)) for name in reader.keys()]
             return {name: Tensor(name, tuple(part.get_shape()),
                                  _DTYPES.get(part.get_dtype(), part.get_dtype()),

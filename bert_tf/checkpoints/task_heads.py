@@ -9,6 +9,7 @@ import os
 
 from bert_tf.checkpoints.names import MODEL_FILE
 from bert_tf.errors import InputError
+from bert_tf.files import absolute, exists, is_file, is_folder, list_folder
 
 _TASKS = "tasks"
 
@@ -21,7 +22,7 @@ def task_folder(folder: str, task: str) -> str:
 def tasks_beside(folder: str) -> list[str]:
     """Returns the tasks of the model in `folder`; [] for a model of one task."""
     path = os.path.join(folder, _TASKS)
-    return sorted(os.listdir(path)) if os.path.isdir(path) else []
+    return sorted(list_folder(path)) if is_folder(path) else []
 
 
 def with_head_of(path: str, task: str) -> str:
@@ -37,11 +38,11 @@ def with_head_of(path: str, task: str) -> str:
 
 def resolve(file: str) -> tuple[str | None, str]:
     """(task, path of the weights). A real file has no task and holds its own weights."""
-    folder = os.path.dirname(os.path.abspath(file))
+    folder = os.path.dirname(absolute(file))
     tasks, task = os.path.split(folder)
     shared = os.path.join(os.path.dirname(tasks), MODEL_FILE)
-    is_shared = os.path.basename(tasks) == _TASKS and not os.path.exists(file)
-    return (task, shared) if is_shared and os.path.isfile(shared) else (None, file)
+    is_shared = os.path.basename(tasks) == _TASKS and not exists(file)
+    return (task, shared) if is_shared and is_file(shared) else (None, file)
 
 
 def only(task: str, found: dict, rows: dict, objectives: list, file: str) -> tuple[dict, dict]:

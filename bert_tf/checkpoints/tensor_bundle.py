@@ -16,6 +16,7 @@ import numpy as np
 
 from bert_tf.checkpoints.rules import Tensor
 from bert_tf.errors import InputError
+from bert_tf.files import file_size, is_file, is_folder, list_folder, open_file
 
 _MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 _FOOTER = 48
@@ -135,7 +136,7 @@ def _shape(message):
 
 
 def _read(path, offset, size, crc, dtype, shape):
-    with open(path, "rb") as file:
+    with open_file(path, "rb") as file:
         file.seek(offset)
         data = file.read(size)
     if len(data) != size or _crc(data) != crc:
@@ -153,7 +154,7 @@ def _tensor(prefix, shards, name, value):
         return Tensor(name, shape, "string" if kind == _STRING else f"type {kind}", None)
     dtype, shard, offset, size, crc = _DTYPES[kind], *(_field(entry, n) for n in (3, 4, 5, 6))
     path = f"{prefix}.data-{shard:05d}-of-{shards:05d}"
-    held = os.path.getsize(path) if os.path.isfile(path) else 0
+    held = file_size(path) if is_file(path) else 0
     promised = functools.reduce(lambda product, n: product * n, shape, dtype.itemsize)
     if promised != size or offset + size > held:
         raise _Damaged(f"{name} is to have {promised} bytes, which {path} doesn't hold")
@@ -163,7 +164,7 @@ def _tensor(prefix, shards, name, value):
 
 def _index(prefix):
     """Returns the entries of a checkpoint's index: {name: value} in bytes."""
-    with open(f"{prefix}.index", "rb") as file:
+    with open_file(f"{prefix}.index", "rb") as file:
         return dict(_entries(file.read()))
 
 
@@ -196,9 +197,9 @@ def find(path: str) -> str | None:
     machine's path. Several index files are an error.
     """
     prefix = path.removesuffix(".index")
-    if not os.path.isfile(f"{prefix}.index"):
-        names = [] if not os.path.isdir(path) else sorted(
-            name for name in os.listdir(path) if name.endswith(".index"))
+    if not is_file(f"{prefix}.index"):
+        names = [] if not is_folder(path) else sorted(
+            name for name in list_folder(path) if name.endswith(".index"))
         if len(names) > 1:
             raise InputError(f"{path} holds several checkpoints ({', '.join(names)}); name one.")
         if not names:

@@ -1,11 +1,11 @@
 """Our own training checkpoints, with the weights under our names."""
 
-import glob
 import os
 import re
 
 from bert_tf.checkpoints import checksummed, electra, rules, safetensors_files
 from bert_tf.checkpoints.rules import Format, Source
+from bert_tf.files import is_file, is_folder, match_names
 
 _FORMAT = Format(rows=None, ignored=(
     (r"(optimizer|trainer)/.*|.*seed_generator_state",
@@ -23,9 +23,9 @@ _NETWORK = re.compile("^learner/((bert|bilstm|elmo|gpt|sequence_lstm|t5|xlnet)/)
 def find(path: str) -> str | None:
     """Returns the checkpoint file at `path`: the file, or in a folder the newest; or None."""
     files = [path]
-    if os.path.isdir(path):
-        files = sorted(glob.glob(os.path.join(glob.escape(path), "checkpoint-*.safetensors")))
-    return next((file for file in reversed(files) if os.path.isfile(file)
+    if is_folder(path):
+        files = match_names(path, "checkpoint-*.safetensors")
+    return next((file for file in reversed(files) if is_file(file)
                  and re.fullmatch(rules.OWN, os.path.basename(file))), None)
 
 

@@ -17,6 +17,7 @@ from bert_tf.checkpoints import keras_file, task_heads
 from bert_tf.compression.cutting import cut
 from bert_tf.compression.replacing import Replacing
 from bert_tf.errors import InputError
+from bert_tf.files import exists
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import shared_seed, split_seed, uniform
 from bert_tf.models import open_model
@@ -172,9 +173,9 @@ def open_successor(path: str, layers: int, folder: str) -> str:
     weights = task_heads.resolve(os.path.join(path, keras_file.NAME))[1]
     made = {"predecessor": files.digest(weights), "successor_layers": layers}
     found = {}
-    if is_whole := os.path.exists(note):
+    if is_whole := exists(note):
         found = read_json(note)
-    elif os.path.exists(file):      # of an earlier version, or incomplete
+    elif exists(file):      # of an earlier version, or incomplete
         found = {"successor_layers": checkpoints.read_config(file).depth}
     if other := [name for name in found if found[name] != made.get(name)]:
         raise InputError(f"{folder} was made with another --{other[0]}; name another --output_dir.")

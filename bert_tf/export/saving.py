@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import lazy_loader
 
 from bert_tf.errors import InputError
-from bert_tf.files import check_local, write_aside
+from bert_tf.files import exists, folder_aside, make_folders, open_file, write_aside
 
 if typing.TYPE_CHECKING:
     from bert_tf.export.ids_model import IdsModel
@@ -54,16 +54,13 @@ def quiet() -> Iterator[None]:
 def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1) -> str:
     """Writes a SavedModel in TensorFlow Serving's layout, `folder/version`, and returns its path.
     `module.functions` are its signatures. An existing version is refused."""
-    check_local([folder])
     path = os.path.join(folder, str(version))
-    if os.path.exists(path):
+    if exists(path):
         raise InputError(f"{path} is there already; give another version, or remove it.")
-    os.makedirs(folder, exist_ok=True)
+    make_folders(folder)
     # TensorFlow Serving ignores folders whose names are not numbers.
-    with tempfile.TemporaryDirectory(prefix=f".{version}.tmp-", dir=folder) as aside:
-        whole = os.path.join(aside, "whole")
-        tf.saved_model.save(module, whole, signatures=module.functions)
-        os.rename(whole, path)
+    with folder_aside(path, "saved_model.pb") as aside:
+        tf.saved_model.save(module, aside, signatures=module.functions)
     return path
 
 
@@ -90,7 +87,7 @@ def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> 
         floats, integers = (os.path.join(folder, name) for name in ("floats.onnx", "int8.onnx"))
         _write(floats, model.SerializeToString())
         quantization.quantize_dynamic(floats, integers, weight_type=quantization.QuantType.QInt8)
-        with open(integers, "rb") as file:
+        with open_file(integers, "rb") as file:
             _write(path, file.read())
 
 

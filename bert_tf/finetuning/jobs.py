@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import InputError
+from bert_tf.files import exists
 from bert_tf.finetuning import paper_defaults
 from bert_tf.finetuning.head_flags import ClassifierFlags, TaggerFlags
 from bert_tf.finetuning.mixture import MixtureFlags
@@ -120,7 +121,7 @@ def finetune(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
     run = open_job(task, init_checkpoint, output_dir, **settings)
     run.carry_out()
     path = os.path.join(output_dir, "metrics.json")
-    return read_json(path)["metrics"] if run.flags.do_eval and os.path.exists(path) else {}
+    return read_json(path)["metrics"] if run.flags.do_eval and exists(path) else {}
 
 
 def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str | os.PathLike,

@@ -10,6 +10,7 @@ from bert_tf import compression, objectives
 from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
 from bert_tf.data.batches.task_order import SAMPLINGS, TaskOrder
 from bert_tf.errors import InputError
+from bert_tf.files import exists, is_folder
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.mixture_teaching import distillation_of, teachers_of
 from bert_tf.finetuning.model import ModelFlags, check_keeps, open_encoder
@@ -156,7 +157,7 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
             not trained for a task.
     """
     members = []
-    folder = model.path if os.path.isdir(model.path) else os.path.dirname(model.path)
+    folder = model.path if is_folder(model.path) else os.path.dirname(model.path)
     for name, row in flags.rows().items():
         wanted = _find(flags, name, row, job)
         if not wanted.sources:
@@ -259,7 +260,7 @@ def open_model(flags: MixtureFlags, job, settings) -> Any:
                          "mtdnn/tasks/mrpc, to the script of that task.")
     folder = settings.output_dir
     has_tasks = bool(tasks_beside(folder))
-    if job.do_train and not has_tasks and os.path.exists(os.path.join(folder, TASK_FILE)):
+    if job.do_train and not has_tasks and exists(os.path.join(folder, TASK_FILE)):
         raise InputError(f"--output_dir: {folder} holds a model of one task, which would be "
                          "overwritten; name another folder.")
     if job.do_train and job.init_checkpoint:

@@ -2,11 +2,10 @@
 
 import math
 import os
-import shutil
 from collections.abc import Iterable
 
 from bert_tf import training
-from bert_tf.files import make_folder, write_aside, write_json
+from bert_tf.files import copy_file, exists, make_folder, write_aside, write_json
 from bert_tf.finetuning.member import Member
 
 
@@ -15,10 +14,10 @@ def copy_submissions(member: Member, found: Iterable[str]) -> None:
     for split in found:
         name = member.task.split(split).submission
         path = os.path.join(member.folder, name or "")
-        if split in member.wanted.test_splits and name and os.path.exists(path):
+        if split in member.wanted.test_splits and name and exists(path):
             folder = os.path.join(member.settings.output_dir, "submission")
             make_folder(folder, "output_dir")
-            shutil.copyfile(path, os.path.join(folder, name))
+            copy_file(path, os.path.join(folder, name))
             print(f"wrote {os.path.join(folder, name)}", flush=True)
 
 

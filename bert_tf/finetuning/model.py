@@ -9,6 +9,7 @@ from typing import Any
 
 from bert_tf.checkpoints import keras_file
 from bert_tf.errors import InputError
+from bert_tf.files import exists, is_folder, real_path
 from bert_tf.finetuning.quantisation import QuantisationFlags
 from bert_tf.flags import Scope, check, option
 from bert_tf.models import Model, open_model
@@ -29,7 +30,7 @@ def open_beginning(flags: Any, output_dir: str) -> Model:
     path = flags.init_checkpoint
     if not flags.do_train and not path:
         path = os.path.join(output_dir, keras_file.NAME)
-        if not os.path.exists(path):
+        if not exists(path):
             raise InputError(f"there is no {keras_file.NAME} in {output_dir}: train first, with "
                              "--do_train, or name a fine-tuned model with --init_checkpoint.")
     if flags.do_train and path and output_dir:
@@ -39,8 +40,8 @@ def open_beginning(flags: Any, output_dir: str) -> Model:
 
 def check_keeps(path: str, output_dir: str) -> None:
     """Raises InputError if training would overwrite the model at `path`, with which it begins."""
-    folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
-    if os.path.realpath(folder) == os.path.realpath(output_dir):
+    folder = path if is_folder(path) else os.path.dirname(path) or "."
+    if real_path(folder) == real_path(output_dir):
         raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, whose files "
                          "would be overwritten; name another.")
 
@@ -57,7 +58,7 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int) -> M
         InputError: there is no such model, or the flags, the vocabulary and the model disagree.
     """
     model = os.path.join(output_dir, keras_file.NAME)
-    if flags.do_train and output_dir and os.path.exists(model) and not os.path.exists(
+    if flags.do_train and output_dir and exists(model) and not exists(
             os.path.join(output_dir, TASK_FILE)):
         raise InputError(f"--output_dir: {model} is not a fine-tuned model and would be "
                          "overwritten; name another folder.")

@@ -14,7 +14,7 @@ from typing import Any
 
 from bert_tf.checkpoints.names import MODEL_FILE
 from bert_tf.errors import InputError, choose_from
-from bert_tf.files import locked, make_folder, write_json
+from bert_tf.files import absolute, exists, locked, make_folder, remove_file, write_json
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.majority import answer_most_frequent
 from bert_tf.options import read_json
@@ -137,7 +137,7 @@ class SuiteRun:
         """
         path = os.path.join(cell.folder, RESULT)
         if path not in self._results:
-            if not os.path.exists(path):
+            if not exists(path):
                 return None
             found = read_json(path)
             if found["settings"] != self._described(cell):
@@ -205,7 +205,7 @@ class SuiteRun:
                 run = jobs.open_job(**{**cell.settings, **model, "output_dir": cell.folder})
             run.carry_out()
         path = os.path.join(cell.folder, "metrics.json")
-        found = read_json(path) if os.path.exists(path) else {"headline": "", "metrics": {}}
+        found = read_json(path) if exists(path) else {"headline": "", "metrics": {}}
         write_json(os.path.join(cell.folder, RESULT), {
             "settings": self._described(cell), "headline": found["headline"],
             "metrics": found["metrics"]})
@@ -216,7 +216,7 @@ class SuiteRun:
         own = {name: value for name, value in cell.settings.items()
                if name not in ("data_dir", "records_dir", "num_workers")}
         model = {"begins_with": cell.begins_with} if cell.begins_with else {
-            name: os.path.abspath(value) if isinstance(value, str) and value else value
+            name: absolute(value) if isinstance(value, str) and value else value
             for name, value in self.model.items()}
         return {**own, **({} if cell.point == MAJORITY else model)}
 
@@ -230,7 +230,7 @@ class SuiteRun:
             for other in done:
                 if other != kept and other.trains:
                     with contextlib.suppress(FileNotFoundError):
-                        os.remove(os.path.join(other.folder, MODEL_FILE))
+                        remove_file(os.path.join(other.folder, MODEL_FILE))
 
 
 def _is_held(stack, path):

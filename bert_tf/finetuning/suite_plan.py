@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import finetuning_defaults
+from bert_tf.files import exists, is_folder, list_folder
 from bert_tf.finetuning.suite import MAJORITY, Cell, SuiteRun
 from bert_tf.models import Model, open_model
 from bert_tf.options import read_json
@@ -125,7 +126,7 @@ class _Scale:
         """Takes over the time of a finished cell."""
         for folder in _trials(cell.folder) if load.tokens and cell.trains else ():
             path = os.path.join(folder, RESULT)
-            if os.path.exists(path):
+            if exists(path):
                 self._known.append(read_json(path)["seconds"] / load.tokens)
                 self.source = f"as in the {len(self._known)} run(s) that are done"
 
@@ -142,7 +143,7 @@ class _Scale:
 def _trials(folder):
     place = os.path.join(folder, "trials")
     return [os.path.join(place, name) for name in sorted(
-        os.listdir(place) if os.path.isdir(place) else ())]
+        list_folder(place) if is_folder(place) else ())]
 
 
 def _token_seconds(config: Any) -> float:

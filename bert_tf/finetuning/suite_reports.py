@@ -5,7 +5,7 @@ import statistics
 import zipfile
 from typing import Any
 
-from bert_tf.files import replace_aside, write_aside, write_json
+from bert_tf.files import exists, open_file, relative, replace_aside, write_aside, write_json
 from bert_tf.finetuning.suite import Cell, SuiteRun
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.suites import is_of
@@ -25,7 +25,7 @@ def summarize(run: SuiteRun) -> dict[str, Any]:
         tasks[row.task] = {"points": points}
         if cell := run.chosen(row.task):
             tasks[row.task] |= {"chosen": cell.point, "seed": cell.seed,
-                                "folder": os.path.relpath(cell.folder, run.output_dir)}
+                                "folder": relative(cell.folder, run.output_dir)}
             medians[row.task] = {name: found["median"]
                                  for name, found in points[cell.point].items()}
     missing = run.suite.missing(medians)
@@ -95,7 +95,7 @@ def write_archive(run: SuiteRun) -> tuple[list[str], list[str]]:
             if not layout.submission:
                 continue
             path = os.path.join(cell.folder, layout.submission) if cell else ""
-            if os.path.exists(path):
+            if exists(path):
                 files[layout.submission] = path
             else:
                 missing.append(layout.submission)
@@ -103,7 +103,7 @@ def write_archive(run: SuiteRun) -> tuple[list[str], list[str]]:
         with replace_aside(os.path.join(run.output_dir, "submission.zip")) as aside:
             with zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as archive:
                 for name, path in sorted(files.items()):
-                    with open(path, "rb") as file:
+                    with open_file(path, "rb") as file:
                         archive.writestr(zipfile.ZipInfo(name, _DATE), file.read(),
                                          zipfile.ZIP_DEFLATED)
     return sorted(files), missing

@@ -4,8 +4,9 @@ import typing
 
 from absl import flags as absl_flags
 
+from bert_tf import files
 from bert_tf.errors import InputError, choose_from
-from bert_tf.files import PATH_FLAGS, check_decodable, check_local
+from bert_tf.files import PATH_FLAGS, check_decodable, check_stores
 from bert_tf.flags.options import check, default_of, fields_of, given_in, is_required
 
 
@@ -64,11 +65,26 @@ def read(config_class, flag_values):
         parts = value if isinstance(value, list) else [value]
         check_decodable(parts, f"--{field.name}")
         if PATH_FLAGS.fullmatch(field.name):
-            check_local(parts, f"--{field.name}: ")
+            check_stores(parts, f"--{field.name}: ")
+            fetched = [_fetch(part, field.name) for part in parts]
+            value = fetched if isinstance(value, list) else fetched[0]
         values[field.name] = value
     config = config_class(**values)
     check(config)
     return config
+
+
+def _fetch(value, flag):
+    """The local copy of a model that a flag names on the Hub; other values as they are."""
+    if not isinstance(value, str) or not files.is_hub_name(value):
+        return value
+    if "output" in flag:
+        raise InputError(f"--{flag}: {value} can't be written; name a folder, and publish it with "
+                         "`hf upload`.")
+    try:
+        return files.fetched(value, "vocab" not in flag and not flag.endswith("config_file"))
+    except InputError as error:
+        raise InputError(f"--{flag}: {error}") from error
 
 
 def given_in_flags(config_classes, flag_values):

@@ -9,7 +9,7 @@ from absl import flags as absl_flags
 
 from bert_tf import signals
 from bert_tf.errors import InputError, nearest
-from bert_tf.files import FLAGFILE, write_aside
+from bert_tf.files import FLAGFILE, hub, write_aside
 from bert_tf.flags import help as help_pages
 from bert_tf.flags.options import given_in, shown
 from bert_tf.flags.parsing import define, given_in_flags, read, take_defaults
@@ -34,7 +34,8 @@ def keep(config, folder: str, prefix: str = "") -> None:
         return
     with write_aside(os.path.join(folder, prefix + FLAGFILE)) as file:
         file.writelines(line + "\n" for line in [
-            f"# {os.path.basename(sys.argv[0])} --flagfile=THIS_FILE", *_given])
+            f"# {os.path.basename(sys.argv[0])} --flagfile=THIS_FILE",
+            *(f"# {found}" for found in hub.taken()), *_given])
 
 
 def _report(source, taken):

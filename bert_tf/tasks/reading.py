@@ -1,10 +1,10 @@
 """Examples of a task from its files: texts as they are, labels as ids."""
 
-import glob
 import os
 import typing
 
 from bert_tf.errors import InputError, counted
+from bert_tf.files import match_names
 from bert_tf.metrics import to_bio
 from bert_tf.options import read_json
 from bert_tf.tasks.rows import Omissions, Table, read_sentences
@@ -135,7 +135,7 @@ def read_parts(task, split: str, path: str) -> list[str]:
 
 def _articles(path):
     """The files of RACE's articles below a folder."""
-    return sorted(glob.glob(os.path.join(glob.escape(path), "**", "*.txt"), recursive=True))
+    return match_names(path, "**/*.txt")
 
 
 def _read_articles(task, layout, path, omissions):

@@ -14,6 +14,7 @@ from bert_tf.data.records.features import known
 from bert_tf.data.records.shards import make_shards
 from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.errors import InputError
+from bert_tf.files import absolute
 from bert_tf.options import defaults_of
 from bert_tf.tasks.reading import Example, KeptRows, read_examples
 from bert_tf.tasks.rows import Omissions
@@ -163,7 +164,7 @@ class SplitRecords:
 
     def __init__(self, source: Source, options: RecordOptions, tokenizer, output_dir: str):
         self._source, self._options, self._tokenizer = source, options, tokenizer
-        self._output_file = os.path.join(os.path.abspath(output_dir), f"{source.split}.tfrecord")
+        self._output_file = os.path.join(absolute(output_dir), f"{source.split}.tfrecord")
         self._omissions = Omissions(source.skip_malformed_lines)
         self._sizes: list[int] = []
         self._labels: collections.Counter = collections.Counter()

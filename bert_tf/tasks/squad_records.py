@@ -11,6 +11,7 @@ import numpy as np
 from bert_tf.data.records import features, manifest, shards, tfrecord
 from bert_tf.data.records.features import Feature
 from bert_tf.errors import InputError
+from bert_tf.files import absolute, file_size, open_file
 from bert_tf.options import defaults_of
 from bert_tf.tasks.answer_spans import FIRST_UNIQUE_ID, AnswerSpans, SpanOptions, cut_spans
 from bert_tf.tasks.squad import PIECE_QUESTIONS, read_pieces
@@ -79,7 +80,7 @@ class SquadRecords:
         if not sum(counts):
             raise InputError(f"{self.input_file} gives no record: its paragraphs are blank or "
                              "hold none of the answers; give another file.")
-        with open(self.input_file, "rb") as file:
+        with open_file(self.input_file, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return shards.make_shards(
             path, {"options": settings, "vocabulary": vocabulary.hash, "input": digest,
@@ -118,7 +119,7 @@ class SquadRecords:
         """Writes one shard; returns its entry, counts and notes for the manifest."""
         count, first_id, piece = numbered_piece
         spans = cut_spans(piece, self.tokenizer, self.options)
-        path = os.path.abspath(manifest.shard_name(self.output_file, index, count))
+        path = absolute(manifest.shard_name(self.output_file, index, count))
         try:
             shard = tfrecord.write_shard(path, os.path.dirname(path), self._blocks(spans, first_id))
         except OSError as error:
@@ -153,7 +154,7 @@ class SquadRecords:
             "options": settings,
             **({"further_features": list(map(dataclasses.asdict, further))} if further else {}),
             "vocabulary": self.tokenizer.vocabulary.describe(),
-            "inputs": [{"name": self.input_file, "bytes": os.path.getsize(self.input_file)}],
+            "inputs": [{"name": self.input_file, "bytes": file_size(self.input_file)}],
             "counts": {name: sum(result["counts"][name] for result in results)
                        for name in results[0]["counts"]},
             "notes": [note for result in results for note in result["notes"]],

@@ -3,11 +3,10 @@ fine-tuned model in `task.json`.
 """
 
 import dataclasses
-import glob
 import os
 
 from bert_tf.errors import InputError, counted
-from bert_tf.files import write_json
+from bert_tf.files import is_file, is_folder, match_names, write_json
 from bert_tf.options import read_json
 from bert_tf.tasks import kinds
 from bert_tf.tasks.kinds.base import Kind
@@ -112,7 +111,7 @@ class Task:
         if self.split(split).format == "tfds":
             return files[0]
         paths = [os.path.join(data_dir, name) for name in files]
-        exists = os.path.isdir if self.split(split).format == "race" else os.path.isfile
+        exists = is_folder if self.split(split).format == "race" else is_file
         own = named_folder(data_dir, self.name, self.folder_of or self.name)
         for path in (*paths, *(os.path.join(own, name) for name in files if own)):
             if exists(path):
@@ -134,9 +133,9 @@ def named_folder(folder: str, *names: str) -> str | None:
     """Returns the folder in `folder` that is named as a task, in capitals or not, with or without
     hyphens; the first of several names that has one. None if there is none."""
     for name in names:
-        for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*", ""))):
-            if _plain(os.path.basename(path[:-1])) == _plain(name):
-                return path[:-1]
+        for path in match_names(folder, "*"):
+            if _plain(os.path.basename(path)) == _plain(name) and is_folder(path):
+                return path
     return None
 
 
@@ -207,7 +206,7 @@ class SavedTask:
     def read(cls, folder: str) -> "SavedTask | None":
         """Returns the task saved beside the model in a folder, or None if there is no file."""
         path = os.path.join(folder, TASK_FILE)
-        if not os.path.isfile(path):
+        if not is_file(path):
             return None
         saved = read_json(path)
         try:

@@ -5,6 +5,7 @@ import os
 import typing
 
 from bert_tf.errors import InputError
+from bert_tf.files import is_file
 from bert_tf.flags import check, option
 from bert_tf.tasks.named import SQUAD, TASKS, find_task
 from bert_tf.tasks.reading import KeptRows, discover_labels
@@ -319,7 +320,7 @@ class SquadFlags:
         for split, what, is_wanted in (("predict", "--do_eval and --do_predict", predicts),
                                        ("train", "--do_train", do_train)):
             path = getattr(self, f"{split}_file")
-            if is_wanted and not os.path.isfile(path):
+            if is_wanted and not is_file(path):
                 raise InputError(f"--{split}_file: there is no file {path!r}." if path else
                                  f"--{split}_file must be given for {what}.")
             if is_wanted:

@@ -4,6 +4,7 @@ import dataclasses
 import os
 
 from bert_tf.errors import InputError, choose_from
+from bert_tf.files import is_file
 from bert_tf.flags import check, option
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task import named_folder
@@ -104,4 +105,4 @@ def _folder_of(folder, task):
 def _paths(folder, files):
     """The first of the files that is there, as a list."""
     paths = [os.path.join(folder, file) for file in files]
-    return [path for path in paths if os.path.isfile(path)][:1]
+    return [path for path in paths if is_file(path)][:1]

@@ -1,7 +1,6 @@
 """The base class of tokenizers, and `open_tokenizer`."""
 
 import functools
-import glob
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,7 +9,16 @@ import numpy as np
 
 from bert_tf import tokenization
 from bert_tf.errors import InputError
-from bert_tf.files import write_aside, write_json
+from bert_tf.files import (
+    exists,
+    fetched,
+    is_file,
+    is_folder,
+    match_names,
+    remove_file,
+    write_aside,
+    write_json,
+)
 from bert_tf.options import read_json
 from bert_tf.tokenization.packing import encode_pairs
 from bert_tf.tokenization.vocabulary import Vocabulary, is_cased, looks_lower_case
@@ -204,8 +212,8 @@ class Tokenizer:
         path = os.path.join(folder, SETTINGS_FILE)
         if settings:
             write_json(path, settings)
-        elif os.path.exists(path):      # of another tokenizer
-            os.remove(path)
+        elif exists(path):      # of another tokenizer
+            remove_file(path)
 
 
 def check_sentinels(tokenizer: Tokenizer, source: str) -> None:
@@ -221,8 +229,8 @@ def find_vocabulary(folder: str) -> str | None:
     # A vocab.txt comes first: earlier versions read it where there are several.
     for _, _, names in reversed(tokenization.TOKENIZERS.values()):
         for name in names:
-            found = sorted(glob.glob(os.path.join(glob.escape(folder), name)))
-            if len(found) == 1 and os.path.isfile(found[0]):
+            found = match_names(folder, name)
+            if len(found) == 1 and is_file(found[0]):
                 return found[0]
     return None
 
@@ -244,7 +252,8 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
         InputError: no readable vocabulary at `path`, or a setting that this kind of tokenizer
             lacks.
     """
-    if os.path.isdir(path):
+    path = fetched(os.fspath(path), with_weights=False)
+    if is_folder(path):
         found = find_vocabulary(path)
         if not found:
             raise InputError(f"there is no vocabulary in {path}; name its file.")
@@ -253,7 +262,7 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
                 if str(path).endswith(endings) and getattr(tokenization, name).reads(str(path)))
     tokenizer = getattr(tokenization, kind)
     beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
-    saved = read_json(beside) if os.path.isfile(beside) else {}
+    saved = read_json(beside) if is_file(beside) else {}
     kept = saved.pop(_CASE, None)
     lower = kept if do_lower_case is None else do_lower_case
     settings = settings or saved
@@ -271,5 +280,5 @@ def default_case(path: str) -> bool:
     """Whether fine-tuning lower-cases text for the vocabulary file at `path` where no flag says it:
     as saved beside it, else unless a token begins with a capital letter."""
     beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
-    kept = read_json(beside).get(_CASE) if os.path.isfile(beside) else None
+    kept = read_json(beside).get(_CASE) if is_file(beside) else None
     return not is_cased(open_tokenizer(path).vocabulary) if kept is None else bool(kept)

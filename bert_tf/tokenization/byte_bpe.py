@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from bert_tf.errors import InputError
+from bert_tf.files import is_file, open_file
 from bert_tf.options import parse_json
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.blocks import Memory, encode_blocks, pack, unpack
@@ -108,7 +109,7 @@ class ByteBpeTokenizer(Tokenizer):
         ordered = os.path.join(folder, _FAIRSEQ_FILE)
         content = _read(path)
         tokens = read_tokens(content, path)
-        if name == _GPT2_FILES[0] and os.path.isfile(ordered):
+        if name == _GPT2_FILES[0] and is_file(ordered):
             tokens = _fairseq_tokens(tokens, ordered)
             content = json.dumps({token: index for index, token in enumerate(tokens)}).encode()
         check_merges(tokens, _read(merges), merges)
@@ -274,7 +275,7 @@ def check_merges(tokens: Sequence[str], content: bytes, path: str, end: str = ""
 
 def _read(path):
     try:
-        with open(path, "rb") as file:
+        with open_file(path, "rb") as file:
             return file.read()
     except OSError as error:
         raise InputError(f"{path!r} can't be read ({error.strerror}); byte-level BPE has "

@@ -14,6 +14,7 @@ import re
 import numpy as np
 
 from bert_tf.errors import InputError
+from bert_tf.files import open_file
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.blocks import Memory, pack, unpack
 from bert_tf.tokenization.byte_bpe import (
@@ -100,7 +101,7 @@ class GptTokenizer(Tokenizer):
     def reads(cls, path):
         """Whether the file holds tokens that end in "</w>"."""
         try:
-            with open(path, "rb") as file:
+            with open_file(path, "rb") as file:
                 return f'{END}"'.encode() in file.read()
         except OSError:
             return False
@@ -112,7 +113,8 @@ class GptTokenizer(Tokenizer):
         folder, name = os.path.split(path)
         beside = _ORIGINAL_FILES[1] if name == _ORIGINAL_FILES[0] else MERGES_FILE
         try:
-            with open(path, "rb") as ids, open(os.path.join(folder, beside), "rb") as merges:
+            with open_file(path, "rb") as ids, open_file(
+                    os.path.join(folder, beside), "rb") as merges:
                 content, pairs = ids.read(), merges.read()
         except OSError as error:
             raise InputError(f"{error.filename} can't be read ({error.strerror}); GPT's tokenizer "

@@ -16,6 +16,7 @@ import numpy as np
 import sentencepiece
 
 from bert_tf.errors import InputError
+from bert_tf.files import open_file
 from bert_tf.tokenization.base import MODEL_FILE, Tokenizer
 from bert_tf.tokenization.blocks import encode_blocks
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
@@ -125,7 +126,7 @@ class SentencepieceTokenizer(Tokenizer):
     @staticmethod
     def read_vocabulary(path):
         try:
-            with open(path, "rb") as file:
+            with open_file(path, "rb") as file:
                 content = file.read()
             return make_vocabulary(content, f"vocabulary {path!r}")
         except OSError as error:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from bert_tf.errors import InputError
+from bert_tf.files import open_file
 
 UNKNOWN, CLS, SEP, MASK, PADDING = "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[PAD]"
 # The special tokens of BERT by their roles. The original pads with id 0, whatever token that is.
@@ -118,7 +119,7 @@ class Vocabulary:
         number from 0 (google-research/bert, tokenization.py, load_vocab). In ERNIE's files the
         number follows the token after a tab."""
         try:
-            with open(path, "rb") as file:
+            with open_file(path, "rb") as file:
                 content = file.read()
         except OSError as error:
             raise InputError(f"vocabulary {str(path)!r} can't be read ({error.strerror}); "

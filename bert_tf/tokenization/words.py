@@ -2,12 +2,12 @@
 and for semi-supervised sequence learning (tensorflow/models research/adversarial_text).
 """
 
-import os
 import re
 
 import numpy as np
 
 from bert_tf.errors import InputError
+from bert_tf.files import file_size, open_file
 from bert_tf.spelling import pack_spelling, spell, spelling_names
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Layout, Vocabulary
@@ -23,7 +23,7 @@ _LOOKED_AT = 1 << 16
 def _read_lines(path):
     """Returns a vocabulary's content and its lines."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path, "rb") as file:
             content = file.read()
         lines = content.decode("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -35,9 +35,9 @@ def _read_lines(path):
 def _looks(path, wanted):
     """Whether the first lines and the last one hold all wanted tokens."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path, "rb") as file:
             first = file.read(_LOOKED_AT)
-            file.seek(max(0, os.path.getsize(path) - 64))
+            file.seek(max(0, file_size(path) - 64))
             last = file.read()
     except OSError:
         return False

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import lazy_loader
 
 from bert_tf.errors import InputError
-from bert_tf.files import PATH_FLAGS
+from bert_tf.files import PATH_FLAGS, file_size, is_file, open_file
 
 tf = lazy_loader.load("tensorflow")
 
@@ -129,10 +129,10 @@ def comparable(flags: Mapping[str, Any]) -> dict[str, str]:
         if name in _OWN:
             continue
         if PATH_FLAGS.fullmatch(name):
-            if not (isinstance(value, str) and os.path.isfile(value)
-                    and os.path.getsize(value) <= _MOST_BYTES):
+            if not (isinstance(value, str) and is_file(value)
+                    and file_size(value) <= _MOST_BYTES):
                 continue
-            with open(value, "rb") as file:
+            with open_file(value, "rb") as file:
                 value = f"a file with SHA-256 {hashlib.sha256(file.read()).hexdigest()[:16]}"
         found[name] = str(value)
     return found

@@ -5,6 +5,7 @@ import os
 import numpy as np
 
 from bert_tf.checkpoints import checksummed
+from bert_tf.files import exists, remove_file
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.trials import rank
@@ -27,7 +28,7 @@ class BestWeights:
                  eval_steps: int) -> None:
         self._trainer, self._path = trainer, os.path.join(folder, "best.safetensors")
         self._headline, self._patience_steps = headline, patience * eval_steps
-        self._best = checksummed.read(self._path)[1] if os.path.exists(self._path) else None
+        self._best = checksummed.read(self._path)[1] if exists(self._path) else None
 
     def _variables(self):
         return {v.path: v for v in self._trainer.learner.weights}
@@ -63,5 +64,5 @@ class BestWeights:
 
     def remove(self) -> None:
         """Removes the file."""
-        if os.path.exists(self._path):
-            os.remove(self._path)
+        if exists(self._path):
+            remove_file(self._path)

@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,7 @@ import tensorflow as tf
 from bert_tf import checkpoints, networks
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError, counted
-from bert_tf.files import replace_aside, write_json
+from bert_tf.files import absolute, copy_file, exists, replace_aside, write_json
 from bert_tf.objectives.head_gates import HeadGates
 from bert_tf.objectives.next_token import TiedLM
 from bert_tf.training import batches, resume, transfer, trials
@@ -175,7 +174,7 @@ class FineTuning:
 
     def _folder(self, settings, examples):
         """The `TrialFolder` of a trial."""
-        path = self.init_checkpoint and os.path.abspath(self.init_checkpoint)
+        path = self.init_checkpoint and absolute(self.init_checkpoint)
         return trials.TrialFolder(settings, json.loads(json.dumps({
             **resume.describe(settings), **self.options, "train_file": examples.identity(),
             "dev_file": self.scored_on if settings.early_stopping else None,
@@ -260,10 +259,10 @@ def _keep(tuning, learner, folder, result, earlier):
            for other in earlier.values()):
         save_model(tuning.settings.output_dir, learner.parts()["model"])
         curves = os.path.join(folder.path, "metrics.jsonl")
-        if os.path.exists(curves):
+        if exists(curves):
             with replace_aside(os.path.join(tuning.settings.output_dir,
                                             "metrics.jsonl")) as aside:
-                shutil.copyfile(curves, aside)
+                copy_file(curves, aside)
     folder.end(result)
 
 

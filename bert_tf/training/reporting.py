@@ -2,16 +2,29 @@
 
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable
 
 import lazy_loader
 
 from bert_tf.errors import InputError
-from bert_tf.files import write_aside
+from bert_tf.files import (
+    copy_file,
+    exists,
+    is_file,
+    is_remote,
+    open_file,
+    send_folder,
+    stage_folder,
+    write_aside,
+)
 from bert_tf.training.progress import duration as duration
 
 tf = lazy_loader.load("tensorflow")
+
+
+_METRICS = "metrics.jsonl"
 
 
 class Reporter:
@@ -31,7 +44,14 @@ class Reporter:
         self._last = None
         self._rate = None
         if folder:
-            self._path = os.path.join(folder, "metrics.jsonl")
+            # Files that grow can't be in a store, which takes whole ones.
+            self._local = folder
+            if is_remote(folder):
+                self._holder = tempfile.TemporaryDirectory(dir=stage_folder())
+                self._local = self._holder.name
+            self._path = os.path.join(self._local, _METRICS)
+            if exists(kept := os.path.join(folder, _METRICS)) and kept != self._path:
+                copy_file(kept, self._path)
             _keep_lines(self._path, lambda line: line["step"] <= start_step)
 
     def start(self, step: int) -> None:
@@ -68,11 +88,16 @@ class Reporter:
             file.write(json.dumps({"kind": kind, "step": step, **metrics}) + "\n")
         if kind not in self._writers:
             self._writers[kind] = tf.summary.create_file_writer(
-                os.path.join(self._folder, "tensorboard", kind))
+                os.path.join(self._local, "tensorboard", kind))
         with self._writers[kind].as_default(step=step):
             for name, value in metrics.items():
                 tf.summary.scalar(name, value)
         self._writers[kind].flush()
+
+    def publish(self) -> None:
+        """Sends what was reported to the run's folder, if that is in a store."""
+        if self._folder and self._local != self._folder:
+            send_folder(self._local, self._folder)
 
 
 def write_eval_results(folder: str, metrics: dict[str, float]) -> None:
@@ -91,11 +116,11 @@ def _line(metrics):
 def _keep_lines(path: str, is_kept: Callable[[dict], bool]) -> None:
     """Removes the lines of a metrics file that `is_kept` does not want, and damaged ones: a process
     that is killed may leave half a line."""
-    if not os.path.exists(path):
+    if not exists(path):
         return
     kept = []
     try:
-        with open(path, "rb") as file:
+        with open_file(path, "rb") as file:
             lines = file.readlines()
     except OSError as error:
         raise InputError(f"{path} can't be read ({error.strerror}); remove it.") from error
@@ -120,11 +145,11 @@ def _parse(line):
 
 def read_metrics(folder: str, kind: str) -> list[dict]:
     """Returns the JSON lines of one kind ("train" or "eval") of a run."""
-    path = os.path.join(folder, "metrics.jsonl")
-    if not os.path.isfile(path):
+    path = os.path.join(folder, _METRICS)
+    if not is_file(path):
         raise InputError(f"{folder} is not the --output_dir of a run: it holds no metrics.jsonl.")
     found = []
-    with open(path, "rb") as file:
+    with open_file(path, "rb") as file:
         for number, line in enumerate(file):
             try:
                 found.append(_parse(line))

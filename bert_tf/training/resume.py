@@ -11,7 +11,6 @@ reported. A fine-tuning trial may not: its result is compared with other trials'
 
 import contextlib
 import dataclasses
-import glob
 import hashlib
 import json
 import os
@@ -22,6 +21,7 @@ import numpy as np
 
 from bert_tf.checkpoints import checksummed
 from bert_tf.errors import InputError
+from bert_tf.files import is_file, match_names, remove_file
 from bert_tf.options import differing_options, same_options
 from bert_tf.training.settings import SharedSettings
 
@@ -117,16 +117,16 @@ def variables(trainer) -> dict:
 
 def is_checkpoint(path: str) -> bool:
     """Returns whether a file has the name of a training checkpoint."""
-    return os.path.isfile(path) and _PATTERN.search(path) is not None
+    return is_file(path) and _PATTERN.search(path) is not None
 
 
 def checkpoints(folder: str) -> list[str]:
     """Lists the checkpoint files of a folder, oldest first."""
-    paths = glob.glob(os.path.join(glob.escape(folder), "checkpoint-*.safetensors"))
+    paths = match_names(folder, "checkpoint-*.safetensors")
     paths = sorted((p for p in paths if _PATTERN.search(p)),
                    key=lambda p: int(_PATTERN.search(p).group(1)))
     for path in paths:
-        if not os.path.isfile(path):
+        if not is_file(path):
             raise InputError(f"{path} has the name of a checkpoint and is no file; remove it.")
     return paths
 
@@ -174,7 +174,7 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
     path = os.path.join(folder, _NAME.format(step))
     checksummed.write(path, state, extra)
     for old in checkpoints(folder)[:-keep]:
-        os.remove(old)
+        remove_file(old)
     return path
 
 

@@ -166,6 +166,8 @@ class Run:
         carried = self._trainer.state.tensors()
         if self._chief:
             saving.wait()       # before the copy: there is one at a time
+            if self._reporter:
+                self._reporter.publish()
             saving.start(
                 resume.write_checkpoint, self._settings.output_dir,
                 resume.copy_state(self._trainer, carried),
@@ -189,6 +191,7 @@ class Run:
         self._reporter.evaluate(self.step, metrics)
         if self._chief:
             write_eval_results(self._settings.output_dir, {**metrics, "global_step": self.step})
+            self._reporter.publish()
         return metrics
 
     def save_model(self) -> None:

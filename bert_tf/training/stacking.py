@@ -7,7 +7,6 @@ the output folder, the others are in folders below it and stay there.
 
 import collections
 import dataclasses
-import glob
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -17,6 +16,7 @@ import numpy as np
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.errors import InputError
+from bert_tf.files import match_names
 from bert_tf.training import resume
 from bert_tf.training.recipe_settings import StackingSettings
 from bert_tf.training.settings import TrainSettings
@@ -140,8 +140,7 @@ def newest(stages: list[Stage]) -> int:
     begun = [number for number, stage in enumerate(stages)
              if resume.checkpoints(stage.settings.output_dir)]
     output = stages[-1].settings.output_dir
-    for other in () if begun else sorted(glob.glob(
-            os.path.join(glob.escape(output), _FOLDER.format("*", "*")))):
+    for other in () if begun else match_names(output, _FOLDER.format("*", "*")):
         if resume.checkpoints(other):
             raise InputError(f"--output_dir: {output} holds stages of another --stack_layers "
                              f"({os.path.basename(other)}); give the value that they were trained "

@@ -10,7 +10,7 @@ import statistics
 
 from bert_tf.checkpoints.names import MODEL_FILE
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_json
+from bert_tf.files import exists, is_folder, list_folder, make_folder, remove_file, write_json
 from bert_tf.options import read_json
 from bert_tf.training import resume
 from bert_tf.training.reporting import duration
@@ -37,7 +37,7 @@ class TrialFolder:
     def check(self) -> None:
         """Raises InputError if the folder holds a trial of another description."""
         path = os.path.join(self.path, SETTINGS)
-        if not os.path.exists(path):
+        if not exists(path):
             return
         network, recipe = resume.compare(self._description, read_json(path), self._settings)
         if network or recipe:
@@ -49,7 +49,7 @@ class TrialFolder:
         """Returns the result, if the trial has ended; InputError if it was scored on other
         examples."""
         path = os.path.join(self.path, RESULT)
-        if not os.path.exists(path):
+        if not exists(path):
             return None
         result = read_json(path)
         if result["scored_on"] != self._scored_on:
@@ -67,20 +67,20 @@ class TrialFolder:
         """Writes the result and removes the checkpoints."""
         write_json(os.path.join(self.path, RESULT), result)
         for path in resume.checkpoints(self.path):
-            os.remove(path)
+            remove_file(path)
 
 
 def check_output(output_dir: str, names: list[str], has_results: bool) -> None:
     """Checks that an output folder holds no other trials than `names`, and the best model if one of
     them has ended."""
     folder = os.path.join(output_dir, "trials")
-    others = sorted(set(os.listdir(folder)) - set(names)) if os.path.isdir(folder) else []
+    others = sorted(set(list_folder(folder)) - set(names)) if is_folder(folder) else []
     if others:
         raise InputError(f"{folder} holds {', '.join(others)}, of other seeds or another grid, "
                          "and the best of all is kept: include them in this run, or name "
                          "another --output_dir.")
     model = os.path.join(output_dir, MODEL_FILE)
-    if has_results and not os.path.exists(model):
+    if has_results and not exists(model):
         raise InputError(f"{folder} holds trials that are finished, but their best model, "
                          f"{model}, is gone: name another --output_dir, or remove {folder}.")
 

@@ -21,7 +21,7 @@ from bert_tf.analysis import patterns, words
 from bert_tf.analysis.statistics import KINDS, TITLES
 from bert_tf.data.text.vectors import Texts, read_lines
 from bert_tf.errors import InputError
-from bert_tf.files import replace_aside, write_json
+from bert_tf.files import exists, file_size, replace_aside, write_json
 from bert_tf.flags import REQUIRED, option
 from run_scripts.analysis.model import (
     ModelFlags,
@@ -283,8 +283,8 @@ def _write(folder, title, survey, figures, tokenizer):
         np.savez_compressed(aside, **arrays)
     print(f"\nin {folder}:", flush=True)
     for name, content in _WRITTEN.items():
-        if os.path.exists(path(name)):
-            print(f"  {name:<16}{content}, {os.path.getsize(path(name)) / 1e6:.1f} MB")
+        if exists(path(name)):
+            print(f"  {name:<16}{content}, {file_size(path(name)) / 1e6:.1f} MB")
     print("open attention.html in a browser", flush=True)
 
 

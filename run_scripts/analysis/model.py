@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder
+from bert_tf.files import is_file, make_folder, normal_path
 from bert_tf.flags import REQUIRED, option
 from bert_tf.training.reporting import duration
 from run_scripts.encoder_flags import EncoderFlags
@@ -76,11 +76,11 @@ def batches(features: dict, size: int):
 
 def check_file(path: str, flag: str) -> None:
     """Raises InputError if there is no file `path`."""
-    if not os.path.isfile(path):
+    if not is_file(path):
         raise InputError(f"--{flag}: there is no file {path}.")
 
 
 def name_of(job: ModelFlags) -> str:
     """Returns the model's name for titles: the last two parts of its path."""
-    return os.sep.join(os.path.normpath(job.init_checkpoint).split(os.sep)[-2:])
+    return os.sep.join(normal_path(job.init_checkpoint).split(os.sep)[-2:])
 

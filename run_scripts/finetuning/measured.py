@@ -14,6 +14,7 @@ import numpy as np
 
 from bert_tf import data, files, training
 from bert_tf.errors import InputError
+from bert_tf.files import absolute, file_size, list_folder
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.finetuning.run import open_run
 from bert_tf.tasks import named
@@ -187,7 +188,7 @@ class MeasuredSplit:
 def kept_scores(folder: str, model_dir: str, split: MeasuredSplit, **more: Any) -> KeptResults:
     """The scores that `scores.json` in a folder keeps; those of other settings are forgotten."""
     return KeptResults(os.path.join(folder, "scores.json"), {
-        "model": os.path.abspath(model_dir), "bytes": weights_bytes(model_dir),
+        "model": absolute(model_dir), "bytes": weights_bytes(model_dir),
         "split": split.name, "examples": split.size, **more}, forgets=True, contents={
             "weights": files.digest(*weights_files(model_dir)),
             "records": split.examples.identity()})
@@ -199,8 +200,8 @@ def weights_files(folder: str, flag: str = "model_dir") -> list[str]:
     Raises:
         InputError: there are none; it names `flag`.
     """
-    found = sorted(entry.path for entry in os.scandir(folder)
-                   if entry.name.endswith((".keras", ".safetensors")))
+    found = sorted(os.path.join(folder, name) for name in list_folder(folder)
+                   if name.endswith((".keras", ".safetensors")))
     if not found:
         raise InputError(f"--{flag}: there are no weights in {folder}; name the --output_dir "
                          "of a model that was fine-tuned.")
@@ -209,7 +210,7 @@ def weights_files(folder: str, flag: str = "model_dir") -> list[str]:
 
 def weights_bytes(folder: str, flag: str = "model_dir") -> int:
     """Returns the size of all `weights_files`."""
-    return sum(map(os.path.getsize, weights_files(folder, flag)))
+    return sum(map(file_size, weights_files(folder, flag)))
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 from bert_tf import analysis, compression, training
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_json
+from bert_tf.files import make_folder, normal_path, write_json
 from bert_tf.finetuning.head_masks import parse_heads
 from bert_tf.tasks.task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
@@ -53,7 +53,7 @@ class Curve:
                              "of, or score it with --orders=oracle or random alone.")
         self.split = self.model.split(job.split, job.examples)
         self.metric, self.examples = self.model.metric, self.split.size
-        self.name = os.path.basename(os.path.normpath(job.model_dir))
+        self.name = os.path.basename(normal_path(job.model_dir))
         self._kept = kept_scores(job.output_dir, job.model_dir, self.split, parts=job.parts)
         self._answer_of_all = self.split.answer()
         self.whole = self.split.score(self._answer_of_all)

@@ -5,7 +5,7 @@ import os
 from bert_tf.config import Sizes
 from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
-from bert_tf.files import find_files
+from bert_tf.files import exists, find_files, is_folder
 from bert_tf.tokenization import Tokenizer, find_vocabulary, open_tokenizer
 from run_scripts.pretraining.flags import PretrainingFlags
 
@@ -33,9 +33,9 @@ def keep_model_files(tokenizer: Tokenizer | None, config: Sizes, folder: str) ->
     """Writes what every command needs beside the weights of a run into its folder: the
     configuration and the tokenizer, also into the folder of ELECTRA's generator."""
     path = os.path.join(folder, "bert_config.json")
-    if not os.path.exists(path):
+    if not exists(path):
         config.to_json_file(path)
     generator = os.path.join(folder, "generator")
-    for each in (folder, *([generator] if os.path.isdir(generator) else [])):
+    for each in (folder, *([generator] if is_folder(generator) else [])):
         if tokenizer:
             tokenizer.save(each)

@@ -228,8 +228,8 @@ print(*sys.modules)"""
 @pytest.mark.parametrize("path, is_name", [
     ("bert-base-uncased", True), ("google/electra-small", True), ("./a-b", False), ("run", False),
     ("a/b/c-d", False)])
-def test_a_bare_name_of_a_model_gets_the_command_that_fetches_it(path, is_name):
+def test_a_bare_name_of_a_model_is_answered_with_its_name_on_the_hub(path, is_name):
     with pytest.raises(InputError, match=f"there is no {path}; name the folder") as error:
         read_config(path)
-    name = path.rpartition("/")[2]
-    assert (f"hf download {path} --local-dir {name};" in str(error.value)) == is_name
+    name = path if "/" in path else f"OWNER/{path}"
+    assert (f"write hf://{name};" in str(error.value)) == is_name

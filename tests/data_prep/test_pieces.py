@@ -199,7 +199,7 @@ def test_files_of_others_are_left_alone(prepare, tmp_path, text):
     mine = {"r.tfrecord.tmp-old": b"1", "r.tfrecord.tmp-7": b"2", "r.manifest.json.tmp-notes": b"3"}
     for name, data in mine.items():
         (out / name).write_bytes(data)
-    (out / f"r.tfrecord{files._ASIDE}99999999").write_text("what a killed process of ours left")
+    (out / f"r.tfrecord{files.ASIDE}99999999").write_text("what a killed process of ours left")
     prepare(text)
     assert mine.items() <= content(out).items()
     assert sorted(content(out)) == sorted([*mine, "r.tfrecord", "r.manifest.json"])
@@ -281,7 +281,7 @@ def test_a_killed_job_redoes_only_what_is_missing(prepare, killed, tmp_path):
 
 
 def test_nothing_of_a_killed_job_stays_beside_another(prepare, killed, random_text):
-    (killed / f"r.tfrecord-00007-of-00009{files._ASIDE}1").write_text("not of this job")
+    (killed / f"r.tfrecord-00007-of-00009{files.ASIDE}1").write_text("not of this job")
     prepare(random_text(4), piece_bytes=1 << 20)
     assert sorted(content(killed)) == ["r.manifest.json", "r.tfrecord",
-                                       f"r.tfrecord-00007-of-00009{files._ASIDE}1"]
+                                       f"r.tfrecord-00007-of-00009{files.ASIDE}1"]

@@ -17,6 +17,7 @@ from bert_tf.data.batches.record_files import record_features
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.records.features import without_autotune
 from bert_tf.errors import InputError
+from bert_tf.files import absolute, exists, file_size, join_path, tensorflow_name
 
 _READ_RECORDS = 1 << 12     # at a time
 _AGAIN = "remove the manifest and make the records again."
@@ -52,8 +53,8 @@ class ExampleSet:
         self._choices = {f.name for f in wanted if f.axis in ("C*S", "L*S")}
         spec = {f.name: tf.io.FixedLenFeature([f.length(**sizes)], tf.as_dtype(f.dtype))
                 for f in wanted if f.name != "is_real_example"}
-        folder = os.path.dirname(os.path.abspath(path))
-        shards = [(os.path.join(folder, shard["name"]), shard["bytes"])
+        folder = os.path.dirname(absolute(path))
+        shards = [(join_path(folder, shard["name"]), shard["bytes"])
                   for shard in self.manifest["shards"]]
         if not shards:
             raise InputError(f"{path} names no shard; {_AGAIN}")
@@ -181,11 +182,11 @@ def _read_shard(path, size, spec):
         size: its number of bytes according to the manifest.
         spec: dict of `tf.io.FixedLenFeature` by name.
     """
-    if not os.path.exists(path) or os.path.getsize(path) != size:
+    if not exists(path) or file_size(path) != size:
         raise InputError(f"{path} does not have the {size:,} bytes that its manifest names; "
                          f"{_AGAIN}")
     compression = "GZIP" if path.endswith(".gz") else ""
-    messages = tf.data.TFRecordDataset(path, compression).batch(_READ_RECORDS)
+    messages = tf.data.TFRecordDataset(tensorflow_name(path), compression).batch(_READ_RECORDS)
     try:
         # Parsed as they come: a function of the dataset would be traced for each shard.
         for batch in without_autotune(messages):

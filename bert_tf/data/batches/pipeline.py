@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.batches.record_files import RecordFiles
+from bert_tf.data.batches.sources import record_files, records_of
 from bert_tf.data.records.features import without_autotune
 from bert_tf.errors import InputError
 
@@ -91,7 +92,7 @@ class RecordSet(RecordFiles):
         Records of zeros fill the last batch. `is_real_example`, float32 [global_batch / replicas],
         which only evaluation has, is 0 for them.
         """
-        messages = tf.data.TFRecordDataset(self.paths, self.compression)
+        messages = records_of(self.paths, self.paths, self.compression)
         blank = tf.data.Dataset.from_tensors(self.format.blank()).repeat(-self.size % global_batch)
         records = messages.concatenate(blank)
         if max_steps:
@@ -155,8 +156,8 @@ def _epoch(records, seed, epoch):
     tf.random.set_seed(1)
     paths = tf.random.experimental.stateless_shuffle(records.paths, [seed, epoch])
     if records.rows:
-        return tf.data.TFRecordDataset(paths, records.compression)
-    messages = tf.data.Dataset.from_tensor_slices(paths).interleave(
+        return records_of(paths, records.paths, records.compression)
+    messages = record_files(paths, records.paths).interleave(
         as_it_is(lambda path: tf.data.TFRecordDataset(path, records.compression)),
         cycle_length=min(_FILES_AT_ONCE, len(records.paths)), deterministic=True,
         num_parallel_calls=tf.data.AUTOTUNE)

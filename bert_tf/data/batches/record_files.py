@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import itertools
 import json
-import os
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -14,7 +13,7 @@ from bert_tf.data.records import features, manifest, tfrecord
 from bert_tf.data.records.features import RecordFormat
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
-from bert_tf.files import find_files, is_gzip
+from bert_tf.files import file_size, find_files, is_gzip
 from bert_tf.options import check_shape
 
 _TABLE_ROWS = 128    # of a table of embeddings may be made full
@@ -205,8 +204,8 @@ def _checksum(paths, manifests):
 
 def _count(path, entry):
     if entry:
-        if os.path.getsize(path) != entry["bytes"]:
-            raise InputError(f"{path} has {os.path.getsize(path)} bytes, its manifest says "
+        if file_size(path) != entry["bytes"]:
+            raise InputError(f"{path} has {file_size(path)} bytes, its manifest says "
                              f"{entry['bytes']}: it is truncated or was changed; make it again.")
         return entry["records"]
     return tfrecord.count_records(path)

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import pickle
 import re
-import shutil
 import threading
 import time
 import traceback
@@ -18,7 +17,15 @@ import google_crc32c
 
 from bert_tf import signals
 from bert_tf.errors import InputError
-from bert_tf.files import write_json
+from bert_tf.files import (
+    is_folder,
+    is_taken,
+    list_folder,
+    make_folders,
+    open_file,
+    remove_folder,
+    write_json,
+)
 
 # What reading from or writing to the pipe of a dead process raises.
 _BROKEN = (EOFError, OSError)
@@ -51,18 +58,18 @@ class Progress:
         earlier = _read(job)
         is_same = is_same or (lambda other: other == fingerprint)
         self.goes_on = bool(earlier) and is_same(earlier)
-        if os.path.lexists(folder):
+        if is_taken(folder):
             self._check_own()
         if not self.goes_on and begin:
             begin(earlier)
         if not self.goes_on:
-            shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(folder, exist_ok=True)
+            remove_folder(folder)
+        make_folders(folder)
         write_json(job, fingerprint)
 
     def _check_own(self):
         """Raises InputError if the folder is not one that may be emptied."""
-        names = os.listdir(self._folder) if os.path.isdir(self._folder) else [""]
+        names = list_folder(self._folder) if is_folder(self._folder) else [""]
         foreign = sorted(name for name in names if not _NOTE.match(name))
         if foreign:
             raise InputError(f"{os.path.join(self._folder, foreign[0])} is in the place where a "
@@ -84,12 +91,12 @@ class Progress:
 
     def close(self) -> None:
         """Removes all notes: the job is finished."""
-        shutil.rmtree(self._folder)
+        remove_folder(self._folder)
 
 
 def _read(path):
     try:
-        with open(path, encoding="utf-8") as file:
+        with open_file(path) as file:
             return json.load(file)
     except (OSError, ValueError, RecursionError):
         return None

@@ -2,7 +2,6 @@
 """
 
 import fnmatch
-import glob
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.files import TOKENIZER_ENDING
+from bert_tf.files import (
+    TOKENIZER_ENDING,
+    exists,
+    is_folder,
+    join_path,
+    match_names,
+    normal_path,
+    real_path,
+)
 from bert_tf.options import check_shape, read_json
 
 SUFFIX = ".manifest.json"
@@ -95,14 +102,14 @@ def find_manifests(shards: Iterable[str]
         list of (manifest, {path of a shard: its entry in the manifest}, path of the manifest);
         shards without a manifest are left out.
     """
-    wanted = {os.path.realpath(path): path for path in shards}
+    wanted = {real_path(path): path for path in shards}
     found = []
     for folder in sorted({os.path.dirname(path) for path in wanted}):
-        for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*" + SUFFIX))):
+        for path in match_names(folder, "*" + SUFFIX):
             manifest = load_manifest(path, has_vocabulary=True)
             # The shards of a manifest may lie in several folders; names are relative to its own.
             entries = {wanted[real]: shard for shard in manifest["shards"]
-                       if (real := os.path.realpath(os.path.join(folder, shard["name"]))) in wanted}
+                       if (real := real_path(join_path(folder, shard["name"]))) in wanted}
             if entries:
                 found.append((manifest, entries, path))
     return found
@@ -121,10 +128,10 @@ def check_whole(found: Iterable[tuple[dict, dict, str]], patterns: str | Sequenc
     """
     patterns = patterns.split(",") if isinstance(patterns, str) else patterns
     for manifest, _, path in found:
-        names = [os.path.normpath(os.path.join(os.path.dirname(path), shard["name"]))
+        names = [normal_path(join_path(os.path.dirname(path), shard["name"]))
                  for shard in manifest["shards"]]
         for name in names:
-            if not os.path.exists(name) and any(_covers(pattern, name) for pattern in patterns):
+            if not exists(name) and any(_covers(pattern, name) for pattern in patterns):
                 raise InputError(f"--{flag}: there is no {name}, which {path} names; put it there, "
                                  "make the records again, or name the other files one by one.")
         counted = sum(shard["records"] for shard in manifest["shards"])
@@ -136,6 +143,6 @@ def check_whole(found: Iterable[tuple[dict, dict, str]], patterns: str | Sequenc
 
 def _covers(pattern, path):
     """Whether a folder or a glob would find a file if it were there."""
-    pattern = os.path.normpath(pattern.strip())
-    return path.startswith(pattern + os.sep) if os.path.isdir(pattern) else (
+    pattern = normal_path(pattern.strip())
+    return path.startswith(pattern + os.sep) if is_folder(pattern) else (
         fnmatch.fnmatch(path, pattern))

@@ -9,7 +9,18 @@ from typing import Any
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.records.jobs import Progress, run_pieces
 from bert_tf.errors import InputError
-from bert_tf.files import leftovers, locked, write_json
+from bert_tf.files import (
+    absolute,
+    exists,
+    file_size,
+    is_file,
+    is_taken,
+    join_path,
+    leftovers,
+    locked,
+    remove_file,
+    write_json,
+)
 from bert_tf.options import same_options
 
 
@@ -41,13 +52,17 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
         InputError: another process makes these shards now, or a file that must not be removed is in
             the way; names it.
     """
+    if path.startswith("memory://"):        # which no other process sees
+        if num_workers > 1:
+            raise InputError(f"{path} is in the memory of one process; give --num_workers=1.")
+        num_workers = 1
     with locked(path, "records"):
         return _make_shards(path, fingerprint, pieces, work, num_workers, describe, may_replace,
                             functools.partial(_is_same_job, fingerprint, defaults or {}))
 
 
 def _make_shards(path, fingerprint, pieces, work, num_workers, describe, may_replace, is_same):
-    folder = os.path.dirname(os.path.abspath(path))
+    folder = os.path.dirname(absolute(path))
 
     def discard(names):
         if not may_replace:
@@ -61,12 +76,12 @@ def _make_shards(path, fingerprint, pieces, work, num_workers, describe, may_rep
         if not earlier:
             _refuse_foreign(folder, _planned(fingerprint))
 
-    earlier = manifest.load_manifest(path) if os.path.exists(path) else None
+    earlier = manifest.load_manifest(path) if exists(path) else None
     names = [shard["name"] for shard in earlier["shards"]] if earlier else []
     if earlier and not is_same(earlier.get("fingerprint")):
         # Other flags or another text: the old shards must not lie beside the new ones.
         discard(names)
-        os.remove(path)
+        remove_file(path)
         earlier = None
     progress = Progress(path.removesuffix(manifest.SUFFIX) + ".progress", fingerprint,
                         begin, is_same)
@@ -78,7 +93,7 @@ def _make_shards(path, fingerprint, pieces, work, num_workers, describe, may_rep
         print(f"warning: {damaged} is not as its manifest describes it; all shards of {path} are "
               "made again", flush=True)
         _remove(folder, names)
-        os.remove(path)
+        remove_file(path)
     results = run_pieces(pieces, len(fingerprint["pieces"]), work, progress, num_workers,
                          functools.partial(_is_intact, folder))
     try:
@@ -111,18 +126,18 @@ def _planned(fingerprint):
 
 def _refuse_foreign(folder, names):
     """Raises InputError if a file exists that a shard would replace, as no job of ours made it."""
-    for path in (os.path.join(folder, name) for name in names):
-        if os.path.lexists(path):
+    for path in (join_path(folder, name) for name in names):
+        if is_taken(path):
             raise InputError(f"{path} exists, but no manifest names it: it would be overwritten. "
                              "Remove it, or name another file.")
 
 
 def _remove(folder, names):
     """Removes shards, and what a killed process left of them."""
-    for path in (os.path.join(folder, name) for name in names):
+    for path in (join_path(folder, name) for name in names):
         for found in (path, *leftovers(path)):
             with contextlib.suppress(FileNotFoundError):
-                os.remove(found)
+                remove_file(found)
 
 
 def find_damaged(folder: str, shards: list[dict]) -> str | None:
@@ -131,8 +146,8 @@ def find_damaged(folder: str, shards: list[dict]) -> str | None:
     All bytes are read, at the speed of the disk.
     """
     for shard in shards:
-        path = os.path.join(folder, shard["name"])
-        if not os.path.isfile(path) or os.path.getsize(path) != shard["bytes"] or (
+        path = join_path(folder, shard["name"])
+        if not is_file(path) or file_size(path) != shard["bytes"] or (
                 tfrecord.file_checksum(path) != shard["crc32c"]):
             return path
     return None

@@ -6,14 +6,22 @@ uint32, all little-endian (TensorFlow `core/lib/io/record_writer.h`).
 
 import gzip
 import mmap
-import os
 import struct
 
 import google_crc32c
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.files import READ_ERRORS, is_gzip, open_unpacked, write_aside
+from bert_tf.files import (
+    READ_ERRORS,
+    file_size,
+    is_gzip,
+    open_file,
+    open_unpacked,
+    relative,
+    staged,
+    write_aside,
+)
 
 
 def _masked_crc(data):
@@ -67,8 +75,8 @@ def count_records(path):
     if is_gzip(path):
         return sum(1 for _ in read_records(path))
     number = offset = 0
-    with open(path, "rb") as file:
-        size = os.path.getsize(path)
+    with open_file(staged(path), "rb") as file:
+        size = file_size(path)
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
         while offset < len(data):
             head = data[offset:offset + 12]
@@ -270,13 +278,13 @@ def write_shard(path, folder, blocks):
             records += len(messages)
         if out is not sink:
             out.close()
-    return {"name": os.path.relpath(path, folder), "records": records,
-            "bytes": os.path.getsize(path), "crc32c": digest.digest().hex()}
+    return {"name": relative(path, folder), "records": records,
+            "bytes": file_size(path), "crc32c": digest.digest().hex()}
 
 
 def file_checksum(path: str) -> str:
     """The CRC32C of a file's bytes, in hexadecimal digits, as manifests hold it."""
-    with open(path, "rb") as file:
+    with open_file(path, "rb") as file:
         digest = google_crc32c.Checksum()
         for _ in digest.consume(file, 1 << 20):
             pass

@@ -36,7 +36,7 @@ from bert_tf.data.records.features import pack_pairs, truncate_pairs
 from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
-from bert_tf.files import open_unpacked, write_aside
+from bert_tf.files import is_remote, open_unpacked, write_aside
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
 
@@ -232,7 +232,8 @@ def _columns(folder, pieces):
         for piece in pieces:
             for name, rows in piece.arrays().items():
                 if name not in columns:
-                    file = files.enter_context(tempfile.TemporaryFile(dir=folder or "."))
+                    file = files.enter_context(tempfile.TemporaryFile(
+                        dir=None if is_remote(folder) else folder or "."))
                     columns[name] = _Column(file, rows)
                 columns[name].add(rows)
         yield columns

@@ -1,0 +1,22 @@
+"""All access to files: local ones, and those of stores such as gs://, s3:// and memory://."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submodules=["finding", "hub", "leases", "locks", "places", "reading", "staging", "writing"],
+    submod_attrs={
+        "finding": ["FLAGFILE", "PATH_FLAGS", "TOKENIZER_ENDING", "check_decodable", "check_stores",
+                    "files_under", "find_files", "match_names"],
+        "hub": ["fetched", "is_hub_name", "snapshot_of"],
+        "locks": ["locked"],
+        "places": ["absolute", "exists", "file_size", "identity", "is_file", "is_folder",
+                   "is_remote", "is_taken", "join_path", "list_folder", "make_folders",
+                   "normal_path", "real_path", "relative", "remove_file", "remove_folder",
+                   "same_file"],
+        "reading": ["READ_ERRORS", "STANDARD", "digest", "is_gzip", "open_file", "open_unpacked",
+                    "shown_name"],
+        "staging": ["copy_file", "local_copy", "stage_folder", "staged", "tensorflow_name"],
+        "writing": ["ASIDE", "announce_replacing", "folder_aside", "leftovers", "make_folder",
+                    "replace_aside", "send_folder", "write_aside", "write_json"],
+    })

@@ -1,0 +1,115 @@
+"""Finds the files that patterns name, and checks names that users give."""
+
+import fnmatch
+import glob
+import os
+import re
+
+from bert_tf.errors import InputError
+from bert_tf.files.places import (
+    is_file,
+    is_folder,
+    is_remote,
+    list_folder,
+    outer,
+    reaching,
+    store_of,
+)
+
+# File of a job's flags in its folder; next to files, with a prefix and a dot.
+FLAGFILE = "flags.txt"
+# End of the name of a folder with a tokenizer's files, next to the records that it made.
+TOKENIZER_ENDING = ".tokenizer"
+# Flags that name files or folders.
+PATH_FLAGS = re.compile(
+    "(?:.*_)?(?:file|filelist|dir|checkpoint|path)|ensemble|eval_text|glove_embs|input|masked_lm|"
+    "output|peer_python|picture|predecessor|student|teacher")
+
+
+def check_decodable(values: list, source: str) -> None:
+    """Raises InputError if a text, such as the name of a file, holds bytes that are not UTF-8.
+
+    Python represents such bytes by lone surrogates, which TensorFlow and JSON can't take. Other
+    values are ignored.
+    """
+    for value in values:
+        try:
+            if isinstance(value, str):
+                value.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{source}: {value!r} holds bytes that are not UTF-8; rename the file "
+                             "or folder.") from error
+
+
+def check_stores(values: list, source: str) -> None:
+    """Raises InputError if a name begins with a scheme that is not known, or whose package is not
+    installed. Values that are not texts are ignored; errors begin with `source`, such as a flag."""
+    for value in values:
+        if isinstance(value, str) and is_remote(value) and not value.startswith("hf://"):
+            try:
+                store_of(value)
+            except InputError as error:
+                raise InputError(f"{source}{error}") from error
+
+
+def match_names(folder: str, pattern: str) -> list[str]:
+    """Lists the paths of what is in a folder under names that fit a pattern, sorted; nothing if the
+    folder is absent. The pattern may begin with "**/"."""
+    if not is_remote(folder):
+        return sorted(glob.glob(os.path.join(glob.escape(folder), pattern), recursive=True))
+    if pattern.startswith("**/"):
+        return sorted(path for path in files_under(folder) if fnmatch.fnmatchcase(
+            os.path.basename(path), pattern.removeprefix("**/")))
+    names = list_folder(folder) if is_folder(folder) else []
+    return sorted(os.path.join(folder, name) for name in names if fnmatch.fnmatchcase(name, pattern)
+                  and (not name.startswith(".") or pattern.startswith(".")))
+
+
+def files_under(folder: str) -> list[str]:
+    """Lists the paths of all files in a folder and in the folders in it, in no order."""
+    if is_remote(folder):
+        with reaching(folder) as (store, name):
+            return [outer(folder, each) for each in store.find(name)]
+    return [os.path.join(root, name) for root, _, names in os.walk(folder) for name in names]
+
+
+def _matching(pattern):
+    """Lists what a glob finds."""
+    if not is_remote(pattern):
+        return glob.glob(pattern, recursive=True)
+    if not any(mark in pattern for mark in "*?["):
+        return []
+    with reaching(pattern) as (store, name):
+        return [outer(pattern, each) for each in store.glob(name)]
+
+
+def find_files(patterns, flag, suffixes=None):
+    """Lists the files of comma-separated names, globs and folders, each pattern sorted.
+
+    Flagfiles and tokenizers, which jobs write next to their output, are only found by their names.
+
+    Args:
+        patterns: a string such as "a.txt,more/*.txt,gs://bucket/folder" or a list of them.
+        suffixes: in a folder, take the files that end in one of these; all visible files if None.
+    """
+    if isinstance(patterns, str):
+        patterns = patterns.split(",")
+    found = []
+    for pattern in filter(None, (p.strip() for p in patterns)):
+        if is_folder(pattern):
+            names = [name for name in files_under(pattern)
+                     if not os.path.basename(name).startswith(".") and not (
+                         os.path.dirname(name).endswith(TOKENIZER_ENDING)
+                         and os.path.dirname(name) != pattern.rstrip("/"))]
+            names = [n for n in names if suffixes is None or n.endswith(tuple(suffixes))]
+        else:
+            names = [pattern] if is_file(pattern) else _matching(pattern)
+        names = sorted(name for name in names if (is_remote(name) or is_file(name)) and (
+            name == pattern or not f".{os.path.basename(name)}".endswith(f".{FLAGFILE}")))
+        if not names:
+            raise InputError(f"--{flag}: no file matches {pattern!r}.")
+        found += names
+    if not found:
+        raise InputError(f"--{flag} names no file.")
+    check_decodable(found, f"--{flag}")
+    return found

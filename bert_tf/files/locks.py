@@ -1,0 +1,70 @@
+"""Locks that keep two processes from working on one folder or file."""
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+
+import lazy_loader
+
+from bert_tf.errors import InputError
+from bert_tf.files.leases import lease
+from bert_tf.files.places import is_folder, is_remote, real_path
+
+filelock = lazy_loader.load("filelock")     # most commands lock nothing
+
+# Time for a stopped process to release its locks.
+_LOCK_SECONDS = 1.0
+
+
+@contextlib.contextmanager
+def locked(path: str, what: str) -> Iterator[None]:
+    """Keeps other processes from working on the same folder, or on the same file, in the block.
+
+    The lock is a hidden file: `.lock` in the folder `path`, or `.NAME.lock` next to the file
+    `path`. It names the process that holds it, and disappears when the block ends. A process that
+    dies releases its lock; the file that it leaves is taken over. Blocks may be nested. In a store
+    the lock is a lease (`leases.py`).
+
+    Args:
+        path: an existing folder, or a file, which may be absent.
+        what: the flag or the job, with which an error begins.
+
+    Raises:
+        InputError: another process holds the lock; names its number and its machine.
+    """
+    if is_remote(path):
+        with lease(path, what):
+            yield
+        return
+    folder, name = (path, "") if is_folder(path) else os.path.split(path)
+    place = os.path.join(real_path(folder), f".{name}.lock" if name else ".lock")
+    lock = filelock.FileLock(place, is_singleton=True)
+    try:
+        lock.acquire(timeout=_LOCK_SECONDS, poll_interval=_LOCK_SECONDS / 10)
+    except filelock.Timeout as error:
+        raise InputError(f"{what}: {_holder(place)} is at work on {path!r}; wait until it ends, or "
+                         "name another.") from error
+    except OSError as error:
+        raise InputError(f"{what}: {path!r} can't be locked ({error.strerror}); "
+                         "name one that you may write to.") from error
+    try:
+        # Where files can't be locked, filelock marks them in a way of its own.
+        if lock.lock_counter == 1 and not isinstance(lock, filelock.SoftFileLock):
+            with open(place, "w", encoding="utf-8") as file:
+                file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        yield
+    finally:
+        if lock.lock_counter == 1:
+            with contextlib.suppress(OSError):
+                os.remove(place)    # while it is locked: nobody else has it
+        lock.release()
+
+
+def _holder(place):
+    """Reads the text that a lock's holder wrote into its file."""
+    try:
+        with open(place, encoding="utf-8") as file:
+            return file.read(200).strip().replace("\n", " ") or "another process"
+    except (OSError, ValueError):
+        return "another process"

@@ -1,0 +1,233 @@
+"""Files and folders by name, on this machine's disks or in a store that fsspec reaches.
+
+A name with a scheme, such as gs://bucket/run, is of a store; any other is local, and `os` takes it
+as it is. Lists of a store are never cached: another machine may have written meanwhile. The folders
+of a store are the beginnings of its files' names.
+"""
+
+import contextlib
+import errno
+import os
+import posixpath
+import re
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import lazy_loader
+
+from bert_tf.errors import InputError
+
+fsspec = lazy_loader.load("fsspec")     # names without a scheme need none of it
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+# The extra that brings what reaches a store.
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
+_NUMBERS = {FileNotFoundError: errno.ENOENT, FileExistsError: errno.EEXIST,
+            PermissionError: errno.EACCES, IsADirectoryError: errno.EISDIR,
+            NotADirectoryError: errno.ENOTDIR}
+
+
+def is_remote(path: str | os.PathLike) -> bool:
+    """Returns whether a name begins with a scheme, such as gs:// or s3://."""
+    path = os.fspath(path)
+    return "://" in path and _SCHEME.match(path) is not None
+
+
+def scheme_of(path: str | os.PathLike) -> str:
+    """Returns the scheme of a remote name, without ://."""
+    return os.fspath(path).partition("://")[0].lower()
+
+
+@contextlib.contextmanager
+def reaching(path: str | os.PathLike) -> Iterator[tuple[Any, str]]:
+    """Gives the store of a remote name, and the name there.
+
+    Raises:
+        OSError: as a local file would; has `strerror`.
+        InputError: the store can't be reached; one sentence.
+    """
+    path = os.fspath(path)
+    try:
+        yield store_of(path), _inner(path)
+    except InputError:
+        raise
+    except OSError as error:
+        number = next((n for kind, n in _NUMBERS.items() if isinstance(error, kind)),
+                      error.errno or errno.EIO)
+        raise OSError(number, _first_line(error.strerror or error) or os.strerror(number), path
+                      ) from error
+    except Exception as error:      # each library has errors of its own
+        raise InputError(f"{path} can't be reached ({type(error).__name__}: {_first_line(error)}); "
+                         "check the name, the credentials and the connection.") from error
+
+
+def _first_line(error):
+    return str(error).strip().partition("\n")[0].rstrip(".")
+
+
+def store_of(path: str) -> Any:
+    """Returns fsspec's file system of a remote name.
+
+    Raises:
+        InputError: there is no such scheme, or its package is not installed.
+    """
+    scheme = scheme_of(path)
+    if scheme in ("file", "local"):
+        raise InputError(f"{path}: leave out {scheme}:// from the name of a local file.")
+    try:
+        return fsspec.filesystem(scheme, use_listings_cache=False)
+    except ImportError as error:
+        extra = f"bert_tf[{_EXTRAS[scheme]}]" if scheme in _EXTRAS else f"fsspec[{scheme}]"
+        raise InputError(f"{path}: {scheme}:// needs a package that is not installed ({error}); "
+                         f"pip install '{extra}'.") from error
+    except ValueError as error:
+        raise InputError(f"{path}: {scheme}:// is not known; stores are gs://, s3:// and others of "
+                         "fsspec.") from error
+
+
+def _inner(path):
+    """Returns the name in the store, without "..", which stores take literally."""
+    scheme, _, name = path.partition("://")
+    return f"{scheme.lower()}://{posixpath.normpath('/' + name).lstrip('/')}"
+
+
+def outer(path: str, name: str) -> str:
+    """Returns the full name of what a store lists as `name`, with the scheme of `path`."""
+    return f"{path.partition('://')[0]}://{name.partition('://')[2] or name.lstrip('/')}"
+
+
+def _info(path):
+    """What the store knows of a name, a dict; None if there is nothing."""
+    with reaching(path) as (store, name):
+        try:
+            return store.info(name)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+
+def exists(path: str | os.PathLike) -> bool:
+    """Returns whether there is a file or a folder of this name."""
+    return _info(path) is not None if is_remote(path) else os.path.exists(path)
+
+
+def is_taken(path: str | os.PathLike) -> bool:
+    """Returns whether the name is in use, be it by a link that leads nowhere."""
+    return _info(path) is not None if is_remote(path) else os.path.lexists(path)
+
+
+def is_file(path: str | os.PathLike) -> bool:
+    """Returns whether there is a file of this name."""
+    if is_remote(path):
+        found = _info(path)
+        return found is not None and found["type"] == "file"
+    return os.path.isfile(path)
+
+
+def is_folder(path: str | os.PathLike) -> bool:
+    """Returns whether there is a folder of this name; in a store, with something in it."""
+    if is_remote(path):
+        found = _info(path)
+        return found is not None and found["type"] == "directory"
+    return os.path.isdir(path)
+
+
+def file_size(path: str | os.PathLike) -> int:
+    """Returns the number of a file's bytes."""
+    if not is_remote(path):
+        return os.path.getsize(path)
+    with reaching(path) as (store, name):
+        return store.info(name)["size"]
+
+
+def identity(path: str | os.PathLike) -> str:
+    """Returns a text that changes when the file does: of a store's ETag and dates, or of size and
+    time."""
+    if is_remote(path):
+        with reaching(path) as (store, name):
+            found = store.info(name)
+            known = {key: str(found[key]) for key in (
+                "ETag", "etag", "generation", "md5Hash", "size", "mtime", "created",
+                "LastModified") if found.get(key)}
+            return str(sorted(known.items()))
+    found = os.stat(path)
+    return f"{found.st_size} {found.st_mtime_ns}"
+
+
+def list_folder(path: str | os.PathLike) -> list[str]:
+    """Lists the names in a folder, in no order."""
+    if not is_remote(path):
+        return os.listdir(path)
+    with reaching(path) as (store, name):
+        own = name.partition("://")[2].rstrip("/")
+        found = {each["name"].partition("://")[2] or each["name"] for each in store.ls(
+            name, detail=True)}
+        return [posixpath.basename(each.rstrip("/")) for each in found
+                if each.strip("/") != own.strip("/")]
+
+
+def absolute(path: str) -> str:
+    """Returns the whole name, without "..", from the root or the scheme."""
+    return _inner(os.fspath(path)) if is_remote(path) else os.path.abspath(path)
+
+
+def normal_path(path: str) -> str:
+    """Returns the name without "..", doubled and last slashes."""
+    return _inner(os.fspath(path)) if is_remote(path) else os.path.normpath(path)
+
+
+def real_path(path: str) -> str:
+    """Returns the whole name of what a name leads to through links; two that are equal are one."""
+    return _inner(os.fspath(path)) if is_remote(path) else os.path.realpath(path)
+
+
+def same_file(path: str, other: str) -> bool:
+    """Returns whether two names, both in use, lead to one file."""
+    if is_remote(path) or is_remote(other):
+        return real_path(path) == real_path(other)
+    return os.path.samefile(path, other)
+
+
+def relative(path: str, folder: str) -> str:
+    """Returns the name of a file as seen from a folder; its whole name from another store."""
+    path, folder = absolute(path), absolute(folder)
+    if not is_remote(path) and not is_remote(folder):
+        return os.path.relpath(path, folder)
+    if not (is_remote(path) and is_remote(folder)) or scheme_of(path) != scheme_of(folder):
+        return path
+    return posixpath.relpath(*("/" + each.partition("://")[2] for each in (path, folder)))
+
+
+def join_path(folder: str, name: str) -> str:
+    """Returns the name of a file that is relative to a folder, as `relative` gave it."""
+    if is_remote(name):
+        return name
+    path = os.path.join(folder, name)
+    return _inner(path) if is_remote(path) else path
+
+
+def remove_file(path: str | os.PathLike) -> None:
+    """Removes a file; FileNotFoundError if it is absent."""
+    if not is_remote(path):
+        os.remove(path)
+    elif _info(path) is None:       # a store does not say so
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
+    else:
+        with reaching(path) as (store, name):
+            store.rm_file(name)
+
+
+def remove_folder(path: str | os.PathLike) -> None:
+    """Removes a folder with all that is in it; nothing if it is absent."""
+    with contextlib.suppress(FileNotFoundError):
+        if not is_remote(path):
+            shutil.rmtree(path)
+            return
+        with reaching(path) as (store, name):
+            store.rm(name, recursive=True)
+
+
+def make_folders(path: str | os.PathLike) -> None:
+    """Makes a folder, and those above it, where they are absent; a store needs none."""
+    if not is_remote(path):
+        os.makedirs(path, exist_ok=True)

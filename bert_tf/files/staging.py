@@ -1,0 +1,144 @@
+"""Copies of remote files on this machine's disk, for libraries that open files by name.
+
+A copy is kept, under a name that says which version of the file it is, until the room for copies is
+used up; then what was used least recently goes. BERT_TF_STAGE_FOLDER names the folder of copies,
+BERT_TF_STAGE_BYTES the room.
+"""
+
+import contextlib
+import hashlib
+import os
+import posixpath
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+
+from bert_tf.errors import InputError
+from bert_tf.files.places import identity, is_file, is_remote, outer, reaching
+
+# Room for copies, in bytes, where BERT_TF_STAGE_BYTES does not say it.
+_ROOM = 20 << 30
+# Seconds in which a copy that was used is not removed: another process may be about to open it.
+_IN_USE = 600
+
+
+def stage_folder() -> str:
+    """Returns the folder of copies, which only this user may read; makes it."""
+    folder = os.environ.get("BERT_TF_STAGE_FOLDER") or os.path.join(
+        tempfile.gettempdir(), f"bert_tf-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return folder
+
+
+def upload_place(path: str) -> str:
+    """Returns the local name under which a remote file is written before it is sent."""
+    named = hashlib.sha256(os.fspath(path).encode()).hexdigest()[:16]
+    return os.path.join(stage_folder(), f"upload-{named}-{posixpath.basename(path)}")
+
+
+def send(source: str, target: str) -> None:
+    """Sends a local file to a store, where its name appears once all its bytes are there."""
+    with reaching(target) as (store, name):
+        store.put_file(source, name)
+
+
+def staged(path: str) -> str:
+    """Returns the name of a local file or folder with a remote one's content; the name itself if it
+    is local.
+
+    Raises:
+        OSError: the file is absent.
+        InputError: the store can't be reached.
+    """
+    if not is_remote(path):
+        return path
+    if is_file(path):
+        return _staged_file(path)
+    folder = os.path.join(stage_folder(), "folders", hashlib.sha256(path.encode()).hexdigest(),
+                          posixpath.basename(path.rstrip("/")))
+    with reaching(path) as (store, name):
+        found = [outer(path, each) for each in store.find(name)]
+        root = outer(path, store._strip_protocol(name))
+    if not found:
+        raise FileNotFoundError(2, "No such file or folder", path)
+    wanted = {posixpath.relpath(each, root): _staged_file(each) for each in found}
+    for name, copy in wanted.items():
+        _link(copy, os.path.join(folder, name))
+    for base, _, names in os.walk(folder):      # of an earlier version of the folder
+        for name in names:
+            if os.path.relpath(os.path.join(base, name), folder) not in wanted:
+                os.remove(os.path.join(base, name))
+    return folder
+
+
+@contextlib.contextmanager
+def local_copy(path: str) -> Iterator[str]:
+    """Gives the name of a local file or folder with a remote one's content, as `staged` does."""
+    yield staged(path)
+
+
+def tensorflow_name(path: str) -> str:
+    """Returns the name under which TensorFlow opens a file: it reads gs:// itself, and else local
+    files."""
+    return path if path.startswith("gs://") else staged(path)
+
+
+def copy_file(source: str, target: str) -> None:
+    """Copies a file's bytes."""
+    local = staged(source)
+    if is_remote(target):
+        send(local, target)
+    else:
+        shutil.copyfile(local, target)
+
+
+def _link(copy, name):
+    """Gives a copy another name on this disk, in place of what has the name."""
+    os.makedirs(os.path.dirname(name), exist_ok=True)
+    aside = f"{name}.{os.getpid()}"
+    try:
+        os.link(copy, aside)
+    except OSError:     # a disk without links
+        shutil.copyfile(copy, aside)
+    os.replace(aside, name)
+
+
+def _staged_file(path):
+    version = hashlib.sha256(f"{path}\n{identity(path)}".encode()).hexdigest()
+    place = os.path.join(stage_folder(), "files", version, posixpath.basename(path))
+    if not os.path.isfile(place):
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with reaching(path) as (store, name):
+            _make_room(store.info(name)["size"])
+            handle, aside = tempfile.mkstemp(dir=os.path.dirname(place))
+            os.close(handle)
+            try:
+                store.get_file(name, aside)
+                os.replace(aside, place)
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(aside)
+    os.utime(place)
+    return place
+
+
+def _make_room(size):
+    """Removes the copies used least recently, so that `size` bytes more stay within the room."""
+    room = os.environ.get("BERT_TF_STAGE_BYTES", str(_ROOM))
+    if not room.isdecimal():
+        raise InputError(f"BERT_TF_STAGE_BYTES is {room!r}; it must be a number of bytes.")
+    copies = []
+    for base, _, names in os.walk(os.path.join(stage_folder(), "files")):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):    # another process removes it too
+                found = os.stat(os.path.join(base, name))
+                copies.append((found.st_mtime, found.st_size, os.path.join(base, name)))
+    held = sum(size for _, size, _ in copies) + size
+    for used, bytes_, copy in sorted(copies):
+        if held <= int(room) or used > time.time() - _IN_USE:
+            break
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(copy)
+            os.rmdir(os.path.dirname(copy))
+        held -= bytes_

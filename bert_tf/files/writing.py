@@ -1,0 +1,166 @@
+"""Files that are whole or absent: outputs are written aside and renamed, or sent when whole."""
+
+import contextlib
+import glob
+import json
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterable
+
+from bert_tf.errors import InputError
+from bert_tf.files.places import is_folder, is_remote, is_taken, list_folder, reaching
+from bert_tf.files.staging import send, upload_place
+
+# Stands between the final name and the number of the process that writes the file.
+ASIDE = ".tmp-bert_tf-"
+
+
+def leftovers(path: str, ending: str = "") -> list[str]:
+    """Lists the files or folders that killed processes left while they wrote `path` aside.
+
+    Only names that this module gives count: a user's own `path.tmp-old` stays. Files for a store
+    are written on this machine's disk.
+    """
+    path = upload_place(path) if is_remote(path) else path
+    return [found for found in glob.glob(f"{glob.escape(str(path))}{ASIDE}*{ending}")
+            if found.removeprefix(f"{path}{ASIDE}").removesuffix(ending).isdecimal()]
+
+
+def _remove_leftovers(path, ending=""):
+    """Removes what is left of `path`, but not what another living process is writing."""
+    for leftover in leftovers(path, ending):
+        process = int(leftover.removeprefix(f"{path}{ASIDE}").removesuffix(ending))
+        if process != os.getpid() and _is_alive(process):
+            continue
+        if os.path.isdir(leftover):
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            with contextlib.suppress(FileNotFoundError):    # another process removes it too
+                os.remove(leftover)
+
+
+def _is_alive(process):
+    try:
+        os.kill(process, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def replace_aside(path, ending=""):
+    """Gives the name of a local file to write; it becomes `path` only when the block ends without
+    error.
+
+    Args:
+        ending: end of the temporary name, for libraries that look at it.
+    """
+    place = upload_place(path) if is_remote(path) else path
+    _remove_leftovers(place, ending)
+    aside = f"{place}{ASIDE}{os.getpid()}{ending}"
+    try:
+        yield aside
+        if is_remote(path):
+            send(aside, path)
+            return
+        # On disk before it is renamed: a crash leaves the old file or the new one.
+        descriptor = os.open(aside, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+        os.replace(aside, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(aside)
+
+
+@contextlib.contextmanager
+def write_aside(path, mode="w", **open_options):
+    """Opens `path` for writing; the final name appears when the block ends without an error."""
+    if "b" not in mode:
+        open_options.setdefault("encoding", "utf-8")
+    with replace_aside(path) as aside, open(aside, mode, **open_options) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def folder_aside(path, marker=""):
+    """Gives the name of a local folder to fill; it becomes `path` only when the block ends without
+    error.
+
+    Args:
+        marker: end of the name of the file without which no reader takes the folder for whole; in a
+            store, where folders can't be renamed, it is sent last.
+
+    Raises:
+        InputError: `path` is there and isn't empty, or can't be written.
+    """
+    if is_taken(path) and not (is_folder(path) and not list_folder(path)):
+        raise InputError(f"{path} is there already and isn't an empty folder; name another.")
+    place = upload_place(path) if is_remote(path) else os.path.abspath(path)
+    aside = f"{place}{ASIDE}{os.getpid()}"
+    _remove_leftovers(place)
+    try:
+        try:
+            os.makedirs(aside)
+        except OSError as error:
+            raise InputError(f"{path} can't be written ({error.strerror}).") from error
+        yield aside
+        if is_remote(path):
+            send_folder(aside, path, marker)
+        else:
+            os.replace(aside, place)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def send_folder(folder: str, path: str, marker: str = "") -> None:
+    """Sends a local folder's files to a store; see `folder_aside`."""
+    names = sorted((os.path.relpath(os.path.join(base, name), folder)
+                    for base, _, names in os.walk(folder) for name in names),
+                   key=lambda name: (bool(marker) and name.endswith(marker), name))
+    for name in names:
+        send(os.path.join(folder, name), f"{str(path).rstrip('/')}/{name}")
+
+
+def announce_replacing(paths: Iterable[str]) -> None:
+    """Prints which of the files are there and will be replaced, before the work begins."""
+    there = [path for path in paths if is_taken(path)]
+    if there:
+        print(f"{', '.join(there)} will be replaced.", flush=True)
+
+
+def write_json(path, value):
+    """Writes `value` as indented JSON, whole or not at all."""
+    # A lone surrogate becomes its escape in JSON.
+    with write_aside(path, errors="backslashreplace") as file:
+        json.dump(value, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+
+
+def make_folder(path, flag):
+    """Creates the folder `path` and checks that files can be written in it; an error names `flag`.
+    """
+    try:
+        if is_remote(path):
+            _try_store(path)
+            return
+        os.makedirs(path or ".", exist_ok=True)
+        with tempfile.TemporaryFile(dir=path or "."):
+            pass
+    except OSError as error:
+        raise InputError(f"--{flag}: can't write to {path!r} ({error.strerror}); "
+                         "name a folder that you may write to.") from error
+    except InputError as error:
+        raise InputError(f"--{flag}: {error}") from error
+
+
+def _try_store(path):
+    """Writes a small file into a store's folder and removes it."""
+    with reaching(path) as (store, name):
+        probe = f"{name.rstrip('/')}/.bert_tf-{uuid.uuid4().hex}"
+        store.pipe_file(probe, b"1")
+        store.rm_file(probe)

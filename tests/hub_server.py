@@ -1,0 +1,112 @@
+"""A small server of the Hugging Face Hub's protocol on the loopback interface."""
+
+import contextlib
+import hashlib
+import http.server
+import json
+import threading
+
+COMMIT = "c0ffee" + "0" * 34
+
+
+class Hub:
+    """What the server holds, and what it was asked.
+
+    Attributes:
+        models: dict of owner/name -> dict of file name -> bytes.
+        asked: list of "METHOD path".
+        wrong: names of files of which the last byte differs from the promised one.
+        cut: how often each answer with weights ends early.
+        silent: event; until it is set, a server with `hangs` does not answer.
+    """
+
+    def __init__(self):
+        self.models, self.asked, self.wrong = {}, [], set()
+        self.cut, self.hangs, self.silent = 0, False, threading.Event()
+
+
+def _handler(hub):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _answer(self, status, body=b"", **headers):
+            self.send_response(status)
+            headers.setdefault("Content_Length", str(len(body)))
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        def do_GET(self):
+            hub.asked.append(f"{self.command} {self.path.partition('?')[0]}")
+            if hub.hangs:
+                hub.silent.wait()
+            parts = self.path.partition("?")[0].strip("/").split("/")
+            api = parts[:2] == ["api", "models"]
+            name = "/".join(parts[2:4] if api else parts[:2])
+            if name.startswith("closed/"):
+                return self._answer(403, b"{}", X_Error_Code="GatedRepo")
+            if name not in hub.models:
+                return self._answer(404, b"{}", X_Error_Code="RepoNotFound")
+            files = hub.models[name]
+            if api and parts[4] == "revision":
+                if parts[5] not in ("main", COMMIT):
+                    return self._answer(404, b"{}", X_Error_Code="RevisionNotFound")
+                return self._json({"id": name, "modelId": name, "sha": COMMIT, "private": False,
+                                   "tags": ["license:apache-2.0"], "downloads": 0,
+                                   "cardData": {"license": "apache-2.0"},
+                                   "siblings": [{"rfilename": each} for each in files]})
+            if api:
+                return self._json([{"type": "file", "path": each, "size": len(body),
+                                    "oid": _checksum(each, body)} for each, body in files.items()])
+            return self._file("/".join(parts[4:]), files)
+
+        do_HEAD = do_GET
+
+        def _json(self, value):
+            self._answer(200, json.dumps(value).encode(), Content_Type="application/json")
+
+        def _file(self, name, files):
+            body = files[name]
+            headers = {"ETag": f'"{_checksum(name, body)}"', "X_Repo_Commit": COMMIT,
+                       "Accept_Ranges": "bytes", "Content_Length": str(len(body))}
+            if name in hub.wrong:
+                body = body[:-1] + bytes([body[-1] ^ 1])
+            if self.command == "HEAD":
+                return self._answer(200, **headers)
+            first = int((self.headers.get("Range") or "bytes=0-")[6:].split("-")[0])
+            headers["Content_Length"] = str(len(body) - first)
+            if first:
+                headers["Content_Range"] = f"bytes {first}-{len(body) - 1}/{len(body)}"
+            end = len(body)
+            if hub.cut and name.endswith(".safetensors"):
+                hub.cut, self.close_connection = hub.cut - 1, True
+                end = first + 100
+            return self._answer(206 if first else 200, body[first:end], **headers)
+
+        def log_message(self, *_):
+            pass
+    return Handler
+
+
+def _checksum(name, body):
+    """As the Hub has it: of large files SHA-256, of others Git's."""
+    return hashlib.sha256(body).hexdigest() if name.endswith(".safetensors") else hashlib.sha1(
+        b"blob %d\0" % len(body) + body).hexdigest()
+
+
+@contextlib.contextmanager
+def serve():
+    """Starts a server in this process; gives its `Hub` and its address."""
+    hub = Hub()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(hub))
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+                     ).start()
+    try:
+        yield hub, f"http://127.0.0.1:{server.server_port}"
+    finally:
+        hub.silent.set()
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,268 @@
+"""Files in stores: what local files promise, tried on a server of S3 and in memory."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import fsspec
+import pytest
+
+from bert_tf import files
+from bert_tf.errors import InputError
+from bert_tf.files import leases
+from tests import stores
+
+
+def write(path, data):
+    with files.write_aside(path, "wb") as file:
+        file.write(data)
+
+
+def test_names_are_asked_for_as_on_disk(place):
+    path = f"{place}/run/part/a.txt"
+    write(path, b"12345")
+    write(f"{place}/run/.hidden", b"")
+    assert files.is_file(path) and files.exists(path) and not files.is_folder(path)
+    assert files.is_folder(f"{place}/run") and files.exists(f"{place}/run/part")
+    assert not files.exists(f"{place}/ru") and not files.is_folder(f"{place}/absent")
+    assert files.file_size(path) == 5
+    assert sorted(files.list_folder(f"{place}/run")) == [".hidden", "part"]
+    assert files.is_file(f"{place}/other/../run//part/a.txt")
+    assert files.find_files(f"{place}/run", "input") == [path]
+    assert files.find_files([f"{place}/*/part/?.txt", path], "input") == [path, path]
+    assert files.match_names(f"{place}/run/part", "*.txt") == [path]
+    assert files.match_names(place, "**/*.txt") == [path]
+    with pytest.raises(InputError, match="--input: no file matches"):
+        files.find_files(f"{place}/b*", "input")
+    with pytest.raises(FileNotFoundError):
+        files.remove_file(f"{place}/absent")
+    files.remove_file(path)
+    files.remove_folder(f"{place}/run")
+    files.remove_folder(f"{place}/run")
+    assert not files.exists(f"{place}/run")
+
+
+def test_lists_are_never_those_of_before(s3):
+    """Another process writes between two looks."""
+    write(f"{s3}/a/1", b"")
+    assert files.list_folder(f"{s3}/a") == ["1"]
+    fsspec.filesystem("s3", skip_instance_cache=True).pipe_file(f"{s3}/a/2", b"")
+    assert sorted(files.list_folder(f"{s3}/a")) == ["1", "2"] and files.exists(f"{s3}/a/2")
+
+
+def test_relative_names_lead_back():
+    for path, folder, expected in (
+            ("s3://b/x/a", "s3://b/x", "a"), ("s3://b/a", "s3://b/x/y", "../../a"),
+            ("s3://c/a", "s3://b/x", "../../c/a"), ("gs://b/a", "s3://b/x", "gs://b/a"),
+            ("s3://b/a", "/tmp", "s3://b/a"), ("/tmp/a", "s3://b", "/tmp/a"),
+            ("/tmp/x/../a", "/tmp", "a")):
+        assert files.relative(path, folder) == expected
+        assert files.real_path(files.join_path(folder, expected)) == files.real_path(path)
+
+
+def test_files_are_read_as_local_ones(place, tmp_path):
+    text = "größer\nlines\n" * 100
+    for name, data in (("a.txt", text.encode()), ("a.gz", gzip.compress(text.encode()))):
+        write(f"{place}/{name}", data)
+        with files.open_unpacked(f"{place}/{name}") as file:
+            assert file.read() == text.encode()
+        write(tmp_path / name, data)
+        assert files.digest(f"{place}/{name}") == files.digest(str(tmp_path / name))
+    with files.open_file(f"{place}/a.txt") as one, files.open_file(f"{place}/a.txt") as two:
+        assert one.readline() == two.readline() == "größer\n"
+        assert one.read() == text.partition("\n")[2]
+    with files.open_file(f"{place}/a.txt", "rb") as file:
+        file.seek(-6, os.SEEK_END)
+        assert file.read() == b"lines\n"
+    with pytest.raises(FileNotFoundError) as error:
+        files.open_file(f"{place}/absent", "rb").read()
+    assert error.value.strerror
+
+
+@pytest.mark.parametrize("size", [1, 12 << 20])
+def test_a_writer_that_raises_leaves_what_was_there(s3, size, own_copies):
+    """One byte, and more than a store takes in one request."""
+    write(f"{s3}/a", b"before")
+    for name in "ab":
+        with pytest.raises(ZeroDivisionError), files.write_aside(f"{s3}/{name}", "wb") as file:
+            file.write(b"x" * size)
+            raise ZeroDivisionError
+    assert stores.content(s3) == {"a": b"before"} and not stores.uploads()
+    assert not os.listdir(own_copies)
+
+
+_WRITE = """
+import sys
+from bert_tf import files
+with files.write_aside(sys.argv[1], "wb") as file:
+    file.write(bytes(12 << 20))
+    print("written", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_writer_that_is_killed_leaves_no_name(s3, own_copies):
+    process = subprocess.Popen([sys.executable, "-c", _WRITE, f"{s3}/a"], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "written\n"
+    process.kill()
+    process.communicate()
+    assert not stores.content(s3) and not stores.uploads()
+    assert len(files.leftovers(f"{s3}/a")) == 1
+    write(f"{s3}/a", b"whole")
+    assert stores.content(s3) == {"a": b"whole"} and not os.listdir(own_copies)
+
+
+def test_a_folder_ends_with_its_marker(place, monkeypatch):
+    sent = []
+    send = files.writing.send
+    monkeypatch.setattr(files.writing, "send", lambda source, target: (
+        sent.append(target), send(source, target)))
+    with files.folder_aside(f"{place}/model", "config.json") as folder:
+        for name in ("a_config.json", "weights", "deep/z"):
+            path = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            write(path, name.encode())
+        assert not stores.content(place)
+    assert stores.content(place) == {f"model/{name}": name.encode()
+                                     for name in ("a_config.json", "weights", "deep/z")}
+    assert sent[-1] == f"{place}/model/a_config.json"
+    with pytest.raises(InputError, match="is there already"):
+        files.folder_aside(f"{place}/model").__enter__()
+
+
+def test_copies_are_of_the_newest_version_and_within_their_room(s3, own_copies, monkeypatch):
+    write(f"{s3}/m/a.bin", b"1")
+    first = files.staged(f"{s3}/m/a.bin")
+    requests = []
+    get = stores.store().get_file
+    monkeypatch.setattr(stores.store(), "get_file", lambda *args, **options: (
+        requests.append(args[0]), get(*args, **options))[1])
+    assert files.staged(f"{s3}/m/a.bin") == first and not requests
+    write(f"{s3}/m/a.bin", b"22")
+    with files.local_copy(f"{s3}/m/a.bin") as copy, open(copy, "rb") as file:
+        assert file.read() == b"22" and os.path.basename(copy) == "a.bin" and len(requests) == 1
+    write(f"{s3}/m/deep/b", b"b")
+    folder = files.staged(f"{s3}/m")
+    assert sorted(os.listdir(folder)) == ["a.bin", "deep"]
+    files.remove_file(f"{s3}/m/deep/b")
+    assert os.listdir(os.path.join(files.staged(f"{s3}/m"), "deep")) == []
+    os.utime(first, (0, 0))     # used long ago
+    monkeypatch.setenv("BERT_TF_STAGE_BYTES", "4")
+    write(f"{s3}/m/c", b"333")
+    files.staged(f"{s3}/m/c")
+    assert not os.path.exists(first) and os.path.exists(copy)
+    monkeypatch.setenv("BERT_TF_STAGE_BYTES", "many")
+    with pytest.raises(InputError, match="BERT_TF_STAGE_BYTES is 'many'"):
+        write(f"{s3}/m/d", b"")
+        files.staged(f"{s3}/m/d")
+
+
+@pytest.mark.parametrize("use", [
+    lambda path: files.make_folder(path, "output_dir"), files.exists, files.is_folder,
+    lambda path: files.write_json(path, {}), lambda path: files.find_files(path, "input_file")])
+def test_without_credentials_one_sentence(s3, use, monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(type(stores.store()), "_cache", {})
+    with pytest.raises(InputError, match="s3://bucket/a.* can't be reached .*credentials") as error:
+        use(f"{s3}/a")
+    assert "\n" not in str(error.value)
+
+
+def test_without_a_bucket_rights_or_package_one_sentence(s3, monkeypatch):
+    with pytest.raises(InputError, match="--output_dir: can't write to 's3://nowhere/a'.*bucket"):
+        files.make_folder("s3://nowhere/a", "output_dir")
+    assert not files.exists("s3://nowhere/a") and not stores.store().exists("nowhere")
+    with pytest.raises(InputError, match="no file matches"):
+        files.find_files("s3://nowhere/a", "input_file")
+
+    def refuse(*args, **options):
+        raise PermissionError("Access Denied")
+    monkeypatch.setattr(stores.store(), "pipe_file", refuse)
+    with pytest.raises(InputError, match=r"can't write to 's3://bucket/a' \(Access Denied\)"):
+        files.make_folder(f"{s3}/a", "output_dir")
+    monkeypatch.setitem(sys.modules, "adlfs", None)
+    with pytest.raises(InputError, match="abfs://a/b: abfs:// needs a package .*pip install"):
+        files.exists("abfs://a/b")
+
+
+@pytest.fixture
+def hold(monkeypatch):
+    """Function (path): a lease of it, as another process holds one."""
+    monkeypatch.setattr(leases, "RENEWAL", 0.05)
+    monkeypatch.setattr(leases, "PATIENCE", 1.0)
+    taken = []
+
+    def begin(path):
+        taken.append(leases._Lease(path, "other"))
+        taken[-1].take()
+        return taken[-1]
+    yield begin
+    for other in taken:
+        other._ended.set()
+
+
+def test_of_two_at_once_the_second_is_refused_until_the_first_ends(s3, hold, monkeypatch):
+    monkeypatch.setattr(leases, "_has_died", lambda content: False)
+    holder = hold(f"{s3}/run")
+    with pytest.raises(InputError, match=f"--output_dir: process {os.getpid()} on .* is at work"):
+        files.locked(f"{s3}/run", "--output_dir").__enter__()
+    holder.release()
+    with files.locked(f"{s3}/run", "--output_dir"), files.locked(f"{s3}//run", "part"):
+        assert list(stores.content(s3)) == [".run.lock-000001"]
+    assert not stores.content(s3)
+
+
+def test_a_dead_process_of_this_machine_is_taken_over_from_at_once(s3, capsys):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    other = leases._Lease(f"{s3}/run", "other")
+    found = {**json.loads(other._content()), "process": ended.pid}
+    stores.store().pipe_file(other._name(1), json.dumps(found).encode())
+    with files.locked(f"{s3}/run", "--output_dir"):
+        assert sorted(stores.content(s3)) == [".run.lock-000001", ".run.lock-000002"]
+    assert not stores.content(s3) and not capsys.readouterr().out
+
+
+def test_a_silent_process_of_another_machine_is_taken_over_from(s3, hold, monkeypatch, capsys):
+    monkeypatch.setattr(leases, "_has_died", lambda content: False)
+    holder = hold(f"{s3}/run")
+    holder._ended.set()             # it stands still
+    holder._thread.join()
+    left = threading.Event()
+    monkeypatch.setattr(leases.os, "_exit", lambda status: (left.set(), sys.exit(status)))
+    with files.locked(f"{s3}/run", "--output_dir"):
+        holder._ended.clear()       # it goes on, and finds that another has taken over
+        with pytest.raises(SystemExit):
+            holder._renew()
+        assert left.is_set()
+    assert not stores.content(s3) and "was at work on" in capsys.readouterr().out
+
+
+def test_of_many_who_take_over_one_does(s3):
+    """All have seen that nobody holds it; a store creates the next file once."""
+    ready, taken, refused = threading.Barrier(8), [], []
+
+    def take():
+        mine = leases._Lease(f"{s3}/run", "job")
+        highest = mine._highest()
+        mine._highest = lambda: highest
+        ready.wait()
+        try:
+            mine.take()
+            taken.append(mine)
+        except InputError as error:
+            refused.append(str(error))
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(taken) == 1 and len(refused) == 7
+    assert all("another process has begun to work on" in each for each in refused)
+    del taken[0]._highest
+    taken[0].release()

@@ -1,0 +1,180 @@
+"""Models of the Hugging Face Hub by name, from a small server of its protocol."""
+
+import json
+import os
+
+import huggingface_hub
+import huggingface_hub.constants
+import huggingface_hub.file_download
+import huggingface_hub.hf_api
+import keras
+import numpy as np
+import pytest
+from absl import flags as absl_flags
+from safetensors.numpy import load, save
+
+import bert_tf
+from bert_tf import checkpoints, files
+from bert_tf.errors import InputError
+from bert_tf.files import hub as ours
+from bert_tf.flags import parsing
+from bert_tf.models import open_model
+from bert_tf.tokenization import open_tokenizer
+from run_scripts.fill_mask import FillMaskFlags
+from tests import hub_server
+from tests.hub_server import COMMIT
+from tests.training import tiny
+
+NEVER = {"pytorch_model.bin": b"\x80\x04never", "tf_model.h5": b"never", "tokenizer.json": b"{}",
+         "onnx/model.onnx": b"never", "README.md": b"---\nlicense: apache-2.0\n---\n"}
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(tiny.VOCAB - 5))]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A folder in Hugging Face's format, and the network that it was made of."""
+    folder = tmp_path_factory.mktemp("hub")
+    keras.utils.set_random_seed(3)
+    network = bert_tf.BertEncoder(tiny.config(num_hidden_layers=1))
+    learner = bert_tf.Learner(network, [])
+    learner.encoder.config.to_json_file(folder / "bert_config.json")
+    learner.save(str(folder / "model.keras"))
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in TOKENS))
+    checkpoints.convert(str(folder / "model.keras"), str(folder / "out"), "huggingface")
+    return {path.name: path.read_bytes() for path in (folder / "out").iterdir()}, network
+
+
+@pytest.fixture
+def hub(model, tmp_path, monkeypatch):
+    """The server's `Hub`, which has us/tiny; the cache is empty."""
+    with hub_server.serve() as (hub, address):
+        hub.models["us/tiny"] = {**model[0], **NEVER}
+        hub.models["us/pickled"] = {"config.json": b"{}", "pytorch_model.bin": b"never"}
+        for module in (huggingface_hub.constants, huggingface_hub.hf_api,
+                       huggingface_hub.file_download):
+            for name in ("ENDPOINT", "HUGGINGFACE_CO_URL_HOME"):
+                if hasattr(module, name):
+                    monkeypatch.setattr(module, name, address)
+        monkeypatch.setattr(huggingface_hub.hf_api.api, "endpoint", address)
+        constants = huggingface_hub.constants
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE",
+                            address + "/{repo_id}/resolve/{revision}/{filename}")
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        monkeypatch.setattr(ours, "_taken", {})
+        forget()
+        yield hub
+        forget()
+
+
+def forget():
+    """Begins as a new process does."""
+    files.fetched.cache_clear()
+
+
+def fetched_files(hub):
+    return {line.partition(f"/resolve/{COMMIT}/")[2] for line in hub.asked if "/resolve/" in line}
+
+
+def test_only_files_that_are_read_are_fetched_once(hub, model, capsys):
+    network = bert_tf.BertEncoder.from_pretrained("hf://us/tiny")
+    for one, two in zip(network.weights, model[1].weights):
+        np.testing.assert_array_equal(one, two)
+    assert fetched_files(hub) == {"config.json", "model.safetensors", "vocab.txt",
+                                  "tokenizer_config.json"}
+    said = capsys.readouterr().out
+    assert f"hf://us/tiny@{COMMIT}, licence apache-2.0" in said and "fetched" in said
+    assert ours.taken()[0].commit == COMMIT
+    hub.asked.clear()
+    forget()
+    assert open_model("hf://us/tiny").tokenizer.vocabulary.size == tiny.VOCAB
+    assert hub.asked == ["GET /api/models/us/tiny/revision/main"]
+    hub.asked.clear()
+    forget()
+    folder = files.fetched(f"hf://us/tiny@{COMMIT}")
+    assert not hub.asked and ours.snapshot_of(f"{folder}/vocab.txt").licence == "apache-2.0"
+    assert open_tokenizer(f"hf://us/tiny@{COMMIT}").vocabulary.tokens == TOKENS and not hub.asked
+
+
+def test_a_vocabulary_needs_no_weights(hub):
+    assert open_tokenizer("hf://us/tiny").vocabulary.size == tiny.VOCAB
+    assert open_tokenizer("hf://us/tiny/vocab.txt").vocabulary.size == tiny.VOCAB
+    assert "model.safetensors" not in fetched_files(hub)
+
+
+def test_weights_in_several_files_are_fetched_by_their_index(hub, model):
+    tensors = load(model[0]["model.safetensors"])
+    names = sorted(tensors)
+    parts = {"a.safetensors": names[::2], "b.safetensors": names[1::2]}
+    shards = {file: save({name: tensors[name] for name in part}) for file, part in parts.items()}
+    index = {"weight_map": {name: file for file, part in parts.items() for name in part}}
+    hub.models["us/parts"] = {
+        **{name: data for name, data in model[0].items() if name != "model.safetensors"}, **shards,
+        "model.safetensors.index.json": json.dumps(index).encode(), "other.safetensors": b"never"}
+    network = bert_tf.BertEncoder.from_pretrained("hf://us/parts")
+    np.testing.assert_array_equal(network.weights[0], model[1].weights[0])
+    assert "other.safetensors" not in fetched_files(hub)
+
+
+def test_what_was_used_before_needs_no_network(hub, monkeypatch, capsys):
+    folder = files.fetched("hf://us/tiny")
+    forget()
+    monkeypatch.setattr(huggingface_hub.hf_api.api, "endpoint", "http://127.0.0.1:1")
+    hub.models.clear()
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    assert files.fetched("hf://us/tiny") == folder
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+
+
+@pytest.mark.parametrize("name, message", [
+    ("hf://us/pickled", "pytorch_model.bin isn't fetched, because"),
+    ("hf://us/tiny/pytorch_model.bin", "pytorch_model.bin isn't fetched, because"),
+    ("hf://us/absent", "hf://us/absent is no model of the Hub, or a private one"),
+    ("hf://closed/x", "is open only to those who accepted its terms"),
+    ("hf://us/tiny@old", "has no such revision"),
+    ("hf://tiny", "is named hf://OWNER/NAME"),
+])
+def test_what_can_not_be_taken_is_said_in_one_sentence(hub, name, message):
+    with pytest.raises(InputError) as error:
+        files.fetched(name)
+    assert message in str(error.value) and "\n" not in str(error.value)
+    assert not fetched_files(hub)
+
+
+def test_a_wrong_byte_is_found_and_a_cut_is_made_up_for(hub, model):
+    hub.wrong.add("model.safetensors")
+    with pytest.raises(InputError, match="model.safetensors is not what the Hub promised"):
+        files.fetched("hf://us/tiny")
+    hub.wrong = {"config.json"}
+    with pytest.raises(InputError, match="config.json is not what the Hub promised"):
+        files.fetched("hf://us/tiny")
+    hub.wrong, hub.cut = set(), 1
+    with open(os.path.join(files.fetched("hf://us/tiny"), "model.safetensors"), "rb") as file:
+        assert file.read() == model[0]["model.safetensors"]
+
+
+def test_a_silent_server_is_given_up(hub, monkeypatch):
+    assert ours.SILENCE <= 30
+    monkeypatch.setattr(ours, "SILENCE", 0.3)
+    hub.hangs = True
+    with pytest.raises(InputError, match="the Hub has not answered for"):
+        files.fetched("hf://us/tiny")
+
+
+def test_flags_take_names(hub, tmp_path):
+    values = absl_flags.FlagValues()
+    parsing.define(FillMaskFlags, values)
+    values(["x", "--init_checkpoint=hf://us/tiny", "--input_file=-"])
+    job = parsing.read(FillMaskFlags, values)
+    assert job.init_checkpoint == files.fetched("hf://us/tiny")
+    values(["x", "--init_checkpoint=hf://us/absent"])
+    with pytest.raises(InputError, match="--init_checkpoint: hf://us/absent is no model"):
+        parsing.read(FillMaskFlags, values)
+    values(["x", "--init_checkpoint=a", "--output_file=hf://us/tiny"])
+    with pytest.raises(InputError, match="--output_file: .* can't be written"):
+        parsing.read(FillMaskFlags, values)
+
+
+def test_a_bare_name_is_answered_with_what_to_write():
+    with pytest.raises(InputError, match="write hf://OWNER/bert-base-uncased"):
+        checkpoints.read("bert-base-uncased")

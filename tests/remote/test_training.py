@@ -1,0 +1,86 @@
+"""Runs whose records and folder are in a store: the files of local runs, after a kill too."""
+
+import functools
+import os
+
+import pytest
+
+from bert_tf.files import staging, writing
+from bert_tf.training.reporting import read_metrics
+from tests import stores
+from tests.run_scripts import test_run_pretraining as local_runs
+from tests.training import tiny
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """config.json and two files of records."""
+    folder = tmp_path_factory.mktemp("pretraining")
+    local_runs.config_of(0.1).to_json_file(folder / "config.json")
+    for number in range(2):
+        tiny.write_records(folder / f"short{number}.tfrecord", 20, seed=number)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(folder):
+    """The files of a run on disk, by relative name."""
+    local_runs.main(flags_of(folder, folder, folder / "out", do_train=True))
+    return {name: (folder / "out" / name).read_bytes() for name in os.listdir(folder / "out")
+            if (folder / "out" / name).is_file()}
+
+
+def flags_of(folder, records, output_dir, **changes):
+    return local_runs.flags_of(folder, output_dir, **{
+        "input_file": [f"{records}/short*.tfrecord"], **changes})
+
+
+@pytest.fixture
+def flags(folder, place):
+    """Function (changes): flags of the run in a store."""
+    store = stores.store(place.partition(":")[0])
+    for name in os.listdir(folder):
+        if (folder / name).is_file():
+            store.pipe_file(f"{place}/in/{name}", (folder / name).read_bytes())
+    return functools.partial(flags_of, folder, f"{place}/in", f"{place}/run",
+                             bert_config_file=f"{place}/in/config.json")
+
+
+def check(place, expected):
+    """Checks that a store holds the files of the local run; metrics have times."""
+    found = stores.content(f"{place}/run")
+    assert {name for name in found if not name.startswith("tensorboard/")} == {*expected}
+    for name in {*expected} - {"metrics.jsonl"}:
+        assert name.endswith(".keras") or found[name] == expected[name], name
+    assert any(name.startswith("tensorboard/train/events") for name in found)
+    assert [line["step"] for line in read_metrics(f"{place}/run", "train")] == [2, 4, 6, 8]
+
+
+def test_a_run_that_stopped_goes_on(flags, place, expected, monkeypatch):
+    local_runs.main(flags(do_train=True, stop_at_step=4))
+    monkeypatch.setenv("BERT_TF_STAGE_FOLDER", os.environ["BERT_TF_STAGE_FOLDER"] + "-of-another")
+    local_runs.main(flags(do_train=True))
+    check(place, expected)
+
+
+def test_an_upload_that_is_cut_leaves_the_checkpoint_before(flags, place, expected, monkeypatch):
+    """What a process leaves that is killed while it sends a checkpoint."""
+    send = staging.send
+
+    def cut(source, target):
+        if target.endswith("checkpoint-000000006.safetensors"):
+            raise KeyboardInterrupt
+        send(source, target)
+    for module in (staging, writing):
+        monkeypatch.setattr(module, "send", cut)
+    with pytest.raises(KeyboardInterrupt):
+        local_runs.main(flags(do_train=True))
+    found = stores.content(f"{place}/run")
+    assert "checkpoint-000000004.safetensors" in found
+    assert "checkpoint-000000006.safetensors" not in found and "model.keras" not in found
+    for module in (staging, writing):
+        monkeypatch.setattr(module, "send", send)
+    local_runs.main(flags(do_train=True))
+    check(place, expected)
