@@ -59,7 +59,7 @@ class DeviceSettings:
         least=1)
     rematerialize: bool = option(
         False, "Compute each layer again in the backward pass instead of keeping its activations: "
-        "much less memory, about a third more computation.", rare=True)
+        "less memory, about a third more computation.", rare=True)
     dtype: str = option("float32", "Type of the computation. Weights are kept in float32.",
                         choices=tuple(POLICIES))
     distribution_strategy: str = option("one_device", "Where to train.", choices=STRATEGIES)

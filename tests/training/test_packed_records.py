@@ -10,6 +10,7 @@ import tensorflow as tf
 from bert_tf import recipes, training
 from bert_tf.data.batches.packing import PackedRecords, lay_out, plan, rounded
 from bert_tf.data.batches.pipeline import RecordSet
+from bert_tf.training.from_settings import rematerialize
 from bert_tf.training.recipe_settings import GeneratorSettings
 from tests.training import tiny
 
@@ -94,7 +95,10 @@ def test_losses_and_gradients_are_those_of_padded_rows(records, name):
     learner = learner_of(name)
     assert learner.packs
     found = []
-    for batch in batches_of(records):
+    padded, packed = batches_of(records)
+    for batch, rematerializes in ((padded, False), (packed, False), (packed, True)):
+        if rematerializes:
+            rematerialize(learner)
         with tf.GradientTape() as tape:
             measures = learner.measure(batch)
             loss = learner.total_loss(measures, learner.counts(batch))
@@ -102,11 +106,12 @@ def test_losses_and_gradients_are_those_of_padded_rows(records, name):
                                   unconnected_gradients="zero")
         found.append((tf.nest.flatten(measures),
                       [tf.convert_to_tensor(gradient).numpy() for gradient in gradients]))
-    for one, other in zip(found[0][0], found[1][0]):
-        assert float(one) == pytest.approx(float(other), rel=1e-6)
     largest = max(np.abs(gradient).max() for gradient in found[0][1])
-    for one, other in zip(found[0][1], found[1][1]):
-        np.testing.assert_allclose(one, other, atol=1e-6 * largest)
+    for measures, gradients in found[1:]:
+        for one, other in zip(found[0][0], measures):
+            assert float(one) == pytest.approx(float(other), rel=1e-6)
+        for one, other in zip(found[0][1], gradients):
+            np.testing.assert_allclose(one, other, atol=1e-6 * largest)
 
 
 def test_a_token_changes_nothing_in_other_records(records):
