@@ -24,6 +24,8 @@ from bert_tf.tasks.suites import Row, Suite, is_of
 RESULT, LOG = "cell.json", "log.txt"
 DEFAULTS, MAJORITY = "defaults", "most_frequent_label"
 _SHORT = {"learning_rate": "rate", "train_batch_size": "batch", "num_train_epochs": "epochs"}
+# Settings of a run that trains nothing.
+_OF_PREDICTION = ("eval_batch_size", "dtype", "distribution_strategy", "num_workers")
 _WAIT_SECONDS = 1.0     # until the cells that other processes work on are looked at again
 
 
@@ -111,6 +113,7 @@ class SuiteRun:
                    "predict", [name for name in task.splits if name.startswith("test")]))}
         has |= {"task": row.task, "data_dir": data_dir, "do_train": not task.model_of}
         if task.model_of:
+            has |= {name: self.settings[name] for name in _OF_PREDICTION if name in self.settings}
             return [Cell(row, task.model_of, 0, os.path.join(place, task.model_of), task.model_of,
                          has)]
         task.path(data_dir, "train")

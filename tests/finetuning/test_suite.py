@@ -176,6 +176,7 @@ def test_a_cell_of_another_process_is_left_alone(folder, whole):
     with locked(cell.folder, "a test"):
         assert job.result(cell) and job.chosen("mnli")
     assert {one.row.task for one in job.cells[:4]} == {"mnli"}      # AX needs it
+    assert job.cells[-1].row.task == "ax" and job.cells[-1].settings["num_workers"] == 1
 
 
 def test_tasks_begin_with_the_model_of_another(folder, tmp_path, capsys):
