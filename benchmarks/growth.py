@@ -1,4 +1,4 @@
-"""Measures how the cost of a training step grows with each size, and fits exponents.
+"""Measures how the cost of a training step grows with each size: exponents.
 
     bert-benchmark growth --output_dir=growth
 

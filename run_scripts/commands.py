@@ -6,17 +6,20 @@ they are not installed, `python -m run_scripts.commands NAME --flag=value ...` i
 
 import ast
 import contextlib
+import dataclasses
 import importlib
 import itertools
 import os
 import pathlib
 import re
+import shlex
 import sys
 from collections.abc import Sequence
+from unittest import mock
 
 from absl import flags as absl_flags
 
-from bert_tf import signals
+from bert_tf import flags, signals
 from bert_tf.errors import InputError, choose_from
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -100,6 +103,39 @@ def programs(command: str) -> dict[str, str]:
     return {path.stem.replace("_", "-"): f"{package}.{path.stem}" for path in files
             if any(isinstance(node, ast.FunctionDef) and node.name == "run"
                    for node in ast.parse(path.read_text(encoding="utf-8")).body)}
+
+
+def program_names() -> list[str]:
+    """All programs: commands, and the words that follow where a command is several programs."""
+    return [name for command in COMMANDS for name in (
+        [f"{command} {name}" for name in programs(command)] if command in SEVERAL else
+        [command, *(f"{command} {flag}" for flag in VARIANTS.get(command, ()))])]
+
+
+@dataclasses.dataclass
+class Program:
+    """The docstring of a program, and what it gives to `flags.run`."""
+
+    doc: str
+    main: object
+    classes: tuple
+    defaults: object
+    recipe: object
+
+
+def describe(command: str) -> Program:
+    """Returns the `Program` of a command line, which is not run."""
+    found: list[Program] = []
+
+    def note(main, *classes, defaults=None, recipe=None):
+        doc = sys.modules[main.__module__].__doc__ or ""
+        found.append(Program(doc.strip(), main, classes, defaults, recipe))
+
+    with (mock.patch.object(flags, "run", note),
+          mock.patch.object(sys, "argv", shlex.split(command)),
+          mock.patch.object(sys, "path", [*sys.path])):
+        run()
+    return found[0]
 
 
 def first_line(module: str) -> str:

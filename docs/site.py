@@ -1,0 +1,151 @@
+"""Makes the pages of the site that are not written by hand: a hook of mkdocs, see mkdocs.yml.
+
+The first page is README.md. The reference has a page for each command with all its flags, a page of
+recipes, one of tasks, and one of what `import bert_tf` offers. None of them is kept in the
+repository, so that none can differ from the code.
+"""
+
+import dataclasses
+import inspect
+import pathlib
+import re
+
+from mkdocs.structure.files import File, Files
+
+import bert_tf
+from bert_tf.flags.help import groups
+from bert_tf.flags.options import default_of, is_required, shown
+from bert_tf.recipes import RECIPES
+from bert_tf.tasks.named import TASKS
+from run_scripts import commands
+
+_README = pathlib.Path(__file__).parents[1] / "README.md"
+
+
+def on_config(config):
+    """Adds the reference to the navigation."""
+    for entry in config["nav"]:
+        if "Reference" in entry:
+            entry["Reference"] += [
+                {"Flags": [{name: path} for name, path in command_pages().items()]},
+                {"Recipes": "reference/recipes.md"}, {"Tasks": "reference/tasks.md"},
+                {"Python": "reference/python.md"}]
+    return config
+
+
+def on_files(files: Files, config):
+    """Adds the pages that are made."""
+    pages = {"index.md": front_page(), "reference/recipes.md": recipes_page(),
+             "reference/tasks.md": tasks_page(), "reference/python.md": python_page(),
+             **{path: command_page(name) for name, path in command_pages().items()}}
+    for path, text in pages.items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_markdown(markdown, page, **_):
+    """Names files of the repository that the site does not have, instead of linking to them."""
+    return re.sub(r"\[([^]]+)\]\(\.\./([^)#]+)[^)]*\)", r"\1 (`\2`)", markdown)
+
+
+def front_page() -> str:
+    """README.md, with links as from docs/."""
+    text = _README.read_text(encoding="utf-8")
+    return re.sub(r"\]\((docs/)?(?!http)",
+                  lambda found: "](" if found[1] else "](../", text)
+
+
+def command_pages() -> dict[str, str]:
+    """{program: path of its page}, of all commands."""
+    return {name: f"reference/{name.replace(' ', '_').replace('--', '')}.md"
+            for name in commands.program_names()}
+
+
+def command_page(name: str) -> str:
+    """A program's docstring, then a table for each group of its flags."""
+    program = commands.describe(name)
+    lines = [f"# {name}", "", program.doc, ""]
+    for kind, fields in groups(program.classes).items():
+        title = " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split())
+        lines += [f"## {title.removesuffix('.')}", "", "| flag | default | |", "|---|---|---|"]
+        lines += [f"| `--{field.name}` | {_default(field)} | {_cell(_help(field))} |"
+                  for field, _ in sorted(fields, key=lambda pair: not is_required(pair[0]))]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _default(field):
+    if is_required(field):
+        return "required"
+    value = default_of(field)
+    return "" if value in (None, "", []) else f"`{shown(value)}`"
+
+
+def _help(field):
+    """The help of a flag, with its choices, its other name and where it applies."""
+    data, text = field.metadata, field.metadata["help"]
+    if data["choices"]:
+        text += f" One of {', '.join(map(str, data['choices']))}."
+    if data["alias"]:
+        text += f" Also `--{data['alias']}`."
+    return text + (f" For {data['for'].what}." if data["for"] else "")
+
+
+def _cell(text):
+    """A text in a cell of a table."""
+    return re.sub(r"(?<!`)--\w[\w=]*", r"`\g<0>`", text).replace("|", "\\|").replace("<", "&lt;")
+
+
+def recipes_page() -> str:
+    """A table of the recipes, and what each changes."""
+    lines = ["# Recipes", "", "Kinds of pre-training: the values of `--recipe` of "
+             "`bert-create-pretraining-data` and `bert-run-pretraining`.", "",
+             "| recipe | source | tokenizer | network | objectives |", "|---|---|---|---|---|"]
+    for recipe in RECIPES.values():
+        terms = ", ".join(term.objective for term in recipe.terms)
+        lines.append(f"| [{recipe.name}](#{recipe.name}) | {recipe.source} | {recipe.tokenizer} | "
+                     f"{recipe.network} | {terms} |")
+    for recipe in RECIPES.values():
+        lines += ["", f"## {recipe.name}", "", "| setting | value |", "|---|---|"]
+        for heading, values in (
+                ("segments", dataclasses.asdict(recipe.segments)),
+                ("default of", {f"--{name}": value for name, value in recipe.defaults.items()}),
+                ("configuration", recipe.sizes)):
+            lines += [f"| {heading} `{name}` | {_cell(str(value))} |"
+                      for name, value in values.items() if value not in (None, "", False)]
+        lines += [f"| size `{name}` | {_cell(', '.join(f'{k}={v}' for k, v in values.items()))} |"
+                  for name, values in recipe.presets.items()]
+    return "\n".join(lines)
+
+
+def tasks_page() -> str:
+    """A table of the named tasks."""
+    lines = ["# Tasks", "", "Names of `--task` of `bert-finetune`, in their official files.", "",
+             "| task | kind | labels | metrics, the headline first | files |",
+             "|---|---|---|---|---|"]
+    for task in TASKS.values():
+        labels = ", ".join(map(str, task.labels)) if len(task.labels) < 12 else (
+            f"{len(task.labels)} labels")
+        files = ", ".join(f"`{file}`" for file in _files(task))
+        lines.append(f"| {task.name} | {task.kind.name} | {labels} | {', '.join(task.metrics)} | "
+                     f"{files} |")
+    return "\n".join(lines)
+
+
+def _files(task):
+    """The official names of a task's files."""
+    return {split.files[0]: None for split in task.splits.values() if split.files}
+
+
+def python_page() -> str:
+    """The docstrings of the names that people import."""
+    lines = ["# Python", "", "What `import bert_tf` offers."]
+    for name in sorted(bert_tf._HOMES):
+        thing = getattr(bert_tf, name)
+        try:
+            signature = str(inspect.signature(thing))
+        except ValueError:
+            signature = "(...)"
+        lines += ["", f"## {name}", "", f"    bert_tf.{name}{signature}", "",
+                  inspect.getdoc(thing) or ""]
+    return "\n".join(lines)

@@ -1,0 +1,55 @@
+"""The site has all pages, and a reference that the code decides."""
+
+import os
+import re
+
+import pytest
+
+from run_scripts import commands
+from tests.programs import fields
+from tests.test_docs import ROOT
+
+mkdocs_config = pytest.importorskip("mkdocs.config")
+
+
+@pytest.fixture(scope="module", name="site")
+def fixture_site(tmp_path_factory):
+    """The built site. A broken link, a page that is not in the navigation, or any other warning
+    ends the build."""
+    from mkdocs.commands.build import build
+    folder = tmp_path_factory.mktemp("site")
+    config = mkdocs_config.load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder))
+    config.plugins.on_startup(command="build", dirty=False)
+    build(config)
+    return folder
+
+
+def text_of(site, path):
+    """The text of a page, without its marks."""
+    return re.sub(r"<[^>]*>", "", (site / path).read_text(encoding="utf-8"))
+
+
+def test_every_page_is_built(site):
+    for path in (ROOT / "docs").glob("*.md"):
+        assert (site / path.stem / "index.html").exists(), path
+
+
+def test_every_flag_has_its_row(site):
+    for name in commands.program_names():
+        page = text_of(site, f"reference/{name.replace(' ', '_').replace('--', '')}/index.html")
+        for field in fields(name).values():
+            assert f"--{field.name}" in page, f"{name} --{field.name}"
+
+
+@pytest.mark.parametrize("page, words", [
+    ("recipes", ["roberta", "arXiv:1907.11692", "--learning_rate"]),
+    ("tasks", ["mrpc", "CoLA", "entity_f1"]), ("python", ["bert_tf.Predictor(", "Raises"])])
+def test_the_reference_has_what_the_code_has(site, page, words):
+    text = text_of(site, f"reference/{page}/index.html")
+    assert [word for word in words if word not in text and word.lower() not in text] == []
+
+
+@pytest.mark.parametrize("words", ["resume", "gradient_accumulation_steps", "hf download"])
+def test_the_search_knows_it(site, words):
+    with open(os.path.join(site, "search", "search_index.json"), encoding="utf-8") as file:
+        assert words in file.read()
