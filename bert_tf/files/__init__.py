@@ -16,7 +16,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
                    "same_file"],
         "reading": ["READ_ERRORS", "STANDARD", "digest", "is_gzip", "open_file", "open_unpacked",
                     "shown_name"],
-        "staging": ["copy_file", "local_copy", "stage_folder", "staged", "tensorflow_name"],
+        "staging": ["copy_file", "stage_folder", "staged", "tensorflow_name"],
         "writing": ["ASIDE", "announce_replacing", "folder_aside", "leftovers", "make_folder",
                     "replace_aside", "send_folder", "write_aside", "write_json"],
     })

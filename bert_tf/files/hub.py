@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import importlib
 import json
 import os
 import re
@@ -22,10 +23,7 @@ import lazy_loader
 from bert_tf.errors import InputError
 from bert_tf.files.writing import write_json
 
-# Local models need none of these.
-hub = lazy_loader.load("huggingface_hub")
-constants = lazy_loader.load("huggingface_hub.constants", suppress_warning=True)
-errors = lazy_loader.load("huggingface_hub.errors", suppress_warning=True)
+hub = lazy_loader.load("huggingface_hub")   # local models need none of it
 
 _NAME = re.compile(r"hf://(?!datasets/|spaces/)([\w.-]+/[\w.-]+?)(?:@([\w.-]+))?(?:/(.+?))?/?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -96,6 +94,9 @@ def fetched(path: str, with_weights: bool = True) -> str:
     if not match:
         raise InputError(f"{path}: a model of the Hub is named hf://OWNER/NAME, with @REVISION and "
                          "/FILE if wanted.")
+    # The package gives these only when they are asked for.
+    for part in ("constants", "errors"):
+        importlib.import_module(f"huggingface_hub.{part}")
     name, revision, inner = match[1], match[2] or "main", match[3] or ""
     snapshot = _find(path, name, revision)
     wanted = _wanted(path, snapshot, inner, with_weights)
@@ -105,7 +106,7 @@ def fetched(path: str, with_weights: bool = True) -> str:
 
 
 def _cache(name):
-    return os.path.join(constants.HF_HUB_CACHE, f"models--{name.replace('/', '--')}")
+    return os.path.join(hub.constants.HF_HUB_CACHE, f"models--{name.replace('/', '--')}")
 
 
 def _note(name, revision):
@@ -124,12 +125,12 @@ def _find(path, name, revision):
     """Returns the `Snapshot` that a name stands for now, or stood for if the Hub can't be asked."""
     note = _read_note(_note(name, revision))
     known = Snapshot(name, note["commit"], note["licence"], tuple(note["files"])) if note else None
-    if known and (_COMMIT.fullmatch(revision) or constants.HF_HUB_OFFLINE):
+    if known and (_COMMIT.fullmatch(revision) or hub.constants.HF_HUB_OFFLINE):
         return known
     try:
         info = _watched(path, lambda: hub.HfApi().model_info(name, revision=revision, timeout=10))
     except InputError as error:
-        if not known or isinstance(error.__cause__, errors.RepositoryNotFoundError):
+        if not known or isinstance(error.__cause__, hub.errors.RepositoryNotFoundError):
             raise
         print(f"warning: {error} The copy of before is taken.", flush=True)
         return known
@@ -274,13 +275,14 @@ def _size(folder):
 
 def _explained(path, error):
     """The sentence for an error of huggingface_hub's."""
+    known = hub.errors
     for kind, reason in (
-            (errors.GatedRepoError, "is open only to those who accepted its terms; accept them on "
+            (known.GatedRepoError, "is open only to those who accepted its terms; accept them on "
                                    "huggingface.co, then run `hf auth login`"),
-            (errors.RepositoryNotFoundError, "is no model of the Hub, or a private one; check the "
+            (known.RepositoryNotFoundError, "is no model of the Hub, or a private one; check the "
                                             "name, or run `hf auth login`"),
-            (errors.RevisionNotFoundError, "has no such revision; name a branch, tag or commit"),
-            (errors.EntryNotFoundError, "has lost a file that it listed, or the Hub can't be "
+            (known.RevisionNotFoundError, "has no such revision; name a branch, tag or commit"),
+            (known.EntryNotFoundError, "has lost a file that it listed, or the Hub can't be "
                                        "reached; try again")):
         if isinstance(error, kind):
             return f"{path} {reason}."

@@ -12,7 +12,6 @@ import posixpath
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
 
 from bert_tf.errors import InputError
 from bert_tf.files.places import identity, is_file, is_remote, outer, reaching
@@ -70,12 +69,6 @@ def staged(path: str) -> str:
             if os.path.relpath(os.path.join(base, name), folder) not in wanted:
                 os.remove(os.path.join(base, name))
     return folder
-
-
-@contextlib.contextmanager
-def local_copy(path: str) -> Iterator[str]:
-    """Gives the name of a local file or folder with a remote one's content, as `staged` does."""
-    yield staged(path)
 
 
 def tensorflow_name(path: str) -> str:

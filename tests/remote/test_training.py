@@ -58,6 +58,7 @@ def check(place, expected):
     assert [line["step"] for line in read_metrics(f"{place}/run", "train")] == [2, 4, 6, 8]
 
 
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
 def test_a_run_that_stopped_goes_on(flags, place, expected, monkeypatch):
     local_runs.main(flags(do_train=True, stop_at_step=4))
     monkeypatch.setenv("BERT_TF_STAGE_FOLDER", os.environ["BERT_TF_STAGE_FOLDER"] + "-of-another")
@@ -65,6 +66,7 @@ def test_a_run_that_stopped_goes_on(flags, place, expected, monkeypatch):
     check(place, expected)
 
 
+@pytest.mark.parametrize("place", ["s3"], indirect=True)
 def test_an_upload_that_is_cut_leaves_the_checkpoint_before(flags, place, expected, monkeypatch):
     """What a process leaves that is killed while it sends a checkpoint."""
     send = staging.send
