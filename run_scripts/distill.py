@@ -201,6 +201,8 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     from run_scripts.finetuning import carry_out
     from run_scripts.finetuning.teaching import Teaching
 
+    if task_flags.long_text:
+        raise InputError("--long_text is not for students, which are taught by rows; leave it out.")
     files = _task_flags(task_flags, saved)
     given = {name: saved.options[name] for name in _SHARED if name in saved.options}
     given |= {name: saved.options.get(name) for name in getattr(files, "options", {})

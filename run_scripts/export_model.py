@@ -128,6 +128,10 @@ def _check_texts(saved, folder):
         texts = counted(saved.num_texts, "text")
         print(f"note: the model was trained on examples of {texts}: call its "
               f"signature {_SIGNATURES[saved.num_texts]}", flush=True)
+    if saved.options.get("long_text") not in (None, "truncate"):
+        print(f"note: the model was trained with --long_text={saved.options['long_text']}, but in "
+              "a SavedModel long texts are cut at their end; use bert_tf.Predictor for them",
+              flush=True)
     if saved.options.get("hypothesis_first"):
         raise InputError(f"--format=text packs the first text first, but {folder} was trained with "
                          "the second before it; give --format=ids, or train with "

@@ -17,6 +17,7 @@ import functools
 from bert_tf import checkpoints, data, flags, networks, training
 from bert_tf.errors import InputError, counted
 from bert_tf.files import is_folder, make_folder
+from bert_tf.model_card import write_card
 from bert_tf.training.recipe_settings import GeneratorSettings, StackingSettings
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.transfer_settings import TransferSettings
@@ -182,6 +183,8 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
             begin()     # beside further models that were saved
     if job.do_eval:
         run.report_evaluation()
+    if begin and job.do_train:
+        write_card(settings.output_dir, job.init_checkpoint)
     return trainer
 
 

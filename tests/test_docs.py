@@ -123,26 +123,6 @@ def test_python_in_the_pages_uses_public_names(page):
                 assert hasattr(bert_tf, node.attr)
 
 
-@pytest.mark.filterwarnings("error:The .*keys:UserWarning", "error:.*initial:UserWarning")
-def test_the_python_page_runs(tmp_path, monkeypatch, eagerly, capsys):
-    """Its blocks, one after the other, on a random model of one layer."""
-    monkeypatch.chdir(tmp_path)
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *".,?!", *letters,
-              *(f"##{letter}" for letter in letters)]
-    config = bert_tf.EncoderConfig.preset(
-        "tiny", vocab_size=len(tokens), num_hidden_layers=1, hidden_size=16,
-        num_attention_heads=2, intermediate_size=16)
-    (tmp_path / "bert-tiny").mkdir()
-    bert_tf.BertEncoder(config).save("bert-tiny/model.keras")
-    (tmp_path / "bert-tiny" / "vocab.txt").write_text("\n".join(tokens) + "\n")
-    seen: dict = {}
-    for block in re.findall(r"```python\n(.*?)```", TEXTS["python.md"], re.S):
-        exec(block.replace("* 50", "* 2"), seen)
-    assert seen["predictor"].saved_task.task.labels == ("question", "statement")
-    assert seen["pairs"]["input_ids"].shape == (2, 12)
-
-
 # The short commands
 
 def run(words, **changes):

@@ -41,7 +41,8 @@ def classify(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneS
     if head_flags.head == "attentive" and model_flags.do_train:
         settings = frozen(settings, "head=attentive")
     return open_task("run_classifier", task_flags, model_flags, settings,
-                     {"label_scale": task_flags.label_scale, **options})
+                     {"label_scale": task_flags.label_scale, "long_text": task_flags.long_text,
+                      **options})
 
 
 def tag(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSettings,
@@ -58,7 +59,8 @@ def choose(task_flags: TaskFlags, model_flags: ModelFlags,
            settings: FineTuneSettings) -> FineTuneRun:
     """Opens a run that chooses how a text continues."""
     return open_task("run_multiple_choice", task_flags, model_flags, settings, {
-        name: getattr(task_flags, name) for name in ("max_qa_length", "carry_choices")})
+        name: getattr(task_flags, name) for name in (
+            "max_qa_length", "carry_choices", "long_text")})
 
 
 def answer_questions(task_flags: SquadFlags, model_flags: ModelFlags,

@@ -124,6 +124,7 @@ class Member:
         seen = (data.TaskExamples(examples, self.head_name, self.number) if self.head_name
                 else examples)
         answers, losses = predict(seen, measures=self.task.kind.measures)
+        answers = self.predictions[split].join(answers)
         return answers, losses, self.predictions[split].decode(answers, examples)
 
     def answer_all(self, predict) -> dict:

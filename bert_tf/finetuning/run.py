@@ -18,6 +18,7 @@ from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import BALANCED, ModelFlags, check_task, save_task
 from bert_tf.finetuning.one_task import fixed_options, plan_task
 from bert_tf.heads import HEADS
+from bert_tf.model_card import write_card
 from bert_tf.tasks.task import SavedTask
 from bert_tf.training.settings import FineTuneSettings
 
@@ -106,6 +107,8 @@ class FineTuneRun:
             everyone = [*self.members, *self.guests]
             if any(member.predicted_splits for member in everyone):
                 self._answer(everyone, self.predict(path), path)
+            if self.flags.do_train and self.is_chief:
+                write_card(self.settings.output_dir, self.tuning.init_checkpoint)
 
     def predict(self, path: str) -> Callable:
         """The function of examples that predicts with the model at `path`."""

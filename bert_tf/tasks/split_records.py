@@ -82,6 +82,9 @@ class Source:
                              "larger share, or another --train_fraction_seed.")
 
 
+_LATER = ("max_qa_length", "carry_choices", "hypothesis_first", "long_text")
+
+
 @dataclasses.dataclass(frozen=True)
 class RecordOptions:
     """The settings for making records of examples.
@@ -91,6 +94,7 @@ class RecordOptions:
         document_context: whether a sentence to tag is read with the text around it in its document.
         max_qa_length, carry_choices: see `kinds.sentence.MultipleChoice`.
         hypothesis_first: whether the second text comes first; see `labelled.encode_pairs`.
+        long_text: what becomes of texts that do not fit, see `kinds.windows`.
     """
 
     max_seq_length: int
@@ -99,12 +103,13 @@ class RecordOptions:
     max_qa_length: int | None = None
     carry_choices: bool = False
     hypothesis_first: bool = False
+    long_text: str | None = None
 
     def describe(self) -> dict:
         """Returns a JSON value, whose hash identifies records in trials. Options that earlier
         versions lacked are left out at their defaults."""
         return {name: value for name, value in dataclasses.asdict(self).items()
-                if name not in ("max_qa_length", "carry_choices", "hypothesis_first") or value}
+                if value or name not in _LATER}
 
 
 def _cut(examples, size, by_document):

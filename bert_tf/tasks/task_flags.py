@@ -7,6 +7,7 @@ import typing
 from bert_tf.errors import InputError
 from bert_tf.files import is_file
 from bert_tf.flags import check, option
+from bert_tf.tasks.kinds.windows import WAYS
 from bert_tf.tasks.named import SQUAD, TASKS, find_task
 from bert_tf.tasks.reading import KeptRows, discover_labels
 from bert_tf.tasks.rows import Omissions
@@ -60,7 +61,8 @@ class TaskFlags:
         "", "Column of the label; -1 is the last one, the default for tagging.")
     choice_columns: list[str] = option(
         [], "Columns of the choices in a multiple choice, such as ending*.")
-    labels: list[str] = option([], "All labels; default: the labels of the training file.")
+    labels: list[str] = option(
+        [], "All labels; default: the labels of the training file.", rare=True)
     multi_label: bool = option(
         False, "An example has any number of labels, separated by commas.", rare=True)
     label_scale: float | None = option(
@@ -74,6 +76,12 @@ class TaskFlags:
         None, "With --max_qa_length: if a context and a choice fit, use both as the context of the "
         "choices after it, which is a mistake in XLNet's code. (Default: false; for RACE true, as "
         "in that code.)", rare=True)
+    long_text: str | None = option(
+        None, "A text beyond --max_seq_length, of a pair the longer one. truncate: its end is left "
+        "out. head_tail: its middle is left out; a quarter of the tokens kept are its first ones. "
+        "mean, max: it is read in windows that overlap by a quarter, each of which is trained on; "
+        "probabilities or numbers of the windows are averaged, or the largest is taken. Default: "
+        "as in training, else truncate.", choices=WAYS)
     both_orders: bool = option(
         False, "Train on every pair of texts in both orders: first all pairs of the training file, "
         "then all of them with the texts swapped.", rare=True)
@@ -201,6 +209,9 @@ def _check_training_flags(flags, task):
     check(flags)
     if flags.label_scale is not None and task.kind != KINDS["regression"]:
         raise InputError(f"--label_scale={flags.label_scale} is for regressions; leave it out.")
+    if flags.long_text and not getattr(task.kind, "labels_may_be_far", False):
+        raise InputError(f"--long_text={flags.long_text} is not for {task.kind.title}; leave it "
+                         "out.")
     if flags.both_orders and (len(task.split("train").texts) != 2 or task.kind.texts[1] != 2):
         raise InputError("--both_orders is for pairs of texts; leave it out.")
 

@@ -148,7 +148,8 @@ class MeasuredSplit:
 
     def answer(self, trainer: Trainer | None = None) -> Any:
         """The predictions for all examples of the model as it is, or of another."""
-        return self.predictions.decode(self.timed(trainer, 0)[0], self.examples)
+        return self.predictions.decode(
+            self.predictions.join(self.timed(trainer, 0)[0]), self.examples)
 
     def timed(self, trainer: Trainer | None = None, runs: int = 3
               ) -> tuple[dict[str, np.ndarray], float]:

@@ -125,3 +125,24 @@ def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
         model.predict("a")
     with pytest.raises(InputError, match="kind is 'spam'"):
         bert_tf.TextModel("x", "spam")
+
+
+@pytest.mark.parametrize("way", ["mean", "head_tail"])
+def test_long_texts_are_predicted_as_they_are_scored(folder, tmp_path, way):
+    given = {**settings(folder), "max_seq_length": 6, "long_text": way}
+    bert_tf.finetune(FILES, folder / "model", tmp_path, **given)
+    manifest = json.loads((tmp_path / "records" / "dev.manifest.json").read_text())
+    counts = manifest["counts"]
+    assert counts["examples"] == 9 and (counts["records"] > 9) == (way == "mean")
+    with (folder / "dev.csv").open(newline="", encoding="utf-8") as file:
+        texts = [row["body"] for row in csv.DictReader(file)]
+    lines = (tmp_path / "dev_predictions.jsonl").read_text().splitlines()
+    predicted = [json.loads(line) for line in lines]
+    answers = bert_tf.Predictor(tmp_path)(texts)
+    card = (tmp_path / "README.md").read_text()
+    assert f"| `long_text` | {way} |" in card and str(folder / "model") in card
+    assert len(predicted) == len(texts) == 9
+    for line, answer in zip(predicted, answers):
+        assert line["label"] == answer["label"]
+        assert np.allclose(list(line["probabilities"].values()),
+                           list(answer["probabilities"].values()), atol=2e-5)

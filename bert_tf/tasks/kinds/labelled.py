@@ -14,9 +14,11 @@ import typing
 import numpy as np
 
 from bert_tf import metrics
+from bert_tf.errors import InputError
 from bert_tf.files import write_aside
+from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.base import Kind
-from bert_tf.tasks.kinds.encoding import label_id
+from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
 from bert_tf.tasks.reading import read_parts
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
 
@@ -30,6 +32,8 @@ class LabelledKind(Kind):
     """A kind of such tasks. A list of labels has at least `least_labels` names."""
 
     least_labels = 2
+    labels_exclude = True       # each other
+    labels_may_be_far = False   # in a long text, which is cut in windows
 
     def records(self, source, tokenizer, max_seq_length, options, output_dir):
         return SplitRecords(source, self.record_options(tokenizer, max_seq_length, options),
@@ -40,10 +44,29 @@ class LabelledKind(Kind):
         return RecordOptions(
             max_seq_length, tokenizer.do_lower_case, bool(options.get("document_context")),
             options.get("max_qa_length"), bool(options.get("carry_choices")),
-            bool(options.get("hypothesis_first")))
+            bool(options.get("hypothesis_first")), options.get("long_text"))
 
     def predictions(self, source, tokenizer, max_seq_length, options, is_scored):
-        return SplitPredictions(source)
+        return SplitPredictions(source, functools.partial(
+            self.join, tokenizer=tokenizer, max_seq_length=max_seq_length, options=options))
+
+    def join(self, answers: dict, examples: list, tokenizer, max_seq_length: int,
+             options: dict | None) -> dict:
+        """Returns the answers to examples from those to their records, of which a long text may
+        have several."""
+        if not windows.is_cut_in_windows(options):
+            return answers
+        counts = windows.count_windows(self.sequences(examples), tokenizer, max_seq_length)
+        return windows.join_windows(self, answers, counts, windows.way_of(options))
+
+    def check_options(self, options, max_seq_length, tokenizer):
+        way = options.get("long_text") or windows.TRUNCATE
+        if way == windows.TRUNCATE:
+            return
+        if tokenizer.vocabulary.layout.halves or options.get("max_qa_length"):
+            other = "--max_qa_length" if options.get("max_qa_length") else "the model of GPT"
+            raise InputError(f"--long_text={way} and {other} both say how texts are cut; leave one "
+                             "of them out.")
 
     # From files to records
 
@@ -75,6 +98,18 @@ class LabelledKind(Kind):
             arrays named as in `features`, a row an example; and a number.
         """
         raise NotImplementedError
+
+    def sequences(self, examples: list) -> list:
+        """Returns the texts or pairs of texts of each example, one for each of its sequences."""
+        return [[tuple(example.texts)] for example in examples]
+
+    def encode_long(self, examples: list, tokenizer, max_seq_length: int, way: str, dtype=np.int64
+                    ) -> tuple[dict, int]:
+        """`encode` with `kinds.windows`."""
+        features, counts, is_cut = windows.encode_long(
+            self.sequences(examples), tokenizer, max_seq_length, way)
+        owners = [example for example, count in zip(examples, counts) for _ in range(count)]
+        return with_label_ids(features, owners, dtype), int(is_cut.sum())
 
     def num_choices(self, example) -> int:
         """Returns the number of an example's sequences."""
@@ -130,7 +165,7 @@ class LabelledKind(Kind):
 
     def answer(self, task, examples, run, tokenizer, max_seq_length, options):
         features, _ = self.encode(task, examples, tokenizer, max_seq_length, options)
-        answers = run(features)
+        answers = self.join(run(features), examples, tokenizer, max_seq_length, options)
         predicted = self.decode(task, answers, examples, features)
         return list(_describe_all(self, task, examples, predicted, answers))
 
@@ -174,13 +209,17 @@ class SplitPredictions:
     """Decodes, scores and writes the predictions for one split. `prefix` begins its scores' names.
     """
 
-    def __init__(self, source):
-        self._source, self._task = source, source.task
+    def __init__(self, source, join: typing.Callable | None = None):
+        self._source, self._task, self._join = source, source.task, join
         self.prefix = source.split
 
     @functools.cached_property
     def examples(self) -> list:
         return list(self._source.examples())
+
+    def join(self, answers: dict) -> dict:
+        """Returns the answers to examples, from those to their records; see `LabelledKind.join`."""
+        return self._join(answers, self.examples) if self._join else answers
 
     def decode(self, answers: dict, records) -> typing.Any:
         """Returns the predictions; `records` is the split's `ExampleSet`."""

@@ -10,6 +10,7 @@ import numpy as np
 from bert_tf.data.records.features import FINETUNING
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
+from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.encoding import encode_choices, encode_pairs, label_id, with_label_ids
 from bert_tf.tasks.kinds.labelled import LabelledKind, rounded
 
@@ -32,10 +33,11 @@ class Classification(LabelledKind):
     has_labels = True
     texts = (1, 2, "a text, or a tuple of two")
     label_dtype: type = np.int64
+    labels_may_be_far = True
 
     def options(self, given, saved, is_training, path):
         """Keeps `label_scale`, and `answer_turns` and `hypothesis_first` of multi-task models."""
-        kept = dict.fromkeys(("answer_turns", "hypothesis_first"))
+        kept = dict.fromkeys(("answer_turns", "hypothesis_first", "long_text"))
         found = super().options({**kept, **given}, saved, is_training, path)
         return {name: value for name, value in found.items() if value is not None}
 
@@ -56,6 +58,8 @@ class Classification(LabelledKind):
         return len(task.splits[split].texts) if split in task.splits else None
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
+        if (way := windows.way_of(options)) != windows.TRUNCATE:
+            return self.encode_long(examples, tokenizer, max_seq_length, way, self.label_dtype)
         features, is_cut = encode_pairs([e.texts for e in examples], tokenizer, max_seq_length,
                                         bool((options or {}).get("hypothesis_first")))
         return with_label_ids(features, examples, self.label_dtype), int(is_cut.sum())
@@ -82,6 +86,7 @@ class MultiLabel(Classification):
     features = FINETUNING["multi_label"]
     own_metrics = ("micro_f1", "macro_f1", "exact_match")
     least_labels = 1
+    labels_exclude = False
 
     @property
     def on_disk(self):
@@ -216,7 +221,12 @@ class Similarity(Classification):
     def _head(self, task, options):
         return "classification", {"num_labels": len(task.labels), "orders": 2}
 
+    def sequences(self, examples):
+        return [[tuple(e.texts), tuple(e.texts[::-1])] for e in examples]
+
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
+        if (way := windows.way_of(options)) != windows.TRUNCATE:
+            return self.encode_long(examples, tokenizer, max_seq_length, way)
         pairs = [pair for e in examples for pair in (e.texts, e.texts[::-1])]
         features, is_cut = encode_pairs(pairs, tokenizer, max_seq_length)
         features = {name: rows.reshape(len(examples), -1) for name, rows in features.items()}
@@ -237,6 +247,10 @@ class MultipleChoice(LabelledKind):
     own_metrics: tuple = ("accuracy",)
     needs_choices = True
     texts = (3, None, "a tuple of the context and two choices or more")
+    labels_may_be_far = True
+
+    def sequences(self, examples):
+        return [[(e.texts[0], choice) for choice in e.texts[1:]] for e in examples]
 
     def label(self, task, ids, texts, raw, where):
         return super().label(task, {str(index): index for index in range(len(texts) - 1)}, texts,
@@ -251,6 +265,7 @@ class MultipleChoice(LabelledKind):
         return {name: value for name, value in found.items() if value is not None}
 
     def check_options(self, options, max_seq_length, tokenizer):
+        super().check_options(options, max_seq_length, tokenizer)
         most = options.get("max_qa_length")
         room = tokenizer.vocabulary.layout.room(max_seq_length, True)
         if most is not None and not 1 <= most < room:
@@ -259,6 +274,8 @@ class MultipleChoice(LabelledKind):
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
         options = options or {}
+        if (way := windows.way_of(options)) != windows.TRUNCATE:
+            return self.encode_long(examples, tokenizer, max_seq_length, way)
         if options.get("max_qa_length"):
             features, is_cut = encode_choices(
                 [e.texts[0] for e in examples], [e.texts[1:] for e in examples], tokenizer,

@@ -1,0 +1,180 @@
+"""Model cards: a README.md in the folder of a model, from the files beside it."""
+
+import json
+import os
+import re
+from typing import Any
+
+from bert_tf.files import FLAGFILE, write_aside
+from bert_tf.options import read_json
+from bert_tf.tasks.task import SavedTask
+
+NAME = "README.md"
+_MARK = "<!-- A model card of bert_tf, which is written again with the model. -->"
+_SIZES = ("num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size")
+_SETTINGS = ("learning_rate", "train_batch_size", "num_train_epochs", "num_train_steps",
+             "max_seq_length", "long_text", "seed", "step", "recipe")
+_EXAMPLES = {"tagging": '"John Smith lives in New York City."',
+             "span": '("Who wrote it?", "Jane Austen wrote Emma.")',
+             "text_to_text": '"cola sentence: The door is open."'}
+_CHOICES = ("multiple_choice", "ranking")
+
+
+def write_card(folder: str | os.PathLike, base: str = "", command: str = "") -> str | None:
+    """Writes README.md beside a model: what it is, its base, data, settings, scores, labels and
+    licence, the code that uses it, and the command that made it.
+
+    A README.md that someone else wrote stays.
+
+    Args:
+        base: the model that training began with, or that was converted; "" where the folder tells.
+        command: the command that made the model; "": the one in flags.txt.
+
+    Returns:
+        the path, or None if another README.md is there.
+    """
+    folder = os.fspath(folder)
+    path = os.path.join(folder, NAME)
+    if os.path.exists(path):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            if _MARK not in file.read():
+                return None
+    text = card(folder, base, command)
+    with write_aside(path) as file:
+        file.write(text)
+    return path
+
+
+def card(folder: str, base: str = "", command: str = "") -> str:
+    """Returns the text of the card of a folder; see `write_card`."""
+    saved, flags = SavedTask.read(folder), _flags(folder)
+    trial = _best_trial(folder)
+    base = base or trial.get("init_checkpoint") or _value(flags, "init_checkpoint")
+    licence, sections = _licence(base), []
+    name = os.path.basename(os.path.abspath(folder))
+    sections.append(_what(folder, saved, base))
+    if data := _data(folder, flags):
+        sections.append("## Data\n\n" + data)
+    known = {**{line.partition("=")[0][2:]: line.partition("=")[2] for line in flags[1:]}, **trial,
+             **({"max_seq_length": saved.max_seq_length, **saved.options} if saved else {})}
+    if settings := [f"| `{key}` | {known[key]} |" for key in _SETTINGS
+                    if known.get(key) not in (None, "")]:
+        sections.append("## Settings\n\n| setting | value |\n|---|---|\n" + "\n".join(settings))
+    if scores := _scores(folder):
+        sections.append("## Scores\n\n| score | value |\n|---|---|\n" + "\n".join(
+            f"| {key} | {value:.4f} |" for key, value in scores.items()))
+    if saved and saved.task.labels:
+        names = saved.task.label_names or saved.task.labels
+        sections.append("## Labels\n\n" + ", ".join(
+            f"`{label}`" if label == shown else f"`{label}` ({shown})"
+            for label, shown in zip(saved.task.labels, names)))
+    if snippet := _snippet(folder, saved, name):
+        sections.append("## Use\n\n```python\n" + snippet + "\n```")
+    if command or flags:
+        sections.append("## Made by\n\n" + _indented(command or _command(flags)))
+    sections.append("## Licence\n\n" + (f"{licence}, as its base." if licence else (
+        "That of the base and of the data; the files do not name one.")))
+    head = f"---\nlicense: {licence}\n---\n" if licence else ""
+    return f"{head}{_MARK}\n\n# {name}\n\n" + "\n\n".join(sections) + "\n"
+
+
+def _what(folder, saved, base):
+    """The sentence that says what the model is."""
+    config: dict[str, Any] = next((read_json(path) for path in (
+        os.path.join(folder, name) for name in ("bert_config.json", "config.json"))
+        if os.path.isfile(path)), {})
+    kind = config.get("model_type", "bert")
+    sizes = ", ".join(f"`{name}` {config[name]:,}" for name in _SIZES
+                      if isinstance(config.get(name), int))
+    task = f", fine-tuned for {saved.task.kind.title}" if saved else ""
+    named = f" ({saved.task.name})" if saved and saved.task.name != "own" else ""
+    began = f" It began with the weights of `{base}`." if base else ""
+    return f"A model of type {kind}{task}{named}{': ' * bool(sizes)}{sizes}.{began}"
+
+
+def _flags(folder):
+    """The lines of flags.txt, the first of which names the command; [] without the file."""
+    path = os.path.join(folder, FLAGFILE)
+    if not os.path.isfile(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return [line.strip() for line in file if line.strip()]
+
+
+def _value(flags, name):
+    return next((line.partition("=")[2] for line in flags if line.startswith(f"--{name}=")), "")
+
+
+def _command(flags):
+    return " \\\n    ".join([flags[0].split()[1], *flags[1:]])
+
+
+def _indented(text):
+    return "\n".join("    " + line for line in text.splitlines())
+
+
+def _best_trial(folder):
+    """The settings of the best trial, and what came of it; {} without trials."""
+    path = os.path.join(folder, "results.json")
+    if not os.path.isfile(path):
+        return {}
+    results = read_json(path)
+    best = results["best"]
+    settings = os.path.join(folder, "trials", best, "settings.json")
+    return {**(read_json(settings) if os.path.isfile(settings) else {}),
+            **results["trials"].get(best, {})}
+
+
+def _data(folder, flags):
+    """Lines on the records beside the model, or on the files that the flags name."""
+    lines = []
+    for split in ("train", "dev", "test"):
+        path = os.path.join(folder, "records", f"{split}.manifest.json")
+        if os.path.isfile(path):
+            found = read_json(path)
+            sources = ", ".join(f"`{each['name']}`" for each in found.get("inputs", ()))
+            lines.append(f"- {split}: {found['counts']['examples']:,} examples of {sources}")
+    return "\n".join(lines) or "\n".join(
+        f"- `{line.removeprefix('--')}`" for line in flags if "input_file=" in line)
+
+
+def _scores(folder):
+    """Scores by name."""
+    path, text = (os.path.join(folder, name) for name in ("metrics.json", "eval_results.txt"))
+    if os.path.isfile(path):
+        return {key: value for key, value in read_json(path)["metrics"].items()
+                if isinstance(value, (int, float))}
+    if not os.path.isfile(text):
+        return {}
+    with open(text, encoding="utf-8") as file:
+        pairs = (line.strip().split(" = ") for line in file)
+        return {pair[0]: float(pair[1]) for pair in pairs
+                if len(pair) == 2 and pair[0] != "global_step"}
+
+
+def _snippet(folder, saved, name):
+    """Python that uses the model; "" for formats that other libraries open."""
+    if not os.path.isfile(os.path.join(folder, "model.keras")):
+        return ""
+    if not saved:
+        return (f"import bert_tf\n\nencoder = bert_tf.open_model({json.dumps(name)}).network()\n"
+                "# of a model with a masked LM:\n"
+                f"# bert_tf.FillMask({json.dumps(name)})(\"The [MASK] is open.\")")
+    kind, count = saved.task.kind.name, saved.num_texts or 1
+    example = _EXAMPLES.get(kind) or '("A text.", "Another.", "A third.")'
+    if kind not in _EXAMPLES and kind not in _CHOICES:
+        example = '("A text.", "Another.")' if count == 2 else '"A text."'
+    return (f"import bert_tf\n\npredictor = bert_tf.Predictor({json.dumps(name)})\n"
+            f"print(predictor({example}))")
+
+
+def _licence(base):
+    """The licence that the card of the base names, "" if it names none."""
+    folder = base if os.path.isdir(base or "") else os.path.dirname(base or "")
+    path = os.path.join(folder, NAME)
+    if not base or not os.path.isfile(path):
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        head = re.match(r"---\n(.*?)\n---", file.read(1 << 16), re.S)
+    found = re.search(r"^license:\s*([\w.-]+)\s*$", head[1], re.M) if head else None
+    return found[1] if found else ""

@@ -1,0 +1,135 @@
+"""Texts that are longer than a sequence: the ends of a text, or windows of it, one record each.
+
+Shapes: N examples, R records, C sequences of an example, S sequence, L labels or choices.
+"""
+
+import numpy as np
+
+from bert_tf.tokenization.packing import pack_pairs, truncate_pairs
+
+TRUNCATE, HEAD_TAIL, MEAN, MAX = "truncate", "head_tail", "mean", "max"
+WAYS = (TRUNCATE, HEAD_TAIL, MEAN, MAX)
+_HEAD = 4       # one of so many tokens that are kept is of the head (arXiv:1905.05583, section 5.3)
+
+
+def way_of(options: dict | None) -> str:
+    """One of `WAYS`, as the options of input and head have it."""
+    return (options or {}).get("long_text") or TRUNCATE
+
+
+def is_cut_in_windows(options: dict | None) -> bool:
+    """Whether a text has several records."""
+    return way_of(options) in (MEAN, MAX)
+
+
+def encode_long(examples: list, tokenizer, max_seq_length: int, way: str
+                ) -> tuple[dict, np.ndarray, np.ndarray]:
+    """Encodes examples whose texts may be long. A text that fits is encoded as by `encode_pairs`.
+
+    Args:
+        examples: N lists of C sequences, each a text or a pair of texts.
+        way: one of `WAYS` but "truncate". A sequence with fewer windows than others of its example
+            repeats its last one.
+
+    Returns:
+        input_ids, input_mask, segment_ids [R, C * S]; the number of records of each example, int
+        [N], all 1 for "head_tail"; and whether an example lost tokens, bool [N].
+    """
+    layout, rows, counts, is_cut = tokenizer.vocabulary.layout, [], [], []
+    for parts in _encoded(examples, tokenizer):
+        found = [_cut(a, b, layout, max_seq_length, way) for a, b in parts]
+        count = max(len(windows) for windows, _ in found)
+        rows += [windows[min(number, len(windows) - 1)]
+                 for number in range(count) for windows, _ in found]
+        counts.append(count)
+        is_cut.append(any(lost for _, lost in found))
+    lengths = np.array([[len(part) for part in row] for row in rows]).reshape(-1, 2)
+    starts = (np.cumsum(lengths) - lengths.ravel()).reshape(lengths.shape)
+    tokens = np.concatenate([part for row in rows for part in row]).astype(np.int32)
+    features = pack_pairs(tokens, starts[:, 0], lengths[:, 0], starts[:, 1], lengths[:, 1],
+                          max_seq_length, tokenizer.vocabulary, layout.pads_left)
+    features = {name: values.reshape(sum(counts), -1) for name, values in features.items()}
+    return features, np.array(counts), np.array(is_cut)
+
+
+def count_windows(examples: list, tokenizer, max_seq_length: int) -> np.ndarray:
+    """Returns the number of windows of each example, int [N], as `encode_long` makes them."""
+    layout = tokenizer.vocabulary.layout
+    return np.array([max(_plan(len(a), len(b), layout, max_seq_length)[1] for a, b in parts)
+                     for parts in _encoded(examples, tokenizer)], int)
+
+
+def join_windows(kind, answers: dict, counts: np.ndarray, way: str) -> dict:
+    """Returns answers to examples [N, ...] from those to their windows [R, ...].
+
+    With "mean" numbers and probabilities are averaged. With "max" the largest number is taken, or
+    each label's largest probability; of labels that exclude each other, divided by their sum.
+    """
+    if len(counts) == counts.sum():
+        return answers
+    starts = np.cumsum(counts) - counts
+    if "values" in answers:
+        return {"values": _join(answers["values"], starts, counts, way)}
+    likely = _join(answers["probabilities"], starts, counts, way)
+    if way == MAX and kind.labels_exclude:
+        likely = likely / likely.sum(-1, keepdims=True)
+    # What had one window keeps its bits.
+    likely[counts == 1] = answers["probabilities"][starts[counts == 1]]
+    logits = kind.logits(likely)
+    logits[counts == 1] = answers["logits"][starts[counts == 1]]
+    return {"logits": logits, "probabilities": likely}
+
+
+def _join(values, starts, counts, way):
+    if way == MAX:
+        return np.maximum.reduceat(values, starts)
+    sums = np.add.reduceat(values, starts, dtype=np.float64)
+    return (sums / counts.reshape(-1, *[1] * (values.ndim - 1))).astype(values.dtype)
+
+
+def _encoded(examples, tokenizer):
+    """Yields the sequences of each example as pairs of arrays of ids; B is empty where there is
+    none."""
+    ids, lengths = tokenizer.encode_lines(
+        [text for parts in examples for part in parts for text in part])
+    texts = iter(np.split(ids, np.cumsum(lengths)[:-1]))
+    nothing = ids[:0]
+    for parts in examples:
+        yield [tuple([next(texts) for _ in part] + [nothing] * (2 - len(part))) for part in parts]
+
+
+def _plan(a_length, b_length, layout, max_seq_length):
+    """Returns the length of a window of the longer text, and how many there are."""
+    room = layout.room(max_seq_length, b_length > 0)
+    if a_length + b_length <= room:
+        return max(a_length, b_length), 1
+    shorter, longer = sorted((a_length, b_length))
+    window = room - min(shorter, room // 2)
+    stride = max(window * 3 // 4, 1)        # successive windows share a quarter or more
+    return window, -(-max(longer - window, 0) // stride) + 1
+
+
+def _cut(a, b, layout, max_seq_length, way):
+    """Returns the pairs of parts of two texts that are seen together, and whether tokens are lost.
+    """
+    if way == HEAD_TAIL:
+        kept = truncate_pairs(*(np.array([len(text)]) for text in (a, b)), max_seq_length, layout)
+        parts = tuple(_ends(text, int(count[0])) for text, count in zip((a, b), kept))
+        return [parts], any(len(part) < len(text) for part, text in zip(parts, (a, b)))
+    window, count = _plan(len(a), len(b), layout, max_seq_length)
+    if count == 1:
+        return [(a, b)], False
+    is_first = len(a) >= len(b)
+    longer, shorter = (a, b) if is_first else (b, a)
+    kept = shorter[:layout.room(max_seq_length, len(b) > 0) - window]
+    starts = np.linspace(0, len(longer) - window, count).round().astype(int)
+    parts = [longer[start:start + window] for start in starts]
+    return [(part, kept) if is_first else (kept, part) for part in parts], len(kept) < len(shorter)
+
+
+def _ends(text, count):
+    """Returns the first and the last tokens of a text, `count` together."""
+    if count >= len(text):
+        return text
+    head = count // _HEAD
+    return np.concatenate([text[:head], text[len(text) - (count - head):]])

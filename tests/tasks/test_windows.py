@@ -1,0 +1,112 @@
+"""Long texts: their windows, the answers to these, and the same records for texts that fit."""
+
+import numpy as np
+import pytest
+
+from bert_tf.errors import InputError
+from bert_tf.tasks.kinds import windows
+from bert_tf.tasks.kinds.encoding import encode_pairs
+from bert_tf.tasks.reading import Example
+from bert_tf.tasks.task import KINDS, Task
+from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tokenization import open_tokenizer
+
+LENGTH = 16
+KIND = {"classification": ("no", "yes"), "multi_label": ("a", "b"), "regression": ()}
+
+
+@pytest.fixture(name="tokenizer", params=["bert-base-uncased", "roberta-base", "albert"])
+def fixture_tokenizer(request, test_data):
+    return open_tokenizer(str(test_data / "vocabs" / request.param))
+
+
+def words(count, first="the"):
+    return " ".join([first, *["of"] * (count - 1)]) if count else ""
+
+
+def make(way, texts, tokenizer, kind="classification"):
+    task = Task("own", kind, {}, KIND.get(kind, ()))
+    return task.kind.encode(task, [Example(row, 1) for row in texts], tokenizer, LENGTH,
+                            {"long_text": way})
+
+
+@pytest.mark.parametrize("way", windows.WAYS)
+def test_texts_that_fit_give_the_records_of_before(tokenizer, way):
+    for texts in ([["the of"], [words(13)], [words(1)]], [["the of", "and"], ["a", words(9)]]):
+        wanted, _ = encode_pairs(texts, tokenizer, LENGTH)
+        found, cut = make(way, texts, tokenizer)
+        assert cut == 0 and all((found[name] == wanted[name]).all() for name in wanted)
+
+
+@pytest.mark.parametrize("first, second", [(40, 0), (15, 0), (30, 3), (3, 30), (30, 20)])
+def test_every_token_is_in_a_window(test_data, first, second):
+    """Each word of the longer text is another token."""
+    tokenizer = open_tokenizer(str(test_data / "vocabs" / "bert-base-uncased"))
+    texts = [" ".join(map(str, range(begin, begin + count)))
+             for begin, count in ((100, first), (200, second)) if count]
+    found, cut = make("mean", [texts], tokenizer)
+    ids = [tokenizer.encode(text) for text in texts]
+    shorter = min(ids, key=len) if second else []
+    assert cut == (len(shorter) > (LENGTH - 3) // 2) and len(found["label_ids"]) > 1
+    assert set(max(ids, key=len)) <= set(found["input_ids"].ravel().tolist())
+    for row in found["input_ids"].tolist():         # the shorter text is in each window
+        assert set(shorter[:(LENGTH - 3) // 2]) <= set(row)
+    assert (found["label_ids"] == 1).all()
+    assert len(found["label_ids"]) == windows.count_windows([[tuple(texts)]], tokenizer, LENGTH)
+
+
+def test_windows_of_a_slow_account(test_data):
+    """14 tokens fit; windows of 40 begin at a distance of 10 at most, evenly spread."""
+    tokenizer = open_tokenizer(str(test_data / "vocabs" / "bert-base-uncased"))
+    ids = tokenizer.encode(" ".join(chr(97 + n % 26) for n in range(40)))
+    found, _ = make("mean", [[" ".join(chr(97 + n % 26) for n in range(40))]], tokenizer)
+    assert found["input_ids"].tolist() == [
+        [101, *ids[start:start + 14], 102] for start in (0, 9, 17, 26)]
+    found, cut = make("head_tail", [[" ".join(chr(97 + n % 26) for n in range(40))]], tokenizer)
+    assert cut == 1 and found["input_ids"].tolist() == [[101, *ids[:3], *ids[-11:], 102]]
+
+
+def test_choices_share_their_windows(test_data):
+    tokenizer = open_tokenizer(str(test_data / "vocabs" / "bert-base-uncased"))
+    found, _ = make("max", [[words(30), "a b", "c d e"]], tokenizer, "multiple_choice")
+    rows = found["input_ids"].reshape(-1, 2, LENGTH)
+    assert len(rows) == windows.count_windows(
+        [[(words(30), "a b"), (words(30), "c d e")]], tokenizer, LENGTH) > 1
+    ends = [tokenizer.encode(choice) + [102] for choice in ("a b", "c d e")]
+    for row in rows.tolist():
+        assert [sequence[-len(end):] for sequence, end in zip(row, ends)] == ends
+
+
+@pytest.mark.parametrize("kind", KIND)
+@pytest.mark.parametrize("way", ["mean", "max"])
+def test_answers_are_joined(kind, way):
+    rng, counts = np.random.default_rng(1), np.array([1, 3, 2])
+    logits = rng.normal(size=(6, 2)).astype(np.float32)
+    likely = 1 / (1 + np.exp(-logits)) if kind == "multi_label" else (
+        np.exp(logits) / np.exp(logits).sum(-1, keepdims=True))
+    answers = {"values": logits} if kind == "regression" else {
+        "logits": logits, "probabilities": likely}
+    found = windows.join_windows(KINDS[kind], answers, counts, way)
+    reduce = np.mean if way == "mean" else np.max
+    for number, rows in enumerate(([0], [1, 2, 3], [4, 5])):
+        if kind == "regression":
+            assert np.allclose(found["values"][number], reduce(logits[rows], 0), atol=1e-6)
+            continue
+        wanted = reduce(likely[rows], 0)
+        if kind == "classification" and way == "max":
+            wanted = wanted / wanted.sum()
+        assert np.allclose(found["probabilities"][number], wanted, atol=1e-6)
+        assert len(rows) > 1 or (found["logits"][number] == logits[0]).all()
+        again = 1 / (1 + np.exp(-found["logits"][number])) if kind == "multi_label" else (
+            np.exp(found["logits"][number]) / np.exp(found["logits"][number]).sum())
+        assert np.allclose(again, wanted, atol=1e-5)
+
+
+def test_what_does_not_go_together_is_refused(test_data):
+    tokenizer = open_tokenizer(str(test_data / "vocabs" / "bert-base-uncased"))
+    with pytest.raises(InputError, match="--long_text=mean and --max_qa_length"):
+        KINDS["multiple_choice"].check_options(
+            {"long_text": "mean", "max_qa_length": 3}, LENGTH, tokenizer)
+    flags = TaskFlags(task="conll2003", long_text="mean", data_dir=str(test_data / "conll2003"))
+    with pytest.raises(InputError, match="--long_text=mean is not for tagging"):
+        flags.find(flags.read_task(), True, False, False)

@@ -1,0 +1,70 @@
+"""Model cards, against the files that they are made from."""
+
+import json
+import re
+
+import bert_tf
+from bert_tf import model_card
+from bert_tf.tasks.task import SavedTask, Task
+from run_scripts import convert_checkpoint
+from tests.training import tiny
+
+
+def write_folder(folder, base):
+    """Writes what a run leaves."""
+    (folder / "trials" / "seed7").mkdir(parents=True)
+    (folder / "records").mkdir()
+    task = Task("mrpc", "classification", {}, ("0", "1"),
+                label_names=("not_equivalent", "equivalent"))
+    SavedTask(task, 16, True, {"long_text": "mean"}, 2).write(str(folder))
+    for name, value in {
+            "bert_config.json": {"hidden_size": 1024, "model_type": "bert"},
+            "metrics.json": {"metrics": {"dev/f1": 0.84567, "loss": 0.5}},
+            "results.json": {"best": "seed7", "trials": {"seed7": {"learning_rate": 5e-5}}},
+            "trials/seed7/settings.json": {"init_checkpoint": str(base)},
+            "records/train.manifest.json": {"inputs": [{"name": "glue/MRPC/train.tsv"}],
+                                            "counts": {"examples": 3668}}}.items():
+        (folder / name).write_text(json.dumps(value))
+    (folder / "flags.txt").write_text(
+        "# bert-finetune --flagfile=THIS_FILE\n--task=mrpc\n--do_train\n")
+    (folder / "model.keras").touch()
+
+
+def test_a_card_says_what_the_files_say(tmp_path):
+    base, folder = tmp_path / "base", tmp_path / "mrpc"
+    base.mkdir()
+    (base / "README.md").write_text("---\nlanguage: en\nlicense: apache-2.0\n---\nBERT\n")
+    write_folder(folder, base)
+    path = model_card.write_card(folder)
+    text = (folder / "README.md").read_text()
+    assert path == str(folder / "README.md") and text.startswith("---\nlicense: apache-2.0\n---\n")
+    for part in ("# mrpc", "type bert, fine-tuned for classification (mrpc): `hidden_size` 1,024.",
+                 f"weights of `{base}`", "train: 3,668 examples of `glue/MRPC/train.tsv`",
+                 "| `learning_rate` | 5e-05 |", "| `max_seq_length` | 16 |",
+                 "| `long_text` | mean |", "| dev/f1 | 0.8457 |",
+                 "`0` (not_equivalent), `1` (equivalent)",
+                 "    bert-finetune \\\n        --task=mrpc \\\n        --do_train",
+                 'predictor(("A text.", "Another."))'):
+        assert part in text, part
+    assert model_card.write_card(folder) and (folder / "README.md").read_text() == text
+    (folder / "README.md").write_text("Mine.")
+    assert model_card.write_card(folder) is None
+    assert (folder / "README.md").read_text() == "Mine."
+
+
+def test_an_empty_folder_has_a_card_without_sections(tmp_path):
+    text = model_card.card(str(tmp_path))
+    assert "## Scores" not in text and "## Licence" in text
+
+
+def test_the_code_of_a_converted_model_runs(tmp_path, monkeypatch):
+    (tmp_path / "base").mkdir()
+    bert_tf.BertEncoder(tiny.config(num_hidden_layers=1)).save(tmp_path / "base" / "model.keras")
+    monkeypatch.chdir(tmp_path)
+    convert_checkpoint.main(convert_checkpoint.ConvertFlags(
+        input="base/model.keras", output="again", output_format="keras"))
+    text = (tmp_path / "again" / "README.md").read_text()
+    assert "bert-convert-checkpoint --input=base/model.keras --output=again" in text
+    seen = {}
+    exec(re.search(r"```python\n(.*?)```", text, re.S)[1], seen)
+    assert isinstance(seen["encoder"], bert_tf.BertEncoder)

@@ -1,0 +1,50 @@
+"""Notebooks are those of their pages, and their cells run, on a random model of one layer."""
+
+import importlib.util
+import json
+import pathlib
+import shlex
+
+import pytest
+
+import bert_tf
+from tests import test_docs
+
+ROOT = pathlib.Path(__file__).parent.parent
+_spec = importlib.util.spec_from_file_location("make_notebooks", ROOT / "docs/make_notebooks.py")
+make_notebooks = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(make_notebooks)
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.mark.parametrize("page", make_notebooks.PAGES)
+def test_notebooks_are_up_to_date(page):
+    assert make_notebooks.path(page).read_text() == make_notebooks.notebook(page), (
+        "run python docs/make_notebooks.py")
+
+
+@pytest.mark.filterwarnings("error:The .*keys:UserWarning", "error:.*initial:UserWarning")
+@pytest.mark.parametrize("page", make_notebooks.PAGES)
+def test_cells_run(page, tmp_path, monkeypatch, eagerly):
+    monkeypatch.chdir(tmp_path)
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *".,?!", *LETTERS,
+              *(f"##{letter}" for letter in LETTERS)]
+    config = bert_tf.EncoderConfig.preset(
+        "tiny", vocab_size=len(tokens), num_hidden_layers=1, hidden_size=16,
+        num_attention_heads=2, intermediate_size=16)
+    (tmp_path / "bert-tiny").mkdir()
+    bert_tf.BertEncoder(config).save("bert-tiny/model.keras")
+    (tmp_path / "bert-tiny" / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    seen: dict = {}
+    for cell in json.loads(make_notebooks.path(page).read_text())["cells"][1:]:
+        code = "".join(cell["source"])
+        if cell["cell_type"] != "code":
+            continue
+        if code.startswith("!"):
+            test_docs.run(shlex.split(code.removeprefix("!")))
+        else:       # fewer examples and epochs
+            code = code.replace("* 50", "* 2").replace("* 30", "* 10")
+            exec(code.replace("epochs=3", "epochs=1").replace("[:96]", "[:36]").replace(
+                "[96:]", "[36:]"), seen)
+    assert seen["predictor"].saved_task.task.labels in (
+        ("question", "statement"), ("billing", "bug"))
