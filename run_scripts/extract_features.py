@@ -33,6 +33,7 @@ from run_scripts.encoder_flags import EncoderFlags
 
 tf = lazy_loader.load("tensorflow")
 
+_TEXTS = {"truncate": Texts, "windows": vectors.Windows}
 _POOLINGS = ("none", "cls", "last", "mean", "max", "pooler")
 # So many lines are sorted by length together, or as many as have vectors of so many bytes.
 _PIECE_LINES = 4096
@@ -54,6 +55,10 @@ class ExtractFeaturesFlags(EncoderFlags):
         "vector of [CLS]. last: the vector of the last token, for models from left to right. "
         "mean, max: over all tokens, [CLS] and [SEP] too. pooler: the layer that was trained on "
         "top of the last one (--layers has no effect).", choices=_POOLINGS)
+    long_text: str = option(
+        "truncate", "A text beyond --max_seq_length. truncate: its end is left out. windows: the "
+        "vectors of all its tokens, each from that of several windows in which the token has the "
+        "most context on both sides; for --pooling=none. Pairs are cut.", choices=tuple(_TEXTS))
     normalize: bool = option(False, "Scale each vector to the length 1.")
     output_format: str | None = option(
         None, "Format of the output; default: by the ending of --output_file.",
@@ -183,7 +188,7 @@ class Extraction:
         most = _PIECE_BYTES // (4 * sum(self._widths.values()))
         first = 0
         for lines in read_lines(self._job.input_file, _PIECE_LINES):
-            texts = Texts(lines, tokenizer, self._job.max_seq_length)
+            texts = _TEXTS[self._job.long_text](lines, tokenizer, self._job.max_seq_length)
             self.cut += texts.cut
             rows = np.ones_like(texts.lengths) if self._pooled else texts.lengths
             for start, end in split(rows, most):
@@ -198,17 +203,20 @@ class Extraction:
         found = {layer: np.empty([rows, width], np.float32)
                  for layer, width in self._widths.items()}
         input_ids = np.empty(rows, np.int32)
-        for batch in sorted_batches(lengths, self._job.batch_size):
-            features = texts.pack(start + batch)
+        of = texts.rows(start, end)
+        for batch in sorted_batches(of.lengths, self._job.batch_size):
+            features = texts.pack(of.rows[batch])
             places, taken = batch, slice(None)
             if not self._pooled:
-                taken = features["input_mask"] == 1
-                places = (ends - lengths)[batch][:, None] + np.arange(taken.shape[1])
-                places = places[taken]
+                begins, lasts = of.begins[batch][:, None], of.ends[batch][:, None]
+                column = np.arange(features["input_mask"].shape[1])
+                taken = (column >= begins) & (column < lasts)
+                places = ((ends - lengths)[of.owners[batch]] + of.places[batch])[:, None]
+                places = (places + column - begins)[taken]
                 input_ids[places] = features["input_ids"][taken]
             for layer, values in zip(found, self._run_model(features)):
                 found[layer][places] = values[taken]
-            tokens = int(lengths[batch].sum())
+            tokens = int((of.ends - of.begins)[batch].sum())
             self._progress.add(len(ends) * tokens / ends[-1], tokens)
         if self._pooled:
             return vectors.Piece(first, found)
@@ -222,6 +230,8 @@ def main(job: ExtractFeaturesFlags) -> None:
     total = count_lines(job.input_file)
     model = job.open()
     config, tokenizer = model.config, model.tokenizer
+    if job.long_text == "windows" and job.pooling != "none":
+        raise InputError("--long_text=windows is for --pooling=none; leave one of them out.")
     if config.is_causal and job.pooling == "cls":
         raise InputError("--pooling=cls takes the first token, which in a model from left to right "
                          "has seen no other; give --pooling=last.")

@@ -270,3 +270,43 @@ def test_a_real_model(tmp_path, test_data):
     for name, layer in (("layer_-1", -1), ("layer_-2", 0)):
         np.testing.assert_allclose(arrays[name], np.concatenate([v[layer] for _, v in alone]),
                                    rtol=0, atol=1e-5)
+
+
+def test_tokens_of_long_texts_come_from_the_window_with_most_context(tmp_path, model, lines):
+    """Against windows that are found, read and joined one by one."""
+    rng = random.Random(4)
+    texts = [" ".join(rng.choices(WORDS, k=count)) for count in (7, 23, 60, 22)]
+    texts += ["a b ||| c", " ".join(rng.choices(WORDS, k=41))]
+    tokenizer = WordpieceTokenizer(Vocabulary.from_file(str(model / "vocab.txt")))
+    wanted, all_ids = [], []
+    for text in texts:
+        ids = tokenizer.encode(text)
+        if "|||" in text or len(ids) <= 22:
+            its, vectors = one_line(load(model), tokenizer, text, 24)
+            wanted.append(vectors[-1])
+            all_ids += its
+            continue
+        count = -(-(len(ids) - 22) // 11) + 1
+        starts = [round(number * (len(ids) - 22) / (count - 1)) for number in range(count)]
+        parts = [" ".join(text.split()[start:start + 22]) for start in starts]
+        seen = [one_line(load(model), tokenizer, part, 24)[1][-1] for part in parts]
+        best = []
+        for place in range(len(ids)):
+            context = [min(place - start, start + 21 - place) for start in starts]
+            window = context.index(max(context))
+            best.append(seen[window][1 + place - starts[window]])
+        wanted.append(np.stack([seen[0][0], *best, seen[-1][-1]]))
+        all_ids += [2, *ids, 3]
+    arrays = np.load(run(tmp_path, model, texts, "out.npz", long_text="windows"))
+    assert arrays["input_ids"].tolist() == all_ids
+    np.testing.assert_allclose(arrays["layer_-1"], np.concatenate(wanted), rtol=0, atol=1e-6)
+    short = np.load(run(tmp_path, model, lines, "short.npz", long_text="windows"))
+    before = np.load(run(tmp_path, model, lines, "before.npz"))
+    fits = short["lengths"] == before["lengths"]
+    assert 0 < (~fits).sum() < 10
+    for name in ("input_ids", "layer_-1"):
+        ours, theirs = (np.split(found[name], np.cumsum(found["lengths"])[:-1])
+                        for found in (short, before))
+        assert all(np.allclose(ours[n], theirs[n], atol=1e-6) for n in np.flatnonzero(fits))
+    with pytest.raises(InputError, match="--pooling=none"):
+        run(tmp_path, model, texts, "out.npz", long_text="windows", pooling="mean")

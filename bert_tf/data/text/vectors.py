@@ -59,6 +59,26 @@ def read_lines(path: str, count: int) -> Iterator[list[str]]:
             yield corpus.decode(b"".join(lines).removesuffix(b"\n"), [path])
 
 
+@dataclasses.dataclass
+class Rows:
+    """Sequences to compute, and where the vectors of their tokens go.
+
+    Attributes:
+        rows: int [R], as `Texts.pack` takes them.
+        lengths: int [R], tokens of each.
+        owners: int [R], the text of each, counted from the first one.
+        begins, ends: int [R], the columns that are kept of each, from and to before.
+        places: int [R], the place of the first of these among the tokens of the text.
+    """
+
+    rows: np.ndarray
+    lengths: np.ndarray
+    owners: np.ndarray
+    begins: np.ndarray
+    ends: np.ndarray
+    places: np.ndarray
+
+
 class Texts:
     """Texts as ids, cut to fit; any of them may be packed into a batch.
 
@@ -82,15 +102,70 @@ class Texts:
         self._a_length, self._b_length = truncate_pairs(a_length, b_length, max_seq_length, layout)
         self.cut = int(((self._a_length < a_length) | (self._b_length < b_length)).sum())
         self.lengths = layout.length(self._a_length, self._b_length)
+        self._whole = a_length, b_length
+
+    def rows(self, start: int, end: int) -> Rows:
+        """Returns the sequences of the texts from `start` to before `end`."""
+        lengths, owners = self.lengths[start:end], np.arange(end - start)
+        nothing = np.zeros_like(owners)
+        return Rows(start + owners, lengths, owners, nothing, lengths, nothing)
 
     def pack(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The features of the texts `rows`, int [B], padded to the longest of them: as those of
+        """The features of the sequences `rows`, int [B], padded to the longest of them: as those of
         `pack_pairs`, all int32.
         """
         packed = pack_pairs(self._tokens, self._a_start[rows], self._a_length[rows],
                             self._b_start[rows], self._b_length[rows],
-                            int(self.lengths[rows].max()), self._vocabulary)
+                            int(self._vocabulary.layout.length(
+                                self._a_length[rows], self._b_length[rows]).max()),
+                            self._vocabulary)
         return {name: values.astype(np.int32) for name, values in packed.items()}
+
+
+class Windows(Texts):
+    """Texts of which long ones are read in windows that overlap by half. A token is taken from the
+    window in which its shorter side has the most context, from the first of several
+    (google-research/bert run_squad.py, _check_is_max_context). Long pairs are cut to fit."""
+
+    def __init__(self, lines: list[str], tokenizer: Tokenizer, max_seq_length: int):
+        super().__init__(lines, tokenizer, max_seq_length)
+        layout, (a_length, b_length) = self._vocabulary.layout, self._whole
+        room, found = layout.room(max_seq_length, False), []
+        for text, length in enumerate(self.lengths):
+            if b_length[text] or a_length[text] <= room:
+                found.append((text, 0, self._a_length[text], 0, length, 0))
+                continue
+            self.cut -= 1
+            self.lengths[text] = layout.length(a_length[text], 0)
+            found += [(text, start, room, *taken) for start, *taken in _windows(
+                int(a_length[text]), room, layout.before, layout.after)]
+        self._owners, starts, sizes, self._begins, self._ends, self._places = np.array(found, int).T
+        self._a_start = self._a_start[self._owners] + starts
+        self._a_length = sizes
+        self._b_start, self._b_length = (run[self._owners]
+                                         for run in (self._b_start, self._b_length))
+        self._row_lengths = layout.length(self._a_length, self._b_length)
+
+    def rows(self, start: int, end: int) -> Rows:
+        rows = np.flatnonzero((self._owners >= start) & (self._owners < end))
+        return Rows(rows, self._row_lengths[rows], self._owners[rows] - start, self._begins[rows],
+                    self._ends[rows], self._places[rows])
+
+
+def _windows(count, size, before, after):
+    """Yields the windows of `count` tokens: the first token of each, the columns that are kept,
+    from and to before, and the place of the first of these; special tokens go with the ends."""
+    starts = np.linspace(0, count - size, -(-(count - size) // max(size // 2, 1)) + 1)
+    starts = starts.round().astype(int)
+    tokens = np.arange(count)
+    left = tokens - starts[:, None]
+    context = np.where((left >= 0) & (left < size), np.minimum(left, size - 1 - left), -1)
+    best = context.argmax(0)
+    for number, start in enumerate(starts):
+        mine = np.flatnonzero(best == number)
+        first = 0 if number == 0 else mine[0] - start + before
+        last = before + size + after if number == len(starts) - 1 else mine[-1] + 1 - start + before
+        yield start, first, last, first + start
 
 
 def _split(line):
