@@ -214,3 +214,22 @@ def test_a_model_of_ids_is_exported(folder):
     run(find_command("serving.md", "bert-export-model"), init_checkpoint="run/model.keras",
         vocab_file="vocab.txt", format="ids", task="encoder", labels=None, max_seq_length=16)
     assert (folder / "serving" / "questions" / "1" / "saved_model.pb").exists()
+
+
+# Pages that were edited; others still have such phrases.
+_EDITED = ("architecture.md", "data.md", "first_weights.md", "glossary.md", "history.md",
+           "python.md", "serve_a_classifier.md")
+_BANNED = ("those of", "that of", "of which", "goes on", "of its own", "of their own",
+           "drawn anew")
+
+
+@pytest.mark.parametrize("page", _EDITED)
+def test_edited_pages_repeat_the_noun(page):
+    text = re.sub(r"```.*?```", "", TEXTS[page], flags=re.S).lower()
+    for phrase in _BANNED:
+        assert not re.search(rf"\b{phrase}\b", text), f"{page}: {phrase!r}"
+
+
+def test_terms_of_the_glossary_are_in_order():
+    terms = re.findall(r"^\| ([a-z][^|]*) \|", TEXTS["glossary.md"], re.M)[1:]
+    assert len(terms) >= 25 and terms == sorted(terms)
