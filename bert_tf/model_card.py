@@ -5,7 +5,15 @@ import os
 import re
 from typing import Any
 
-from bert_tf.files import FLAGFILE, write_aside
+from bert_tf.files import (
+    FLAGFILE,
+    absolute,
+    exists,
+    is_file,
+    is_folder,
+    open_file,
+    write_aside,
+)
 from bert_tf.options import read_json
 from bert_tf.tasks.task import SavedTask
 
@@ -35,10 +43,9 @@ def write_card(folder: str | os.PathLike, base: str = "", command: str = "") -> 
     """
     folder = os.fspath(folder)
     path = os.path.join(folder, NAME)
-    if os.path.exists(path):
-        with open(path, encoding="utf-8", errors="replace") as file:
-            if _MARK not in file.read():
-                return None
+    if exists(path):
+        if _MARK not in _read(path):
+            return None
     text = card(folder, base, command)
     with write_aside(path) as file:
         file.write(text)
@@ -51,7 +58,7 @@ def card(folder: str, base: str = "", command: str = "") -> str:
     trial = _best_trial(folder)
     base = base or trial.get("init_checkpoint") or _value(flags, "init_checkpoint")
     licence, sections = _licence(base), []
-    name = os.path.basename(os.path.abspath(folder))
+    name = os.path.basename(absolute(folder))
     sections.append(_what(folder, saved, base))
     if data := _data(folder, flags):
         sections.append("## Data\n\n" + data)
@@ -82,7 +89,7 @@ def _what(folder, saved, base):
     """The sentence that says what the model is."""
     config: dict[str, Any] = next((read_json(path) for path in (
         os.path.join(folder, name) for name in ("bert_config.json", "config.json"))
-        if os.path.isfile(path)), {})
+        if is_file(path)), {})
     kind = config.get("model_type", "bert")
     sizes = ", ".join(f"`{name}` {config[name]:,}" for name in _SIZES
                       if isinstance(config.get(name), int))
@@ -92,13 +99,18 @@ def _what(folder, saved, base):
     return f"A model of type {kind}{task}{named}{': ' * bool(sizes)}{sizes}.{began}"
 
 
+def _read(path):
+    """The text of a file."""
+    with open_file(path, "rb") as file:
+        return file.read().decode("utf-8", "replace")
+
+
 def _flags(folder):
     """The lines of flags.txt, the first of which names the command; [] without the file."""
     path = os.path.join(folder, FLAGFILE)
-    if not os.path.isfile(path):
+    if not is_file(path):
         return []
-    with open(path, encoding="utf-8") as file:
-        return [line.strip() for line in file if line.strip()]
+    return [line.strip() for line in _read(path).splitlines() if line.strip()]
 
 
 def _value(flags, name):
@@ -116,12 +128,12 @@ def _indented(text):
 def _best_trial(folder):
     """The settings of the best trial, and what came of it; {} without trials."""
     path = os.path.join(folder, "results.json")
-    if not os.path.isfile(path):
+    if not is_file(path):
         return {}
     results = read_json(path)
     best = results["best"]
     settings = os.path.join(folder, "trials", best, "settings.json")
-    return {**(read_json(settings) if os.path.isfile(settings) else {}),
+    return {**(read_json(settings) if is_file(settings) else {}),
             **results["trials"].get(best, {})}
 
 
@@ -130,7 +142,7 @@ def _data(folder, flags):
     lines = []
     for split in ("train", "dev", "test"):
         path = os.path.join(folder, "records", f"{split}.manifest.json")
-        if os.path.isfile(path):
+        if is_file(path):
             found = read_json(path)
             sources = ", ".join(f"`{each['name']}`" for each in found.get("inputs", ()))
             lines.append(f"- {split}: {found['counts']['examples']:,} examples of {sources}")
@@ -141,20 +153,19 @@ def _data(folder, flags):
 def _scores(folder):
     """Scores by name."""
     path, text = (os.path.join(folder, name) for name in ("metrics.json", "eval_results.txt"))
-    if os.path.isfile(path):
+    if is_file(path):
         return {key: value for key, value in read_json(path)["metrics"].items()
                 if isinstance(value, (int, float))}
-    if not os.path.isfile(text):
+    if not is_file(text):
         return {}
-    with open(text, encoding="utf-8") as file:
-        pairs = (line.strip().split(" = ") for line in file)
-        return {pair[0]: float(pair[1]) for pair in pairs
-                if len(pair) == 2 and pair[0] != "global_step"}
+    pairs = (line.strip().split(" = ") for line in _read(text).splitlines())
+    return {pair[0]: float(pair[1]) for pair in pairs
+            if len(pair) == 2 and pair[0] != "global_step"}
 
 
 def _snippet(folder, saved, name):
     """Python that uses the model; "" for formats that other libraries open."""
-    if not os.path.isfile(os.path.join(folder, "model.keras")):
+    if not is_file(os.path.join(folder, "model.keras")):
         return ""
     if not saved:
         return (f"import bert_tf\n\nencoder = bert_tf.open_model({json.dumps(name)}).network()\n"
@@ -170,11 +181,10 @@ def _snippet(folder, saved, name):
 
 def _licence(base):
     """The licence that the card of the base names, "" if it names none."""
-    folder = base if os.path.isdir(base or "") else os.path.dirname(base or "")
+    folder = base if is_folder(base or "") else os.path.dirname(base or "")
     path = os.path.join(folder, NAME)
-    if not base or not os.path.isfile(path):
+    if not base or not is_file(path):
         return ""
-    with open(path, encoding="utf-8", errors="replace") as file:
-        head = re.match(r"---\n(.*?)\n---", file.read(1 << 16), re.S)
+    head = re.match(r"---\n(.*?)\n---", _read(path), re.S)
     found = re.search(r"^license:\s*([\w.-]+)\s*$", head[1], re.M) if head else None
     return found[1] if found else ""
