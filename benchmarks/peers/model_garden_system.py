@@ -26,7 +26,7 @@ def _encoder(job):
     return networks.BertEncoder(
         vocab_size=job["vocab_size"], hidden_size=job["hidden_size"], num_layers=job["layers"],
         num_attention_heads=job["hidden_size"] // 64, intermediate_size=4 * job["hidden_size"],
-        max_sequence_length=max(512, job["length"]))
+        max_sequence_length=max(512, job["length"]), dict_outputs=True)
 
 
 def _inputs(batch):
