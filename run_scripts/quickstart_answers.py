@@ -13,7 +13,7 @@ import statistics
 from typing import NamedTuple
 
 import bert_tf
-from bert_tf.files import make_folders, open_file
+from bert_tf.files import make_folders, open_file, open_log
 from run_scripts import library_task
 from run_scripts.library_task import LIBRARIES
 
@@ -91,7 +91,7 @@ def compare(folder: str, vocab: str, beginnings: dict[str, dict[str, str]],
             for example in library_task.labelled(library,
                                                  random.Random(seed).sample(texts, LABELS))]})
         for name, flags in beginnings.items():
-            with (open(os.path.join(folder, "log.txt"), "a", encoding="utf-8") as log,
+            with (open_log(os.path.join(folder, "log.txt")) as log,
                   contextlib.redirect_stdout(log)):
                 found[name].append(library_task.fine_tune(
                     data, _output(folder, name, seed), vocab, seed, _RATE, _STEPS, **flags))

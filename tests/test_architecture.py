@@ -271,8 +271,6 @@ LOCAL = {
     "bert_tf/checkpoints/safetensors_files.py": "a folder that is being written aside",
     "bert_tf/training/reporting.py": "a file that grows, on this disk",
     "bert_tf/text_model.py": "a temporary folder",
-    "bert_tf/finetuning/suite.py": "a log that grows, on this disk",
-    "run_scripts/quickstart_answers.py": "a log that grows, on this disk",
     "data_prep/extract_text.py": "installed packages",
     "run_scripts/commands.py": "the programs' own files",
 }

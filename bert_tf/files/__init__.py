@@ -18,5 +18,5 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
                     "shown_name"],
         "staging": ["copy_file", "stage_folder", "staged", "tensorflow_name"],
         "writing": ["ASIDE", "announce_replacing", "folder_aside", "leftovers", "make_folder",
-                    "replace_aside", "send_folder", "write_aside", "write_json"],
+                    "open_log", "replace_aside", "send_folder", "write_aside", "write_json"],
     })

@@ -2,6 +2,7 @@
 
 import contextlib
 import glob
+import io
 import json
 import os
 import shutil
@@ -10,7 +11,15 @@ import uuid
 from collections.abc import Iterable
 
 from bert_tf.errors import InputError
-from bert_tf.files.places import is_folder, is_remote, is_taken, list_folder, reaching
+from bert_tf.files.places import (
+    is_file,
+    is_folder,
+    is_remote,
+    is_taken,
+    list_folder,
+    reaching,
+)
+from bert_tf.files.reading import open_file
 from bert_tf.files.staging import send, upload_place
 
 # Stands between the final name and the number of the process that writes the file.
@@ -84,6 +93,26 @@ def write_aside(path, mode="w", **open_options):
         open_options.setdefault("encoding", "utf-8")
     with replace_aside(path) as aside, open(aside, mode, **open_options) as file:
         yield file
+
+
+@contextlib.contextmanager
+def open_log(path):
+    """Opens a text file that grows. A local one keeps each line at once; a store takes the whole
+    file when the block ends, with an error too."""
+    if not is_remote(path):
+        with open(path, "a", encoding="utf-8") as file:
+            yield file
+        return
+    before = ""
+    if is_file(path):
+        with open_file(path, encoding="utf-8") as file:
+            before = file.read()
+    with io.StringIO() as file:
+        try:
+            yield file
+        finally:
+            with write_aside(path) as whole:
+                whole.write(before + file.getvalue())
 
 
 @contextlib.contextmanager

@@ -14,7 +14,15 @@ from typing import Any
 
 from bert_tf.checkpoints.names import MODEL_FILE
 from bert_tf.errors import InputError, choose_from
-from bert_tf.files import absolute, exists, locked, make_folder, remove_file, write_json
+from bert_tf.files import (
+    absolute,
+    exists,
+    locked,
+    make_folder,
+    open_log,
+    remove_file,
+    write_json,
+)
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.majority import answer_most_frequent
 from bert_tf.options import read_json
@@ -183,9 +191,9 @@ class SuiteRun:
                 return False
             if not self.result(cell):
                 model = {"init_checkpoint": chosen.folder} if chosen else self.model
-                with open(os.path.join(cell.folder, LOG), "a", encoding="utf-8") as log:
-                    with contextlib.redirect_stdout(log):
-                        is_done = self._measure(cell, model)
+                with (open_log(os.path.join(cell.folder, LOG)) as log,
+                      contextlib.redirect_stdout(log)):
+                    is_done = self._measure(cell, model)
                 if not (is_done and self.result(cell)):
                     return False
                 print(f"{cell.row.task}, {cell.point}, seed {cell.seed}: " + ", ".join(

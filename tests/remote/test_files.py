@@ -267,3 +267,14 @@ def test_of_many_who_take_over_one_does(s3):
     assert all("another process has begun to work on" in each for each in refused)
     del taken[0]._highest
     taken[0].release()
+
+
+def test_a_log_grows_in_a_store_too(s3, tmp_path):
+    for path in (f"{s3}/log.txt", str(tmp_path / "log.txt")):
+        with files.open_log(path) as log:
+            log.write("one\n")
+        with pytest.raises(RuntimeError), files.open_log(path) as log:
+            log.write("two\n")
+            raise RuntimeError
+        with files.open_file(path) as file:
+            assert file.read() == "one\ntwo\n"
