@@ -27,6 +27,9 @@ _EXAMPLES = {"tagging": '"John Smith lives in New York City."',
              "text_to_text": '"cola sentence: The door is open."'}
 _CHOICES = ("multiple_choice", "ranking")
 
+# What manifests of fine-tuning count.
+_COUNTED = ("examples", "questions")
+
 
 def write_card(folder: str | os.PathLike, base: str = "", command: str = "") -> str | None:
     """Writes README.md beside a model: what it is, its base, data, settings, scores, labels and
@@ -145,7 +148,9 @@ def _data(folder, flags):
         if is_file(path):
             found = read_json(path)
             sources = ", ".join(f"`{each['name']}`" for each in found.get("inputs", ()))
-            lines.append(f"- {split}: {found['counts']['examples']:,} examples of {sources}")
+            number = "".join(f"{found['counts'][name]:,} {name} of " for name in _COUNTED
+                             if name in found.get("counts", {}))
+            lines.append(f"- {split}: {number}{sources}")
     return "\n".join(lines) or "\n".join(
         f"- `{line.removeprefix('--')}`" for line in flags if "input_file=" in line)
 

@@ -86,7 +86,7 @@ def open_writer(job, settings, sources) -> Any:
                          "writes texts; give a model of T5.")
     saved, model.do_lower_case = None if job.do_train else model.saved, False
     tokenizer = model.tokenizer
-    if not hasattr(tokenizer, "decode"):
+    if not hasattr(tokenizer, "has_sentinels"):
         raise InputError(f"--vocab_file={job.vocab_file or model.weights.vocab_file} is of "
                          f"{tokenizer.name}, which makes no texts of tokens; give a spiece.model "
                          "of SentencePiece.")

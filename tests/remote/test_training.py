@@ -49,10 +49,11 @@ def flags(folder, place):
 
 
 def check(place, expected):
-    """Checks that a store holds the files of the local run; metrics have times."""
+    """Checks that a store holds the files of the local run; metrics have times, and a card has the
+    name of its folder."""
     found = stores.content(f"{place}/run")
     assert {name for name in found if not name.startswith("tensorboard/")} == {*expected}
-    for name in {*expected} - {"metrics.jsonl"}:
+    for name in {*expected} - {"metrics.jsonl", "README.md"}:
         assert name.endswith(".keras") or found[name] == expected[name], name
     assert any(name.startswith("tensorboard/train/events") for name in found)
     assert [line["step"] for line in read_metrics(f"{place}/run", "train")] == [2, 4, 6, 8]

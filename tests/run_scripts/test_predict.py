@@ -106,7 +106,7 @@ def test_each_kind_says_one_thing_in_a_line(prediction, line):
     ("in.csv", "a,b\n1,2\n3\n", {"text_a_column": "a"}, "in.csv, line 3 has 1 columns"),
     ("in.jsonl", '{"a": "x"}\n{"a": 1}\n', {"text_a_column": "a"},
      "in.jsonl, line 2 has no text in a column of texts"),
-    ("in.txt", "a\nb ||| c ||| d\n", {}, r"in.txt, line 2 has 3 text\(s\); give a text"),
+    ("in.txt", "a\nb ||| c ||| d\n", {}, r"in.txt, line 2 has 3 texts; give a text"),
     ("in.tsv", "a\nb\n", {}, "--text_a_column must be given: the column of the text in .*in.tsv"),
     ("in.tsv", "a\nb\n", {"text_a_column": "c"}, "no column 'c'; its columns are a"),
     ("in.txt", "a\n", {"output": "in.txt"}, "in.txt is the input too; name another file"),

@@ -78,7 +78,7 @@ def test_a_task_is_learned_and_goes_on_after_a_stop(run, tmp_path, capsys):
     predictor = bert_tf.Predictor(str(whole))
     assert predictor(list(PAIRS)) == [{"text": text} for text in PAIRS.values()]
     assert predictor("color: the sky") == {"text": "blue"}
-    with pytest.raises(InputError, match="the example has 2 text.s.; give a text that begins"):
+    with pytest.raises(InputError, match="the example has 2 texts; give a text that begins"):
         predictor(("a", "b"))
     capsys.readouterr()
     (tmp_path / "parts").mkdir()        # as after a kill: the last checkpoint is gone
