@@ -189,8 +189,9 @@ def main(job: AllFlags) -> None:
     for name, settings in list_jobs(job).items():
         peak = kept.get("matrix_peak", settings["dtype"],
                         measure=lambda dtype=settings["dtype"]: matrix_peak(job, dtype))
-        found = kept.get("jobs", name, measure=lambda settings=settings: running.in_turns(
-            pythons, settings, job.rounds, job.round_seconds, job.output_dir))
+        found = kept.get("jobs", ", ".join(pythons), name, measure=lambda settings=settings:
+                         running.in_turns(pythons, settings, job.rounds, job.round_seconds,
+                                          job.output_dir))
         results[name] = summarize(found, settings, peak)
         print(table({name: results[name]})[-1], flush=True)
     verdicts = [verdict(results, kind) for kind in job.jobs]

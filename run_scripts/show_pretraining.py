@@ -227,7 +227,8 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
     baselines = measure_baselines(objectives, records, held_out, vocab_size)
 
     scores = _scores(evaluations[-1], baselines)
-    print(f"{'held-out':<24}{'loss':>10}{'accuracy':>10}")
+    heading = "training records" if eval_records == train_records else "held-out"
+    print(f"{heading:<24}{'loss':>10}{'accuracy':>10}")
     for line, loss, accuracy in scores:
         print(f"{line:<24}{loss:>10.3f}{accuracy:>10.1%}")
     guesses, always = [], ""

@@ -103,9 +103,11 @@ def encode_pairs(texts: Sequence, tokenizer, max_seq_length: int | None,
     layout = tokenizer.vocabulary.layout
     is_single = len(texts[0]) == 1
     if max_seq_length is None:
-        max_seq_length = int(layout.length(*lengths.T).max()) + hypothesis_first
-    kept = np.stack(truncate_pairs(lengths[:, 0], lengths[:, 1],
-                                   max_seq_length - (hypothesis_first and is_single), layout), 1)
+        max_seq_length, kept = int(layout.length(*lengths.T).max()) + hypothesis_first, lengths
+    else:
+        kept = np.stack(truncate_pairs(
+            lengths[:, 0], lengths[:, 1], max_seq_length - (hypothesis_first and is_single),
+            layout), 1)
     first, second = (1, 0) if hypothesis_first and not is_single else (0, 1)
     runs = starts[:, first], kept[:, first], starts[:, second], kept[:, second]
     return (pack_pairs(tokens, *runs, max_seq_length, tokenizer.vocabulary, layout.pads_left),

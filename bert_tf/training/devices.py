@@ -7,6 +7,8 @@ import os
 
 import lazy_loader
 
+from bert_tf.data.records.jobs import usable_cores
+
 tf = lazy_loader.load("tensorflow")
 
 _GPUS = "/dev/nvidia[0-9]*"     # files of the driver, one for each GPU
@@ -30,7 +32,7 @@ def describe(strategy: "tf.distribute.Strategy", workers: int = 1) -> str:
                           in collections.Counter(names[:used]).items())
         found += f" of {len(gpus)} GPUs" if used < len(gpus) else ""
     else:
-        found = f"CPU ({len(os.sched_getaffinity(0))} cores)"
+        found = f"CPU ({usable_cores()} cores)"
     return f"devices: {found}" + (f", on each of {workers} workers" if workers > 1 else "")
 
 
@@ -41,7 +43,7 @@ def missing() -> str:
     if not count or tf.config.list_physical_devices("GPU"):
         return ""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if hidden is not None and not hidden.strip().strip("-1"):
+    if hidden is not None and hidden.strip() in ("", "-1"):
         reason = f"CUDA_VISIBLE_DEVICES={hidden} hides them"
     elif not tf.test.is_built_with_cuda():
         reason = "this TensorFlow was built without CUDA; install the plain package tensorflow"

@@ -314,7 +314,7 @@ def test_what_was_learned_is_shown(case, lines, folder, records, whole, tmp_path
     learned = show_pretraining.show(output, str(folder / "vocab.txt"), path, path,
                                     str(text), str(picture))
     said = capsys.readouterr().out.splitlines()
-    assert [line[:24].rstrip() for line in said[:said.index("")]] == ["held-out", *lines]
+    assert [line[:24].rstrip() for line in said[:said.index("")]] == ["training records", *lines]
     assert sum("[MASK]" in line and "stood there" not in line for line in said) == 6
     assert len(learned.scores) == len(lines) and len(learned.guesses) == 6
     assert isinstance(learned.helps, bool) and bool(learned) == learned.helps

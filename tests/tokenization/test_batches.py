@@ -7,6 +7,7 @@ import tokenizers
 from bert_tf.errors import InputError
 from bert_tf.tasks.kinds.encoding import encode_pairs
 from bert_tf.tokenization import open_tokenizer
+from data_prep import build_vocab
 
 TEXTS = ["The old house stood near the Z\u00fcrich river.", "Nobody knew: was he late?", "\u4e2d a",
          "It costs 3.50 in New York, don't you think?"]
@@ -69,3 +70,17 @@ def test_what_is_no_text_is_refused(test_data):
         with pytest.raises(InputError, match=part):
             tokenizer(texts, length)
     assert repr(tokenizer) == "WordpieceTokenizer(30,522 tokens, lower-cases)"
+
+
+def test_nothing_is_cut_without_a_length(tmp_path):
+    """GPT's layout gives each text half of a given length: a long one beside a short one is cut."""
+    text = tmp_path / "text.txt"
+    text.write_text("a house by the sea and a tree by the house\n" * 20)
+    build_vocab.main(build_vocab.BuildVocabFlags(
+        input_file=[str(text)], output_file=str(tmp_path / "vocab.json"), tokenizer="gpt_bpe",
+        vocab_size=60))
+    gpt = open_tokenizer(str(tmp_path / "vocab.json"))
+    long, short = "a house by the sea and a tree by the house", "a tree"
+    found = gpt([(long, short)])["input_ids"][0].tolist()
+    first, second = map(list, (gpt.encode(long), gpt.encode(short)))
+    assert found[1:len(first) + 1] == first and found[-len(second) - 1:-1] == second

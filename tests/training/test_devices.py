@@ -24,7 +24,8 @@ def fixture_gpus(monkeypatch, tmp_path):
     ("-1", True, True, "CUDA_VISIBLE_DEVICES=-1 hides them"),
     (None, False, True, "built without CUDA"),
     (None, True, False, "pip install 'bert_tf[gpu]'"),
-    ("0", True, True, "the driver may be too old")])
+    ("0", True, True, "the driver may be too old"),
+    ("1", True, True, "the driver may be too old")])
 def test_what_is_missing_is_said(gpus, monkeypatch, hidden, has_cuda, has_libraries, part):
     if hidden is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)

@@ -266,7 +266,7 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any], pr
     kept = map(progress.result, range(count))
     results = [r if r is not None and is_intact(r) else None for r in kept]
     notes = _Notes(results, progress)
-    num_workers = min(num_workers or _cores(), notes.waiting)
+    num_workers = min(num_workers or usable_cores(), notes.waiting)
     todo = ((i, piece) for i, piece in enumerate(pieces) if results[i] is None)
     if num_workers > 1:
         _share(todo, num_workers, work, notes)
@@ -293,7 +293,7 @@ def _share(todo, num_workers, work, notes):
                     notes.add(*finished)
 
 
-def _cores():
+def usable_cores():
     """The cores that this process may use, where the system reports them, else all."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count()
