@@ -3,15 +3,18 @@
 import json
 import os
 import re
+import shlex
 from typing import Any
 
 from bert_tf.files import (
     FLAGFILE,
     absolute,
     exists,
+    fetched,
     is_file,
     is_folder,
     open_file,
+    snapshot_of,
     write_aside,
 )
 from bert_tf.options import read_json
@@ -31,37 +34,43 @@ _CHOICES = ("multiple_choice", "ranking")
 _COUNTED = ("examples", "questions")
 
 
-def write_card(folder: str | os.PathLike, base: str = "", command: str = "") -> str | None:
+def write_card(folder: str | os.PathLike, base: str = "", command: str = "", source: str = "",
+               name: str = "") -> str | None:
     """Writes README.md beside a model: what it is, its base, data, settings, scores, labels and
     licence, the code that uses it, and the command that made it.
 
-    A README.md that someone else wrote stays.
+    A README.md that someone else wrote stays. A failure is a warning: the model is there.
 
     Args:
         base: the model that training began with, or that was converted; "" where the folder tells.
         command: the command that made the model; "": the one in flags.txt.
+        source: the folder that the card is read from; "": the folder itself.
+        name: the title; "": the name of the folder.
 
     Returns:
-        the path, or None if another README.md is there.
+        the path, or None if another README.md is there or none could be written.
     """
     folder = os.fspath(folder)
     path = os.path.join(folder, NAME)
-    if exists(path):
-        if _MARK not in _read(path):
+    try:
+        if exists(path) and _MARK not in _read(path):
             return None
-    text = card(folder, base, command)
-    with write_aside(path) as file:
-        file.write(text)
+        text = card(source or folder, base, command, name)
+        with write_aside(path) as file:
+            file.write(text)
+    except Exception as error:      # damaged files, a network that is gone
+        print(f"warning: {path} is not written ({type(error).__name__}: {error})", flush=True)
+        return None
     return path
 
 
-def card(folder: str, base: str = "", command: str = "") -> str:
+def card(folder: str, base: str = "", command: str = "", name: str = "") -> str:
     """Returns the text of the card of a folder; see `write_card`."""
     saved, flags = SavedTask.read(folder), _flags(folder)
     trial = _best_trial(folder)
     base = base or trial.get("init_checkpoint") or _value(flags, "init_checkpoint")
-    licence, sections = _licence(base), []
-    name = os.path.basename(absolute(folder))
+    base, licence = _origin(base)
+    name, sections = name or os.path.basename(absolute(folder)), []
     sections.append(_what(folder, saved, base))
     if data := _data(folder, flags):
         sections.append("## Data\n\n" + data)
@@ -109,11 +118,14 @@ def _read(path):
 
 
 def _flags(folder):
-    """The lines of flags.txt, the first of which names the command; [] without the file."""
+    """The name of the command in flags.txt ("" if a file does not say it) and the lines of its
+    flags; [] without the file."""
     path = os.path.join(folder, FLAGFILE)
     if not is_file(path):
         return []
-    return [line.strip() for line in _read(path).splitlines() if line.strip()]
+    lines = [line.strip() for line in _read(path).splitlines() if line.strip()]
+    said = re.match(r"#\s*(\S+)", lines[0]) if lines else None
+    return [said[1] if said else "", *(line for line in lines if not line.startswith("#"))]
 
 
 def _value(flags, name):
@@ -121,7 +133,7 @@ def _value(flags, name):
 
 
 def _command(flags):
-    return " \\\n    ".join([flags[0].split()[1], *flags[1:]])
+    return " \\\n    ".join(map(shlex.quote, filter(None, flags)))
 
 
 def _indented(text):
@@ -182,6 +194,14 @@ def _snippet(folder, saved, name):
         example = '("A text.", "Another.")' if count == 2 else '"A text."'
     return (f"import bert_tf\n\npredictor = bert_tf.Predictor({json.dumps(name)})\n"
             f"print(predictor({example}))")
+
+
+def _origin(base):
+    """The name of a base, which for a model of the Hub is that and its commit, and its licence."""
+    found = snapshot_of(fetched(base)) if base else None
+    if found:
+        return f"hf://{found.name}@{found.commit}", found.licence
+    return base, _licence(base)
 
 
 def _licence(base):

@@ -10,8 +10,9 @@ from typing import Any, Self
 
 from bert_tf import checkpoints
 from bert_tf.errors import InputError
-from bert_tf.files import folder_aside
+from bert_tf.files import absolute, fetched, folder_aside
 from bert_tf.finetuning.jobs import finetune
+from bert_tf.model_card import write_card
 from bert_tf.predictor import Predictor
 from bert_tf.tasks.task import KINDS, SavedTask
 
@@ -41,7 +42,8 @@ class TextModel:
     def __init__(self, path: str | os.PathLike, kind: str = "classification"):
         if kind not in _KINDS:
             raise InputError(f"kind is {kind!r}; choose from {', '.join(_KINDS)}.")
-        self.path, self.kind = os.fspath(path), kind
+        self.path, self.kind = fetched(os.fspath(path)), kind
+        self._base = self.path
         self.scores: dict[str, float] = {}
         self._discard: weakref.finalize | None = None       # removes the folder of `fit`
         self._predictor: Predictor | None = None
@@ -51,19 +53,21 @@ class TextModel:
         """Opens a pre-trained or a fine-tuned model.
 
         Args:
-            path: a folder of any format.
+            path: a folder of any format, or hf://OWNER/NAME.
             kind: of the task; that of a fine-tuned model is known.
 
         Raises:
             InputError: there is no model at `path`, or its task is of another kind.
         """
-        checkpoints.read_config(path)
-        saved = SavedTask.read(os.fspath(path))
+        model = cls(path, kind)
+        checkpoints.read_config(model.path)
+        saved = SavedTask.read(model.path)
         known = {KINDS[name]: name for name in _KINDS}
         if saved and saved.task.kind not in known:
             raise InputError(f"{path} is a model of {saved.task.kind.title}, which "
                              "bert_tf.finetune trains and bert_tf.Predictor uses.")
-        return cls(path, known[saved.task.kind] if saved else kind)
+        model.kind = known[saved.task.kind] if saved else kind
+        return model
 
     def __repr__(self) -> str:
         task = SavedTask.read(self.path)
@@ -120,10 +124,14 @@ class TextModel:
         with folder_aside(os.fspath(folder)) as aside:
             shutil.copytree(self.path, aside, dirs_exist_ok=True,
                             ignore=shutil.ignore_patterns(*_LEFT_OUT))
+            write_card(aside, self._base, source=self.path,
+                       name=os.path.basename(absolute(os.fspath(folder))))
 
 
 def _write(path, texts, labels):
     """Writes texts with their labels as JSON lines; returns the number of texts of each."""
+    if isinstance(texts, str):
+        raise InputError("texts is one str; give a list of texts.")
     rows = [text if isinstance(text, tuple) else (text,) for text in texts]
     if len(rows) != len(labels) or not rows:
         raise InputError(f"there are {len(rows)} texts and {len(labels)} labels; give a label for "
@@ -133,7 +141,10 @@ def _write(path, texts, labels):
         if len(row) != width or not 1 <= width <= 2 or not all(isinstance(t, str) for t in row):
             raise InputError(f"text {number} is {texts[number]!r}; give texts, or tuples of two.")
     with open(path, "w", encoding="utf-8") as file:
-        for row, label in zip(rows, labels):
+        for number, (row, label) in enumerate(zip(rows, labels)):
+            if getattr(label, "size", 1) != 1:
+                raise InputError(f"label {number} is the array {label}; give a label, a number, or "
+                                 "a list of the names of labels.")
             value = label.item() if hasattr(label, "item") else label
             file.write(json.dumps({**dict(zip(_TEXTS, row)), _LABEL: value}) + "\n")
     return width

@@ -52,6 +52,22 @@ def test_a_card_says_what_the_files_say(tmp_path):
     assert (folder / "README.md").read_text() == "Mine."
 
 
+def test_notes_in_flags_are_no_part_of_the_command(tmp_path):
+    for flags, command in (
+            ("# bert-finetune --flagfile=THIS_FILE\n# hf://us/tiny@1, licence mit\n--task=mrpc\n",
+             "bert-finetune \\\n        --task=mrpc"),
+            ("--task=mrpc\n--text_a_column=the body\n",
+             "--task=mrpc \\\n        '--text_a_column=the body'")):
+        (tmp_path / "flags.txt").write_text(flags)
+        assert f"## Made by\n\n    {command}\n\n" in model_card.card(str(tmp_path))
+
+
+def test_a_card_that_can_not_be_written_is_a_warning(tmp_path, capsys):
+    (tmp_path / "results.json").write_text("{}")
+    assert model_card.write_card(tmp_path) is None and not (tmp_path / "README.md").exists()
+    assert "README.md is not written (KeyError: 'best')" in capsys.readouterr().out
+
+
 def test_an_empty_folder_has_a_card_without_sections(tmp_path):
     text = model_card.card(str(tmp_path))
     assert "## Scores" not in text and "## Licence" in text

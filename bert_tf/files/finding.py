@@ -74,13 +74,19 @@ def files_under(folder: str) -> list[str]:
 
 
 def _matching(pattern):
-    """Lists what a glob finds."""
+    """Lists what a glob finds; in a store only files. Neither finds hidden names by *."""
     if not is_remote(pattern):
         return glob.glob(pattern, recursive=True)
     if not any(mark in pattern for mark in "*?["):
         return []
     with reaching(pattern) as (store, name):
-        return [outer(pattern, each) for each in store.glob(name)]
+        return [outer(pattern, each) for each, info in store.glob(name, detail=True).items()
+                if info["type"] == "file" and _hidden_parts(each) <= _hidden_parts(name)]
+
+
+def _hidden_parts(path):
+    """The number of the parts of a name that begin with a dot."""
+    return sum(part.startswith(".") for part in path.split("/"))
 
 
 def find_files(patterns, flag, suffixes=None):

@@ -88,17 +88,40 @@ class _Lease:
         try:
             number, content = self._highest()
             if content and not _has_died(content):
-                self._watch(number, content)
+                seen = number, content
+                self._watch(*seen)
+                number, content = self._highest()
+                if content and (number, content) != seen:
+                    raise self._busy(_holder(content))
             with reaching(self._path) as (store, _):
                 store.pipe_file(self._name(number + 1), self._content(), mode="create")
+            self._check_alone(number + 1, content)
         except FileExistsError as error:
-            raise InputError(f"{self._what}: another process has begun to work on {self._path!r}; "
-                             "wait until it ends, or name another.") from error
+            raise self._begun() from error
         except OSError as error:
             raise InputError(f"{self._what}: {self._path!r} can't be locked ({error.strerror}); "
                              "name one that you may write to.") from error
         self._number = number + 1
         self._thread.start()
+
+    def _check_alone(self, own, before):
+        """Gives up the file just created, with an error, where another process has created one
+        too: the next, or the one before, which held `before`."""
+        with reaching(self._path) as (store, _):
+            try:
+                found = store.cat_file(self._name(own - 1)) if own > 1 else None
+            except FileNotFoundError:
+                found = None
+            if self._highest()[0] != own or found not in (None, before):
+                store.rm_file(self._name(own))
+                raise self._begun()
+
+    def _busy(self, holder, does="is at work"):
+        return InputError(f"{self._what}: {holder} {does} on {self._path!r}; wait until it ends, "
+                          "or name another.")
+
+    def _begun(self):
+        return self._busy("another process", "has begun to work")
 
     def _watch(self, number, content):
         """Waits until the holder writes, which is an error, or has not written for long."""
@@ -112,8 +135,7 @@ class _Lease:
             if now[1] is None:      # it has ended
                 return
             if now != (number, content):
-                raise InputError(f"{self._what}: {_holder(now[1])} is at work on {self._path!r}; "
-                                 "wait until it ends, or name another.")
+                raise self._busy(_holder(now[1]))
 
     def _renew(self):
         while not self._ended.wait(RENEWAL):
@@ -128,16 +150,20 @@ class _Lease:
                     store.pipe_file(self._name(number), self._content())
 
     def release(self):
-        """Gives the lease back: its files disappear."""
+        """Gives the lease back: its files disappear. A failure is a warning: the work is done."""
         self._ended.set()
         if self._thread.ident:
             self._thread.join()
-        for number in range(self._number, 0, -1):
-            with reaching(self._path) as (store, _):
-                name = self._name(number)
-                if not store.exists(name):
-                    break
-                store.rm_file(name)
+        try:
+            for number in range(self._number, 0, -1):
+                with reaching(self._path) as (store, _):
+                    name = self._name(number)
+                    if not store.exists(name):
+                        break
+                    store.rm_file(name)
+        except (OSError, InputError) as error:
+            print(f"warning: {self._what}: the lock of {self._path!r} is left behind ({error}); "
+                  "the next process waits a minute for it.", flush=True)
 
 
 def _holder(content):

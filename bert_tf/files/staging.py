@@ -93,6 +93,7 @@ def _link(copy, name):
     try:
         os.link(copy, aside)
     except OSError:     # a disk without links
+        _make_room(os.path.getsize(copy))
         shutil.copyfile(copy, aside)
     os.replace(aside, name)
 
@@ -121,17 +122,21 @@ def _make_room(size):
     room = os.environ.get("BERT_TF_STAGE_BYTES", str(_ROOM))
     if not room.isdecimal():
         raise InputError(f"BERT_TF_STAGE_BYTES is {room!r}; it must be a number of bytes.")
-    copies = []
-    for base, _, names in os.walk(os.path.join(stage_folder(), "files")):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):    # another process removes it too
-                found = os.stat(os.path.join(base, name))
-                copies.append((found.st_mtime, found.st_size, os.path.join(base, name)))
-    held = sum(size for _, size, _ in copies) + size
-    for used, bytes_, copy in sorted(copies):
+    copies: dict[tuple, tuple] = {}     # a copy's other names, in folders, are links to its bytes
+    for part in ("files", "folders"):
+        for base, _, names in os.walk(os.path.join(stage_folder(), part)):
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):    # another process removes it too
+                    found = os.stat(os.path.join(base, name))
+                    copies.setdefault((found.st_dev, found.st_ino), (
+                        found.st_mtime, found.st_size, []))[2].append(os.path.join(base, name))
+    held = sum(bytes_ for _, bytes_, _ in copies.values()) + size
+    for used, bytes_, names in sorted(copies.values()):
         if held <= int(room) or used > time.time() - _IN_USE:
             break
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(copy)
-            os.rmdir(os.path.dirname(copy))
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(name)
+            with contextlib.suppress(OSError):      # it holds others
+                os.rmdir(os.path.dirname(name))
         held -= bytes_

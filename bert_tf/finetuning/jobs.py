@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files import exists
+from bert_tf.files import exists, fetched
 from bert_tf.finetuning import paper_defaults
 from bert_tf.finetuning.head_flags import ClassifierFlags, TaggerFlags
 from bert_tf.finetuning.mixture import MixtureFlags
@@ -112,7 +112,7 @@ def finetune(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
     Args:
         task: the name of a task; names of tasks that one model learns together, or that T5 learns;
             or the flags that describe files of your own, of which `predict_file` is SQuAD's.
-        init_checkpoint: the model to begin with, of any format.
+        init_checkpoint: the model to begin with, of any format; hf://OWNER/NAME is one of the Hub.
         output_dir: where the model, its scores and its predictions go.
         settings: further flags of the task's command, by name. By default the model is trained
             (`do_train`), and scored (`do_eval`) where no files or a file to score on are named.
@@ -129,7 +129,8 @@ def finetune(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
 def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str | os.PathLike,
              output_dir: str | os.PathLike, **settings: Any) -> FineTuneRun | TextRun:
     """Opens the run that `finetune` carries out; the arguments and errors are those of it."""
-    given = {**_named(task), **settings, "init_checkpoint": os.fspath(init_checkpoint),
+    given = {**_named(task), **settings,
+             "init_checkpoint": fetched(os.fspath(init_checkpoint)),
              "output_dir": os.fspath(output_dir)}
     given.setdefault("do_train", True)
     files = [name for name in ("train_file", "dev_file", "predict_file") if given.get(name)]

@@ -110,6 +110,8 @@ def test_texts_in_memory_give_the_model_of_files(folder, tmp_path):
     again = bert_tf.TextModel.from_pretrained(tmp_path / "saved")
     assert again.fit(texts, labels, texts[:9], labels[:9], **given)["dev/accuracy"] >= 0
     assert "trials" not in {path.name for path in (tmp_path / "saved").iterdir()}
+    card = (tmp_path / "saved" / "README.md").read_text()
+    assert "# saved\n" in card and 'Predictor("saved")' in card and str(folder / "model") in card
     with pytest.raises(InputError, match="already"):
         again.save(tmp_path / "saved")
 
@@ -118,7 +120,8 @@ def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
     model = bert_tf.TextModel.from_pretrained(folder / "model")
     for texts, labels, part in (([], [], "0 texts and 0 labels"), (["a"], [], "1 texts and 0"),
                                 (["a", ("b", "c")], [0, 1], "text 1 is"),
-                                ([3], [0], "text 0 is 3")):
+                                ([3], [0], "text 0 is 3"), ("ab", [0, 1], "texts is one str"),
+                                (["a", "b"], np.eye(2), "label 0 is the array")):
         with pytest.raises(InputError, match=part):
             model.fit(texts, labels)
     with pytest.raises(InputError, match="call fit first"):

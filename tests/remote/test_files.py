@@ -45,6 +45,24 @@ def test_names_are_asked_for_as_on_disk(place):
     assert not files.exists(f"{place}/run")
 
 
+def test_patterns_find_files_that_are_not_hidden(place, tmp_path):
+    for name in (".a.tfrecord.lock-000001", "a.tfrecord", "a.tfrecord.tokenizer/vocab.txt",
+                 ".deep/b"):
+        for folder in (f"{place}/r", str(tmp_path / "r")):
+            path = os.path.join(folder, name)
+            files.make_folders(os.path.dirname(path))
+            write(path, b"")
+    for pattern in ("*", ".*", "*/*", ".deep/*", "**/b", "a*"):
+        found = []
+        for folder in (f"{place}/r", str(tmp_path / "r")):
+            try:
+                found.append([files.relative(each, folder) for each in files.find_files(
+                    f"{folder}/{pattern}", "input")])
+            except InputError:
+                found.append([])
+        assert found[0] == found[1], pattern
+
+
 def test_lists_are_never_those_of_before(s3):
     """Another process writes between two looks."""
     write(f"{s3}/a/1", b"")
@@ -162,6 +180,26 @@ def test_copies_are_of_the_newest_version_and_within_their_room(s3, own_copies, 
         files.staged(f"{s3}/m/d")
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_files_of_staged_folders_count_and_go(memory, own_copies, monkeypatch, links):
+    """With links to the copies, and on a disk without links."""
+    def refuse(*_):
+        raise OSError
+    if not links:
+        monkeypatch.setattr(os, "link", refuse)
+    write(f"{memory}/m/a", b"x" * 100)
+    files.staged(f"{memory}/m")
+    for base, _, names in os.walk(own_copies):
+        for name in names:
+            os.utime(os.path.join(base, name), (0, 0))      # used long ago
+    monkeypatch.setenv("BERT_TF_STAGE_BYTES", "199" if links else "299")
+    write(f"{memory}/b", b"y" * 100)
+    files.staged(f"{memory}/b")
+    held = {(found.st_ino, found.st_size) for base, _, names in os.walk(own_copies)
+            for name in names if (found := os.stat(os.path.join(base, name)))}
+    assert sum(size for _, size in held) == (100 if links else 200)
+
+
 @pytest.mark.parametrize("use", [
     lambda path: files.make_folder(path, "output_dir"), files.exists, files.is_folder,
     lambda path: files.write_json(path, {}), lambda path: files.find_files(path, "input_file")])
@@ -251,7 +289,11 @@ def test_of_many_who_take_over_one_does(s3):
     def take():
         mine = leases._Lease(f"{s3}/run", "job")
         highest = mine._highest()
-        mine._highest = lambda: highest
+
+        def first():
+            del mine._highest
+            return highest
+        mine._highest = first
         ready.wait()
         try:
             mine.take()
@@ -265,8 +307,33 @@ def test_of_many_who_take_over_one_does(s3):
         thread.join()
     assert len(taken) == 1 and len(refused) == 7
     assert all("another process has begun to work on" in each for each in refused)
-    del taken[0]._highest
     taken[0].release()
+
+
+@pytest.mark.parametrize("before, other", [(1, 1), (0, 2)])
+def test_of_two_with_different_numbers_one_gives_up(memory, monkeypatch, before, other):
+    """A file of a number appears meanwhile below or above the one just created."""
+    monkeypatch.setattr(leases, "_has_died", lambda content: True)
+    one, two = (leases._Lease(f"{memory}/run", what) for what in ("one", "two"))
+    store, content = fsspec.filesystem("memory"), one._content
+    if before:
+        store.pipe_file(one._name(before), b"of before")
+
+    def meanwhile():
+        store.pipe_file(two._name(other), two._content())
+        return content()
+    one._content = meanwhile
+    with pytest.raises(InputError, match="another process has begun to work"):
+        one.take()
+    assert [f"memory:/{each}" for each in store.find(memory)] == [two._name(other)]
+
+
+def test_a_lock_that_can_not_be_removed_is_a_warning(memory, monkeypatch, capsys):
+    def refuse(*_):
+        raise PermissionError("denied")
+    with files.locked(f"{memory}/run", "--output_dir"):
+        monkeypatch.setattr(type(fsspec.filesystem("memory")), "rm_file", refuse)
+    assert "warning: --output_dir: the lock of" in capsys.readouterr().out
 
 
 def test_a_log_grows_in_a_store_too(s3, tmp_path):

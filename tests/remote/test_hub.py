@@ -175,6 +175,23 @@ def test_flags_take_names(hub, tmp_path):
         parsing.read(FillMaskFlags, values)
 
 
+@pytest.mark.usefixtures("eagerly")
+def test_python_takes_names_and_the_card_says_whose_model_it_was(hub, tmp_path, monkeypatch):
+    files.fetched("hf://us/tiny")
+    forget()
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    asked = len(hub.asked)
+    model = bert_tf.TextModel.from_pretrained("hf://us/tiny")
+    assert model.path == bert_tf.TextModel("hf://us/tiny").path == files.fetched("hf://us/tiny")
+    (tmp_path / "a.csv").write_text("body,folder\n" + "1 2 3,x\n4 5,y\n" * 4)
+    bert_tf.finetune({"train_file": str(tmp_path / "a.csv"), "text_a_column": "body",
+                      "label_column": "folder"}, "hf://us/tiny", tmp_path / "out",
+                     max_seq_length=8, num_train_steps=1, train_batch_size=8, num_workers=1)
+    text = (tmp_path / "out" / "README.md").read_text()
+    assert text.startswith("---\nlicense: apache-2.0\n---\n")
+    assert f"weights of `hf://us/tiny@{COMMIT}`" in text and len(hub.asked) == asked
+
+
 def test_a_bare_name_is_answered_with_what_to_write():
     with pytest.raises(InputError, match="write hf://OWNER/bert-base-uncased"):
         checkpoints.read("bert-base-uncased")
