@@ -58,7 +58,7 @@ ALLOWED = {
                             "objectives", "predictor", "recipes", "tasks", "tokenization",
                             "training"},
     "model_card": COMMON | {"tasks"},
-    "text_model": COMMON | {"checkpoints", "finetuning", "predictor", "tasks"},
+    "text_model": COMMON | {"checkpoints", "finetuning", "model_card", "predictor", "tasks"},
     "": {"heads", "networks", "registration"},
     "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "recipes"},
 }
