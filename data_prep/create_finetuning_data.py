@@ -36,19 +36,22 @@ class FinetuningDataFlags:
         False, "Fill up sequences of tagged words with the neighbouring sentences of the document.")
     num_workers: int = option(0, "Processes; 0 for one per core.", least=0, most=4096)
 
-    def options(self, task) -> RecordOptions:
-        """Returns the `RecordOptions` for a task."""
+    def options(self, task, long_text: str | None = None) -> RecordOptions:
+        """Returns the `RecordOptions` for a task; see them for `long_text`."""
         flags.check(self)
         return RecordOptions(task.defaults.max_seq_length if self.max_seq_length is None else
-                             self.max_seq_length, self.do_lower_case, self.document_context)
+                             self.max_seq_length, self.do_lower_case, self.document_context,
+                             long_text=long_text)
 
 
 def main(task_flags: TaskFlags, job: FinetuningDataFlags) -> list[dict]:
     """Makes the records of all splits and returns their manifests; nothing is written if any file
     is bad."""
     task = task_flags.read_task()
-    options = job.options(task)
+    options = job.options(task, task_flags.long_text)
     tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case)
+    if options.long_text:
+        task.kind.check_options({"long_text": options.long_text}, options.max_seq_length, tokenizer)
     splits = [SplitRecords(source, options, tokenizer, job.output_dir)
               for source in task_flags.find_sources(task, job.splits)]
     make_folder(job.output_dir, "output_dir")

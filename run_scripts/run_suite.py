@@ -75,7 +75,9 @@ class SuiteFlags:
     gradient_accumulation_steps: int | None = option(
         None, "Number of parts in which each device processes its share of a batch.", least=1)
     dtype: str | None = option(None, "Type of the computation.", choices=tuple(POLICIES))
-    distribution_strategy: str | None = option(None, "Where to train.", choices=STRATEGIES)
+    distribution_strategy: str | None = option(
+        None, "Where to train.",
+        choices=tuple(name for name in STRATEGIES if name != "multi_worker"))
     num_workers: int | None = option(
         None, "Processes that make records; default: one for each core.", least=0)
 

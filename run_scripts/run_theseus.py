@@ -18,6 +18,7 @@ from typing import Any
 
 from bert_tf import flags
 from bert_tf.compression.replacing import SCHEDULES, Replacing
+from bert_tf.errors import InputError
 from bert_tf.files import absolute
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import Scope, option
@@ -97,6 +98,9 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     """Checks everything, then trains, scores and predicts."""
     teaching = Replacement(job, job.replacing)
     saved = SavedTask.require(job.predecessor, "predecessor")
+    if task_flags.long_text:
+        raise InputError("--long_text is not for successors, which read texts as the predecessor "
+                         "does; leave it out.")
     from bert_tf import checkpoints
     from bert_tf.checkpoints import keras_file
     from bert_tf.compression import theseus

@@ -20,6 +20,7 @@ from bert_tf.data.records.features import Feature
 from bert_tf.errors import InputError
 from bert_tf.files import digest
 from bert_tf.models import open_model
+from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.split_records import PieceWriter, SplitRecords
 from bert_tf.tasks.task import TASK_FILE, SavedTask, Task
 from bert_tf.training.batches import answer_rows
@@ -35,6 +36,9 @@ class Teacher:
         has_marks: whether "[MASK]" in texts is the mask token.
         batch_size: examples that it reads at a time.
 
+    Raises:
+        InputError: the folder holds no fine-tuned model, or one that reads texts in windows.
+
     Attributes:
         saved: its `SavedTask`.
         config: its network's.
@@ -45,6 +49,10 @@ class Teacher:
         self.folder, self.layers, self._batch_size = folder, tuple(layers), batch_size
         self._has_marks = has_marks
         self.saved = SavedTask.require(folder, "teacher")
+        if windows.is_cut_in_windows(self.saved.options):
+            raise InputError(f"--teacher: {folder} answers windows of long texts (--long_text="
+                             f"{windows.way_of(self.saved.options)}), not rows; name a model that "
+                             "was trained without that flag.")
         self._file = os.path.join(folder, keras_file.NAME)
         self.config: Any = checkpoints.read_config(self._file)
         self._choices = any(feature.axis == "C*S" for feature in self.saved.task.kind.features)

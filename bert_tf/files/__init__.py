@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "finding": ["FLAGFILE", "PATH_FLAGS", "TOKENIZER_ENDING", "check_decodable", "check_stores",
                     "files_under", "find_files", "match_names"],
         "hub": ["fetched", "is_hub_name", "snapshot_of"],
+        "leases": ["Held"],
         "locks": ["locked"],
         "places": ["absolute", "exists", "file_size", "identity", "is_file", "is_folder",
                    "is_remote", "is_taken", "join_path", "list_folder", "make_folders",

@@ -25,6 +25,10 @@ PATIENCE = 60.0
 _held: dict[str, "_Lease"] = {}
 
 
+class Held(InputError):
+    """Another process is at work on the folder or the file."""
+
+
 @contextlib.contextmanager
 def lease(path: str, what: str) -> Iterator[None]:
     """Keeps other processes from working on a remote folder or file in the block; see `locked`."""
@@ -83,7 +87,8 @@ class _Lease:
         """Takes the lease.
 
         Raises:
-            InputError: another process has it.
+            Held: another process has it.
+            InputError: the store refuses.
         """
         try:
             number, content = self._highest()
@@ -117,8 +122,8 @@ class _Lease:
                 raise self._begun()
 
     def _busy(self, holder, does="is at work"):
-        return InputError(f"{self._what}: {holder} {does} on {self._path!r}; wait until it ends, "
-                          "or name another.")
+        return Held(f"{self._what}: {holder} {does} on {self._path!r}; wait until it ends, or name "
+                    "another.")
 
     def _begun(self):
         return self._busy("another process", "has begun to work")

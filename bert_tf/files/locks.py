@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import lazy_loader
 
 from bert_tf.errors import InputError
-from bert_tf.files.leases import lease
+from bert_tf.files.leases import Held, lease
 from bert_tf.files.places import is_folder, is_remote, real_path
 
 filelock = lazy_loader.load("filelock")     # most commands lock nothing
@@ -31,7 +31,8 @@ def locked(path: str, what: str) -> Iterator[None]:
         what: the flag or the job, with which an error begins.
 
     Raises:
-        InputError: another process holds the lock; names its number and its machine.
+        Held: another process holds the lock; names its number and its machine.
+        InputError: the path can't be locked.
     """
     if is_remote(path):
         with lease(path, what):
@@ -43,8 +44,8 @@ def locked(path: str, what: str) -> Iterator[None]:
     try:
         lock.acquire(timeout=_LOCK_SECONDS, poll_interval=_LOCK_SECONDS / 10)
     except filelock.Timeout as error:
-        raise InputError(f"{what}: {_holder(place)} is at work on {path!r}; wait until it ends, or "
-                         "name another.") from error
+        raise Held(f"{what}: {_holder(place)} is at work on {path!r}; wait until it ends, or "
+                   "name another.") from error
     except OSError as error:
         raise InputError(f"{what}: {path!r} can't be locked ({error.strerror}); "
                          "name one that you may write to.") from error

@@ -32,7 +32,8 @@ _OF_ONE_TASK = {"grid": False, "class_weights": [], "lm_coef": 0.0, "loss_reduct
 _NUMBERS = ("dropout_p", "loss_weight", "answer_opt")
 _OWN_KEYS = (*_NUMBERS, "teachers", "distillation")
 _ROW_FOLDER = "name their folder as data_dir in --task_config_path"
-_FILES = tuple(field.name for field in dataclasses.fields(TaskFlags) if field.name != "task")
+_FILES = tuple(field.name for field in dataclasses.fields(TaskFlags)
+               if field.name not in ("task", "long_text"))
 
 
 @dataclasses.dataclass

@@ -15,6 +15,7 @@ from typing import Any
 from bert_tf.checkpoints.names import MODEL_FILE
 from bert_tf.errors import InputError, choose_from
 from bert_tf.files import (
+    Held,
     absolute,
     exists,
     locked,
@@ -144,14 +145,24 @@ class SuiteRun:
         """What a finished cell has measured: `metrics`, and the name of the `headline`.
 
         Raises:
-            InputError: it was made with other settings.
+            InputError: it was made with other settings, or began with another model.
         """
         path = os.path.join(cell.folder, RESULT)
         if path not in self._results:
             if not exists(path):
                 return None
+            if cell.begins_with and not self.chosen(cell.begins_with):
+                return None     # whether it began with the model to be chosen is not known yet
             found = read_json(path)
-            if found["settings"] != self._described(cell):
+            wanted = self._described(cell)
+            if "chosen" not in found["settings"]:       # of an earlier version
+                wanted.pop("chosen", None)
+            if found["settings"] != wanted:
+                if wanted == {**found["settings"], "chosen": wanted.get("chosen")}:
+                    raise InputError(
+                        f"{cell.folder} began with a model of {cell.begins_with} that is no longer "
+                        "the best; name another --output_dir, or remove "
+                        f"{os.path.join(self.output_dir, 'tasks', cell.row.task)}.")
                 raise InputError(f"{cell.folder} holds a run with other settings; name another "
                                  "--output_dir, or remove that folder.")
             self._results[path] = found
@@ -186,6 +197,10 @@ class SuiteRun:
         chosen = self.chosen(cell.begins_with) if cell.begins_with else None
         if cell.begins_with and not chosen:
             return False
+        if chosen and not exists(os.path.join(chosen.folder, MODEL_FILE)):
+            raise InputError(f"{chosen.folder} is the best run of {cell.begins_with} now, but its "
+                             "model was removed when another was better; remove that folder, and "
+                             "the same command trains it again.")
         with contextlib.ExitStack() as held:
             if not _is_held(held, cell.folder):
                 return False
@@ -226,9 +241,10 @@ class SuiteRun:
         """What the result of a cell depends on."""
         own = {name: value for name, value in cell.settings.items()
                if name not in ("data_dir", "records_dir", "num_workers")}
-        model = {"begins_with": cell.begins_with} if cell.begins_with else {
-            name: absolute(value) if isinstance(value, str) and value else value
-            for name, value in self.model.items()}
+        if chosen := self.chosen(cell.begins_with) if cell.begins_with else None:
+            return {**own, "begins_with": cell.begins_with, "chosen": [chosen.point, chosen.seed]}
+        model = {name: absolute(value) if isinstance(value, str) and value else value
+                 for name, value in self.model.items()}
         return {**own, **({} if cell.point == MAJORITY else model)}
 
     def _drop_models(self, cell):
@@ -248,7 +264,7 @@ def _is_held(stack, path):
     """Locks a folder until the stack ends; False if another process holds it."""
     try:
         stack.enter_context(locked(path, "--output_dir"))
-    except InputError:
+    except Held:
         return False
     return True
 

@@ -91,6 +91,8 @@ def write_archive(run: SuiteRun) -> tuple[list[str], list[str]]:
     done = {row.task: row for row in run.rows}
     for row in run.suite.rows:
         cell = run.chosen(row.task) if row.task in done else None
+        if row.submission:
+            missing.append(row.submission)
         for layout in TASKS[row.task].splits.values() if row.task in TASKS else ():
             if not layout.submission:
                 continue

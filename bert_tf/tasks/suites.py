@@ -41,6 +41,7 @@ class Row:
         begins_with: the task whose model this one may begin with, as in arXiv:1907.11692.
         counts: whether Score counts the task.
         majority: whether every example gets the most frequent label of the training file.
+        submission: the file that the server wants of a task that is not read yet.
     """
 
     task: str
@@ -50,6 +51,7 @@ class Row:
     begins_with: str = ""
     counts: bool = True
     majority: bool = False
+    submission: str = ""
 
     def cells(self, scores: Scores, metrics: Collection[str]) -> list[float]:
         """The scores of this task in some metrics, of every development set that has them."""
@@ -120,11 +122,11 @@ SUITES = {
         Row("boolq"),
         Row("cb", ("macro_f1", "accuracy")),
         Row("copa"),
-        Row("multirc", ("f1", "group_em")),
-        Row("record", ("f1", "em")),
+        Row("multirc", ("f1", "group_em"), submission="MultiRC.jsonl"),
+        Row("record", ("f1", "em"), submission="ReCoRD.jsonl"),
         Row("superglue-rte"),
-        Row("wic"),
-        Row("wsc"),
+        Row("wic", submission="WiC.jsonl"),
+        Row("wsc", submission="WSC.jsonl"),
         Row("ax-b", ("matthews",), (), counts=False),
         Row("ax-g", average=(), counts=False),
     )),

@@ -109,8 +109,10 @@ class Measured:
         if examples and self.task.kind.name == "span":
             raise InputError("--examples is not for SQuAD; give a smaller file.")
         if examples:
-            examples_set = examples_set.first(examples)
             predictions.examples = predictions.examples[:examples]
+            examples_set = examples_set.first(self.task.kind.count_records(
+                predictions.examples, member.model.tokenizer, member.model.max_seq_length,
+                member.options))
         return MeasuredSplit(self, name, examples_set, predictions)
 
     def trainer_of(self, learner: Learner) -> Trainer:

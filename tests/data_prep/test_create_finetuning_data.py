@@ -215,3 +215,13 @@ def test_the_command_on_own_files(folder, vocab_file):
     assert done.returncode == 1
     assert done.stderr == (f"error: {folder}/mail.csv, line 1: there is no column 'label'; its "
                            "columns are body, folder.\n")
+
+
+def test_long_texts_give_a_record_for_each_window(prepare, folder):
+    for split in ("train", "dev", "test"):
+        path = folder / "data" / f"{split}.tsv"
+        path.write_text(path.read_text().replace("the tree.", "the tree " * 20))
+    counts = [made["counts"] for made in prepare(long_text="mean")]
+    assert all(found["records"] > found["examples"] for found in counts)
+    assert [made["counts"]["records"] for made in prepare("cut")] == [
+        found["examples"] for found in counts]

@@ -2,8 +2,11 @@
 the archive."""
 
 import collections
+import contextlib
 import dataclasses
 import json
+import pathlib
+import shutil
 import statistics
 import zipfile
 
@@ -14,10 +17,11 @@ from sklearn.metrics import accuracy_score, matthews_corrcoef
 
 import bert_tf
 from bert_tf.errors import InputError
-from bert_tf.files import locked
+from bert_tf.files import Held, locked
 from bert_tf.finetuning import suite, suite_plan, suite_reports
 from bert_tf.tasks.kinds.sentence import write_submission
 from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.suites import SUITES
 from run_scripts import run_suite
 from tests.finetuning.test_jobs import TOKENS
 from tests.run_scripts.test_run_classifier import VOCAB
@@ -196,11 +200,42 @@ def test_tasks_begin_with_the_model_of_another(folder, tmp_path, capsys):
         run_suite.open_suite(flags(folder, tmp_path, tasks=["rte"], intermediate=True))
 
 
+def test_a_result_holds_for_the_model_it_began_with_alone(folder, whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "out")
+    run = run_suite.open_suite(flags(folder, tmp_path / "out"))
+    place, chosen = pathlib.Path(run.cells[-1].folder) / "cell.json", run.chosen("mnli")
+    found = json.loads(place.read_text())
+    assert found["settings"].pop("chosen") == [chosen.point, chosen.seed]
+    place.write_text(json.dumps(found))
+    assert run_suite.open_suite(flags(folder, tmp_path / "out")).result(run.cells[-1]) == found
+    found["settings"]["chosen"] = [chosen.point, chosen.seed + 1]
+    place.write_text(json.dumps(found))
+    with pytest.raises(InputError, match="began with a model of mnli that is no longer the best"):
+        run.carry_out()
+    place.unlink()
+    (pathlib.Path(chosen.folder) / "model.keras").unlink()
+    with pytest.raises(InputError, match="its model was removed .* remove that folder"):
+        run.carry_out()
+
+
+def test_a_suite_waits_for_processes_alone(folder, whole, monkeypatch):
+    run = run_suite.open_suite(flags(folder, whole))
+
+    def fails(path, what):
+        raise InputError("can't be locked") if not held else Held("is at work")
+
+    monkeypatch.setattr(suite, "locked", fails)
+    for held in (True, False):
+        with (contextlib.nullcontext() if held else pytest.raises(InputError, match="be locked")):
+            assert run._work(run.cells[0]) is False
+
+
 @pytest.mark.parametrize("given, message", [
     ({"tasks": ["odd"]}, "the suite has no task 'odd'"),
     ({"tasks": ["qqp"]}, "no folder of the task qqp in .*; .*leave the task out of --tasks"),
     ({"tasks": ["ax"]}, "ax needs the model of mnli"),
     ({"suite": "odd"}, "--suite is odd"),
+    ({"distribution_strategy": "multi_worker"}, "--distribution_strategy is multi_worker"),
     ({"grid_learning_rate": ["x"]}, "--grid_learning_rate is x"),
     ({"grid_num_train_epochs": ["1"]}, "--num_train_steps is in place of epochs")])
 def test_what_cannot_be_done_is_said_before_work(folder, tmp_path, given, message):
@@ -249,3 +284,7 @@ def test_the_archive_is_what_the_server_takes(folder, tmp_path, whole):
             assert lines[-1].startswith(f"{count - 1}\t")
     suite_reports.write_archive(run)
     assert (tmp_path / "submission.zip").read_bytes() == first
+    run = dataclasses.replace(run, rows=[], suite=SUITES["superglue"])
+    assert set(suite_reports.write_archive(run)[1]) == {        # super.gluebenchmark.com/faq
+        "AX-b.jsonl", "AX-g.jsonl", "BoolQ.jsonl", "CB.jsonl", "COPA.jsonl", "MultiRC.jsonl",
+        "ReCoRD.jsonl", "RTE.jsonl", "WiC.jsonl", "WSC.jsonl"}

@@ -15,6 +15,7 @@ from bert_tf.errors import InputError
 from bert_tf.finetuning.head_flags import TaggerFlags
 from bert_tf.finetuning.mixture import MixtureFlags
 from bert_tf.finetuning.model import ModelFlags
+from bert_tf.tasks.task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import distill, run_classifier, run_multitask, run_squad, run_tagger
@@ -109,6 +110,14 @@ def test_models_that_answer_together_give_the_mean_of_their_probabilities(data, 
     right = np.mean([found["label"] == ("yes" if "good" in text else "no")
                      for found, text in zip(predictions(tmp_path), texts(2, 10))])
     assert metrics["dev/accuracy"] == pytest.approx(right)
+
+
+def test_a_teacher_that_reads_windows_is_refused(models, tmp_path):
+    saved = SavedTask.read(models[0])
+    for way in ("mean", "max"):
+        dataclasses.replace(saved, options={"long_text": way}).write(str(tmp_path))
+        with pytest.raises(InputError, match=f"answers windows of long texts .--long_text={way}"):
+            teachers.Teacher(str(tmp_path))
 
 
 TAGS = {"train_file": "tags_train.txt", "dev_file": "tags_dev.txt", "label_column": "1"}

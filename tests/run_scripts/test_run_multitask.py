@@ -219,3 +219,9 @@ def test_texts_are_packed_as_the_originals(test_data):
         length = int(features["input_mask"].sum())
         assert [features[name][0, :length].astype(int).tolist()
                 for name in ("input_ids", "segment_ids")] == [row["token_id"], row["type_id"]]
+
+
+def test_rows_have_no_long_text(tmp_path):
+    (tmp_path / "tasks.json").write_text(json.dumps({"mrpc": {"long_text": "mean"}}))
+    with pytest.raises(InputError, match="the row of mrpc has long_text; its keys may be"):
+        MixtureFlags(task_config_path=str(tmp_path / "tasks.json")).rows()

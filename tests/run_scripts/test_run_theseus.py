@@ -66,6 +66,13 @@ def test_a_killed_run_ends_with_the_same_bits(missing, whole, tmp_path):
     assert all(np.array_equal(old, new) for old, new in zip(weights, again, strict=True))
 
 
+def test_long_texts_are_read_as_the_predecessor_does(model, tmp_path):
+    with pytest.raises(InputError, match="--long_text is not for successors"):
+        run_theseus.main(run_theseus.TheseusFlags(predecessor=str(model)),
+                         TaskFlags(task="sts-b", data_dir=str(model), long_text="mean"),
+                         FineTuneSettings(output_dir=str(tmp_path / "out")))
+
+
 @pytest.mark.parametrize("is_earlier", [False, True])
 def test_another_predecessor_or_size_is_refused(is_earlier, model, tmp_path):
     folder = str(tmp_path / "successor")

@@ -53,6 +53,9 @@ def test_every_token_is_in_a_window(test_data, first, second):
         assert set(shorter[:(LENGTH - 3) // 2]) <= set(row)
     assert (found["label_ids"] == 1).all()
     assert len(found["label_ids"]) == windows.count_windows([[tuple(texts)]], tokenizer, LENGTH)
+    for way, count in (("mean", len(found["label_ids"])), ("truncate", 1)):
+        assert KINDS["classification"].count_records(
+            [Example(texts, 1)], tokenizer, LENGTH, {"long_text": way}) == count
 
 
 def test_windows_of_a_slow_account(test_data):
@@ -107,6 +110,9 @@ def test_what_does_not_go_together_is_refused(test_data):
     with pytest.raises(InputError, match="--long_text=mean and --max_qa_length"):
         KINDS["multiple_choice"].check_options(
             {"long_text": "mean", "max_qa_length": 3}, LENGTH, tokenizer)
+    with pytest.raises(InputError, match="--long_text=max is not for .*--hypothesis_first"):
+        KINDS["classification"].check_options(
+            {"long_text": "max", "hypothesis_first": True}, LENGTH, tokenizer)
     flags = TaskFlags(task="conll2003", long_text="mean", data_dir=str(test_data / "conll2003"))
     with pytest.raises(InputError, match="--long_text=mean is not for tagging"):
         flags.find(flags.read_task(), True, False, False)

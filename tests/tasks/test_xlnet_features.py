@@ -79,6 +79,9 @@ def test_articles_of_race(tmp_path):
     source = Source(task, "dev", source.path)
     assert SplitPredictions(source).score(np.array([1, 1, 0, 1])) == {
         "accuracy": 0.25, "high_accuracy": 0.5, "middle_accuracy": 0.0}
+    some = SplitPredictions(source)
+    some.examples = some.examples[:3]
+    assert some.score(np.array([1, 0, 1])) == {"accuracy": 1.0}
     (folder / "2.txt").write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match="2.txt, question 0: is no article of RACE"):
         list(read_examples(task, "dev", task.path(str(tmp_path), "dev")))

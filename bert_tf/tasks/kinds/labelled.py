@@ -59,10 +59,19 @@ class LabelledKind(Kind):
         counts = windows.count_windows(self.sequences(examples), tokenizer, max_seq_length)
         return windows.join_windows(self, answers, counts, windows.way_of(options))
 
+    def count_records(self, examples: list, tokenizer, max_seq_length: int,
+                      options: dict | None) -> int:
+        """Returns the number of records of examples, of which a long text may have several."""
+        return int(windows.count_windows(self.sequences(examples), tokenizer, max_seq_length).sum()
+                   ) if windows.is_cut_in_windows(options) else len(examples)
+
     def check_options(self, options, max_seq_length, tokenizer):
         way = options.get("long_text") or windows.TRUNCATE
         if way == windows.TRUNCATE:
             return
+        if options.get("hypothesis_first"):
+            raise InputError(f"--long_text={way} is not for models that read the second text first "
+                             "(--hypothesis_first); leave it out.")
         if tokenizer.vocabulary.layout.halves or options.get("max_qa_length"):
             other = "--max_qa_length" if options.get("max_qa_length") else "the model of GPT"
             raise InputError(f"--long_text={way} and {other} both say how texts are cut; leave one "
@@ -244,6 +253,8 @@ class SplitPredictions:
         names, targets = self._task.metrics, self._targets
         found = metrics.compute(names, targets, predicted)
         parts = np.array(read_parts(self._task, self._source.split, self._source.path))
+        if len(parts) != len(targets):      # only some of the examples are scored
+            return found
         for part in dict.fromkeys(parts.tolist()):
             found |= {f"{part}_{name}": value for name, value in metrics.compute(
                 names, targets[parts == part], predicted[parts == part]).items()}
