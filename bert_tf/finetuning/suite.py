@@ -154,17 +154,7 @@ class SuiteRun:
             if cell.begins_with and not self.chosen(cell.begins_with):
                 return None     # whether it began with the model to be chosen is not known yet
             found = read_json(path)
-            wanted = self._described(cell)
-            if "chosen" not in found["settings"]:       # of an earlier version
-                wanted.pop("chosen", None)
-            if found["settings"] != wanted:
-                if wanted == {**found["settings"], "chosen": wanted.get("chosen")}:
-                    raise InputError(
-                        f"{cell.folder} began with a model of {cell.begins_with} that is no longer "
-                        "the best; name another --output_dir, or remove "
-                        f"{os.path.join(self.output_dir, 'tasks', cell.row.task)}.")
-                raise InputError(f"{cell.folder} holds a run with other settings; name another "
-                                 "--output_dir, or remove that folder.")
+            _check_settings(cell, found["settings"], self._described(cell))
             self._results[path] = found
         return self._results[path]
 
@@ -197,10 +187,8 @@ class SuiteRun:
         chosen = self.chosen(cell.begins_with) if cell.begins_with else None
         if cell.begins_with and not chosen:
             return False
-        if chosen and not exists(os.path.join(chosen.folder, MODEL_FILE)):
-            raise InputError(f"{chosen.folder} is the best run of {cell.begins_with} now, but its "
-                             "model was removed when another was better; remove that folder, and "
-                             "the same command trains it again.")
+        if chosen:
+            _check_model(chosen)
         with contextlib.ExitStack() as held:
             if not _is_held(held, cell.folder):
                 return False
@@ -258,6 +246,28 @@ class SuiteRun:
                 if other != kept and other.trains:
                     with contextlib.suppress(FileNotFoundError):
                         remove_file(os.path.join(other.folder, MODEL_FILE))
+
+
+def _check_settings(cell, found, wanted):
+    """Raises InputError if a result's settings are not those of its cell."""
+    if "chosen" not in found:       # of an earlier version
+        wanted = {name: value for name, value in wanted.items() if name != "chosen"}
+    if found == wanted:
+        return
+    if {**found, "chosen": wanted.get("chosen")} == wanted:
+        raise InputError(f"{cell.folder} began with a model of {cell.begins_with} that is no "
+                         "longer the best; name another --output_dir, or remove all such folders "
+                         f"of {cell.row.task}.")
+    raise InputError(f"{cell.folder} holds a run with other settings; name another --output_dir, "
+                     "or remove that folder.")
+
+
+def _check_model(chosen):
+    """Raises InputError if the model of a chosen cell is not there."""
+    if not exists(os.path.join(chosen.folder, MODEL_FILE)):
+        raise InputError(f"{chosen.folder} is the best run of {chosen.row.task} now, but its model "
+                         "was removed when another was better; remove that folder, and the same "
+                         "command trains it again.")
 
 
 def _is_held(stack, path):
