@@ -132,4 +132,6 @@ def test_text_to_report(eagerly, tmp_path, monkeypatch, capsys):
     assert "== 6/6 fine-tuning: left out" in said and "bert-fill-mask" in said
     page = Page((tmp_path / "out" / "report.html").read_text())
     assert page.open == [] and "Words it was asked for" in page.texts
-    assert len(page.frames) == 1 and "near" in "".join(Page(page.frames[0]).texts)
+    # Which documents are held out depends on the name of the file.
+    (attention,) = page.frames
+    assert "[CLS]" in attention and any(f'"{word}"' in attention for word in words)
