@@ -24,7 +24,7 @@ _NAMES = {extract_text.STANDARD_LIBRARY: "c?python", "scipy": "scipy",
 LIBRARIES = tuple(_NAMES)
 _GIVEN_AWAY = re.compile(rf"(?<![a-z])({'|'.join(_NAMES.values())})(?![a-z])", re.I)
 _FEWEST_WORDS = 12
-LENGTH = 64
+_LENGTH = 64
 _BATCH_SIZE, _EVAL_BATCH_SIZE = 16, 100
 _METRIC = "dev/accuracy"
 
@@ -67,7 +67,7 @@ def fine_tune(data_dir: str, output_dir: str, vocab_file: str, seed: int, rate: 
     run_classifier.main(
         TaskFlags(data_dir=data_dir, train_file="train.jsonl", dev_file="dev.jsonl",
                   text_a_column="sentence", label_column="library", labels=list(LIBRARIES)),
-        ModelFlags(do_train=True, do_eval=True, vocab_file=vocab_file, max_seq_length=LENGTH,
+        ModelFlags(do_train=True, do_eval=True, vocab_file=vocab_file, max_seq_length=_LENGTH,
                    num_workers=1, records_dir=data_dir, **model),
         FineTuneSettings(output_dir=output_dir, random_seed=seed, learning_rate=rate,
                          train_batch_size=_BATCH_SIZE, num_train_steps=steps,

@@ -15,7 +15,7 @@ import resource
 import sys
 import time
 
-# The shares of the two parts of a job's records that are not tokens of the text.
+# Share of the tokens that are predicted.
 _MASKED = 0.15
 _RESERVED = 1000        # ids below this are not drawn
 
