@@ -22,7 +22,6 @@ from benchmarks.peers import running
 from benchmarks.peers.running import OURS
 from bert_tf import flags
 from bert_tf.config import PRESETS
-from bert_tf.errors import InputError
 from bert_tf.files import make_folder, replace_aside, write_aside
 from bert_tf.flags import REQUIRED, option
 from run_scripts.kept_results import KeptComparison, KeptResults
@@ -56,21 +55,6 @@ class AllFlags(KeptComparison):
         "run_scripts/test_peers.sh, and this one. A peer that is not installed is left out.")
 
     free: ClassVar = ("jobs", "sizes", "lengths", "dtypes", "predict_batch_sizes", "peer_python")
-
-    def pythons(self) -> dict[str, str]:
-        """Returns the interpreter of each system that is installed."""
-        found = running.default_pythons()
-        for text in self.peer_python:
-            name, _, path = text.partition("=")
-            if name not in running.SYSTEMS or not path:
-                raise InputError(f"--peer_python: {text!r} must be NAME=PATH, with a name of "
-                                 f"{', '.join(running.SYSTEMS)}.")
-            if not running.has_system(path, name):
-                raise InputError(f"--peer_python: {path} can't import {running.PACKAGES[name]}, "
-                                 f"which {name} needs.")
-            found[name] = path
-        return {system: found[system] for system in running.SYSTEMS
-                if system == OURS or running.has_system(found[system], system)}
 
 
 def list_jobs(job: AllFlags) -> dict[str, dict]:
@@ -178,7 +162,7 @@ def draw(path: str, results: dict[str, dict], peers: list[str]) -> None:
 def main(job: AllFlags) -> None:
     """Measures what is missing, and writes the tables and the chart."""
     job.check()
-    pythons = job.pythons()
+    pythons = running.chosen_pythons(running.SYSTEMS, job.peer_python)
     make_folder(job.output_dir, "output_dir")
     kept = KeptResults(job.path("results.json"), job.settings())
     missing = [system for system in running.SYSTEMS if system not in pythons]

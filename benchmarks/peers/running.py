@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from bert_tf.errors import InputError
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-OURS = "bert_tf"
+OURS, OURS_ON_JAX = "bert_tf", "bert_tf_jax"
 SYSTEMS = (OURS, "model_garden", "keras_hub", "transformers")
 # A package that tells whether an interpreter has the system.
-PACKAGES = {OURS: "tensorflow", "model_garden": "official.nlp", "keras_hub": "keras_hub",
-            "transformers": "transformers, torch"}
+PACKAGES = {OURS: "tensorflow", OURS_ON_JAX: "jax, keras", "model_garden": "official.nlp",
+            "keras_hub": "keras_hub", "transformers": "transformers, torch"}
 _MOST_STEPS = 10_000
 
 
@@ -31,7 +31,8 @@ def has_system(python: str, system: str) -> bool:
 
 
 class Worker:
-    """A process that runs one system's steps of one job.
+    """A process that runs one system's steps of one job: on the CPU, unless the job's `device` is
+    "gpu".
 
     Args:
         log: file for what the system prints.
@@ -45,13 +46,14 @@ class Worker:
         threads = str(job["threads"])
         limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS",
                                 "TF_NUM_INTEROP_THREADS"), threads)
+        if job.get("device") != "gpu":
+            limits["CUDA_VISIBLE_DEVICES"] = ""
         root = os.path.dirname(os.path.dirname(FOLDER))
         with open(log, "w", encoding="utf-8") as file:
             self._process = subprocess.Popen(
                 [python, os.path.join(FOLDER, "worker.py"), f"{system}_system", json.dumps(job)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True,
-                env={**os.environ, **limits, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": root,
-                     "TF_CPP_MIN_LOG_LEVEL": "3"})
+                env={**os.environ, **limits, "PYTHONPATH": root, "TF_CPP_MIN_LOG_LEVEL": "3"})
         self.version = self._answer()["version"]
 
     def steps(self, count: int) -> dict[str, float]:
@@ -77,31 +79,32 @@ class Worker:
 
 
 def in_turns(pythons: Mapping[str, str], job: Mapping, rounds: int, seconds: float,
-             logs: str) -> dict[str, dict]:
+             logs: str, clock: str = "cpu_seconds") -> dict[str, dict]:
     """Measures systems in turns, round by round.
 
     Args:
         pythons: the interpreter of each system.
-        seconds: CPU seconds that a system works in each round, at least.
+        seconds: seconds that a system works in each round, at least.
         logs: folder for what the systems print.
+        clock: which seconds count: "cpu_seconds", or "seconds" where a GPU works.
 
     Returns:
-        For each system its "version", "peak" memory in bytes, and the "cpu_seconds" of a step in
-        each round, a list.
+        For each system its "version", "peak" memory in bytes, and under the name of the clock the
+        seconds of a step in each round, a list.
     """
     with contextlib.ExitStack() as stack:
         workers, counts = {}, {}
         for system, python in pythons.items():
             workers[system] = Worker(python, system, job, os.path.join(logs, f"{system}.log"))
             stack.callback(workers[system].close)
-            least = min(workers[system].steps(1)["cpu_seconds"] for _ in range(2))
+            least = min(workers[system].steps(1)[clock] for _ in range(2))
             counts[system] = min(_MOST_STEPS, max(1, round(seconds / max(least, 1e-6))))
-        found = {system: {"version": worker.version, "cpu_seconds": [], "peak": 0}
+        found = {system: {"version": worker.version, clock: [], "peak": 0}
                  for system, worker in workers.items()}
         for _ in range(rounds):
             for system, worker in workers.items():
                 measured = worker.steps(counts[system])
-                found[system]["cpu_seconds"].append(measured["cpu_seconds"])
+                found[system][clock].append(measured[clock])
                 found[system]["peak"] = max(found[system]["peak"], measured["peak"])
     return found
 
@@ -114,9 +117,33 @@ def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
 def default_pythons() -> dict[str, str]:
     """Returns the interpreters of the environments that run_scripts/test_peers.sh makes."""
     root = os.path.dirname(os.path.dirname(FOLDER))
-    found = {OURS: sys.executable}
+    found = {OURS: sys.executable, OURS_ON_JAX: sys.executable}
     for system, folder in (("keras_hub", ".venv-peers"), ("transformers", ".venv-peers"),
                            ("model_garden", ".venv-official")):
         path = os.path.join(root, folder, "bin", "python")
         found[system] = path if os.path.exists(path) else sys.executable
     return found
+
+
+def chosen_pythons(systems: Sequence[str], chosen: Sequence[str]) -> dict[str, str]:
+    """Returns the interpreter of each of some systems that is installed.
+
+    Args:
+        chosen: items NAME=PATH for interpreters other than the default ones.
+
+    Raises:
+        InputError: an item has another form, or its interpreter lacks the system; names the flag
+            --peer_python.
+    """
+    found = default_pythons()
+    for text in chosen:
+        name, _, path = text.partition("=")
+        if name not in systems or not path:
+            raise InputError(f"--peer_python: {text!r} must be NAME=PATH, with a name of "
+                             f"{', '.join(systems)}.")
+        if not has_system(path, name):
+            raise InputError(f"--peer_python: {path} can't import {PACKAGES[name]}, which {name} "
+                             "needs.")
+        found[name] = path
+    return {system: found[system] for system in systems
+            if system == OURS or has_system(found[system], system)}

@@ -2,7 +2,7 @@
 
 Records share rows so that padding is not computed (arXiv:2107.02027). A network packs what it
 reads, computes the rows, and unpacks what it returns, so that objectives see the batch as if it had
-not been packed. Two features say how; `bert_tf/data/batches/packing.py` makes them:
+not been packed. Two features say how; `bert_tf/data/batches/row_layout.py` makes them:
 
     packed_from  integer [R, S]: record * S + position of the token at each place of the rows, or -1
     packed_at    integer [B, S]: row * S + column of each token; 0 for padding
