@@ -156,6 +156,10 @@ HEADS = {head.name: head for head in (
          (*(name for name in _LSTMS if "/lstm_0/" not in name),
           "features/layer_weights", "features/scale"),
          exportable=False, rebuildable=False, huggingface=""),
+    # Reads the vectors of two parts of a text, with or without the pooled output.
+    Head("span_comparison", "SpanComparison", "span_comparison",
+         {**dense("attention", "H", "1"), **dense("dense", "F", "C")}, exportable=False,
+         rebuildable=False, huggingface=""),
     _task("answer_span", "AnswerSpan", "answer_span", "2", huggingface="QuestionAnswering"),
     # Without the hidden layers, each decision is a dense layer on one vector.
     Head("conditional_span", "ConditionalSpan", "conditional_span",

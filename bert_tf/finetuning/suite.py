@@ -293,7 +293,7 @@ def find_rows(suite: Suite, tasks: list[str], trained: list[str]) -> list[Row]:
     Raises:
         InputError: the suite has no such task.
     """
-    known = {row.task.replace("-", ""): row for row in suite.rows if row.task in TASKS}
+    known = {row.task.replace("-", ""): row for row in suite.rows}
     plain = [[name.lower().replace("-", "") for name in names] for names in (tasks, trained)]
     for name in plain[0] + plain[1]:
         if name not in known:

@@ -91,9 +91,7 @@ def write_archive(run: SuiteRun) -> tuple[list[str], list[str]]:
     done = {row.task: row for row in run.rows}
     for row in run.suite.rows:
         cell = run.chosen(row.task) if row.task in done else None
-        if row.submission:
-            missing.append(row.submission)
-        for layout in TASKS[row.task].splits.values() if row.task in TASKS else ():
+        for layout in TASKS[row.task].splits.values():
             if not layout.submission:
                 continue
             path = os.path.join(cell.folder, layout.submission) if cell else ""

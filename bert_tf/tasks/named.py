@@ -52,7 +52,7 @@ def _conll2003(size, *files):
 
 
 def _super_glue(name, folder, texts, labels, sizes, *, kind="classification", choices=(), words=(),
-                **fields):
+                format="jsonl", **fields):
     """Makes a task of SuperGLUE: JSON lines, whose test file has no labels.
 
     Args:
@@ -60,7 +60,7 @@ def _super_glue(name, folder, texts, labels, sizes, *, kind="classification", ch
             task answers.
         sizes: of the three files, or of that one.
     """
-    layout = {"choices": choices, "words": words, "format": "jsonl"}
+    layout = {"choices": choices, "words": words, "format": format}
     files = {"train": "train.jsonl", "dev": "val.jsonl", "test": "test.jsonl"}
     if len(sizes) == 1:
         files, sizes = dict.fromkeys(("dev", "test"), f"{folder}.jsonl"), 2 * sizes
@@ -75,6 +75,8 @@ def _super_glue(name, folder, texts, labels, sizes, *, kind="classification", ch
 _COPA = (("question", "cause", "What was the cause of this?"),
          ("question", "effect", "What happened as a result?"))
 _PREMISE = ("premise", "hypothesis")
+_BOOLEAN = ("False", "True")
+_TWICE = tuple(f"{part}{number}" for number in "12" for part in ("before", "marked", "after"))
 TASKS = {task.name: task for task in (
     _glue("cola", ("sentence",), _BINARY, (8551, 1043, 1063), ("CoLA.tsv",),
           label_names=("unacceptable", "acceptable"),
@@ -106,11 +108,19 @@ TASKS = {task.name: task for task in (
           model_of="mnli", files={"dev": "diagnostic-full.tsv", "test": "diagnostic.tsv"},
           train_dev={"texts": ("Premise", "Hypothesis"), "label": "Label"}),
     # SuperGLUE (arXiv:1905.00537, table 1), with the sizes of the files.
-    _super_glue("boolq", "BoolQ", ("passage", "question"), ("False", "True"), (9427, 3270, 3245)),
+    _super_glue("boolq", "BoolQ", ("passage", "question"), _BOOLEAN, (9427, 3270, 3245)),
     _super_glue("cb", "CB", _PREMISE, ("contradiction", "entailment", "neutral"), (250, 56, 250),
                 metrics=("macro_f1", "accuracy")),
     _super_glue("copa", "COPA", ("premise", "question"), (), (400, 100, 500),
                 kind="multiple_choice", choices=("choice1", "choice2"), words=_COPA),
+    # Sizes of MultiRC count answers; those of ReCoRD's candidates are not published.
+    _super_glue("multirc", "MultiRC", ("paragraph", "answer"), _BINARY, (27243, 4848, 9693),
+                kind="answer_set", metrics=("f1", "group_em"), format="multirc"),
+    _super_glue("record", "ReCoRD", ("passage", "query"), _BINARY, (None, None, None),
+                kind="cloze", metrics=("f1", "em"), format="record"),
+    _super_glue("wic", "WiC", _TWICE, _BOOLEAN, (5428, 638, 1400), kind="word_in_context",
+                format="wic"),
+    _super_glue("wsc", "WSC", _TWICE, _BOOLEAN, (554, 104, 146), kind="coreference", format="wsc"),
     _super_glue("superglue-rte", "RTE", _PREMISE, _ENTAILMENT, (2490, 277, 3000), folder_of="rte"),
     _super_glue("ax-b", "AX-b", _SENTENCES, _ENTAILMENT, (1104,), metrics=("matthews", "accuracy"),
                 model_of="superglue-rte"),

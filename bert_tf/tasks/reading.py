@@ -8,6 +8,7 @@ from bert_tf.files import match_names
 from bert_tf.metrics import to_bio
 from bert_tf.options import read_json
 from bert_tf.tasks.rows import Omissions, Table, read_sentences
+from bert_tf.tasks.super_glue import FORMATS, read_rows
 
 
 class Example(typing.NamedTuple):
@@ -17,7 +18,8 @@ class Example(typing.NamedTuple):
         texts: a text or two; the context and then the choices; the words to tag.
         label: an id, a number, 0 or 1 for each label, or the ids of the words' tags, as the task's
             kind encodes it; 0 where the file has no label, as in the original.
-        document: the number of the document that a sentence to tag belongs to.
+        document: the number of the document that a sentence to tag belongs to, or of the question
+            that a candidate does.
     """
 
     texts: list
@@ -108,7 +110,8 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
 def _read_raw(task, layout, path, omissions):
     """Yields (line, texts, label as read, document); the label is None if absent, and a list where
     there may be several."""
-    rows = {"words": _read_tags, "race": _read_articles}.get(layout.format, _read_table)
+    rows = {"words": _read_tags, "race": _read_articles, **dict.fromkeys(FORMATS, read_rows)}.get(
+        layout.format, _read_table)
     for line, texts, raw, document in rows(task, layout, path, omissions):
         if raw is not None and raw == task.without_label:
             omissions.without_label += 1

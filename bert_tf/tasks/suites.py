@@ -34,14 +34,13 @@ class Row:
     """A task of a suite.
 
     Attributes:
-        task: a name of `bert_tf.tasks.named.TASKS`, or of a task that is not read yet.
+        task: a name of `bert_tf.tasks.named.TASKS`.
         metrics: those that the suite reports; their mean counts for its Score.
         average: those that are cells of its Average.
         shown: those that the table has, too.
         begins_with: the task whose model this one may begin with, as in arXiv:1907.11692.
         counts: whether Score counts the task.
         majority: whether every example gets the most frequent label of the training file.
-        submission: the file that the server wants of a task that is not read yet.
     """
 
     task: str
@@ -51,7 +50,6 @@ class Row:
     begins_with: str = ""
     counts: bool = True
     majority: bool = False
-    submission: str = ""
 
     def cells(self, scores: Scores, metrics: Collection[str]) -> list[float]:
         """The scores of this task in some metrics, of every development set that has them."""
@@ -117,16 +115,16 @@ SUITES = {
         "bert": Grid((5e-5, 4e-5, 3e-5, 2e-5), (32,), (3.0,)),
         "roberta": Grid((1e-5, 2e-5, 3e-5), (16, 32), (10.0,)),
     }, has_average=True),
-    # Score of arXiv:1905.00537, table 3. What no reader knows yet is counted as missing.
+    # Score of arXiv:1905.00537, table 3.
     "superglue": Suite((
         Row("boolq"),
         Row("cb", ("macro_f1", "accuracy")),
         Row("copa"),
-        Row("multirc", ("f1", "group_em"), submission="MultiRC.jsonl"),
-        Row("record", ("f1", "em"), submission="ReCoRD.jsonl"),
+        Row("multirc", ("f1", "group_em")),
+        Row("record", ("f1", "em")),
         Row("superglue-rte"),
-        Row("wic", submission="WiC.jsonl"),
-        Row("wsc", submission="WSC.jsonl"),
+        Row("wic"),
+        Row("wsc"),
         Row("ax-b", ("matthews",), (), counts=False),
         Row("ax-g", average=(), counts=False),
     )),

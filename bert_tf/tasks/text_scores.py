@@ -19,6 +19,9 @@ from bert_tf.tasks.text_tasks import TextExample, TextTask
 _sklearn, _scipy = lazy_loader.load("sklearn"), lazy_loader.load("scipy")
 _NO_LABEL, _NO_NUMBER = -1, -1.0
 _QUOTES = "‘’´`_"
+_DETERMINERS = frozenset(
+    "a an few her his each every many much my our some that the their these this those which whose "
+    "your".split())
 _TRIVIA_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + _QUOTES, " "))
 Score = Callable[[Sequence, Sequence], float]
 
@@ -72,6 +75,25 @@ def _answers(overlap, normalize):
     return score
 
 
+def _names(prediction, referent):
+    """Whether a text names what another does: the words of one but determiners are those of the
+    other or a part of them, and both are possessive or none is (t5/data/postprocessors.py,
+    wsc_simple). None of an empty text."""
+    words = [set(text.strip().lower().split(" ")) - _DETERMINERS
+             for text in (prediction, referent)]
+    if not any(map(str.strip, words[0])):
+        return None
+    if len({any("'" in word for word in side) for side in words}) > 1:
+        return False
+    return words[0] <= words[1] or words[1] <= words[0]
+
+
+def _referent_accuracy(wanted, predictions):
+    """The share of texts that name the referent exactly where the label says that it is right."""
+    return np.mean([_names(text, referent) == (label == "True")
+                    for (label, referent), text in zip(wanted, predictions, strict=True)])
+
+
 def _grouped(examples, labels):
     """Returns the labels of each group of examples, such as the answers to a question."""
     groups = collections.defaultdict(list)
@@ -101,6 +123,7 @@ METRICS: dict[str, Score] = {
     "pearson": _correlation("pearsonr"),
     "spearman": _correlation("spearmanr"),
     "entity_f1": _entity_f1,
+    "referent_accuracy": _referent_accuracy,
     "em": _answers(squad_scorer.exact, squad_scorer.normalize),
     "answer_f1": _answers(squad_scorer.f1, squad_scorer.normalize),
     "trivia_em": _answers(squad_scorer.exact, _normalize_trivia),

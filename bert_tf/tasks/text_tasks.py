@@ -4,7 +4,6 @@ t5/data/preprocessors.py and glue_utils.py).
 """
 
 import dataclasses
-import json
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,8 +14,15 @@ import numpy as np
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import read_examples
-from bert_tf.tasks.rows import Omissions, Table, read_lines
+from bert_tf.tasks.rows import Omissions, Table
 from bert_tf.tasks.squad import read_references
+from bert_tf.tasks.super_glue import (
+    each_line,
+    labelled,
+    read_clozes,
+    read_questions,
+    read_schema,
+)
 from bert_tf.tasks.task import Split
 
 UNKNOWN = "<unk>"       # the target of an example without a label
@@ -54,6 +60,7 @@ class TextTask:
         official: the key of `named.TASKS` whose files it reads; empty if it has a reader.
         read: function of a path and whether there are targets, which yields `TextExample`s.
         files: {split: file}, in addition to files of `official`.
+        learned: function of an example of the training file, which returns those to learn from.
     """
 
     name: str
@@ -64,6 +71,7 @@ class TextTask:
     official: str = ""
     read: Callable[[str, bool], Iterator[TextExample]] | None = None
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    learned: Callable[[TextExample], Sequence[TextExample]] | None = None
 
     @property
     def is_number(self) -> bool:
@@ -116,20 +124,6 @@ def _read_trivia(path, has_targets):
     return _read_squad(path, has_targets, with_context=False)
 
 
-def _read_jsonl(write):
-    """Returns the reader of a file of JSON objects. `write(line number, object, has_targets)` makes
-    one or several examples of an object."""
-    def read(path, has_targets):
-        for number, line in read_lines(path):
-            try:
-                yield from write(number, json.loads(line), has_targets)
-            except (KeyError, TypeError, ValueError, IndexError) as error:
-                raise InputError(f"{path}, line {number} is not an example of this task of "
-                                 f"SuperGLUE ({type(error).__name__}: {error}); correct it."
-                                 ) from error
-    return read
-
-
 def _super_glue(name, columns, words, *, prefix=None, metrics=("accuracy",), label=None):
     """Makes a task whose lines have a field for each column, and a label: a word, a number or a
     bool. `label` has the file's labels in the order of `words`."""
@@ -143,23 +137,45 @@ def _super_glue(name, columns, words, *, prefix=None, metrics=("accuracy",), lab
             raise ValueError("a text is no string")
         yield TextExample(join_columns(prefix or name, texts), target)
 
-    return TextTask(f"super_glue_{name}", words=words, metrics=metrics, read=_read_jsonl(write),
+    return TextTask(f"super_glue_{name}", words=words, metrics=metrics, read=each_line(write),
                     files=_JSONL)
 
 
-def _write_multirc(number, row, has_targets):
-    passage = row["passage"]
-    for place, question in enumerate(passage["questions"]):
-        for answer in question["answers"]:
-            parts = (f"multirc question: {question['question']} answer: {answer['text']} "
-                     f"paragraph: {_plain(passage['text'])}")
-            yield TextExample(parts, _BOOLEANS[int(answer["label"])] if has_targets else UNKNOWN,
-                              group=(number, place))
+def _read_multirc(path, has_targets):
+    for line, question in read_questions(path):
+        for _, answer, label in question.answers:
+            target = _BOOLEANS[int(labelled(label, path, line))] if has_targets else UNKNOWN
+            yield TextExample(f"multirc question: {question.question} answer: {answer} "
+                              f"paragraph: {question.text}", target,
+                              group=(question.passage, question.number))
 
 
-def _plain(text):
-    """Removes a MultiRC paragraph's sentence marks."""
-    return _BLANKS.sub(" ", re.sub(r"<br>|<b>Sent \d+: </b>", " ", text)).strip()
+def _read_record(path, has_targets):
+    for line, cloze in read_clozes(path):
+        answers = tuple(sorted(cloze.answers))
+        target = labelled(answers or None, path, line)[0] if has_targets else UNKNOWN
+        yield TextExample(f"record query: {cloze.query} entities: "
+                          f"{', '.join(sorted(cloze.candidates))} passage: {cloze.text}",
+                          target, answers)
+
+
+def _each_answer(example):
+    """Returns an example for each right answer, to learn from."""
+    return [dataclasses.replace(example, target=answer) for answer in example.answers]
+
+
+def _read_wsc(path, has_targets):
+    """Yields a text with its pronoun between stars, and what it may refer to; `answers` are the
+    label and that."""
+    for line, pieces, label in read_schema(path):
+        *_, referent, _, before, pronoun, after = pieces
+        label = str(bool(labelled(label, path, line))) if has_targets else UNKNOWN
+        yield TextExample(_BLANKS.sub(" ", f"wsc: {before} *{pronoun}* {after}").strip(), referent,
+                          (label, referent))
+
+
+def _if_right(example):
+    return [example] if example.answers[0] == "True" else []
 
 
 def _read_tags(path, has_targets):
@@ -215,7 +231,11 @@ TEXT_TASKS = {task.name: task for task in (
     _super_glue("rte", ("premise", "hypothesis"), _ENTAILMENT),
     _super_glue("wic", ("sentence1", "sentence2", "word"), _BOOLEANS, label=(False, True)),
     TextTask("super_glue_multirc", words=_BOOLEANS, metrics=("f1", "group_em"),
-             read=_read_jsonl(_write_multirc), files=_JSONL),
+             read=_read_multirc, files=_JSONL),
+    TextTask("super_glue_record", metrics=("answer_f1", "em"), read=_read_record, files=_JSONL,
+             learned=_each_answer),
+    TextTask("super_glue_wsc", metrics=("referent_accuracy",), read=_read_wsc, files=_JSONL,
+             learned=_if_right),
     TextTask("conll2003", metrics=("entity_f1", "exact_match"), read=_read_tags,
              files={split: files.files[0] for split, files in TASKS["conll2003"].splits.items()}),
     TextTask("pairs", metrics=("exact_match",), read=read_pairs,
@@ -227,7 +247,8 @@ def read_split(task: TextTask, split: str, path: str) -> Iterator[TextExample]:
     """Yields the examples of a split's file."""
     has_targets = not split.startswith("test")
     if task.read:
-        yield from task.read(path, has_targets)
+        for example in task.read(path, has_targets):
+            yield from task.learned(example) if task.learned and split == "train" else [example]
         return
     official = TASKS[task.official]
     labelled = official.split(split).label is not None

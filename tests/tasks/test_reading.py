@@ -156,7 +156,8 @@ def test_tables_are_whole():
         assert task.name == name and task.headline == task.metrics[0]
         assert task.kind in KINDS.values()
         assert task.kind.has_labels == bool(task.labels)
-        assert all(layout.size for layout in task.splits.values())
+        # The candidates of ReCoRD are not counted in publications.
+        assert name == "record" or all(layout.size for layout in task.splits.values())
         assert task.model_of is None or task.labels == TASKS[task.model_of].labels
 
 

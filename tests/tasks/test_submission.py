@@ -11,8 +11,7 @@ from bert_tf.tasks.named import TASKS
 
 OFFICIAL = {"CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI-m", "MNLI-mm", "QNLI", "RTE", "WNLI",
             "AX"}
-# Of SuperGLUE, those that are read.
-SUPER = {"BoolQ", "CB", "COPA", "RTE", "AX-b", "AX-g"}
+SUPER = {"BoolQ", "CB", "COPA", "MultiRC", "ReCoRD", "RTE", "WiC", "WSC", "AX-b", "AX-g"}
 
 
 def test_official_names():
@@ -24,10 +23,12 @@ def test_official_names():
 @pytest.mark.parametrize("task, file, first, second", [
     ("boolq", "BoolQ", "true", "false"), ("cb", "CB", "entailment", "contradiction"),
     ("copa", "COPA", 1, 0), ("superglue-rte", "RTE", "not_entailment", "entailment"),
+    ("wic", "WiC", "true", "false"), ("wsc", "WSC", "True", "False"),
     ("ax-b", "AX-b", "not_entailment", "entailment"),
     ("ax-g", "AX-g", "not_entailment", "entailment")])
 def test_lines_of_super_glue(tmp_path, task, file, first, second):
-    """super.gluebenchmark.com/faq: {"idx": 0, "label": "true"}; COPA has numbers."""
+    """super.gluebenchmark.com/faq: {"idx": 0, "label": "true"}; COPA has numbers, WSC
+    capitals."""
     size = TASKS[task].split("test").size
     ids = np.zeros(size, int)
     ids[0] = 1

@@ -88,7 +88,15 @@ SUPER_GLUE = {
     "multirc": ({"passage": {"text": "<b>Sent 1: </b>One.<br>", "questions": [
         {"question": "Q", "answers": [{"text": "A", "label": 1}, {"text": "B", "label": 0}]}]}},
                 [("multirc question: Q answer: A paragraph: One.", "True"),
-                 ("multirc question: Q answer: B paragraph: One.", "False")])}
+                 ("multirc question: Q answer: B paragraph: One.", "False")]),
+    "wsc": ({"text": "A dog saw B and he ran.", "label": True, "target": {
+        "span1_index": 0, "span1_text": "A dog", "span2_index": 5, "span2_text": "he"}},
+            [("wsc: A dog saw B and *he* ran.", "A dog")]),
+    "record": ({"passage": {"text": "Bo ran.\n@highlight\nAl sat", "entities": [
+        {"start": 0, "end": 1}, {"start": 19, "end": 20}]}, "qas": [
+            {"idx": 0, "query": "@placeholder sat", "answers": [{"text": "Al"}, {"text": "Bo"}]}]},
+               [("record query: @placeholder sat entities: Al, Bo passage: Bo ran. Al sat",
+                 "Al")])}
 
 
 @pytest.mark.parametrize("name", SUPER_GLUE)
@@ -121,6 +129,31 @@ def test_multirc_is_scored_by_answers_and_by_questions(tmp_path):
     scores = text_scores.score(task, examples, texts)
     # Right and found 5; found too 2 (an odd text counts as the wrong label); not found 1.
     assert scores == pytest.approx({"f1": 100 * 10 / 13, "group_em": 100 * 3 / 5})
+
+
+def test_the_training_files_of_wsc_and_record_have_what_is_learned(tmp_path):
+    """t5/data/preprocessors.py: wsc_simple with correct_referent_only; record has an example for
+    each answer."""
+    def learned(name, rows):
+        (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return [example.target for example in read_split(
+            TEXT_TASKS[name], "train", str(tmp_path / "train.jsonl"))]
+
+    row = SUPER_GLUE["wsc"][0]
+    assert learned("super_glue_wsc", [row, {**row, "label": False}]) == ["A dog"]
+    assert learned("super_glue_record", [SUPER_GLUE["record"][0]]) == ["Al", "Bo"]
+
+
+@pytest.mark.parametrize("text, referent, names", [
+    ("Bob", "bob", True), ("the fuzzy bunny", "bunny", True), ("Bob", "Bob's hat", False),
+    ("a dog", "the cat", False), ("the", "the cat", None), ("", "Bob", None),
+    (" My cat", "your cat ", True)])
+def test_a_text_names_a_referent(text, referent, names):
+    """t5/data/postprocessors.py, wsc_simple; an empty text is right for no label."""
+    assert text_scores._names(text, referent) is names
+    wanted = [("True", referent), ("False", referent)]
+    score = text_scores.METRICS["referent_accuracy"](wanted, [text, text])
+    assert score == (0.0 if names is None else 0.5)
 
 
 def test_tags_as_text(tmp_path):

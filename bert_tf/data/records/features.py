@@ -117,6 +117,9 @@ KNOWN = {feature.name: feature for feature in (
     Feature("start_positions", "int64", 1, "S"),
     Feature("end_positions", "int64", 1, "S"),
     Feature("is_impossible", "int64", 1),
+    # The first and the last token of two marked parts.
+    Feature("span_starts", "int64", 2, "S"),
+    Feature("span_ends", "int64", 2, "S"),
 )}
 
 

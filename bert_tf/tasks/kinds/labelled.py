@@ -156,6 +156,11 @@ class LabelledKind(Kind):
         """Returns the right answers of examples in the same form."""
         return np.array([example.label for example in examples])
 
+    def score(self, task: Task, path: str, examples: list, predicted) -> dict[str, float]:
+        """Returns {metric: number} of predictions for the examples of a file, the headline first.
+        """
+        return metrics.compute(task.metrics, self.targets(task, examples), predicted)
+
     def is_degenerate(self, predictions, labels) -> bool:
         """Whether all examples get one answer although their labels differ."""
         return len(np.unique(predictions, axis=0)) == 1 < len(np.unique(labels, axis=0))
@@ -251,7 +256,7 @@ class SplitPredictions:
     def score(self, predicted) -> dict[str, float]:
         """Returns {metric: number}, the headline first; then those of the parts of a split."""
         names, targets = self._task.metrics, self._targets
-        found = metrics.compute(names, targets, predicted)
+        found = self._task.kind.score(self._task, self._source.path, self.examples, predicted)
         parts = np.array(read_parts(self._task, self._source.split, self._source.path))
         if len(parts) != len(targets):      # only some of the examples are scored
             return found

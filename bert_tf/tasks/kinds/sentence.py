@@ -14,7 +14,7 @@ from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.encoding import encode_choices, encode_pairs, label_id, with_label_ids
 from bert_tf.tasks.kinds.labelled import LabelledKind, rounded
 
-_BOOLEANS = {"False": "false", "True": "true"}      # as SuperGLUE's server reads them
+_BOOLEANS = {"False": "false", "True": "true"}      # as SuperGLUE's server reads BoolQ and WiC
 LABEL_SEPARATOR = ","           # between the labels of one example, where it may have several
 # Arguments of --head's heads, by their flags.
 _HEAD_OPTIONS = {
@@ -74,8 +74,9 @@ class Classification(LabelledKind):
                 *_write_whole(folder, source, predicted, is_test)]
 
     def submission(self, task, predictions):
-        """Returns the predictions as the GLUE server reads them, a list of str."""
-        return [task.labels[index] for index in predictions]
+        """Returns the predictions as the servers read them, a list of str."""
+        words = [_BOOLEANS.get(label, label) for label in task.labels]
+        return [words[index] for index in predictions]
 
 
 class MultiLabel(Classification):
@@ -201,7 +202,7 @@ def write_submission(folder: str, task, split: str, predictions) -> str | None:
     words = enumerate(task.kind.submission(task, predictions))
     with write_aside(path) as file:
         if path.endswith(".jsonl"):
-            file.writelines(json.dumps({"idx": index, "label": _BOOLEANS.get(word, word)}) + "\n"
+            file.writelines(json.dumps({"idx": index, "label": word}) + "\n"
                             for index, word in words)
         else:
             file.write("index\tprediction\n")

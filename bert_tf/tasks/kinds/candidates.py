@@ -1,0 +1,107 @@
+"""Candidates that are judged one by one and scored by the question: the answers of MultiRC, of
+which any number may be right, and the entities of ReCoRD, of which one is taken (arXiv:1905.00537,
+sections 3.2 and 4.1). An example is a candidate; its `document` is the number of its question.
+"""
+
+import json
+import os
+
+import numpy as np
+
+from bert_tf import metrics
+from bert_tf.files import write_aside
+from bert_tf.tasks import squad_scorer, super_glue
+from bert_tf.tasks.kinds.sentence import Classification
+
+
+def _groups(examples):
+    """Returns the number of each example's question, int [N]."""
+    return np.array([example.document for example in examples])
+
+
+class AnswerSet(Classification):
+    """Whether an answer to a question about a paragraph is right, as in MultiRC."""
+
+    name, title = "answer_set", "answers to questions of which several are right"
+    own_metrics: tuple = ()
+    texts = (2, 2, "a tuple of the paragraph, and the question with an answer")
+
+    def _head(self, task, options):
+        return "classification", {"num_labels": len(task.labels)}
+
+    def score(self, task, path, examples, predicted):
+        """Returns F1 over all answers, and the share of questions whose answers are all right."""
+        labels, groups = self.targets(task, examples), _groups(examples)
+        wrong = np.unique(groups[labels != predicted])
+        return {"f1": float(metrics.METRICS["f1"](labels, predicted)),
+                "group_em": 1 - len(wrong) / len(np.unique(groups))}
+
+    def whole(self, layout, examples):
+        return len(examples), layout.size
+
+    def write_submission(self, path, source, predicted):
+        """Writes a JSON object for each passage, with the labels of its questions' answers."""
+        labels, found = iter(predicted.tolist()), {}
+        for _, question in super_glue.read_questions(source.path):
+            found.setdefault(question.passage, []).append({"idx": question.number, "answers": [
+                {"idx": number, "label": next(labels)} for number, *_ in question.answers]})
+        with write_aside(path) as file:
+            file.writelines(json.dumps({"idx": passage, "passage": {"questions": questions}}) + "\n"
+                            for passage, questions in found.items())
+
+    def write_more(self, folder, source, examples, predicted, answers, is_test):
+        layout = source.task.split(source.split)
+        if is_test and layout.submission:
+            count, wanted = self.whole(layout, examples)
+            if count == wanted:
+                path = os.path.join(folder, layout.submission)
+                self.write_submission(path, source, predicted)
+                return [path]
+            print(f"no {layout.submission}: the server takes {wanted:,} predictions, the file has "
+                  f"{count:,} examples", flush=True)
+        return []
+
+
+class Cloze(AnswerSet):
+    """Whether a candidate fills the placeholder of a query, as in ReCoRD. The most likely candidate
+    of each query is taken."""
+
+    name, title = "cloze", "candidates for a placeholder"
+    texts = (2, 2, "a tuple of the passage, and the query with a candidate")
+    _QUERIES = 10_000       # of the test file
+
+    def decode(self, task, answers, examples, features):
+        """Returns 1 for the candidate of each query that is taken, else 0: int [N]."""
+        likely, groups = answers["probabilities"][:, 1], _groups(examples)
+        taken = np.zeros(len(examples), np.int64)
+        starts = np.flatnonzero(np.diff(groups, prepend=groups[:1] - 1))
+        for start, end in zip(starts, [*starts[1:], len(groups)]):
+            taken[start + likely[start:end].argmax()] = 1
+        return taken
+
+    def score(self, task, path, examples, predicted):
+        """Returns F1 and exact match of the taken candidates' words, of all right answers the best,
+        as SQuAD's."""
+        best = np.array([max((score(squad_scorer.normalize(answer), squad_scorer.normalize(text))
+                              for answer in cloze.answers), default=0)
+                         for cloze, text in self._taken(path, predicted)
+                         for score in (squad_scorer.f1, squad_scorer.exact)]).reshape(-1, 2)
+        return dict(zip(("f1", "em"), best.mean(0).tolist()))
+
+    def _taken(self, path, predicted):
+        """Yields each query of a file and the text of the candidate that is taken."""
+        start = 0
+        for _, cloze in super_glue.read_clozes(path):
+            end = start + len(cloze.candidates)
+            yield cloze, cloze.candidates[int(predicted[start:end].argmax())]
+            start = end
+
+    def whole(self, layout, examples):
+        return len(np.unique(_groups(examples))), self._QUERIES
+
+    def write_submission(self, path, source, predicted):
+        """Writes a JSON object for each query, with the text that is taken."""
+        with write_aside(path) as file:
+            file.writelines(
+                json.dumps({"idx": cloze.number, "label": text}, ensure_ascii=False) + "\n"
+                for cloze, text in self._taken(source.path, predicted))

@@ -1,0 +1,196 @@
+"""Files of SuperGLUE whose lines hold more than a row of texts (arXiv:1905.00537;
+super.gluebenchmark.com): MultiRC, ReCoRD, WiC and WSC.
+"""
+
+import json
+import re
+import typing
+from collections.abc import Callable, Iterator
+
+from bert_tf.errors import InputError
+from bert_tf.tasks.rows import read_lines
+
+PLACEHOLDER = "@placeholder"
+_BLANKS = re.compile("[ \t\n\f\r]+")
+_WORD = re.compile(r"\S+")
+
+
+class Question(typing.NamedTuple):
+    """A question of MultiRC.
+
+    Attributes:
+        passage: its number in the file.
+        number: of the question in its passage.
+        text: the passage without marks.
+        answers: (number, text, label), the label None where the file has none.
+    """
+
+    passage: int
+    number: int
+    text: str
+    question: str
+    answers: list[tuple[int, str, str | None]]
+
+
+class Cloze(typing.NamedTuple):
+    """A query of ReCoRD.
+
+    Attributes:
+        number: of the query in the file.
+        text: the passage without marks.
+        query: with "@placeholder".
+        candidates: the texts of the passage's entities, each once.
+        answers: the right ones, none where the file has no labels.
+    """
+
+    number: int
+    text: str
+    query: str
+    candidates: list[str]
+    answers: list[str]
+
+
+def each_line(read: Callable) -> Callable:
+    """Returns a reader of a file of JSON objects: it takes the path and further arguments, and
+    yields all that `read(number of the line, object, further arguments)` yields.
+
+    Raises:
+        InputError: a line is not such an object; names file and line.
+    """
+    def read_file(path, *args):
+        for number, line in read_lines(path):
+            try:
+                yield from read(number, json.loads(line), *args)
+            except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+                raise InputError(f"{path}, line {number} is not an example of this task of "
+                                 f"SuperGLUE ({type(error).__name__}: {error}); correct it."
+                                 ) from error
+    return read_file
+
+
+def _plain(text):
+    """Removes the marks of sentences from a passage of MultiRC."""
+    return _BLANKS.sub(" ", re.sub(r"<br>|<b>Sent \d+: </b>", " ", text)).strip()
+
+
+def _joined(text):
+    """Returns a passage of ReCoRD with its highlights as sentences
+    (text-to-text-transfer-transformer, t5/data/preprocessors.py, record)."""
+    text = re.sub(r"([.?!\"'])\n@highlight\n", r"\1 ", text)
+    return text.replace("\n@highlight\n", ". ")
+
+
+@each_line
+def read_questions(line: int, row: dict) -> Iterator[tuple[int, Question]]:
+    """Yields (line, `Question`) of a file of MultiRC."""
+    passage = row["passage"]
+    text = _plain(passage["text"])
+    for place, question in enumerate(passage["questions"]):
+        answers = [(answer.get("idx", index), str(answer["text"]),
+                    str(int(answer["label"])) if "label" in answer else None)
+                   for index, answer in enumerate(question["answers"])]
+        yield line, Question(row.get("idx", line - 1), question.get("idx", place), text,
+                             str(question["question"]), answers)
+
+
+@each_line
+def read_clozes(line: int, row: dict) -> Iterator[tuple[int, Cloze]]:
+    """Yields (line, `Cloze`) of a file of ReCoRD. The end of an entity is its last character."""
+    whole = row["passage"]["text"]
+    candidates = dict.fromkeys(whole[entity["start"]:entity["end"] + 1]
+                               for entity in row["passage"]["entities"])
+    if not candidates or not all(candidates):
+        raise ValueError("an entity is no part of the passage")
+    text = _joined(whole)
+    for query in row["qas"]:
+        if PLACEHOLDER not in query["query"]:
+            raise ValueError(f"the query has no {PLACEHOLDER}")
+        answers = dict.fromkeys(answer["text"] for answer in query.get("answers", ()))
+        yield line, Cloze(query["idx"], text, query["query"], list(candidates), list(answers))
+
+
+@each_line
+def _word_in_context(line, row):
+    """Yields the example of a line of WiC."""
+    pieces = [piece for number in "12" for piece in cut(
+        row[f"sentence{number}"], int(row[f"start{number}"]), int(row[f"end{number}"]))]
+    yield line, pieces, row.get("label")
+
+
+@each_line
+def read_schema(line: int, row: dict) -> Iterator[tuple[int, list, bool | None]]:
+    """Yields (line, the text cut at both spans one after the other, label) of a file of WSC: the
+    referent and the pronoun, see `cut`."""
+    text, target = row["text"], row["target"]
+    pieces = [piece for number in "12" for piece in cut(text, *_find_span(
+        text, int(target[f"span{number}_index"]), target[f"span{number}_text"]))]
+    yield line, pieces, row.get("label")
+
+
+def cut(text: str, start: int, end: int) -> list[str]:
+    """Returns what stands before, in and after the part of a text from `start` to before `end`."""
+    if not 0 <= start < end <= len(text):
+        raise ValueError(f"no part of {text!r} is from {start} to {end}")
+    return [text[:start], text[start:end], text[end:]]
+
+
+def _find_span(text, index, span):
+    """Returns the start and end of a span of words that the file says to begin at word `index`. A
+    few lines name a neighbouring word: of equal texts the nearest counts. Where the text has the
+    span in other words, as many words count."""
+    words, size = list(_WORD.finditer(text)), len(span.split())
+    wanted = words[index].start()
+    found = [match.span() for match in re.finditer(
+        rf"(?<!\w){re.escape(span.strip())}(?!\w)", text, re.IGNORECASE)]
+    if not size:
+        raise ValueError("a span is empty")
+    return min(found, key=lambda place: abs(place[0] - wanted),
+               default=(wanted, words[min(index + size, len(words)) - 1].end()))
+
+
+# Examples of files, as `bert_tf.tasks.reading` yields them.
+
+
+def _multirc_rows(path):
+    for group, (line, question) in enumerate(read_questions(path)):
+        for _, answer, label in question.answers:
+            yield line, [question.text, f"{question.question} {answer}"], label, group
+
+
+def _record_rows(path):
+    for group, (line, cloze) in enumerate(read_clozes(path)):
+        for candidate in cloze.candidates:
+            label = str(int(candidate in cloze.answers)) if cloze.answers else None
+            yield line, [cloze.text, cloze.query.replace(PLACEHOLDER, candidate)], label, group
+
+
+def _marked(read):
+    """Returns a reader of examples with a bool for a label, or true and false as texts."""
+    def rows(path):
+        for line, pieces, label in read(path):
+            yield line, pieces, None if label is None else str(label).capitalize(), 0
+    return rows
+
+
+_READERS = {"multirc": _multirc_rows, "record": _record_rows,
+            "wic": _marked(_word_in_context), "wsc": _marked(read_schema)}
+FORMATS = tuple(_READERS)
+
+
+def read_rows(task, layout, path: str, omissions) -> Iterator[tuple]:
+    """Yields (line, texts, label, group), the label None where the split has none; the examples of
+    one question have one group.
+
+    Raises:
+        InputError: a line is no example of the task, or lacks the label that the split has.
+    """
+    del task, omissions
+    for line, texts, label, group in _READERS[layout.format](path):
+        yield line, texts, labelled(label, path, line) if layout.label else None, group
+
+
+def labelled(label: typing.Any, path: str, line: int) -> typing.Any:
+    """Returns the label, or raises InputError if there is none."""
+    if label is None:
+        raise InputError(f"{path}, line {line} has no label; take the file with labels.")
+    return label
