@@ -97,12 +97,14 @@ class Predictor:
         # Sizes are unknown, so that the model is traced once and not for every length.
         self._choices = any(feature.axis == "C*S" for feature in self._kind.features)
         sizes = [None] * (3 if self._choices else 2)
-        self._reads = self._kind.reads or learner.encoder.reads
+        self._fixed = learner.objectives[0].inputs
+        self._reads = self._kind.reads or (*learner.encoder.reads, *self._fixed)
         answer = _writer(learner, self._kind, saved_task.options) if self._kind.reads else (
             functools.partial(answers, learner))
         self._forward = tf.function(
             lambda *ids: answer(dict(zip(self._reads, ids))), autograph=False,
-            input_signature=[tf.TensorSpec(sizes, tf.int32, name) for name in self._reads])
+            input_signature=[tf.TensorSpec([None] * 2 if name in self._fixed else sizes, tf.int32,
+                                           name) for name in self._reads])
 
     def __repr__(self) -> str:
         if self._fill:
@@ -175,9 +177,9 @@ class Predictor:
 
     def _run(self, features):
         """Returns the model's answers to rows of features, each [N, S] or, with C choices,
-        [N, C * S]: a dict of float32 arrays [N, ...]."""
+        [N, C * S], but those that the head alone reads: a dict of float32 arrays [N, ...]."""
         return answer_rows(self._forward, features, self._reads, self._length, self._batch_size,
-                           self._positional, self._choices)
+                           self._positional, self._choices, self._fixed)
 
 
 def _is_pretrained(folder):

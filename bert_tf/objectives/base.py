@@ -45,6 +45,8 @@ class Objective(FromConfig, keras.layers.Layer):
         name: the prefix of its weights; differs between the objectives of a Learner.
         metrics_name: the prefix of its metrics; by default the name.
         reads: names of the features that training records must have.
+        inputs: names of the features, of a fixed length, that its logits depend on beside the
+            network's outputs.
         positional: names of its answers per position, [B, S, ...].
         measures: names of the results of `measure`.
         auxiliary: whether it serves training only, and is not saved.
@@ -60,6 +62,7 @@ class Objective(FromConfig, keras.layers.Layer):
     """
 
     reads: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
     positional: tuple[str, ...] = ()
     measures: tuple[str, ...] = ("loss", "accuracy")
     auxiliary = False

@@ -27,7 +27,8 @@ class SpanComparison(LabelHead):
     each (arXiv:1707.07045, section 3). With `reads_cls` the pooled output precedes both vectors.
     """
 
-    reads = ("label_ids", "span_starts", "span_ends")
+    inputs = ("span_starts", "span_ends")
+    reads = ("label_ids", *inputs)
 
     def __init__(self, config: Sizes, num_labels: int, reads_cls: bool = False,
                  name: str = "span_comparison", **kwargs: Any):
@@ -46,7 +47,7 @@ class SpanComparison(LabelHead):
         x = outputs["sequence_output"]
         place = ops.arange(ops.shape(x)[1], dtype="int32")
         starts, ends = (ops.expand_dims(ops.cast(batch[name], "int32"), 2)
-                        for name in self.reads[1:])                             # [B, 2, 1]
+                        for name in self.inputs)                                # [B, 2, 1]
         inside = ops.logical_and(place >= starts, place <= ends)                # [B, 2, S]
         scores = ops.cast(self.attention(x), "float32")                         # [B, S, 1]
         scores = ops.where(inside, ops.transpose(scores, (0, 2, 1)), _FAR)

@@ -247,8 +247,8 @@ def read_split(task: TextTask, split: str, path: str) -> Iterator[TextExample]:
     """Yields the examples of a split's file."""
     has_targets = not split.startswith("test")
     if task.read:
-        for example in task.read(path, has_targets):
-            yield from task.learned(example) if task.learned and split == "train" else [example]
+        for found in task.read(path, has_targets):
+            yield from task.learned(found) if task.learned and split == "train" else [found]
         return
     official = TASKS[task.official]
     labelled = official.split(split).label is not None

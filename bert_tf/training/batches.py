@@ -127,8 +127,8 @@ def _deal(examples, batches, length, worker, workers, replicas):
 
 def answer_rows(forward: Callable[..., Mapping], features: Mapping[str, np.ndarray],
                 reads: Sequence[str], max_seq_length: int, batch_size: int,
-                positional: Sequence[str] = (), has_choices: bool = False
-                ) -> dict[str, np.ndarray]:
+                positional: Sequence[str] = (), has_choices: bool = False,
+                fixed: Sequence[str] = ()) -> dict[str, np.ndarray]:
     """Returns a model's answers to rows of features, [N, ...] by name, in batches of similar
     length.
 
@@ -141,10 +141,11 @@ def answer_rows(forward: Callable[..., Mapping], features: Mapping[str, np.ndarr
         batch_size: rows that are given at a time.
         positional: names of the answers about positions; see `put`.
         has_choices: whether rows have C sequences each.
+        fixed: names of features that are no sequences, which `forward` takes as they are.
     """
     inputs = {name: features[name].astype("int32") for name in reads}
     if has_choices:
-        inputs = {name: rows.reshape(len(rows), -1, max_seq_length)
+        inputs = {name: rows if name in fixed else rows.reshape(len(rows), -1, max_seq_length)
                   for name, rows in inputs.items()}
     # A row has a mask for each of its choices.
     mask = features["input_mask"].astype("int32")
@@ -154,7 +155,8 @@ def answer_rows(forward: Callable[..., Mapping], features: Mapping[str, np.ndarr
     for rows in bucketing.sorted_batches(lengths, batch_size):
         length = bucketing.padded_length(lengths[rows], max_seq_length)
         kept = slice(max_seq_length - length, None) if is_left else slice(length)
-        values = forward(*(inputs[name][rows, ..., kept] for name in reads))
+        values = forward(*(inputs[name][rows] if name in fixed else inputs[name][rows, ..., kept]
+                           for name in reads))
         put(found, rows, {name: value.numpy() for name, value in values.items()}, lengths,
             max_seq_length, positional)
     return found

@@ -12,13 +12,16 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from bert_tf.data.records import features
 from bert_tf.errors import InputError
+from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.span_comparison import SpanComparison
+from bert_tf.predictor import Predictor
 from bert_tf.tasks.named import TASKS
-from bert_tf.tasks.reading import read_examples
+from bert_tf.tasks.reading import Example, read_examples
 from bert_tf.tasks.split_records import Source
+from bert_tf.tasks.task import SavedTask
 from bert_tf.tokenization import open_tokenizer
+from bert_tf.training.learners.learner import Learner
 from tests.training import tiny
 
 MULTIRC = [{"idx": 7, "passage": {"text": "<b>Sent 1: </b>A cat.<br><b>Sent 2: </b>A dog.<br>",
@@ -228,6 +231,15 @@ def test_multirc_is_submitted_by_passages(write, tmp_path):
     assert task.kind.write_more(str(tmp_path), source, examples, np.zeros(4, int), {}, True) == []
 
 
-def test_features_of_marked_words_are_read_by_the_head():
-    names = {feature.name for feature in TASKS["wic"].kind.features}
-    assert set(SpanComparison.reads) < names <= set(features.KNOWN)
+def test_a_predictor_reads_the_marked_words(tokenizer):
+    """Its answers depend on which words are marked, and are those of the network and the head."""
+    task, network = TASKS["wic"], BertEncoder(tiny.config(vocab_size=tokenizer.vocabulary.size))
+    learner = Learner(network, [SpanComparison(network.config, 2, True)])
+    predictor = Predictor.from_learner(learner, tokenizer, SavedTask(task, 16, True))
+    rows = [("a ", "b", " c", "d", "e", ""), ("", "a", " b c", "d", "e", "")]
+    found = [row["probabilities"]["True"] for row in predictor(rows)]
+    made, _ = task.kind.encode(task, [Example(list(row), 0) for row in rows], tokenizer, 16)
+    outputs = network({name: made[name].astype("int32") for name in network.reads})
+    logits = np.array(learner.objectives[0](outputs, made))
+    np.testing.assert_allclose(found, 1 / (1 + np.exp(logits[:, 0] - logits[:, 1])), atol=1e-5)
+    assert found[0] != found[1]
