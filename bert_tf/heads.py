@@ -89,13 +89,14 @@ def _task(name, objective, module, outputs="C", **options):
                 tuple(BILSTM), **options)
 
 
+_UNTIED = ("output_weights", "extra/output_weights")
+_MASKED_LM = {**dense("transform/dense", "H", "X"), **norm("transform/LayerNorm", "X"),
+              "output_bias": "V", "output_weights": "VX", "extra/output_weights": "VY"}
 HEADS = {head.name: head for head in (
     # The output matrix is the embedding table, with further columns in MobileBERT, unless the
     # objective has one of its own.
-    Head("masked_lm", "MaskedLM", "pretraining",
-         {**dense("transform/dense", "H", "X"), **norm("transform/LayerNorm", "X"),
-          "output_bias": "V", "output_weights": "VX", "extra/output_weights": "VY"},
-         ("output_weights", "extra/output_weights"), task=False, huggingface="MaskedLM"),
+    Head("masked_lm", "MaskedLM", "pretraining", _MASKED_LM, _UNTIED, task=False,
+         huggingface="MaskedLM"),
     Head("next_sentence", "SentencePrediction", "pretraining",
          task=False, exportable=False, huggingface="NextSentencePrediction"),
     Head("span_boundary", "SpanBoundary", "span_boundary",
@@ -156,6 +157,9 @@ HEADS = {head.name: head for head in (
          (*(name for name in _LSTMS if "/lstm_0/" not in name),
           "features/layer_weights", "features/scale"),
          exportable=False, rebuildable=False, huggingface=""),
+    # Begins as the masked language model of pre-training, and has its name.
+    Head("candidate_lm", "CandidateLM", "candidate_lm", _MASKED_LM, _UNTIED, exportable=False,
+         rebuildable=False, huggingface=""),
     # Reads the vectors of two parts of a text, with or without the pooled output.
     Head("span_comparison", "SpanComparison", "span_comparison",
          {**dense("attention", "H", "1"), **dense("dense", "F", "C")}, exportable=False,

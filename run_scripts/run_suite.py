@@ -24,9 +24,9 @@ from bert_tf.tasks.suites import SUITES, Grid
 from bert_tf.training.settings import POLICIES, STRATEGIES
 
 _MODEL = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case")
-_SUITE = ("suite", "data_dir", "output_dir", "tasks", "train_majority", "intermediate",
-          "num_trials", "random_seed", "grid_learning_rate", "grid_train_batch_size",
-          "grid_num_train_epochs", "dry_run")
+_SUITE = ("suite", "data_dir", "output_dir", "tasks", "train_majority", "rank_pronouns",
+          "intermediate", "num_trials", "random_seed", "grid_learning_rate",
+          "grid_train_batch_size", "grid_num_train_epochs", "dry_run")
 
 
 @dataclasses.dataclass
@@ -46,6 +46,9 @@ class SuiteFlags:
     train_majority: list[str] = option(
         [], "Tasks that are learned although the suite gives every example their most frequent "
         "label, as WNLI in GLUE.")
+    rank_pronouns: bool = option(
+        False, "In WNLI and WSC, let the masked LM of --init_checkpoint rank what a pronoun may "
+        "refer to, as RoBERTa's paper does.")
     intermediate: bool = option(
         False, "Begin RTE, MRPC and STS-B with the chosen model of MNLI, as RoBERTa's paper does.")
     num_trials: int = option(
@@ -93,6 +96,9 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
     config = read_config_file(job.bert_config_file) if job.bert_config_file else read_config(
         job.init_checkpoint)
     rows = find_rows(suite, job.tasks, job.train_majority)
+    if job.rank_pronouns:
+        suite = suite.with_ranking()
+        rows = [suite.row(row.ranking or row.task) for row in rows]
     known = vars(suite.grids.get(config.model_type, Grid()))
     steps = {"num_train_epochs": ()} if job.num_train_steps else {}
     points = Grid(**{**known, **steps, **{

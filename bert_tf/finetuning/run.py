@@ -245,7 +245,7 @@ def _tuning(run, member, strategy):
         run.evaluate if eval_splits else None, member.headline, task.defaults, options,
         task.kind.scored_on([member.sets[split].identity() for split in eval_splits],
                             member.options),
-        init_checkpoint=member.model.path, keep_head=flags.keep_head,
+        init_checkpoint=member.model.path, keep_head=flags.keep_head or task.kind.keeps_head,
         weights=member.model.take_weights())
 
 

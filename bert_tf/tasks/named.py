@@ -104,6 +104,8 @@ TASKS = {task.name: task for task in (
     _glue("rte", _SENTENCES, _ENTAILMENT, (2490, 277, 3000), ("RTE.tsv",)),
     _glue("wnli", _SENTENCES, _BINARY, (635, 71, 146), ("WNLI.tsv",),
           label_names=("not_entailment", "entailment")),
+    _glue("wnli-ranking", _SENTENCES, _BINARY, (635, 71, 146), ("WNLI.tsv",),
+          kind="pronoun_ranking", label_names=("not_entailment", "entailment"), folder_of="wnli"),
     _glue("ax", _SENTENCES, _MNLI, (1104, 1104), ("AX.tsv",), metrics=("matthews", "accuracy"),
           model_of="mnli", files={"dev": "diagnostic-full.tsv", "test": "diagnostic.tsv"},
           train_dev={"texts": ("Premise", "Hypothesis"), "label": "Label"}),
@@ -113,14 +115,17 @@ TASKS = {task.name: task for task in (
                 metrics=("macro_f1", "accuracy")),
     _super_glue("copa", "COPA", ("premise", "question"), (), (400, 100, 500),
                 kind="multiple_choice", choices=("choice1", "choice2"), words=_COPA),
-    # Sizes of MultiRC count answers; those of ReCoRD's candidates are not published.
+    # Sizes of MultiRC count answers, those of ReCoRD queries.
     _super_glue("multirc", "MultiRC", ("paragraph", "answer"), _BINARY, (27243, 4848, 9693),
                 kind="answer_set", metrics=("f1", "group_em"), format="multirc"),
-    _super_glue("record", "ReCoRD", ("passage", "query"), _BINARY, (None, None, None),
+    _super_glue("record", "ReCoRD", ("passage", "query"), _BINARY, (100730, 10000, 10000),
                 kind="cloze", metrics=("f1", "em"), format="record"),
     _super_glue("wic", "WiC", _TWICE, _BOOLEAN, (5428, 638, 1400), kind="word_in_context",
                 format="wic"),
     _super_glue("wsc", "WSC", _TWICE, _BOOLEAN, (554, 104, 146), kind="coreference", format="wsc"),
+    # A masked LM ranks what the pronouns may refer to.
+    _super_glue("wsc-ranking", "WSC", _TWICE, _BOOLEAN, (554, 104, 146), kind="pronoun_ranking",
+                format="wsc", folder_of="wsc"),
     _super_glue("superglue-rte", "RTE", _PREMISE, _ENTAILMENT, (2490, 277, 3000), folder_of="rte"),
     _super_glue("ax-b", "AX-b", _SENTENCES, _ENTAILMENT, (1104,), metrics=("matthews", "accuracy"),
                 model_of="superglue-rte"),

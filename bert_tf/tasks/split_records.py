@@ -173,14 +173,15 @@ class SplitRecords:
         self._omissions = Omissions(source.skip_malformed_lines)
         self._sizes: list[int] = []
         self._labels: collections.Counter = collections.Counter()
-        self._num_choices, self._own = 1, 0
+        self._num_choices, self._own, last = 1, 0, None
         digest = hashlib.sha256()
         for piece in self._pieces(self._omissions):
             self._sizes.append(len(piece))
             for example in piece:
                 digest.update(repr(example).encode("utf-8", "surrogatepass"))
                 if getattr(example, "is_labelled", True):   # others are no part of the file
-                    self._own += 1
+                    self._own += not source.task.kind.is_grouped or example.document != last
+                    last = example.document
                     self._labels.update(source.task.kind.counted(example.label))
             self._num_choices = source.task.kind.num_choices(piece[0])
         self._sha256 = digest.hexdigest()

@@ -40,6 +40,7 @@ class Row:
         shown: those that the table has, too.
         begins_with: the task whose model this one may begin with, as in arXiv:1907.11692.
         counts: whether Score counts the task.
+        ranking: the task of the same files in which a masked LM ranks candidates, if there is one.
         majority: whether every example gets the most frequent label of the training file.
     """
 
@@ -49,6 +50,7 @@ class Row:
     shown: tuple[str, ...] = ()
     begins_with: str = ""
     counts: bool = True
+    ranking: str = ""
     majority: bool = False
 
     def cells(self, scores: Scores, metrics: Collection[str]) -> list[float]:
@@ -75,6 +77,12 @@ class Suite:
     def row(self, task: str) -> Row:
         """The row of a task."""
         return next(row for row in self.rows if row.task == task)
+
+    def with_ranking(self) -> "Suite":
+        """The suite in which a masked LM ranks candidates wherever it can."""
+        return dataclasses.replace(self, rows=tuple(
+            dataclasses.replace(row, task=row.ranking, ranking=row.task, majority=False)
+            if row.ranking else row for row in self.rows))
 
     def missing(self, scores: Scores) -> list[str]:
         """The tasks that Score counts and that have no scores."""
@@ -108,7 +116,7 @@ SUITES = {
         Row("mnli"),
         Row("qnli"),
         Row("rte", begins_with="mnli"),
-        Row("wnli", average=(), majority=True),
+        Row("wnli", average=(), ranking="wnli-ranking", majority=True),
         Row("ax", ("matthews",), (), counts=False),
     ), {
         # arXiv:1810.04805, section 4.1; arXiv:1907.11692, table 10.
@@ -124,7 +132,7 @@ SUITES = {
         Row("record", ("f1", "em")),
         Row("superglue-rte"),
         Row("wic"),
-        Row("wsc"),
+        Row("wsc", ranking="wsc-ranking"),
         Row("ax-b", ("matthews",), (), counts=False),
         Row("ax-g", average=(), counts=False),
     )),

@@ -272,6 +272,9 @@ def _load_all(path, learner):
     heads = tuple(f"{objective.name}/" for objective in learner.objectives
                   if not objective.auxiliary)
     missing = [name for name in account.missing if name.startswith(heads)]
+    if missing and all(name.startswith("masked_lm/") for name in missing):
+        raise InputError(f"{account.source} has no masked language model, with which this task "
+                         "begins; name the --init_checkpoint of a pre-trained model that has it.")
     if missing:
         raise InputError(f"{account.source} has no {', '.join(missing)}: it was not fine-tuned for "
                          "this task; train it first, with --do_train and without --keep_head.")

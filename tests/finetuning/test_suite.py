@@ -22,6 +22,7 @@ from bert_tf.finetuning import suite, suite_plan, suite_reports
 from bert_tf.tasks.kinds.sentence import write_submission
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.suites import SUITES
+from bert_tf.training.learners.learner import Learner
 from run_scripts import run_suite
 from tests.finetuning.test_jobs import TOKENS
 from tests.run_scripts.test_run_classifier import VOCAB
@@ -241,6 +242,37 @@ def test_a_suite_waits_for_processes_alone(folder, whole, monkeypatch):
 def test_what_cannot_be_done_is_said_before_work(folder, tmp_path, given, message):
     with pytest.raises(InputError, match=message):
         run_suite.open_suite(flags(folder, tmp_path, **given))
+
+
+def test_a_masked_lm_ranks_pronouns(tmp_path):
+    """The whole of a run on WNLI, whose model begins with the head of pre-training."""
+    folder = tmp_path / "glue"
+    folder.mkdir()
+    write(folder / "WNLI" / "test.tsv", [("index", "sentence1", "sentence2")], [
+        (0, "1 2 3 it 4 5", "7 4 5")])
+    for name in ("train", "dev"):
+        write(folder / "WNLI" / f"{name}.tsv", [("sentence1", "sentence2", "label")], [
+            ("1 2 it 3", "1 2 7 3", 1), ("8 it 3 4", "9 3 4", 0), ("8 it 3 4", "5 6 3 4", 1)])
+    given = {"tasks": ["wnli"], "rank_pronouns": True, "max_seq_length": 48}
+    job = flags(folder, tmp_path / "out", init_checkpoint=str(tmp_path / "lm"), num_trials=1,
+                grid_learning_rate=["1e-2"], **given)
+    config = tiny.config(vocab_size=VOCAB, num_hidden_layers=1, max_position_embeddings=48)
+    (tmp_path / "lm").mkdir()
+    (tmp_path / "lm" / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
+    network = bert_tf.BertEncoder(config)
+    network.save(tmp_path / "lm" / "model.keras")
+    with pytest.raises(InputError, match="has no masked language model, with which this task beg"):
+        run_suite.main(job)
+    Learner(network, [bert_tf.MaskedLM(config)]).save(tmp_path / "lm" / "model.keras")
+    run_suite.main(job)
+    [cell] = run_suite.open_suite(job).cells
+    rows = answers(pathlib.Path(cell.folder) / "dev_predictions.jsonl")
+    labels = {row["line"]: row["label"] for row in rows}
+    metrics = json.loads((pathlib.Path(cell.folder) / "metrics.json").read_text())["metrics"]
+    assert metrics["dev/accuracy"] == pytest.approx(
+        accuracy_score(["1", "0", "1"], [labels[line] for line in range(3)]))
+    found = bert_tf.Predictor(cell.folder)(("1 2 ", " 3", *rows[0]["candidates"]))
+    assert found["probabilities"] == pytest.approx(rows[0]["probabilities"], abs=1e-5)
 
 
 def test_grids_are_those_of_papers(folder, tmp_path):

@@ -56,7 +56,8 @@ def test_every_kind_has_a_head_a_script_and_a_description(name):
 def test_only_kinds_of_own_files_may_be_named_by_a_flag():
     choices = TaskFlags.__dataclass_fields__["task_kind"].metadata["choices"]
     assert set(choices) == set(KINDS) - {
-        "span", "text_to_text", "answer_set", "cloze", "word_in_context", "coreference"}
+        "span", "text_to_text", "answer_set", "cloze", "word_in_context", "coreference",
+        "pronoun_ranking"}
     with pytest.raises(InputError, match="--multi_label is for classification, not for regression"):
         TaskFlags(task_kind="regression", multi_label=True, train_file="a.csv", text_a_column="a",
                   label_column="b").read_task()

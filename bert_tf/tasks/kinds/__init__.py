@@ -7,6 +7,7 @@ CLASSES = {
     "sentence": ["Classification", "MultiLabel", "Regression", "MultipleChoice", "Similarity"],
     "ranking": ["Ranking"],
     "candidates": ["AnswerSet", "Cloze"],
+    "pronouns": ["PronounRanking"],
     "marked_words": ["WordInContext", "Coreference"],
     "tagging": ["Tagging"],
     "span": ["Span"],

@@ -36,6 +36,9 @@ class Kind:
         labels_are_classes: whether a model classifies into these names, so that they may have any
             order, and weights.
         smooths: whether its loss can smooth labels.
+        is_grouped: whether a question or a line has several examples, which have its number for a
+            `document`; a task's sizes then count these.
+        keeps_head: whether training begins with the head of pre-training that it is named as.
         measures: whether records to predict hold labels, so that their loss can be measured.
         reads: names of the features from which a model writes texts; () for other models.
     """
@@ -48,7 +51,7 @@ class Kind:
     format: str | None = None
     default_columns: tuple = ("", "")
     lines = 1
-    needs_choices = has_labels = False
+    needs_choices = has_labels = is_grouped = keeps_head = False
     labels_are_classes = smooths = measures = True
 
     def __eq__(self, other):

@@ -14,9 +14,15 @@ from bert_tf.tasks import squad_scorer, super_glue
 from bert_tf.tasks.kinds.sentence import Classification
 
 
-def _groups(examples):
+def group_numbers(examples: list) -> np.ndarray:
     """Returns the number of each example's question, int [N]."""
     return np.array([example.document for example in examples])
+
+
+def group_starts(examples: list) -> np.ndarray:
+    """Returns the places of the first examples of all questions."""
+    groups = group_numbers(examples)
+    return np.flatnonzero(np.diff(groups, prepend=groups[:1] - 1))
 
 
 class AnswerSet(Classification):
@@ -31,13 +37,10 @@ class AnswerSet(Classification):
 
     def score(self, task, path, examples, predicted):
         """Returns F1 over all answers, and the share of questions whose answers are all right."""
-        labels, groups = self.targets(task, examples), _groups(examples)
+        labels, groups = self.targets(task, examples), group_numbers(examples)
         wrong = np.unique(groups[labels != predicted])
         return {"f1": float(metrics.METRICS["f1"](labels, predicted)),
                 "group_em": 1 - len(wrong) / len(np.unique(groups))}
-
-    def whole(self, layout, examples):
-        return len(examples), layout.size
 
     def write_submission(self, path, source, predicted):
         """Writes a JSON object for each passage, with the labels of its questions' answers."""
@@ -52,13 +55,13 @@ class AnswerSet(Classification):
     def write_more(self, folder, source, examples, predicted, answers, is_test):
         layout = source.task.split(source.split)
         if is_test and layout.submission:
-            count, wanted = self.whole(layout, examples)
-            if count == wanted:
+            count = len(group_starts(examples) if self.is_grouped else examples)
+            if count == layout.size:
                 path = os.path.join(folder, layout.submission)
                 self.write_submission(path, source, predicted)
                 return [path]
-            print(f"no {layout.submission}: the server takes {wanted:,} predictions, the file has "
-                  f"{count:,} examples", flush=True)
+            print(f"no {layout.submission}: the server takes {layout.size:,} predictions, the file "
+                  f"has {count:,} examples", flush=True)
         return []
 
 
@@ -68,14 +71,13 @@ class Cloze(AnswerSet):
 
     name, title = "cloze", "candidates for a placeholder"
     texts = (2, 2, "a tuple of the passage, and the query with a candidate")
-    _QUERIES = 10_000       # of the test file
+    is_grouped = True
 
     def decode(self, task, answers, examples, features):
         """Returns 1 for the candidate of each query that is taken, else 0: int [N]."""
-        likely, groups = answers["probabilities"][:, 1], _groups(examples)
+        likely, starts = answers["probabilities"][:, 1], group_starts(examples)
         taken = np.zeros(len(examples), np.int64)
-        starts = np.flatnonzero(np.diff(groups, prepend=groups[:1] - 1))
-        for start, end in zip(starts, [*starts[1:], len(groups)]):
+        for start, end in zip(starts, [*starts[1:], len(examples)]):
             taken[start + likely[start:end].argmax()] = 1
         return taken
 
@@ -96,8 +98,6 @@ class Cloze(AnswerSet):
             yield cloze, cloze.candidates[int(predicted[start:end].argmax())]
             start = end
 
-    def whole(self, layout, examples):
-        return len(np.unique(_groups(examples))), self._QUERIES
 
     def write_submission(self, path, source, predicted):
         """Writes a JSON object for each query, with the text that is taken."""

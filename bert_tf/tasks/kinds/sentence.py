@@ -71,7 +71,7 @@ class Classification(LabelledKind):
 
     def write_more(self, folder, source, examples, predicted, answers, is_test):
         return [*super().write_more(folder, source, examples, predicted, answers, is_test),
-                *_write_whole(folder, source, predicted, is_test)]
+                *write_whole(folder, source, predicted, is_test)]
 
     def submission(self, task, predictions):
         """Returns the predictions as the servers read them, a list of str."""
@@ -165,8 +165,9 @@ class Regression(Classification):
         return [f"{value:.3f}" for value in np.clip(predictions, *task.bounds)]
 
 
-def _write_whole(folder, source, predicted, is_test):
-    """Writes the submission of a whole test file; returns its path in a list, or an empty list."""
+def write_whole(folder, source, predicted, is_test):
+    """Writes the submission of a whole test file; returns its path in a list, or an empty list.
+    `predicted` has an answer for each line."""
     layout = source.task.split(source.split)
     if not (is_test and layout.submission):
         return []
@@ -247,7 +248,7 @@ class MultipleChoice(LabelledKind):
     features = FINETUNING["multiple_choice"]
     own_metrics: tuple = ("accuracy",)
     needs_choices = True
-    texts = (3, None, "a tuple of the context and two choices or more")
+    texts: tuple = (3, None, "a tuple of the context and two choices or more")
     labels_may_be_far = True
 
     def sequences(self, examples):
@@ -293,7 +294,7 @@ class MultipleChoice(LabelledKind):
 
     def write_more(self, folder, source, examples, predicted, answers, is_test):
         return [*super().write_more(folder, source, examples, predicted, answers, is_test),
-                *_write_whole(folder, source, predicted, is_test)]
+                *write_whole(folder, source, predicted, is_test)]
 
     def submission(self, task, predictions):
         """Returns the numbers of the choices, as SuperGLUE's server reads them."""

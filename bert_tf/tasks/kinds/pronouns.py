@@ -1,0 +1,137 @@
+"""Pronouns whose candidates a masked language model ranks (arXiv:1905.06290; arXiv:1907.11692,
+section 5.1).
+
+Shapes: N examples, S sequence, P tokens of a candidate.
+"""
+
+import numpy as np
+
+from bert_tf.data.records.features import FINETUNING, KNOWN, MASKS, pack_pairs
+from bert_tf.errors import InputError
+from bert_tf.tasks import pronouns
+from bert_tf.tasks.kinds.candidates import group_starts
+from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
+from bert_tf.tasks.kinds.labelled import rounded
+from bert_tf.tasks.kinds.sentence import MultipleChoice, write_whole
+
+_TOKENS = 24        # of a candidate; longer ones lose their last ones
+_PAIR = 2
+
+
+class PronounRanking(MultipleChoice):
+    """Whether a pronoun refers to a phrase: whether a masked language model finds no other
+    candidate in the text likelier in its place. An example is a pair of the phrase and another
+    candidate; its texts are what stands before and after the pronoun, and both. Its `document` is
+    the number of the line, its label 0 where the phrase is right. Other lines do not teach, as in
+    the original."""
+
+    name, title = "pronoun_ranking", "pronouns whose candidates are ranked"
+    features = (*FINETUNING["multiple_choice"],
+                *(KNOWN[feature.name].on(_PAIR * _TOKENS) for feature in MASKS))
+    own_metrics: tuple = ()
+    needs_choices = labels_are_classes = labels_may_be_far = smooths = False
+    has_labels = is_grouped = keeps_head = True
+    texts = (4, 4, "a tuple of four: what stands before and after a pronoun, and two candidates")
+
+    def _head(self, task, options):
+        return "candidate_lm", {"name": "masked_lm"}
+
+    def check_options(self, options, max_seq_length, tokenizer):
+        if tokenizer.vocabulary.mask_id is None:
+            raise InputError("a masked language model ranks candidates, and the vocabulary has no "
+                             "token for masks; name the --init_checkpoint of another model.")
+        if max_seq_length < 2 * _TOKENS:
+            raise InputError(f"--max_seq_length is {max_seq_length}; it must be at least "
+                             f"{2 * _TOKENS}, so that a candidate and its context fit.")
+
+    def gather(self, task, rows, path, omissions):
+        """Yields a row for each other candidate; one with the phrase twice where there is none."""
+        for number, (line, texts, raw, _) in enumerate(rows):
+            if len(texts) == 2:
+                schema = pronouns.schema_of(*texts)
+            else:
+                schema = pronouns.Schema(texts[3], texts[5], texts[1])
+            for other in pronouns.candidates(schema) or [schema.query]:
+                yield line, [*schema, other], raw, number
+
+    def label(self, task, ids, texts, raw, where):
+        return 0 if raw is None else 1 - label_id(raw, ids, where)
+
+    def counted(self, label):
+        return (1 - label,)
+
+    def label_limit(self, described):
+        return _PAIR
+
+    def num_choices(self, example):
+        return _PAIR
+
+    def encode(self, task, examples, tokenizer, max_seq_length, options=None):
+        """Makes a row of two sequences, in each of which a mask stands for every token of a
+        candidate in place of the pronoun. Of a longer text the words around the pronoun are kept.
+        """
+        vocabulary = tokenizer.vocabulary
+        layout, texts = vocabulary.layout, []
+        for example in examples:
+            before, after, *both = example.texts
+            blank = " " * before[-1:].isspace()
+            texts += [before.rstrip(), after, *(blank + candidate for candidate in both)]
+        ids, lengths = tokenizer.encode_lines(texts)
+        parts = iter(np.split(ids, np.cumsum(lengths)[:-1]))
+        tokens, sizes, is_cut = [], [], np.zeros(len(examples), bool)
+        masks = {name: np.zeros((len(examples) * _PAIR, _TOKENS), np.int64) for name in (
+            feature.name for feature in MASKS)}
+        for number in range(len(examples)):
+            before, after = next(parts), next(parts)
+            for place in range(_PAIR):
+                candidate = next(parts)
+                kept = candidate[:_TOKENS]
+                room = layout.room(max_seq_length, False) - len(kept)
+                right = min(len(after), max(room // 2, room - len(before)))
+                left = before[max(len(before) - (room - right), 0):]
+                is_cut[number] |= len(kept) < len(candidate) or (
+                    len(left) + right < len(before) + len(after))
+                tokens += [left, np.full(len(kept), vocabulary.mask_id), after[:right]]
+                sizes.append(len(left) + len(kept) + right)
+                row, used = _PAIR * number + place, slice(len(kept))
+                masks["masked_lm_positions"][row, used] = (
+                    layout.before + len(left) + np.arange(len(kept)))
+                masks["masked_lm_ids"][row, used] = kept
+                masks["masked_lm_weights"][row, used] = 1
+        sizes = np.array(sizes)
+        none = np.zeros_like(sizes)
+        packed = pack_pairs(np.concatenate(tokens).astype(np.int32), np.cumsum(sizes) - sizes,
+                            sizes, none, none, max_seq_length, vocabulary)
+        features = {name: rows.reshape(len(examples), -1)
+                    for name, rows in (packed | masks).items()}
+        features["masked_lm_weights"] = features["masked_lm_weights"].astype(np.float32)
+        return with_label_ids(features, examples), int(is_cut.sum())
+
+    def decode(self, task, answers, examples, features):
+        """Returns whether the phrase of each example's line is at least as likely as all of its
+        candidates: 0 or 1, int [N]."""
+        logits, starts = answers["logits"], group_starts(examples)
+        is_right = np.logical_and.reduceat(logits[:, 0] >= logits[:, 1], starts)
+        return is_right.astype(np.int64)[np.cumsum(np.isin(np.arange(len(examples)), starts)) - 1]
+
+    def targets(self, task, examples):
+        return 1 - super().targets(task, examples)
+
+    def score(self, task, path, examples, predicted):
+        """Returns the scores of lines."""
+        starts = group_starts(examples)
+        lines = [examples[start] for start in starts]
+        return super().score(task, path, lines, predicted[starts])
+
+    def is_degenerate(self, predictions, labels):
+        return len(np.unique(predictions)) == 1 < len(np.unique(labels))
+
+    def describe(self, task, example, prediction, probabilities):
+        return {"line": example.document, "label": task.labels[prediction],
+                "candidates": example.texts[2:], "probabilities": rounded(probabilities)}
+
+    def write_more(self, folder, source, examples, predicted, answers, is_test):
+        return write_whole(folder, source, predicted[group_starts(examples)], is_test)
+
+    def submission(self, task, predictions):
+        return [task.labels[index] for index in predictions]

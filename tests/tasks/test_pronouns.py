@@ -1,0 +1,170 @@
+"""Pronouns whose candidates a masked LM ranks, against the formulas of arXiv:1905.06290 and
+fairseq's criterion of WSC."""
+
+import numpy as np
+import pytest
+
+from bert_tf.networks.encoder import BertEncoder
+from bert_tf.objectives.candidate_lm import CandidateLM
+from bert_tf.objectives.pretraining import MaskedLM
+from bert_tf.predictor import Predictor
+from bert_tf.tasks import pronouns
+from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.reading import Example, read_examples
+from bert_tf.tasks.split_records import Source
+from bert_tf.tasks.task import SavedTask
+from bert_tf.tokenization import open_tokenizer
+from bert_tf.training.learners.learner import Learner
+from tests.training import tiny
+
+TASK = TASKS["wnli-ranking"]
+LINES = """index\tsentence1\tsentence2\tlabel
+0\tThe drain is clogged with hair. It has to be cleaned.\tThe hair has to be cleaned.\t0
+1\tJane knocked on Susan's door but she did not answer.\tSusan did not answer.\t1
+2\tBob gave Tom his hat.\tBob gave Tom Bob's hat.\t1
+"""
+
+
+@pytest.mark.parametrize("premise, hypothesis, expected", [
+    ("The drain is clogged with hair. It has to be cleaned.", "The hair has to be cleaned.",
+     ("The drain is clogged with hair. ", " has to be cleaned.", "The hair")),
+    ("Jane knocked on Susan's door but she did not answer.", "Susan did not answer.",
+     ("Jane knocked on Susan's door but ", " did not answer.", "Susan")),
+    ("Since Ann asked, Bo could not marry without his approval", "Bo could not marry without Al's "
+     "approval", ("Since Ann asked, Bo could not marry without ", " approval", "Al")),
+    ("It fell, so I couldn't hear it.", "I couldn't hear the bell.",
+     ("It fell, so I couldn't hear ", ".", "the bell")),
+    ("No pronoun is here.", "The cat ran.", ("No pronoun is here. ", "", "The cat ran."))])
+def test_schema_of_a_pair(premise, hypothesis, expected):
+    assert pronouns.schema_of(premise, hypothesis) == expected
+
+
+@pytest.mark.parametrize("before, after, query, expected", [
+    ("Jane knocked on Susan's door but ", " did not answer.", "Susan", ["Jane"]),
+    ("The trophy doesn't fit into the brown suitcase because ", " is too large.", "the trophy",
+     ["the brown suitcase"]),
+    ("He said that Mr. Moncrieff visited Chester and ", " liked a thick cloud.", "The cloud",
+     ["Mr. Moncrieff", "Chester"]),
+    ("drains clog with hair, ", " stinks.", "drains", ["clog", "hair", "stinks"]),
+    ("", " is.", "Bo", [])])
+def test_candidates_of_a_text(before, after, query, expected):
+    assert pronouns.candidates(pronouns.Schema(before, after, query)) == expected
+
+
+def test_nearly_all_of_wnli_is_taken_apart(test_data):
+    """The hypothesis put together again is the official one, for the whole development file."""
+    lines = (test_data / "glue" / "WNLI" / "dev.tsv").read_text().splitlines()[1:]
+    found = 0
+    for line in lines:
+        _, premise, hypothesis, _ = line.split("\t")
+        schema = pronouns.schema_of(premise, hypothesis)
+        assert schema.query in hypothesis and schema.query != hypothesis
+        assert premise.startswith(schema.before) and premise.endswith(schema.after)
+        found += bool(schema.after) and bool(pronouns.candidates(schema))
+    assert found == len(lines) == 71
+
+
+@pytest.fixture(name="path")
+def fixture_path(tmp_path):
+    (tmp_path / "dev.tsv").write_text(LINES)
+    return str(tmp_path / "dev.tsv")
+
+
+def test_a_line_has_an_example_for_each_candidate(path):
+    found = list(read_examples(TASK, "dev", path))
+    assert [(e.texts[2], e.texts[3], e.label, e.document) for e in found] == [
+        ("The hair", "The drain", 1, 0), ("Susan", "Jane", 0, 1), ("Bob", "Tom", 0, 2)]
+
+
+def test_masks_stand_for_the_tokens_of_both_candidates(tokenizer):
+    example = Example(["ab c ", " d e.", "x y", "z"], 0)
+    made, cut = TASK.kind.encode(TASK, [example], tokenizer, 48)
+    ids = made["input_ids"].reshape(2, 48)
+    rows = [" ".join(tokenizer.tokens(row[row > 0])) for row in ids]
+    assert rows == ["[CLS] a ##b c [MASK] [MASK] d e . [SEP]", "[CLS] a ##b c [MASK] d e . [SEP]"]
+    positions, tokens, weights = (made[name].reshape(2, -1) for name in CandidateLM.inputs)
+    assert weights.sum(1).tolist() == [2, 1] and cut == 0
+    assert positions[:, :2].tolist() == [[4, 5], [4, 0]]
+    assert tokenizer.tokens(tokens[0, :2]) == ["x", "y"]
+    assert tokenizer.tokens(tokens[1, :1]) == ["z"]
+    # Of a long text the words around the pronoun stay.
+    long = Example(["a " * 60, " b" * 60, "x", "y z"], 0)
+    made, cut = TASK.kind.encode(TASK, [long], tokenizer, 48)
+    row = tokenizer.tokens(made["input_ids"][0, :48])
+    assert cut == 1 and row.count("a") + row.count("b") == 45 and row.index("[MASK]") == (
+        made["masked_lm_positions"][0, 0])
+    assert abs(row.count("a") - row.count("b")) <= 1
+
+
+def test_byte_pairs_keep_the_blank_before_a_candidate(test_data):
+    tokenizer = open_tokenizer(str(test_data / "vocabs" / "roberta-base"))
+    whole = tokenizer.encode("The drain is clogged. The hair stinks.")
+    example = Example(["The drain is clogged. ", " stinks.", "The hair", "Bo"], 0)
+    made, _ = TASK.kind.encode(TASK, [example], tokenizer, 48)
+    row, used = made["input_ids"][0, :48].copy(), made["masked_lm_weights"][0, :24] > 0
+    row[made["masked_lm_positions"][0, :24][used]] = made["masked_lm_ids"][0, :24][used]
+    assert row[1:1 + len(whole)].tolist() == whole
+
+
+def model(tokenizer):
+    network = BertEncoder(tiny.config(vocab_size=tokenizer.vocabulary.size,
+                                      max_position_embeddings=48))
+    return network, CandidateLM(network.config, 5.0, 0.4, name="masked_lm")
+
+
+def test_scores_and_loss_equal_the_formulas(tokenizer):
+    """The mean log probability of a masked language model, read token by token; fairseq's margin
+    loss of pairs whose first candidate is right."""
+    network, head = model(tokenizer)
+    plain = MaskedLM(network.config, name="masked_lm")
+    rng = np.random.default_rng(0)
+    for mine, other in zip(head.weights, plain.weights, strict=True):
+        other.assign(rng.normal(size=other.shape, scale=0.5))
+        mine.assign(other)
+    examples = [Example(["ab c ", " d e.", "x y", "z"], 0), Example(["b ", " c", "d", "e f"], 1),
+                Example(["", " c", "h", "k"], 0)]
+    made, _ = TASK.kind.encode(TASK, examples, tokenizer, 48)
+    inputs = {name: made[name].reshape(-1, 48).astype("int32") for name in network.reads}
+    outputs = network(inputs)
+    found = np.array(head(outputs, made, network.embedding_table))
+    every = {"masked_lm_positions": np.arange(48)[None].repeat(6, 0)}
+    logits = np.array(plain(outputs, every, network.embedding_table), float)
+    likely = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    wanted = []
+    for row, text in enumerate(["x y", "z", "d", "e f", "h", "k"]):
+        ids = tokenizer.encode(text)
+        places = np.flatnonzero(inputs["input_ids"][row] == tokenizer.vocabulary.mask_id)
+        wanted.append(np.mean([likely[row, place, index]
+                               for place, index in zip(places, ids, strict=True)]))
+    wanted = np.array(wanted).reshape(3, 2)
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+    total, count = head.loss(found, *head.targets(made))
+    query, other = wanted[[0, 2]].T
+    assert float(count) == 2 and float(total) == pytest.approx(
+        (-query + 5 * np.clip(other - query + 0.4, 0, None)).sum(), abs=1e-3)
+
+
+def test_a_phrase_is_right_if_no_candidate_is_likelier(tmp_path):
+    examples = [Example(["a", "b", "q", str(i)], label, line) for i, (label, line) in enumerate(
+        [(0, 0), (0, 0), (1, 1), (0, 2), (0, 2)])]
+    logits = np.array([[-1, -2], [-1, -1], [-3, -2], [-1, -4], [-1, -0.5]])
+    found = TASK.kind.decode(TASK, {"logits": logits}, examples, {})
+    assert found.tolist() == [1, 1, 0, 0, 0]
+    assert TASK.kind.score(TASK, "", examples, found) == {"accuracy": pytest.approx(2 / 3)}
+    # 146 lines of WNLI, of which each has two candidates.
+    examples = [Example(["a", "b", "q", "x"], 0, line) for line in range(146) for _ in range(2)]
+    task, source = TASK, Source(TASK, "test", "")
+    paths = task.kind.write_more(str(tmp_path), source, examples,
+                                 np.repeat(np.arange(146) % 2, 2), {}, True)
+    assert paths == [str(tmp_path / "WNLI.tsv")]
+    assert (tmp_path / "WNLI.tsv").read_text().splitlines()[:3] == [
+        "index\tprediction", "0\t0", "1\t1"]
+
+
+def test_a_predictor_ranks_two_candidates(tokenizer):
+    network, head = model(tokenizer)
+    predictor = Predictor.from_learner(Learner(network, [head]), tokenizer,
+                                       SavedTask(TASK, 48, True))
+    row, other = predictor([("a ", " b", "c", "d e"), ("a ", " b", "d e", "c")])
+    assert row["probabilities"] == pytest.approx(other["probabilities"][::-1], abs=1e-5)
+    assert {row["label"], other["label"]} == {"0", "1"}
