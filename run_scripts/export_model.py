@@ -25,6 +25,7 @@ from bert_tf.files import file_size, make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 from bert_tf.options import settle
+from bert_tf.tasks.kinds.span import THRESHOLD
 
 TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))
 FORMATS = ("text", "ids", "onnx", "onnx_int8", "lite", "lite_int8")
@@ -34,8 +35,11 @@ _COUNTED = {name for name, head in HEADS.items() if head.is_labelled} - {"regres
 _NAMED = _COUNTED - {*_WITHOUT_NAMES}
 _OF_CHOICES = {name for name, head in HEADS.items() if "C" in head.inputs}
 _DEFAULTS = {"do_lower_case": True, "max_seq_length": 128, "max_query_length": 64,
-             "max_answer_length": 30, "max_target_length": 128, "beams": 1}
+             "max_answer_length": 30, "doc_stride": 128, "max_target_length": 128, "beams": 1}
 _ENDINGS = {"onnx": ".onnx", "lite": ".tflite"}
+# Classes of text models, by the name of the model's head; `TextModel` for all others.
+_TEXT_MODELS = {"multiple_choice": "ChoiceModel", "tagging": "TaggerModel",
+                "answer_span": "AnswerModel", "masked_lm": "MaskModel"}
 # Of text models, by the number of texts that an example has.
 _SIGNATURES = {1: "serving_default", 2: "pair"}
 
@@ -75,6 +79,9 @@ class ExportFlags:
     max_answer_length: int | None = option(
         None, "Maximum tokens of an answer (task answer_span). Default: as in the task.json, else "
         "30.")
+    doc_stride: int | None = option(
+        None, "Tokens from the start of a long passage's window to the next one's (task "
+        "answer_span). Default: as in the task.json, else 128.", least=1)
     max_target_length: int | None = option(
         None, "Maximum tokens of a text that a text-to-text model writes (format ids). Default: as "
         "in the task.json beside the model, else 128.", least=1)
@@ -163,18 +170,28 @@ def make_module(network, job: ExportFlags, model: Any):
     if job.task == "conditional_span":
         raise InputError("--format=text: answers are not found in beams inside the model; give "
                          "--format=ids, or use bert_tf.Predictor.")
-    options = {"max_query_length": job.max_query_length,
-               "max_answer_length": job.max_answer_length} if job.task == "answer_span" else {}
+    options = _answer_options(job, model.saved) if job.task == "answer_span" else {}
     tokenizer = dataclasses.replace(model, vocab_file=job.vocab_file,
                                     do_lower_case=job.do_lower_case).tokenizer
     if tokenizer.name != "wordpiece":
         raise InputError(f"--format=text: a tokenizer inside the model exists for WordPiece only, "
                          f"{job.vocab_file} is {tokenizer.name}; give --format=ids.")
     model.config.check_reads_texts(job.init_checkpoint)
-    kind = export.TEXT_MODELS.get(job.task, export.TextModel)
+    kind = getattr(export, _TEXT_MODELS.get(job.task, "TextModel"))
     return kind(network, tokenizer.vocabulary, do_lower_case=tokenizer.do_lower_case,
                 max_seq_length=job.max_seq_length, labels=job.labels,
                 tokenizer_settings=tokenizer.settings, **options)
+
+
+def _answer_options(job, saved):
+    """Returns the settings of an `AnswerModel`."""
+    options = {name: getattr(job, name)
+               for name in ("max_query_length", "max_answer_length", "doc_stride")}
+    if saved and "n_best_size" in saved.options:
+        options["n_best_size"] = saved.options["n_best_size"]
+    if saved and saved.options.get("version_2_with_negative"):
+        options[THRESHOLD] = saved.options.get(THRESHOLD, 0.0)
+    return options
 
 
 def write(job: ExportFlags, model: Any) -> str:

@@ -6,9 +6,9 @@ Shapes: B batch, S sequence. A model is a `BertEncoder` or a `Learner` of one ob
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
+    "answer_model": ["AnswerModel"],
     "generation": ["GenerationModel"],
     "ids_model": ["IdsModel", "answers", "takes_choices"],
     "saving": ["check_onnx", "quiet", "save_lite", "save_model", "save_onnx"],
-    "text_model": ["TEXT_MODELS", "AnswerModel", "ChoiceModel", "MaskModel", "TaggerModel",
-                   "TextModel"],
+    "text_model": ["ChoiceModel", "MaskModel", "TaggerModel", "TextModel"],
 })

@@ -48,8 +48,8 @@ class Packer:
         cls, sep = self._vocabulary.cls_id, self._vocabulary.sep_id
         one, pair = tf.ones_like(of_a), tf.cast(of_b > 0, tf.int64)
         layout = self.layout
-        ids = tf.concat([_repeated(cls, layout.before * one), _first(a, of_a),
-                         _repeated(sep, layout.between * pair), _first(b, of_b),
+        ids = tf.concat([_repeated(cls, layout.before * one), part(a, 0, of_a),
+                         _repeated(sep, layout.between * pair), part(b, 0, of_b),
                          _repeated(sep, (layout.after - layout.cls_last) * one),
                          _repeated(cls, layout.cls_last * one)], axis=1)
         lengths = ids.row_lengths()                                     # [B]
@@ -65,11 +65,12 @@ class Packer:
         return {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
 
 
-def _first(ragged, counts):
-    """Returns the first `counts` [B] of each row."""
+def part(ragged, first, counts, rows=None):
+    """Returns `counts` values from value `first` on, of the given rows or of all: ragged."""
+    begins = ragged.row_starts() if rows is None else tf.gather(ragged.row_starts(), rows)
     places = tf.ragged.range(counts)
     return places.with_values(tf.gather(
-        ragged.values, places.values + tf.repeat(ragged.row_starts(), counts)))
+        ragged.values, places.values + tf.repeat(begins + first, counts)))
 
 
 def _repeated(value, counts):
@@ -112,9 +113,9 @@ class TextModel(tf.Module):
         self.functions = self._make_functions()
 
     def _make_functions(self):
-        return {"serving_default": _served(lambda text: self._read(text, tf.fill(
+        return {"serving_default": served(lambda text: self._read(text, tf.fill(
                     tf.shape(text), "")), "text"),
-                "pair": _served(self._read, "text_a", "text_b")}
+                "pair": served(self._read, "text_a", "text_b")}
 
     def _read(self, text_a, text_b):
         a, b = (self._tokenizer.ids(self._tokenizer.checked(text)) for text in (text_a, text_b))
@@ -167,7 +168,7 @@ class MaskModel(TextModel):
         super().__init__(model, vocabulary, **options)
 
     def _make_functions(self):
-        return {"serving_default": _served(self._guess, "text")}
+        return {"serving_default": served(self._guess, "text")}
 
     def _guess(self, text):
         size, mask = self._vocabulary.size, self._vocabulary.mask_id
@@ -200,7 +201,7 @@ class TaggerModel(TextModel):
     """
 
     def _make_functions(self):
-        return {"serving_default": _served(self._tag, "text")}
+        return {"serving_default": served(self._tag, "text")}
 
     def _tag(self, text):
         text = self._tokenizer.checked(text)
@@ -218,67 +219,19 @@ class TaggerModel(TextModel):
                 "is_word_start": placed(begins, 0)}
 
 
-class AnswerModel(TextModel):
-    """Takes `question` and `passage`, strings [B]. Returns `answer`, the passage's text between the
-    likeliest start and end; `score`, the sum of their logits; `no_answer_score`, the same at [CLS],
-    which a model trained on SQuAD 2.0 raises where there is no answer; and the model's answers.
-
-    A question of more than `max_query_length` tokens loses its last ones, as in the original. An
-    empty or overlong passage is refused.
-    """
-
-    def __init__(self, *args, max_query_length: int = 64, max_answer_length: int = 30, **options):
-        """Takes `TextModel`'s arguments, and the most tokens of a question and of an answer."""
-        self._max_query_length, self._max_answer_length = max_query_length, max_answer_length
-        super().__init__(*args, **options)
-
-    def _make_functions(self):
-        return {"serving_default": _served(self._find, "question", "passage")}
-
-    def _find(self, question, passage):
-        asked = self._tokenizer.ids(self._tokenizer.checked(question))[:, :self._max_query_length]
-        passage = self._tokenizer.checked(passage)
-        ids, starts, ends = self._tokenizer.with_offsets(passage)
-        room = self._pack.room(ids) - asked.row_lengths()
-        outputs = self._answer(asked, _all_fit(ids, room, least=1))
-
-        # Only pieces of the passage count, and the last one does not precede the first.
-        first, last = outputs["start_logits"], outputs["end_logits"]
-        length = tf.shape(first, tf.int64)[1]
-        offset = self._pack.layout.b_offset(asked.row_lengths())
-        positions = tf.range(length)
-        places = positions - offset[:, None]
-        inside = (places >= 0) & (places < ids.row_lengths()[:, None])
-        further = positions - positions[:, None]
-        near = (further >= 0) & (further < self._max_answer_length)
-        allowed = inside[:, :, None] & inside[:, None, :] & near
-        scores = tf.where(allowed, first[:, :, None] + last[:, None, :], first.dtype.min)
-        scores = tf.reshape(scores, [-1, length * length])
-        best = tf.argmax(scores, axis=1)
-        start = tf.gather(starts.to_tensor(), best // length - offset, batch_dims=1)
-        end = tf.gather(ends.to_tensor(), best % length - offset, batch_dims=1)
-        return {**outputs, "answer": tf.strings.substr(passage, start, end - start),
-                "score": tf.reduce_max(scores, axis=1), "no_answer_score": first[:, 0] + last[:, 0]}
-
-
-def _served(function, *names):
+def served(function, *names):
     """Returns a tf.function of strings [B] called `names`."""
     return tf.function(function, autograph=False, input_signature=[
         tf.TensorSpec([None], tf.string, name) for name in names])
 
 
-def _all_fit(ids, room, least=0):
-    """Returns `ids`, ragged [B, pieces], with an assertion that each row has from `least` to `room`
-    [B] pieces."""
+def _all_fit(ids, room):
+    """Returns `ids`, ragged [B, pieces], with an assertion that no row has more than `room` [B]
+    pieces."""
     counts = ids.row_lengths()
     check = tf.debugging.Assert(
-        tf.reduce_all((counts >= least) & (counts <= room)),
-        ["a text is empty or too long; cut it into several. Pieces, and room for them:", counts,
-         room], summarize=64)
+        tf.reduce_all(counts <= room),
+        ["a text is too long; cut it into several. Pieces, and room for them:", counts, room],
+        summarize=64)
     with tf.control_dependencies([check]):
         return tf.identity(ids)
-
-
-# The class by the name of the model's head; `TextModel` for all others.
-TEXT_MODELS = {"multiple_choice": ChoiceModel, "tagging": TaggerModel, "answer_span": AnswerModel,
-               "masked_lm": MaskModel}

@@ -144,7 +144,7 @@ class WordpieceGraph(tf.Module):
     def __init__(self, vocabulary, do_lower_case=True, **settings):
         """Takes the settings of `WordpieceTokenizer`."""
         super().__init__()
-        self._words = words_graph(do_lower_case, **settings)
+        self.words = words_graph(do_lower_case, **settings)
         self._starts_word = tf.constant([not t.startswith("##") for t in vocabulary.tokens])
         self._wordpiece = tf_text.FastWordpieceTokenizer(
             vocabulary.tokens, unknown_token=vocabulary.tokens[vocabulary.unk_id],
@@ -162,12 +162,12 @@ class WordpieceGraph(tf.Module):
             tf.errors.InvalidArgumentError: a string's ids might differ from Python's.
         """
         text = valid(strings)
-        return refuse(self._words.is_unsure(text), text, "a letter or an accent here is younger "
+        return refuse(self.words.is_unsure(text), text, "a letter or an accent here is younger "
                       "than the Unicode of this TensorFlow, which can't lower-case it")
 
     def ids(self, text):
         """Valid UTF-8, string [B] -> RaggedTensor int32 [B, pieces]."""
-        return self._pieces(tf.strings.split(self._words(text)))[0].merge_dims(-2, -1)
+        return self._pieces(tf.strings.split(self.words(text)))[0].merge_dims(-2, -1)
 
     def with_offsets(self, text):
         """Returns the ids of valid UTF-8, string [B], and each piece's first byte and the byte
@@ -177,13 +177,13 @@ class WordpieceGraph(tf.Module):
         Raises:
             tf.errors.InvalidArgumentError: marks change places, so that bytes differ from Python's.
         """
-        words = tf.strings.split(self._words(text))
+        words = tf.strings.split(self.words(text))
         ids, first, last = self._pieces(words)
 
         # A character's result may depend on its neighbours, but not its number of bytes. So the
         # words, one after another, have as many bytes as the characters one by one.
         chars = tf.strings.unicode_split(text, "UTF-8")
-        alone = tf.strings.regex_replace(self._words(chars.values), " ", "")
+        alone = tf.strings.regex_replace(self.words(chars.values), " ", "")
         exchanged = _joined(words) != _joined(chars.with_values(alone))
         text = refuse(exchanged, text, "accents or vowel signs change places here")
         sizes = tf.strings.length(chars.values)

@@ -3,14 +3,21 @@
 import functools
 import json
 import os
+import random
+import unicodedata
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf.errors import InputError
+from bert_tf.export.answer_model import AnswerModel
 from bert_tf.export.saving import save_model
-from bert_tf.export.text_model import AnswerModel, ChoiceModel, TaggerModel, TextModel
+from bert_tf.export.text_model import ChoiceModel, TaggerModel, TextModel
+from bert_tf.tasks import squad
+from bert_tf.tasks.answer_finders import AnswerOptions
+from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
+from bert_tf.tasks.squad_answers import predict_answers
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.tokenization.wordpiece_graph import words_graph
@@ -37,7 +44,8 @@ assert "bert_tf" not in sys.modules
 # How `exported` makes each kind.
 SETTINGS = {TextModel: {"max_seq_length": 40},
             TaggerModel: {"max_seq_length": 16, "labels": "ABC"},
-            AnswerModel: {"max_seq_length": 64, "max_answer_length": 4}}
+            AnswerModel: {"max_seq_length": 64, "max_answer_length": 4, "doc_stride": 9,
+                          "max_query_length": 20}}
 
 
 @pytest.fixture
@@ -124,34 +132,70 @@ def test_a_tagger_tells_where_its_tokens_stand(make_model, vocabulary, tokenizer
     assert set(outputs["label"].ravel()) <= {b"A", b"B", b"C"}
 
 
-def best_answer(logits, tokenizer, question, passage, longest):
-    """The answer's text and score, by trying all spans."""
-    ids, offsets = tokenizer.encode_with_offsets(passage)
-    at, (start, end) = len(tokenizer.encode(question)) + 2, logits
-    score, i, j = max((start[at + i] + end[at + j], i, j) for i in range(len(ids))
-                      for j in range(i, min(len(ids), i + longest)))
-    return passage[offsets[i][0]:offsets[j][1]], score
+def answers_of_run_squad(model, tokenizer, pairs, threshold=None, **settings):
+    """The answers as run_squad gives them, from spans that hold no word of the graph."""
+    paragraphs = [squad.Paragraph(
+        squad.passage_words(passage), [squad.Question(str(row), question)], [], passage)
+        for row, (question, passage) in enumerate(pairs)]
+    options = SpanOptions(**{name: value for name, value in settings.items()
+                             if name != "max_answer_length"})
+    spans = cut_spans(paragraphs, tokenizer, options)
+    features = spans.features(0, len(spans.start), options, tokenizer.vocabulary)
+    features = {name: features[name].astype("int32") for name in
+                ("input_ids", "input_mask", "segment_ids")}
+    logits = np.where(features["input_mask"][:, None], model(features)["answer_span"], -1e30)
+    found = predict_answers(spans, logits[:, 0], logits[:, 1], tokenizer, AnswerOptions(
+        max_answer_length=settings["max_answer_length"],
+        version_2_with_negative=threshold is not None))
+    return [each.answer(threshold or 0.0) for each in found], np.diff(spans.first_span)
 
 
-def test_an_answer_is_text_of_the_passage(make_model, vocabulary, tokenizer, exported, serve):
-    model = make_model("answer_span", vocabulary.size)
-    passages = [line for line in LINES if 0 < len(tokenizer.encode(line)) < 40]
-    questions = [f"what {i}?" for i in range(len(passages))]
+def test_answers_are_those_of_run_squad_in_passages_of_any_length(
+        make_model, vocabulary, tokenizer, exported, serve):
+    model, rng = make_model("answer_span", vocabulary.size), random.Random(4)
+    passages = [line for line in LINES if tokenizer.encode(line) and not refused(line)]
+    passages += [rng.choice([" ", "\n", "\u202f "]).join(
+        rng.choices(passages, k=rng.randint(2, 40))) for _ in range(40)]
+    questions = [f"what {'is ' * (row % 30)}{row}?" for row in range(len(passages))]
     outputs = serve(exported(AnswerModel, "answer_span"), question=questions, passage=passages)
-    pairs, different = list(zip(questions, passages)), set()
-    logits = np.array(model(features_of(tokenizer, pairs, 64))["answer_span"])
-    for row, pair in enumerate(pairs):
-        answer, score = best_answer(logits[row], tokenizer, *pair, 4)
-        assert outputs["answer"][row].decode() == answer
-        assert abs(outputs["score"][row] - score) < 1e-5
-        different.add(answer)
-    assert len(different) > 20
-
-
-@pytest.mark.parametrize("passage", ["", " ", "a " * 60])
-def test_an_answer_needs_the_whole_passage(passage, exported):
+    expected, windows = answers_of_run_squad(model, tokenizer, list(zip(questions, passages)),
+                                             **SETTINGS[AnswerModel])
+    # NumPy's strings lose the zero bytes at their end.
+    assert [answer.decode() for answer in outputs["answer"]] == [
+        answer.rstrip("\0") for answer in expected]
+    assert max(windows) > 9 and sum(windows > 1) > 30 and len(set(expected)) > 30
+    # Alone, a passage has the same answer.
     ask = exported(AnswerModel, "answer_span").functions["serving_default"]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="empty or too long; cut it"):
+    longest = int(np.argmax(windows))
+    alone = ask(tf.constant([questions[longest]]), tf.constant([passages[longest]]))
+    assert alone["answer"].numpy()[0].decode() == expected[longest]
+    assert abs(alone["score"] - outputs["score"][longest]) < 1e-5
+
+
+def refused(text):
+    """Whether the graph refuses to say where a text's tokens are."""
+    return any(map(unicodedata.combining, text)) or words_graph(True).is_unsure([text]).numpy()[0]
+
+
+def test_a_model_may_answer_that_there_is_no_answer(make_model, vocabulary, tokenizer):
+    model, settings = make_model("answer_span", vocabulary.size), SETTINGS[AnswerModel]
+    pairs = [(f"what {row}?", " ".join(["plain word the"] * (1 + 3 * row)) + f" {row}.")
+             for row in range(20)]
+    ask = AnswerModel(model, vocabulary, **settings).functions["serving_default"]
+    outputs = ask(*map(tf.constant, zip(*pairs)))
+    odds = np.sort(outputs["no_answer_score"] - outputs["score"])
+    threshold = float(odds[9:11].mean())
+    ask = AnswerModel(model, vocabulary, null_score_diff_threshold=threshold, **settings
+                      ).functions["serving_default"]
+    answers = [each.decode() for each in ask(*map(tf.constant, zip(*pairs)))["answer"].numpy()]
+    expected, _ = answers_of_run_squad(model, tokenizer, pairs, threshold, **settings)
+    assert answers == expected and answers.count("") == 10
+
+
+@pytest.mark.parametrize("passage", ["", " "])
+def test_an_answer_needs_a_passage(passage, exported):
+    ask = exported(AnswerModel, "answer_span").functions["serving_default"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a passage is empty"):
         ask(tf.constant(["what?"]), tf.constant([passage]))
 
 
@@ -174,7 +218,7 @@ def test_no_text_and_a_short_one(exported):
 def test_a_tagger_cuts_nothing_off(exported):
     tag = exported(TaggerModel, "tagging").functions["serving_default"]
     assert tag(tf.constant(["a " * 14]))["input_ids"].shape == (1, 16)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="empty or too long; cut it"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="too long; cut it"):
         tag(tf.constant(["a " * 15]))
 
 
