@@ -8,6 +8,7 @@ repository, so that none can differ from the code.
 import dataclasses
 import inspect
 import pathlib
+import posixpath
 import re
 
 from mkdocs.structure.files import File, Files
@@ -45,7 +46,11 @@ def on_files(files: Files, config):
 
 def on_page_markdown(markdown, page, **_):
     """Names files of the repository that the site does not have, instead of linking to them."""
-    return re.sub(r"\[([^]]+)\]\(\.\./([^)#]+)[^)]*\)", r"\1 (`\2`)", markdown)
+    def named(link):
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(page.file.src_uri), link[2]))
+        return f"{link[1]} (`{path.removeprefix('../')}`)" if path.startswith("../") else link[0]
+
+    return re.sub(r"\[([^]]+)\]\((\.\./[^)#]+)[^)]*\)", named, markdown)
 
 
 def front_page() -> str:

@@ -12,13 +12,16 @@ from absl import flags as absl_flags
 
 import bert_tf
 from bert_tf import flags
+from bert_tf.config.sizes import PRESETS
+from bert_tf.recipes import RECIPES
 from run_scripts import commands
 from tests.programs import fields, names, program
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
-    (ROOT / "docs").glob("*.md"))
-TEXTS = {path.name: path.read_text(encoding="utf-8") for path in PAGES}
+    (ROOT / "docs").rglob("*.md"))
+PATHS = {str(path.relative_to(ROOT)).removeprefix("docs/"): path for path in PAGES}
+TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PATHS.items()}
 # Flags of other programs, and of all programs.
 FOREIGN = {"logdir", "na-prob-file", "help", "helpfull", "flagfile"}
 PROGRAMS = {command: commands.programs(command) for command in commands.SEVERAL}
@@ -83,12 +86,11 @@ def anchors(text):
 
 @pytest.mark.parametrize("page", TEXTS)
 def test_links_lead_somewhere(page):
-    folder = next(path.parent for path in PAGES if path.name == page)
     without_code = re.sub(r"```.*?```", "", TEXTS[page], flags=re.S)
     for target in re.findall(r"\]\(([^)]+)\)", without_code):
         if not target.startswith("http"):
             name, _, anchor = target.partition("#")
-            path = folder / name if name else folder / page
+            path = PATHS[page].parent / name if name else PATHS[page]
             assert path.exists(), target
             assert not anchor or anchor in anchors(path.read_text(encoding="utf-8")), target
 
@@ -111,8 +113,22 @@ def test_the_table_of_commands_is_whole():
 def test_the_front_page_is_short_and_links_every_page():
     readme = TEXTS["README.md"]
     assert readme.count("\n") <= 120
-    for path in (ROOT / "docs").glob("*.md"):
-        assert f"docs/{path.name}" in readme
+    for name, path in PATHS.items():
+        if path.parent.name in ("models", "evidence"):
+            assert f"]({name}" in TEXTS["relatives.md"]
+        elif path.is_relative_to(ROOT / "docs"):
+            assert f"docs/{name}" in readme
+
+
+def test_pages_of_models_have_one_form():
+    for name in (name for name in TEXTS if name.startswith("models/")):
+        text = TEXTS[name]
+        for part in ("| paper |", "| idea |", "| recipe |", "| sizes |", "## Pre-train"):
+            assert part in text, f"{name} lacks {part}"
+        recipe = RECIPES[re.search(r"^\| recipe \| `--recipe=(\w+)`", text, re.M)[1]]
+        told = re.search(r"^\| sizes \| `--model_size`:(.*)$", text, re.M)[1]
+        assert {*re.findall(r"`(\w+)`", told)} <= {*recipe.presets, *PRESETS, "adaptive_"}, name
+        assert recipe.source.partition(":")[2] in text, name
 
 
 @pytest.mark.parametrize("page", TEXTS)

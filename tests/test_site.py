@@ -30,8 +30,9 @@ def text_of(site, path):
 
 
 def test_every_page_is_built(site):
-    for path in (ROOT / "docs").glob("*.md"):
-        assert (site / path.stem / "index.html").exists(), path
+    docs = ROOT / "docs"
+    for path in docs.rglob("*.md"):
+        assert (site / path.relative_to(docs).with_suffix("") / "index.html").exists(), path
 
 
 def test_every_flag_has_its_row(site):
