@@ -1,5 +1,6 @@
 """Model cards: a README.md in the folder of a model, from the files beside it."""
 
+import dataclasses
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from bert_tf.files import (
     snapshot_of,
     write_aside,
 )
+from bert_tf.flags.options import default_of, shown
 from bert_tf.options import read_json
 from bert_tf.tasks.task import SavedTask
 
@@ -24,7 +26,7 @@ NAME = "README.md"
 _MARK = "<!-- A model card of bert_tf, which is written again with the model. -->"
 _SIZES = ("num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size")
 _SETTINGS = ("learning_rate", "train_batch_size", "num_train_epochs", "num_train_steps",
-             "max_seq_length", "long_text", "seed", "step", "recipe")
+             "max_seq_length", "long_text", "seed", "step", "recipe", "teacher", "predecessor")
 _EXAMPLES = {"tagging": '"John Smith lives in New York City."',
              "span": '("Who wrote it?", "Jane Austen wrote Emma.")',
              "text_to_text": '"cola sentence: The door is open."'}
@@ -35,7 +37,8 @@ _COUNTED = ("examples", "questions")
 
 
 def write_card(folder: str | os.PathLike, base: str = "", command: str = "", source: str = "",
-               name: str = "") -> str | None:
+               name: str = "", note: str = "", snippet: str | None = None, file: str = NAME
+               ) -> str | None:
     """Writes README.md beside a model: what it is, its base, data, settings, scores, labels and
     licence, the code that uses it, and the command that made it.
 
@@ -46,16 +49,20 @@ def write_card(folder: str | os.PathLike, base: str = "", command: str = "", sou
         command: the command that made the model; "": the one in flags.txt.
         source: the folder that the card is read from; "": the folder itself.
         name: the title; "": the name of the folder.
+        note: what was done to the base, in a sentence.
+        snippet: code that uses the model; None: that of `Predictor`.
+        file: the name of the card.
 
     Returns:
         the path, or None if another README.md is there or none could be written.
     """
     folder = os.fspath(folder)
-    path = os.path.join(folder, NAME)
+    path = os.path.join(folder, file)
     try:
         if exists(path) and _MARK not in _read(path):
             return None
-        text = card(source or folder, base, command, name)
+        text = card(source or folder, base, command, name or os.path.basename(absolute(folder)),
+                    note, snippet)
         with write_aside(path) as file:
             file.write(text)
     except Exception as error:      # damaged files, a network that is gone
@@ -64,14 +71,22 @@ def write_card(folder: str | os.PathLike, base: str = "", command: str = "", sou
     return path
 
 
-def card(folder: str, base: str = "", command: str = "", name: str = "") -> str:
+def command_of(program: str, *jobs: Any) -> str:
+    """Returns the command line that gives the options of dataclasses their values."""
+    return _command([program, *(
+        f"--{field.name}={shown(getattr(job, field.name))}" for job in jobs
+        for field in dataclasses.fields(job) if getattr(job, field.name) != default_of(field))])
+
+
+def card(folder: str, base: str = "", command: str = "", name: str = "", note: str = "",
+         snippet: str | None = None) -> str:
     """Returns the text of the card of a folder; see `write_card`."""
     saved, flags = SavedTask.read(folder), _flags(folder)
     trial = _best_trial(folder)
     base = base or trial.get("init_checkpoint") or _value(flags, "init_checkpoint")
     base, licence = _origin(base)
     name, sections = name or os.path.basename(absolute(folder)), []
-    sections.append(_what(folder, saved, base))
+    sections.append(_what(folder, saved, base) + f" {note}" * bool(note))
     if data := _data(folder, flags):
         sections.append("## Data\n\n" + data)
     known = {**{line.partition("=")[0][2:]: line.partition("=")[2] for line in flags[1:]}, **trial,
@@ -87,7 +102,9 @@ def card(folder: str, base: str = "", command: str = "", name: str = "") -> str:
         sections.append("## Labels\n\n" + ", ".join(
             f"`{label}`" if label == shown else f"`{label}` ({shown})"
             for label, shown in zip(saved.task.labels, names)))
-    if snippet := _snippet(folder, saved, name):
+    if snippet is None:
+        snippet = _snippet(folder, saved, name)
+    if snippet:
         sections.append("## Use\n\n```python\n" + snippet + "\n```")
     if command or flags:
         sections.append("## Made by\n\n" + _indented(command or _command(flags)))
@@ -182,7 +199,7 @@ def _scores(folder):
 
 def _snippet(folder, saved, name):
     """Python that uses the model; "" for formats that other libraries open."""
-    if not is_file(os.path.join(folder, "model.keras")):
+    if not saved and not is_file(os.path.join(folder, "model.keras")):
         return ""
     if not saved:
         return (f"import bert_tf\n\nencoder = bert_tf.open_model({json.dumps(name)}).network()\n"

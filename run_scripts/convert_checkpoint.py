@@ -15,7 +15,7 @@ from bert_tf.config import ACTIVATIONS
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
-from bert_tf.model_card import write_card
+from bert_tf.model_card import command_of, write_card
 
 _FORMATS = tuple(name for name, form in checkpoints.FORMATS.items() if form.writable)
 _CLASSIFIERS = tuple(head.name for head in HEADS.values() if head.is_classifier)
@@ -61,8 +61,7 @@ def main(job: ConvertFlags) -> None:
     account = checkpoints.convert(job.input, job.output, job.output_format, changes, job.dry_run)
     print(account)
     if not job.dry_run:
-        write_card(job.output, job.input, f"bert-convert-checkpoint --input={job.input} "
-                   f"--output={job.output} --output_format={job.output_format}")
+        write_card(job.output, job.input, command_of("bert-convert-checkpoint", job))
         print(f"wrote {job.output}")
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from absl import logging
 
 import bert_tf
-from bert_tf import export, flags, training
+from bert_tf import export, flags, model_card, training
 from bert_tf.errors import InputError, counted
 from bert_tf.files import file_size, make_folder
 from bert_tf.flags import REQUIRED, option
@@ -36,6 +36,8 @@ _NAMED = _COUNTED - {*_WITHOUT_NAMES}
 _OF_CHOICES = {name for name, head in HEADS.items() if "C" in head.inputs}
 _DEFAULTS = {"do_lower_case": True, "max_seq_length": 128, "max_query_length": 64,
              "max_answer_length": 30, "doc_stride": 128, "max_target_length": 128, "beams": 1}
+_RUNTIMES = {"text": "TensorFlow Serving", "ids": "TensorFlow Serving", "onnx": "ONNX",
+             "lite": "LiteRT"}
 _ENDINGS = {"onnx": ".onnx", "lite": ".tflite"}
 # Classes of text models, by the name of the model's head; `TextModel` for all others.
 _TEXT_MODELS = {"multiple_choice": "ChoiceModel", "tagging": "TaggerModel",
@@ -211,8 +213,37 @@ def write(job: ExportFlags, model: Any) -> str:
     return f"{job.output}: {file_size(job.output):,} bytes"
 
 
+_TEXTS = {"answer_span": 'question=["Who wrote it?"], passage=["Jane Austen wrote Emma."]',
+          "multiple_choice": 'context=["It rains."], choices=[["I am wet.", "I am dry."]]',
+          "masked_lm": 'text=["The [MASK] is open."]'}
+
+
+def _write_card(given, job, model):
+    """Writes the card of an export: README.md in the folder of a SavedModel, NAME.md for a file."""
+    folder, file = (job.output, model_card.NAME) if job.format in ("text", "ids") else (
+        os.path.dirname(job.output) or os.curdir, f"{os.path.basename(job.output)}.md")
+    name = os.path.basename(os.path.normpath(job.output))
+    code = ""
+    if job.format == "text":
+        saved = model.saved
+        pair = saved and saved.num_texts == 2 and job.task not in _TEXTS
+        texts = 'text_a=["A text."], text_b=["Another."]' if pair else (
+            _TEXTS.get(job.task, 'text=["A text."]'))
+        signature = "pair" if pair else "serving_default"
+        code = ("import tensorflow as tf, tensorflow_text\n\n"
+                f'model = tf.saved_model.load("{name}/{job.version}")\n'
+                f'model.signatures["{signature}"](**{{name: tf.constant(texts) for name, texts in\n'
+                f"    dict({texts}).items()}})")
+    model_card.write_card(
+        folder, job.init_checkpoint, model_card.command_of("bert-export-model", given),
+        source=model.folder or job.init_checkpoint, name=name, snippet=code, file=file,
+        note=f"It is exported for {_RUNTIMES[job.format.partition('_')[0]]}: task `{job.task}`, "
+        f"format `{job.format}`.")
+
+
 def main(job: ExportFlags) -> None:
     """Checks the flags, then reads the model and writes the export."""
+    given = job
     if "onnx" in job.format:
         export.check_onnx(int8=job.format == "onnx_int8")
     model = (bert_tf.fill_mask.open_masked_lm if job.task == "masked_lm" else bert_tf.open_model)(
@@ -222,10 +253,11 @@ def main(job: ExportFlags) -> None:
     is_folder = job.format in ("text", "ids")
     make_folder(job.output if is_folder else os.path.dirname(job.output), "output")
     if logging.get_verbosity() >= logging.DEBUG:
-        print(write(job, model))
-        return
-    with export.quiet():
         line = write(job, model)
+    else:
+        with export.quiet():
+            line = write(job, model)
+    _write_card(given, job, model)
     print(line)
 
 

@@ -34,6 +34,7 @@ def main(job: QuantiseFlags) -> None:
         raise InputError(f"--output is the folder of --init_checkpoint, {job.output}; name "
                          "another.")
     from bert_tf.compression.integers import write_integers
+    from bert_tf.model_card import command_of, write_card
     from bert_tf.models import open_model
     make_folder(job.output, "output")
     model = open_model(job.init_checkpoint, finetuned=True)
@@ -43,8 +44,10 @@ def main(job: QuantiseFlags) -> None:
     model.tokenizer.save(job.output)
     floats = 4 * learner.count_params()
     size = file_size(path)
-    print(f"{path}: {size:,} bytes, {size / floats:.1%} of what the weights take as floats",
-          flush=True)
+    told = f"{size:,} bytes, {size / floats:.1%} of what the weights take as floats"
+    write_card(job.output, job.init_checkpoint, command_of("bert-quantise-model", job),
+               note=f"Its matrices are integers: {told}.")
+    print(f"{path}: {told}", flush=True)
 
 
 def run() -> None:

@@ -78,9 +78,12 @@ def test_the_code_of_a_converted_model_runs(tmp_path, monkeypatch):
     bert_tf.BertEncoder(tiny.config(num_hidden_layers=1)).save(tmp_path / "base" / "model.keras")
     monkeypatch.chdir(tmp_path)
     convert_checkpoint.main(convert_checkpoint.ConvertFlags(
-        input="base/model.keras", output="again", output_format="keras"))
+        input="base/model.keras", output="again", output_format="keras", hidden_act="relu",
+        leave_out=["pooler"]))
     text = (tmp_path / "again" / "README.md").read_text()
-    assert "bert-convert-checkpoint --input=base/model.keras --output=again" in text
+    assert ("    bert-convert-checkpoint \\\n        --input=base/model.keras \\\n        "
+            "--output_format=keras \\\n        --output=again \\\n        --hidden_act=relu \\\n"
+            "        --leave_out=pooler\n") in text
     seen = {}
     exec(re.search(r"```python\n(.*?)```", text, re.S)[1], seen)
     assert isinstance(seen["encoder"], bert_tf.BertEncoder)

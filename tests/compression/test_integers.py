@@ -75,6 +75,9 @@ def test_a_file_of_integers_gives_the_same_bits(eagerly, tmp_path, how):
     learner, rows = save(floats, how)
     quantise_model.main(quantise_model.QuantiseFlags(
         init_checkpoint=str(floats), output=str(integers)))
+    card = (integers / "README.md").read_text()
+    assert "Its matrices are integers: " in card and "bert_tf.Predictor(\"integers\")" in card
+    assert f"bert-quantise-model \\\n        --init_checkpoint={floats}" in card
     config = checkpoints.read_config(integers)
     assert config == learner.encoder.config
     other = Learner(BertEncoder(config), [Classification(config, 2)])

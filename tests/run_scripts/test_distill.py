@@ -177,6 +177,7 @@ def test_a_student_learns_from_the_mean_of_its_teachers(data, models, tmp_path, 
     likely = np.mean([[list(found["probabilities"].values()) for found in bert_tf.Predictor(
         folder)(wanted)] for folder in models], 0)
     assert np.allclose(tf.nn.softmax(batch["teacher_logits"]), likely, atol=2e-6)
+    assert "fine-tuned for classification" in (tmp_path / "README.md").read_text()
     answer = bert_tf.Predictor(str(tmp_path))("a good film")
     assert answer.keys() == {"label", "probabilities"}
 

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -41,7 +42,8 @@ def test_an_encoder_of_ids(tmp_path, capsys):
 def test_lite_in_a_new_folder(tmp_path, capsys):
     export_model.main(job(tmp_path, format="lite_int8", max_seq_length=8,
                           output=str(tmp_path / "new" / "m.tflite")))
-    assert os.listdir(tmp_path / "new") == ["m.tflite"]
+    assert sorted(os.listdir(tmp_path / "new")) == ["m.tflite", "m.tflite.md"]
+    assert "exported for LiteRT" in (tmp_path / "new" / "m.tflite.md").read_text()
     assert "m.tflite: " in capsys.readouterr().out
 
 
@@ -103,10 +105,17 @@ def fine_tuned(tmp_path):
     return make
 
 
-def test_what_a_fine_tuned_model_is_needs_no_flag(fine_tuned, tmp_path):
+def test_what_a_fine_tuned_model_is_needs_no_flag(fine_tuned, tmp_path, monkeypatch):
     folder = fine_tuned("Classification", Task("x", "classification", {}, ("no", "maybe", "yes")))
     export_model.main(job(tmp_path, init_checkpoint=folder))
     serve = tf.saved_model.load(str(tmp_path / "out" / "1")).signatures["serving_default"]
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "exported for TensorFlow Serving: task `classification`, format `text`." in card
+    assert "## Labels" in card
+    assert f"bert-export-model \\\n        --init_checkpoint={folder}" in card
+    monkeypatch.chdir(tmp_path)
+    code = re.search(r"```python\n(.*?)```", card, re.S)[1]
+    exec(code.replace("A text.", "a b"), {})
     found = serve(text=tf.constant(["C b c", "a " * 20]))
     assert found["label"].numpy()[0] in (b"no", b"maybe", b"yes")
     # Cased, and cut to 9 tokens, as it was trained.

@@ -58,6 +58,10 @@ def test_prune_and_compare(model, tmp_path, eagerly, monkeypatch):
     first_off = found["curves"]["oracle"][0]["parts"]
     assert sorted(first_off) == sorted([[place // 2, place % 2]
                                         for place in np.argsort(alone, kind="stable")[::-1][:2]])
+    card, (before, after) = (tmp_path / "out" / "model" / "README.md").read_text(), found[
+        "removed"]["parameters"]
+    assert f"of 4 heads are removed; {after:,} of {before:,} weights are left." in card
+    assert "bert-prune \\\n        --task=sts-b \\\n" in card and "--actually_prune=true" in card
     assert (tmp_path / "out" / "prune.png").stat().st_size > 5_000
     monkeypatch.setattr(Curve, "chance", None)      # it would fail if it measured
     prune.main(*flags(model, tmp_path / "out", **job))
