@@ -9,9 +9,11 @@ class InputError(ValueError):
 
     The message is one sentence that names what is wrong and says what to do. Scripts print it
     without a traceback and exit with its `status`; library users may catch it as a ValueError.
+    `is_asked_for` is true of a stop that the user asked for, which is reported but no error.
     """
 
     status = 1
+    is_asked_for = False
 
 
 def counted(number: int, noun: str) -> str:

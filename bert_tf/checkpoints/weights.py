@@ -80,9 +80,9 @@ class Account:
     notes: tuple[str, ...] = ()
 
     def __str__(self):
-        lines = [f"{self.source}: {len(self.mapped)} tensors mapped to the model's variables."]
+        lines = [f"{self.source}: {len(self.mapped)} tensors read as weights of the model."]
         for reason, count in collections.Counter(self.ignored.values()).items():
-            lines.append(f"{count} ignored: {reason}.")
+            lines.append(f"{count} not needed: {reason}.")
         if self.missing:
             lines.append(f"{len(self.missing)} not in the file, {self.absent}: "
                          f"{', '.join(self.missing)}.")

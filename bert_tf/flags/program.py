@@ -100,7 +100,8 @@ def run(main, *config_classes, defaults=None, recipe=None):
                 _filled[:] = [read(kind, absl_flags.FLAGS) for kind in config_classes]
                 main(*_filled)
             except InputError as error:
-                print(f"error: {error}", file=sys.stderr)
+                # What the user asked for is no error.
+                print(error if error.is_asked_for else f"error: {error}", file=sys.stderr)
                 sys.exit(error.status)
 
         with signals.ending():

@@ -1,5 +1,7 @@
 """The mixin of layers that are made from a configuration and saved with it."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any, Self
 
 import keras
@@ -48,6 +50,21 @@ def network_names(network: keras.Model) -> dict[int, str]:
             for v in network.weights}
 
 
+@contextlib.contextmanager
+def shown_shapes(model: keras.Model) -> Iterator[None]:
+    """Lets Keras's summary of a model see the `output_shape` of its layers, which are built without
+    a shape."""
+    layers = [layer for layer in model._flatten_layers()
+              if getattr(layer, "output_shape", None) and not layer._build_shapes_dict]
+    try:
+        for layer in layers:
+            layer._build_shapes_dict = {"input_shape": None}
+        yield
+    finally:
+        for layer in layers:        # else a saved model would hold it
+            layer._build_shapes_dict = None
+
+
 class FromConfig:
     """Mixin for Keras layers and models that are made from a configuration of `bert_tf.config`.
 
@@ -67,6 +84,17 @@ class FromConfig:
         # Each weight is cast where it is used; masks and biases stay in float32 on their way there.
         super().__init__(autocast=False, **kwargs)  # type: ignore[call-arg]
         self.config: Any = config
+
+    @property
+    def output_shape(self) -> tuple[int | None, ...] | None:
+        """Shape of the first output, which `summary` shows; None if it is not told."""
+        width = getattr(self.config, "hidden_size", None)
+        return (None, None, width) if width else None
+
+    def summary(self, *args: Any, **kwargs: Any) -> None:
+        """Prints Keras's summary of a network, with the shapes of its layers."""
+        with shown_shapes(self):  # type: ignore[arg-type]
+            super().summary(*args, **kwargs)  # type: ignore[misc]
 
     def initializer(self) -> keras.initializers.Initializer:
         """A new (mostly truncated) normal initializer: one that is used twice gives equal weights

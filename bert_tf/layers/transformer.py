@@ -70,6 +70,10 @@ class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
         self.norm = LayerNorm(config, config.embedding_width, dtype=self.dtype_policy)
         self.make_ranges()
 
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        return None, None, self.config.embedding_width
+
     def build(self, input_shape: Any = None) -> None:
         width = self.config.embedding_width
 

@@ -26,6 +26,10 @@ class AnswerSpan(LinearHead):
                  **kwargs: Any):
         super().__init__(config, 2, dropout_rate, name=name, **kwargs)
 
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        return None, 2, None
+
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
         """float32 logits [B, 2, S]: start, end."""

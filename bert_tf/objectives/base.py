@@ -72,6 +72,10 @@ class Objective(FromConfig, keras.layers.Layer):
     class_weights: tuple[float, ...] | None = None
     quantised_as: str | None = None
 
+    @property
+    def output_shape(self) -> tuple[int | None, ...] | None:
+        return None
+
     def __init__(self, config: Sizes, loss_weight: float = 1.0, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.loss_weight = loss_weight
@@ -171,6 +175,11 @@ class LinearHead(Objective):
         self.classifier = self.dense(
             units, initializer=HEAD_INITIALIZERS.get(getattr(config, "model_type", "")))
         self.build()
+
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        places = (None,) if self.source == "pooled_output" else (None, None)
+        return (*places, self.classifier.units)
 
     def build(self, input_shape: Any = None) -> None:
         width = self.config.hidden_size

@@ -112,6 +112,10 @@ class MaskedLM(Objective):
         if self.extra:
             self.extra.build()
 
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        return None, None, self.config.vocab_size
+
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
         """`sequence_output`, float [B, S, H], at `masked_lm_positions`, and the table [V, E] ->

@@ -20,6 +20,8 @@ class Stopped(InputError):
         number: of the signal; programs end with its status.
     """
 
+    is_asked_for = True
+
     def __init__(self, message: str, number: int) -> None:
         super().__init__(message)
         self.status = STATUS[signal.Signals(number)]

@@ -16,9 +16,9 @@ from bert_tf.training import resume
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import FineTuneSettings
 
-DEGENERATE = "DEGENERATE: the model gives all examples one answer."
-REMEDY = ("Train for more epochs, with another --learning_rate, or with several seeds "
-          "(--num_trials), of which the best is kept.")
+DEGENERATE = (
+    "DEGENERATE: the model gives all examples one answer. Train for more epochs, with another "
+    "--learning_rate, or with several seeds (--num_trials), of which the best is kept.")
 RESULTS, RESULT, SETTINGS = "results.json", "result.json", "settings.json"
 
 
@@ -120,7 +120,7 @@ def describe_one(result: dict, headline: str) -> str:
     """One line about a result."""
     value = result["metrics"].get(headline)
     outcome = "trained" if value is None else f"{headline} {value:.4f}"
-    mark = f"  {DEGENERATE}" if result["degenerate"] else ""
+    mark = "  DEGENERATE" if result["degenerate"] else ""
     return f"{outcome}, in {duration(result['seconds'])}{mark}"
 
 
@@ -129,6 +129,6 @@ def describe(summary: dict) -> str:
     lines = [f"{name}: mean {m['mean']:.4f}, standard deviation {m['stdev']:.4f}, best "
              f"{m['best']:.4f}" for name, m in summary["metrics"].items()]
     if summary["degenerate"]:
-        names = ", ".join(summary["degenerate"])
-        lines.append(f"DEGENERATE, of one answer to all: {names}. {REMEDY}")
+        lines.append("DEGENERATE, which means one answer to all examples: "
+                     f"{', '.join(summary['degenerate'])}.")
     return "\n".join([*lines, f"best trial: {summary['best']}"])

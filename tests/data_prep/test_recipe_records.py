@@ -14,7 +14,9 @@ from bert_tf.data.instances.pretraining import feature_names
 from bert_tf.data.masking import find
 from bert_tf.data.records import features, tfrecord
 from bert_tf.errors import InputError
+from bert_tf.flags import program
 from data_prep import create_pretraining_data, verify_records
+from data_prep.pretraining_flags import recipe_defaults
 
 # The ways to mask that each recipe has.
 MASKINGS = [(recipe.name, masking) for recipe in recipes.RECIPES.values()
@@ -215,3 +217,14 @@ def test_every_feature_is_known():
         for varied in (recipe, recipe.vary({"pairing": "doc_sentences"}),
                        recipe.vary({}, {"dynamic": True})):
             assert set(feature_names(varied)) <= set(features.KNOWN)
+
+
+def test_defaults_of_a_recipe_name_what_the_recipe_has():
+    assert recipe_defaults({"recipe": "bert"})[1]["random_next_sentence"] is True
+    for name in ("roberta", "electra"):     # which have no next sentence
+        assert "random_next_sentence" not in recipe_defaults({"recipe": name})[1]
+
+
+def test_a_number_of_steps_that_never_ends_is_not_printed(capsys):
+    program._report("a recipe", {"num_warmup_steps": 1 << 30, "learning_rate": 0.5})
+    assert capsys.readouterr().out == "defaults from a recipe: --learning_rate=0.5\n"

@@ -26,7 +26,7 @@ def test_converts_and_prints_the_account(tmp_path, capsys):
         output=str(tmp_path / "out"), leave_out=["next_sentence"])
     convert_checkpoint.main(job)
     said = capsys.readouterr().out
-    assert "44 tensors mapped" in said and "2 ignored: left out as asked for." in said
+    assert "44 tensors read" in said and "2 not needed: left out as asked for." in said
     assert f"wrote {tmp_path / 'out'}" in said
     assert (tmp_path / "out" / "model.safetensors").is_file()
 
@@ -35,7 +35,7 @@ def test_dry_run_writes_nothing(tmp_path, capsys):
     job = convert_checkpoint.ConvertFlags(
         input=str(GOLDEN / "google_gelu"), output_format="keras", dry_run=True)
     convert_checkpoint.main(job)
-    assert "46 tensors mapped" in capsys.readouterr().out and not list(tmp_path.iterdir())
+    assert "46 tensors read" in capsys.readouterr().out and not list(tmp_path.iterdir())
     with pytest.raises(InputError, match="--output"):
         convert_checkpoint.main(convert_checkpoint.ConvertFlags(input="x", output_format="keras"))
 

@@ -265,7 +265,7 @@ def test_initial_weights_of_other_formats(eagerly, data, flags, tmp_path, capsys
     shape = {"bert_config_file": None, "init_checkpoint": str(GOLDEN / name), "num_train_steps": 1}
     main(flags(**shape))
     said = capsys.readouterr().out
-    assert "tensors mapped" in said and "wrote" in said
+    assert "tensors read" in said and "wrote" in said
     # What is not fine-tuned is told so.
     refusal(flags(**shape | {"do_train": None}, do_eval=True, output_dir=str(tmp_path / "2")),
             name, "classification/", "--do_train")

@@ -21,6 +21,7 @@ from bert_tf.errors import InputError
 from bert_tf.objectives.classification import Classification
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.tasks.task import Defaults
+from bert_tf.training import trials
 from bert_tf.training.batches import predict
 from bert_tf.training.finetuning import FineTuning
 from bert_tf.training.from_settings import open_strategy
@@ -203,6 +204,8 @@ def test_trials_run_once_and_the_best_is_kept(eagerly, tune, examples, counted, 
     assert summary["best"] == "seed2" and summary["degenerate"] == ["seed3"]
     said = capsys.readouterr().out
     assert "seed3: dev/closeness 0.9000" in said and said.count("DEGENERATE") == 2
+    # The remedy is told once, with the scores of the model that is kept.
+    assert trials.DEGENERATE not in said
     for name, numbers in (("dev/closeness", [value for value, _ in values]),
                           ("loss", [1 - value for value, _ in values])):
         assert summary["metrics"][name] == pytest.approx({

@@ -173,3 +173,18 @@ def test_fit_takes_labels_apart():
     assert losses[0] == losses[1] != losses[2] and losses[0][1] < losses[0][0]
     with pytest.raises(InputError, match="one task"):
         make_learner().compute_loss(make_batch(), labels)
+
+
+def test_the_summary_shows_the_shapes_that_are_returned():
+    learner = Learner(BertEncoder(CONFIG), [MaskedLM(CONFIG), Classification(CONFIG, 3)])
+    lines, logits = [], learner(make_batch())
+    before = learner.encoder.get_build_config()
+    for model in (learner, learner.encoder):
+        model.summary(print_fn=lines.append, line_length=120)
+    said = "\n".join(lines)
+    assert "?" not in said and learner.encoder.get_build_config() == before
+    for name, shown in (("masked_lm", "(None, None, {})"), ("classification", "(None, {})")):
+        row, = (line for line in said.splitlines() if f" {name} (" in line)
+        assert shown.format(logits[name].shape[-1]) in row
+        assert logits[name].ndim == shown.count(",") + 1
+    assert said.count(f"(None, None, {CONFIG.hidden_size})") == 1 + 1 + CONFIG.num_hidden_layers

@@ -10,7 +10,7 @@ from bert_tf import networks
 from bert_tf import objectives as all_objectives
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
-from bert_tf.layers.base import Tensor, network_names, register, saved_names
+from bert_tf.layers.base import Tensor, network_names, register, saved_names, shown_shapes
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.objectives.base import Batch, Objective
 
@@ -65,6 +65,11 @@ class Learner(keras.Model):
         """The configurations of the networks that `of_terms` makes, the product's first."""
         del settings
         return [config]
+
+    def summary(self, *args: Any, **kwargs: Any) -> None:
+        """Prints Keras's summary, with the shapes of the network's and the objectives' outputs."""
+        with shown_shapes(self):
+            super().summary(*args, **kwargs)
 
     @property
     def optimizer_options(self) -> dict[str, Any]:
