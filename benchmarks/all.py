@@ -51,8 +51,9 @@ class AllFlags(KeptComparison):
                                   above=0)
     num_threads: int = option(1, "Threads of each system.", least=1)
     peer_python: list[str] = option(
-        [], "Interpreters of peers, such as transformers=/envs/a/bin/python. Default: those of "
-        "run_scripts/test_peers.sh, and this one. A peer that is not installed is left out.")
+        [], "Interpreters of peers, such as transformers=/envs/a/bin/python. Default: the "
+            "interpreters of run_scripts/test_peers.sh, and this one. A peer that is not "
+            "installed is left out.")
 
     free: ClassVar = ("jobs", "sizes", "lengths", "dtypes", "predict_batch_sizes", "peer_python")
 

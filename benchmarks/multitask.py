@@ -61,7 +61,7 @@ class MultitaskComparisonFlags(KeptComparison):
     train_batch_size: int = option(32, "Examples per step.", least=1)
     learning_rate: float = option(5e-5, "Peak of the learning rate.")
     optimizer: str = option(
-        "adamax", "Optimizer of ST-DNN and MT-DNN; BERT has the one of its own scripts.",
+        "adamax", "Optimizer of ST-DNN and MT-DNN; BERT has the optimizer of its original scripts.",
         choices=tuple(OPTIMIZERS))
     num_train_epochs: float = option(5.0, "Number of epochs.", above=0)
     save_checkpoints_steps: int = option(500, "Steps between checkpoints.")

@@ -137,8 +137,9 @@ class FillMask:
 
     def pseudo_perplexity(self, texts: str | list, where: Callable[[int], str] = "text {}".format
                           ) -> float | list[float]:
-        """Returns exp(-mean of log p) over the tokens of a text, or of each text in a list, where p
-        is the probability of a token that alone is masked (arXiv:1910.14659). "[MASK]" is plain
+        """Returns exp(-mean of log p) over the tokens of a text, or of each text in a list.
+
+        p is the probability of a token that alone is masked (arXiv:1910.14659). "[MASK]" is plain
         text here. `where` names a text in errors, given its index."""
         listed = texts if isinstance(texts, list) else [texts]
         owned = ((number, row) for number, text in enumerate(listed)

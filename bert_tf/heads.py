@@ -50,8 +50,8 @@ class Head:
 
     @property
     def is_classifier(self) -> bool:
-        """Returns whether Google's and Hugging Face's files give its weights the name that all such
-        heads share, so that a file alone doesn't show the head that it holds."""
+        """Returns whether Google's and Hugging Face's files give its weights the name that all
+        such heads share. Then a file alone doesn't show which head it holds."""
         return self.huggingface in ("SequenceClassification", "TokenClassification",
                                     "MultipleChoice")
 

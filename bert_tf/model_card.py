@@ -1,6 +1,5 @@
 """Model cards: a README.md in the folder of a model, from the files beside it."""
 
-import dataclasses
 import json
 import os
 import re
@@ -18,7 +17,6 @@ from bert_tf.files import (
     snapshot_of,
     write_aside,
 )
-from bert_tf.flags.options import default_of, shown
 from bert_tf.options import read_json
 from bert_tf.tasks.task import SavedTask
 
@@ -69,13 +67,6 @@ def write_card(folder: str | os.PathLike, base: str = "", command: str = "", sou
         print(f"warning: {path} is not written ({type(error).__name__}: {error})", flush=True)
         return None
     return path
-
-
-def command_of(program: str, *jobs: Any) -> str:
-    """Returns the command line that gives the options of dataclasses their values."""
-    return _command([program, *(
-        f"--{field.name}={shown(getattr(job, field.name))}" for job in jobs
-        for field in dataclasses.fields(job) if getattr(job, field.name) != default_of(field))])
 
 
 def card(folder: str, base: str = "", command: str = "", name: str = "", note: str = "",

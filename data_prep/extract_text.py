@@ -77,8 +77,8 @@ class ExtractTextFlags:
 
 
 def source_files(packages):
-    """Lists (name, path) of the Python files of `packages`, or without a name of the standard
-    library and all that is installed, in an order that looks random but is fixed."""
+    """Lists (name, path) of the Python files of `packages`, in an order that looks random but is
+    fixed. Without a name these are the standard library and all that is installed."""
     if packages:
         locations = [pair for package in packages for pair in _locations(package)]
     else:

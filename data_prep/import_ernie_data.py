@@ -53,7 +53,7 @@ class ImportErnieDataFlags:
     vocab_size: int = option(
         0, "Rows of the model's word embeddings, for random tokens; default: the tokens of "
         "--vocab_file.")
-    data_dir: str = option("", "Folder of the files in the list; default: that of the list.")
+    data_dir: str = option("", "Folder of the files in the list; default: the folder of the list.")
     max_seq_length: int = option(
         512, "Maximum length; longer samples are left out.", alias="max_seq_len", least=5)
     max_predictions_per_seq: int = option(

@@ -132,7 +132,7 @@ class PretrainingDataFlags:
     masking_units: str | None = option(
         None, "Units that are masked as a whole or not at all. words: all sub-words of a word. "
         "tags: words under one tag in --tag_column. phrases: phrases of --phrase_file. With tags "
-        "and phrases, other words are units of their own.", choices=UNITS, for_=_MASKS, rare=True)
+        "and phrases, each other word is a unit.", choices=UNITS, for_=_MASKS, rare=True)
     input_format: str = option(
         "lines", "lines: one sentence per line, blank lines between documents. columns: one word "
         "per line with its tags, as bert-finetune tagger reads and writes, and a blank line after "

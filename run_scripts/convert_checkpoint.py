@@ -15,7 +15,7 @@ from bert_tf.config import ACTIVATIONS
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
-from bert_tf.model_card import command_of, write_card
+from bert_tf.model_card import write_card
 
 _FORMATS = tuple(name for name, form in checkpoints.FORMATS.items() if form.writable)
 _CLASSIFIERS = tuple(head.name for head in HEADS.values() if head.is_classifier)
@@ -32,7 +32,7 @@ class ConvertFlags:
     dry_run: bool = option(False, "Check everything and print the account, but write nothing.")
     vocab_file: str | None = option(
         None, "The vocabulary to write, if the checkpoint has none or words were added "
-        "(bert-build-vocab --init_vocab_file). Added words get rows of their own.")
+        "(bert-build-vocab --init_vocab_file). Added words get new rows.")
     do_lower_case: bool | None = option(
         None, "Whether the tokenizer lower-cases. Default: as in the checkpoint, or as its "
         "vocabulary suggests.")
@@ -61,7 +61,7 @@ def main(job: ConvertFlags) -> None:
     account = checkpoints.convert(job.input, job.output, job.output_format, changes, job.dry_run)
     print(account)
     if not job.dry_run:
-        write_card(job.output, job.input, command_of("bert-convert-checkpoint", job))
+        write_card(job.output, job.input, flags.command_line("bert-convert-checkpoint", job))
         print(f"wrote {job.output}")
 
 

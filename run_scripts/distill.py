@@ -70,15 +70,15 @@ class DistillFlags:
         None, "How logits are compared. kl: the divergence from the teacher's distribution. "
         "cross_entropy: the cross-entropy of both distributions. mse: squared differences of the "
         "logits. log_mse: the form of nlp-architect, which is due to a mistake there. Default: "
-        "that of --recipe. Numbers are always compared by mse.", choices=FORMS, rare=True)
+        "as in --recipe. Numbers are always compared by mse.", choices=FORMS, rare=True)
     distill_temperature: float | None = option(
-        None, "Temperature by which logits are divided before they are compared (default: that of "
-        "--recipe).")
+        None, "Temperature by which logits are divided before they are compared (default: "
+        "as in --recipe).")
     soft_weight: float | None = option(
-        None, "Weight of the loss on soft targets (default: that of --recipe).", least=0,
+        None, "Weight of the loss on soft targets (default: as in --recipe).", least=0,
         below=float("inf"), rare=True)
     gold_weight: float | None = option(
-        None, "Weight of the loss on gold labels (default: that of --recipe).", least=0,
+        None, "Weight of the loss on gold labels (default: as in --recipe).", least=0,
         below=float("inf"), rare=True)
     patience_weight: float | None = option(
         None, "Weight of the loss on the [CLS] vectors of layers, in --recipe=pkd (default: 100).",
@@ -94,10 +94,10 @@ class DistillFlags:
         "training file, or text with one sentence per line. For pairs, each line is paired with "
         "the next.")
     augmentation: str | None = option(
-        None, "Further texts, made from those of the training file. random_words: copies in which "
+        None, "Further texts, made from the training file. random_words: copies in which "
         "words are masked, or replaced by others of their part of speech (arXiv:1903.12136). "
         "masked_words: copies in which words are replaced by predictions of --masked_lm "
-        "(arXiv:1909.10351). Default: that of --recipe.", choices=AUGMENTATIONS)
+        "(arXiv:1909.10351). Default: as in --recipe.", choices=AUGMENTATIONS)
     masked_lm: str = option(
         "", "With --augmentation=masked_words, folder of a pre-trained model with its masked LM.",
         rare=True)
@@ -123,7 +123,7 @@ class DistillFlags:
     do_lower_case: bool | None = option(
         None, "Lower-case the student's text; default: as the teacher's.", rare=True)
     max_seq_length: int = option(
-        0, "Maximum length S of the student's sequences; 0: that of the teacher.")
+        0, "Maximum length S of the student's sequences; 0: as in the teacher.")
     records_dir: str = option(
         "", "Folder of the labelled records; default: records in --output_dir. Students with the "
         "same tokenizer may share it.", rare=True)

@@ -222,7 +222,7 @@ def _write_card(given, job, model):
     """Writes the card of an export: README.md in the folder of a SavedModel, NAME.md for a file."""
     folder, file = (job.output, model_card.NAME) if job.format in ("text", "ids") else (
         os.path.dirname(job.output) or os.curdir, f"{os.path.basename(job.output)}.md")
-    name = os.path.basename(os.path.normpath(job.output))
+    name = os.path.basename(job.output.rstrip("/"))
     code = ""
     if job.format == "text":
         saved = model.saved
@@ -235,7 +235,7 @@ def _write_card(given, job, model):
                 f'model.signatures["{signature}"](**{{name: tf.constant(texts) for name, texts in\n'
                 f"    dict({texts}).items()}})")
     model_card.write_card(
-        folder, job.init_checkpoint, model_card.command_of("bert-export-model", given),
+        folder, job.init_checkpoint, flags.command_line("bert-export-model", given),
         source=model.folder or job.init_checkpoint, name=name, snippet=code, file=file,
         note=f"It is exported for {_RUNTIMES[job.format.partition('_')[0]]}: task `{job.task}`, "
         f"format `{job.format}`.")

@@ -57,7 +57,7 @@ class ExtractFeaturesFlags(EncoderFlags):
         "top of the last one (--layers has no effect).", choices=_POOLINGS)
     long_text: str = option(
         "truncate", "A text beyond --max_seq_length. truncate: its end is left out. windows: the "
-        "vectors of all its tokens, each from that of several windows in which the token has the "
+        "vectors of all its tokens, each from the window in which the token has the "
         "most context on both sides; for --pooling=none. Pairs are cut.", choices=tuple(_TEXTS))
     normalize: bool = option(False, "Scale each vector to the length 1.")
     output_format: str | None = option(

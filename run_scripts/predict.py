@@ -39,8 +39,8 @@ class PredictFlags:
         None, "Format of the output. Default: by the ending of --output_file, else the input's.",
         choices=example_files.FORMATS)
     text_a_column: str = option(
-        "", "In a table, the column of the text, by name or number from 0. Default: that of the "
-        "task's official file.")
+        "", "In a table, the column of the text, by name or number from 0. Default: the column "
+            "of the task's official file.")
     text_b_column: str = option(
         "", "Column of a second text; for a multiple choice, of the beginning that all choices "
         "share.")

@@ -25,7 +25,8 @@ class QuantiseFlags(QuantisationFlags):
     """The model, and where the integers go."""
 
     init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
-    output: str = option(REQUIRED, "The folder to write into, not that of --init_checkpoint.")
+    output: str = option(REQUIRED, "The folder to write into, another one than the folder of "
+                                   "--init_checkpoint.")
 
 
 def main(job: QuantiseFlags) -> None:
@@ -34,7 +35,7 @@ def main(job: QuantiseFlags) -> None:
         raise InputError(f"--output is the folder of --init_checkpoint, {job.output}; name "
                          "another.")
     from bert_tf.compression.integers import write_integers
-    from bert_tf.model_card import command_of, write_card
+    from bert_tf.model_card import write_card
     from bert_tf.models import open_model
     make_folder(job.output, "output")
     model = open_model(job.init_checkpoint, finetuned=True)
@@ -45,7 +46,7 @@ def main(job: QuantiseFlags) -> None:
     floats = 4 * learner.count_params()
     size = file_size(path)
     told = f"{size:,} bytes, {size / floats:.1%} of what the weights take as floats"
-    write_card(job.output, job.init_checkpoint, command_of("bert-quantise-model", job),
+    write_card(job.output, job.init_checkpoint, flags.command_line("bert-quantise-model", job),
                note=f"Its matrices are integers: {told}.")
     print(f"{path}: {told}", flush=True)
 

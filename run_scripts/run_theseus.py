@@ -52,8 +52,8 @@ class TheseusFlags:
         "the probability is 1; 0: it is 1 from the second step on, as in the original.", least=0,
         for_=Scope("--scheduler_type=constant", "constant".__eq__, "scheduler_type"))
     clip_all_gradients: bool = option(
-        False, "Clip by the norm of all gradients, including those of weights that are not "
-        "trained, as the original does. This takes more memory.")
+        False, "Clip by the norm of all gradients, including the gradients of weights that are "
+               "not trained, as the original does. This takes more memory.")
     do_eval: bool = option(True, "Score the successor, on the files that have labels.")
     do_predict: bool = option(False, "Predict the test files.")
     recipe: str = option(

@@ -205,9 +205,9 @@ def titles(name: str) -> tuple[str, str, str]:
 def show(output_dir: str, vocab_file: str, train_records: str | list[str],
          eval_records: str | list[str], eval_text: str, picture: str,
          do_lower_case: bool | None = None, seed: int = 12345) -> Learned:
-    """Prints scores with baselines and some guesses, draws the curves, and returns what it found,
-    which is true if the held-out accuracy of the first objective, masked LM, is above its
-    baseline. `seed` draws the words that are guessed."""
+    """Prints scores with baselines and some guesses, draws the curves, and returns what it found.
+    It is true if the held-out accuracy of the first objective, masked LM, is above its baseline.
+    `seed` draws the words that are guessed."""
     if not (vocab_file or find_vocabulary(output_dir)):
         raise InputError(f"--vocab_file must be given: there is no vocabulary in {output_dir}.")
     tokenizer = open_tokenizer(vocab_file or output_dir, do_lower_case)
@@ -290,8 +290,8 @@ def _read_sentences(eval_text):
 
 
 def _guess(fill, sentences, counts, seed):
-    """Prints and returns the model's guesses for words that a seed draws, and the token that is the
-    most frequent among the labels, of which `counts` are the numbers."""
+    """Prints and returns the model's guesses for words that a seed draws, and the most frequent
+    token among the labels. `counts` are the numbers of each label."""
     order = np.argsort(-counts, kind="stable")
     common = order[:min(_COMMON, int((counts > 0).sum()) // 4)].tolist()
     words = draw_words(fill.tokenizer, sentences, set(common), seed, _SENTENCES)

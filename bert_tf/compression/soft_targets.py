@@ -80,8 +80,8 @@ class AnswerObjective(Objective):
 
 
 class SoftTargets(AnswerObjective):
-    """The logits of a head are to be those of a teacher, `teacher_logits` [B, C], of each token
-    [B, C, S], or of each end of an answer [B, 2, S].
+    """Draws the logits of a head to a teacher's: `teacher_logits` [B, C], of each token [B, C, S],
+    or of each end of an answer [B, 2, S].
 
     Args:
         head: the name of the objective whose logits are compared.

@@ -10,8 +10,6 @@ ends of a window that are considered.
 import tensorflow as tf
 
 from bert_tf.export.text_model import TextModel, part, served
-from bert_tf.tasks.answer_finders import AnswerOptions
-from bert_tf.tasks.answer_spans import SpanOptions
 
 _BLANKS = r"[ \t\r\n\x{202F}]"      # that part a passage's words, as in `squad.passage_words`
 _EMPTY = "empty"        # run_squad's answer where no start goes with an end
@@ -28,16 +26,14 @@ class AnswerModel(TextModel):
     is refused.
     """
 
-    def __init__(self, model, vocabulary, max_query_length: int = SpanOptions.max_query_length,
-                 max_answer_length: int = AnswerOptions.max_answer_length,
-                 doc_stride: int = SpanOptions.doc_stride,
-                 n_best_size: int = AnswerOptions.n_best_size,
+    def __init__(self, model, vocabulary, max_query_length: int = 64, max_answer_length: int = 30,
+                 doc_stride: int = 128, n_best_size: int = 20,
                  null_score_diff_threshold: float | None = None, **options):
         """Takes `TextModel`'s arguments.
 
         Args:
-            max_query_length, doc_stride: see `SpanOptions`.
-            max_answer_length, n_best_size: see `AnswerOptions`.
+            max_query_length, doc_stride: see `tasks.answer_spans.SpanOptions`.
+            max_answer_length, n_best_size: see `tasks.answer_finders.AnswerOptions`.
             null_score_diff_threshold: of a model that has learned that a question may have no
                 answer.
         """

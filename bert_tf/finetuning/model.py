@@ -184,7 +184,7 @@ class ModelFlags(QuantisationFlags):
     do_predict: bool = option(False, "Predict the test files.")
     init_checkpoint: str = option(
         "", "Weights to begin with, a folder or file of any format. Without --do_train: the "
-        "fine-tuned model (default: that of --output_dir).")
+        "fine-tuned model (default: the model in --output_dir).")
     ensemble: list[str] = option(
         [], "Folders of fine-tuned models, in place of --init_checkpoint. The mean of their "
         "predicted probabilities or numbers is scored and written.", rare=True)
@@ -201,8 +201,8 @@ class ModelFlags(QuantisationFlags):
         None, "Lower-case the text. Default: as pre-training did, where its files beside the model "
         "say it, else true unless the vocabulary has capital letters.")
     max_seq_length: int | None = option(
-        None, "Length S of the longest sequence, special tokens included; default: that of a "
-        "fine-tuned model, else the task's own.")
+        None, "Length S of the longest sequence, special tokens included; default: as in a "
+              "fine-tuned model, else the task's own.")
     records_dir: str = option(
         "", "Folder of the records, which are made if they are not there; default: records in "
         "--output_dir.", rare=True)

@@ -31,7 +31,7 @@ class QuantisationFlags:
         "for floats. Give one number, or one for each layer (default: 8).", items=int)
     weight_groups: int | None = _of_rounding(
         None, "With --quantisation=qbert, number of groups into which the columns of a matrix are "
-        "divided. Each group has a range of its own. The number must divide the sizes of the "
+        "divided. Each group has a separate range. The number must divide the sizes of the "
         "layers (default: 128).", least=1)
     embedding_bits: int | None = _of_rounding(
         None, "With --quantisation, bits of the word embeddings (default: 8).")

@@ -35,7 +35,7 @@ class TextModelFlags:
     do_predict: bool = option(False, "Write texts for the test files.")
     init_checkpoint: str = option(
         "", "Weights to begin with, a folder or file of any format. Without --do_train: the "
-        "fine-tuned model (default: that of --output_dir).")
+        "fine-tuned model (default: the model in --output_dir).")
     bert_config_file: str = option(
         "", "The configuration of the model; default: that beside --init_checkpoint. Without "
         "--init_checkpoint, training begins with random weights.")
@@ -44,10 +44,11 @@ class TextModelFlags:
         alias="tokenizer_file")
     max_seq_length: int | None = option(
         None, "Maximum tokens of an input, its final token included; longer inputs are cut. "
-        "Default: that of a fine-tuned model, else 512.", least=2)
+        "Default: as in a fine-tuned model, else 512.", least=2)
     max_target_length: int | None = option(
-        None, "Maximum tokens of a target, and of a text that is written. Default: that of a "
-        "fine-tuned model, else the longest target of the files, at most 512. The original has 84 "
+        None, "Maximum tokens of a target, and of a text that is written. Default: as in a "
+              "fine-tuned model, else the longest target of the files, at most 512. The original "
+              "has 84 "
         "for GLUE.", least=2)
     dropout_rate: float = option(
         0.1, "Dropout in training. T5 1.1 was pre-trained without dropout, and is fine-tuned with "

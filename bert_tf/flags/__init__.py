@@ -30,7 +30,7 @@ import lazy_loader
 # Dataclasses need options.py alone, and not absl.
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "help": ["help_text"],
-    "options": ["REQUIRED", "Scope", "check", "option"],
+    "options": ["REQUIRED", "Scope", "check", "command_line", "option"],
     "parsing": ["define", "read", "take_defaults"],
     "program": ["keep", "run"],
 })

@@ -1,6 +1,7 @@
 """Options: fields of dataclasses that know their help, their values, and where they apply."""
 
 import dataclasses
+import shlex
 import typing
 from collections.abc import Callable, Iterable
 
@@ -69,6 +70,13 @@ def shown(value) -> str:
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def command_line(program: str, *jobs) -> str:
+    """Returns the command that gives the options of dataclasses their values, one per line."""
+    return " \\\n    ".join([program, *(
+        shlex.quote(f"--{field.name}={shown(getattr(job, field.name))}") for job in jobs
+        for field in dataclasses.fields(job) if getattr(job, field.name) != default_of(field))])
 
 
 def check(settings, recipe=None) -> None:

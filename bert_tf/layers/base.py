@@ -54,15 +54,15 @@ def network_names(network: keras.Model) -> dict[int, str]:
 def shown_shapes(model: keras.Model) -> Iterator[None]:
     """Lets Keras's summary of a model see the `output_shape` of its layers, which are built without
     a shape."""
-    layers = [layer for layer in model._flatten_layers()
-              if getattr(layer, "output_shape", None) and not layer._build_shapes_dict]
+    kept = [(layer, layer._build_shapes_dict) for layer in model._flatten_layers()
+            if getattr(layer, "output_shape", None) and not layer._build_shapes_dict]
     try:
-        for layer in layers:
+        for layer, _ in kept:
             layer._build_shapes_dict = {"input_shape": None}
         yield
     finally:
-        for layer in layers:        # else a saved model would hold it
-            layer._build_shapes_dict = None
+        for layer, shapes in kept:      # else a saved model would hold it
+            layer._build_shapes_dict = shapes
 
 
 class FromConfig:

@@ -98,7 +98,7 @@ class BiLstm(FromConfig, keras.Model):
 
     def _read(self, x, mask):
         """Returns both directions' states at each token, float [B, S, 2 * U], and final states,
-        [B, 2 * U], of texts whose tokens have 1 in `mask`, integer [B, S]."""
+        [B, 2 * U]. Tokens of the texts have 1 in `mask`, integer [B, S]."""
         is_token, units = ops.cast(mask, "bool"), self.config.lstm_size
         forward, backward = self.lstms
         states, end = forward(x, is_token)

@@ -1,5 +1,6 @@
-"""The answer to a question as a part of a passage, whose end is predicted from its start, and
-whether there is an answer (zihangdai/xlnet function_builder.py, get_qa_outputs;
+"""The answer to a question as a part of a passage, and whether there is an answer.
+
+The end is predicted from the start (zihangdai/xlnet function_builder.py, get_qa_outputs;
 google-research/albert run_squad_v2.py, create_v2_model; google-research/electra
 finetune/qa/qa_tasks.py).
 

@@ -79,7 +79,8 @@ class TaskFlags:
     long_text: str | None = option(
         None, "A text beyond --max_seq_length, of a pair the longer one. truncate: its end is left "
         "out. head_tail: its middle is left out; a quarter of the tokens kept are its first ones. "
-        "mean, max: it is read in windows that overlap by a quarter, each of which is trained on; "
+        "mean, max: it is read in windows that overlap by a quarter, and all windows are trained "
+        "on; "
         "probabilities or numbers of the windows are averaged, or the largest is taken. Default: "
         "as in training, else truncate.", choices=WAYS)
     both_orders: bool = option(
@@ -301,7 +302,7 @@ class SquadFlags:
     max_answer_length: int | None = option(
         None, "Maximum tokens of an answer (default: 30).", least=1)
     null_score_diff_threshold: float | None = option(
-        None, "Give no answer if the score of no answer exceeds that of the best answer by more "
+        None, "Give no answer if the score of no answer exceeds the best answer's score by more "
         "than this (default: the threshold that --do_eval found, else 0).", rare=True)
 
     names_kind = True

@@ -22,7 +22,7 @@ class GeneratorSettings:
     generator_layers: float = _of_generator(
         1.0, "Layers of the generator as a share of the model's.", above=0, below=float("inf"))
     untied_generator_embeddings: bool = _of_generator(
-        False, "The generator has embeddings of its own, as wide as its layers.", rare=True)
+        False, "The generator has separate embeddings, as wide as its layers.", rare=True)
     untied_generator: bool = _of_generator(
         True, "The generator is a separate network; if false, it is the model itself.", rare=True)
     uniform_generator: bool = _of_generator(
@@ -55,7 +55,7 @@ class StackingSettings:
 
     stack_layers: list[str] = option(
         [], "Number of layers in each stage, such as 3,6,12. Each must be a multiple of the one "
-        "before, and the last must be that of the configuration. Default: all layers from the "
+        "before, and the last must be as in the configuration. Default: all layers from the "
         "start.", items=int, least=1, rare=True)
     stack_steps: list[str] = _of_stages(
         [], "Steps of each stage but the last. The last stage ends when all stages together have "

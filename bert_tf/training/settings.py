@@ -148,9 +148,11 @@ class TrainSettings(SharedSettings):
     iterations_per_loop: int = option(
         100, "Steps between reports, run in one call.", least=1, rare=True)
     file_shares: int = option(
-        0, "Shares of the files of which each batch has equally many records; a worker then reads "
-        "only its own. 0: as many as workers where the files allow it, kept while the run goes "
-        "on.", least=0, rare=True)
+        0, "Number of shares of the files. Each batch has equally many records of each share; a "
+           "worker then reads "
+           ""
+        "only its own. 0: as many as workers where the files allow it, kept while the run "
+        "continues.", least=0, rare=True)
 
     def __post_init__(self):
         super().__post_init__()
@@ -162,7 +164,8 @@ class LayerSettings:
     """Layers that are treated apart."""
 
     layer_decay: float = option(
-        1.0, "Learning rate of each layer as a multiple of that of the layer above.", above=0,
+        1.0, "Learning rate of each layer as a multiple of the learning rate of the layer "
+        "above.", above=0,
         most=1, rare=True)
     layer_decay_top: int = option(
         1, "Exponent of --layer_decay for the top layer; 2 in ELECTRA's code, 0 in XLNet's paper.",

@@ -55,9 +55,10 @@ class TransferSettings:
         5.0, "With --layer_wise_warmup, weight of the loss on the variances of layers' outputs.",
         least=0, most=10**9, rare=True)
     statistics_of_all_layers: bool = _of_teacher(
-        True, "With --layer_wise_warmup, compare the mean and variance of each layer with those of "
-        "all of the teacher's layers, as the original's code does. If false, compare them with "
-        "those of the teacher's same layer, as in the paper.", rare=True)
+        True, "With --layer_wise_warmup, compare the mean and variance of each layer with the "
+              "mean and variance of all of the teacher's layers, as the original's code "
+              "does. If false, compare them with the teacher's same layer, as in the paper.",
+        rare=True)
     distill_ground_truth_ratio: float = _of_teacher(
         0.5, "With --teacher, share of the true token in the labels of masked tokens; the "
         "teacher's prediction makes up the rest.", least=0, most=1)

@@ -157,8 +157,8 @@ def name_of_row(group: Sequence[int]) -> str:
 
 def draw(path: str, title: str, rows: Sequence[str], whole: float, heads: np.ndarray,
          layers: Sequence[float]) -> None:
-    """Draws the differences as a table of colours with a row for each of `rows` and the whole row's
-    result at the right, and a histogram of the heads' scores."""
+    """Draws the differences as a table of colours, and a histogram of the heads' scores. The table
+    has a row for each of `rows`, with the whole row's result at the right."""
     from bert_tf.analysis.pictures import picture
     differences = np.concatenate([heads, np.reshape(layers, (-1, 1))], 1) - whole
     most = max(np.abs(differences[:, :-1]).max(), 0.1)

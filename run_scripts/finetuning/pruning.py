@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf import analysis, compression, training
+from bert_tf import analysis, compression, flags, training
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, normal_path, write_json
 from bert_tf.finetuning.head_masks import parse_heads
-from bert_tf.model_card import command_of, write_card
+from bert_tf.model_card import write_card
 from bert_tf.tasks.task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
@@ -192,7 +192,7 @@ def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFl
             f"{1000 * before:.2f} -> {1000 * after:.2f} ms of CPU an example")
         print(f"  {what}: {numbers} ({after / before - 1:+.1%})", flush=True)
     whole, left = found["parameters"]
-    write_card(folder, job.model_dir, command_of("bert-prune", task_flags, job),
+    write_card(folder, job.model_dir, flags.command_line("bert-prune", task_flags, job),
                note=f"{len(off)} of {curve.total} {job.parts} are removed; {left:,} of "
                f"{whole:,} weights are left.")
     curve.save(lines, removed=found)

@@ -75,7 +75,7 @@ class PretrainingFlags:
         "does not change. Default: a new run packs its records where the network allows it and at "
         "least 7% of the rows are saved, but not on a TPU; a resumed run continues as it began.")
     task_schedule: list[str] = option(
-        [], "Order of the tasks, for records of several tasks, such as those of ernie2. continual "
+        [], "Order of the tasks, for records of several tasks, such as ernie2's. continual "
         "(the default): one stage for each new task, which is trained together with the tasks "
         "before it. together: all at once. successive: one after the other. Or "
         "TASK=STEPS/STEPS/... for each task, separated by commas: its steps in each stage.",
@@ -90,7 +90,7 @@ class PretrainingFlags:
     n_negative_samples_batch: int | None = option(
         None, "For recurrent language models, such as elmo: number of tokens that are drawn for "
         "each batch in training, and from which the right token must be told apart (sampled "
-        "softmax); 0: the whole vocabulary. Default: that of the recipe.", for_=_SAMPLED, least=0)
+        "softmax); 0: the whole vocabulary. Default: as in the recipe.", for_=_SAMPLED, least=0)
 
 
 def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:

@@ -149,9 +149,9 @@ def corrupt(tokens: np.ndarray, objective: Denoising, seeds: np.ndarray, vocab_s
 
 def make_pairs(documents: Tokens, objective: Denoising, seeds: MapSeeds, inputs_length: int,
                targets_length: int, vocab_size: int, eos_id: int) -> tuple[Runs, Runs, int]:
-    """Returns the inputs, empty where there is no noise, and the targets of all documents, in the
-    order of the text, each cut to its length, with its final token; and the tokens of the text that
-    they were made from.
+    """Returns the inputs and targets of all documents, and the tokens of the text that they were
+    made from. They are in the order of the text, each cut to its length, with its final token; an
+    input is empty where there is no noise.
 
     Args:
         documents: the tokens of each, int arrays.

@@ -1,5 +1,6 @@
-"""Rows of inputs and targets for an encoder with a decoder, or for a decoder alone, one pair or
-several in each (seqio's feature_converters.py and utils.py, `trim_and_pack_dataset`).
+"""Rows of inputs and targets for an encoder with a decoder, or for a decoder alone.
+
+A row has one pair or several (seqio's feature_converters.py and utils.py, `trim_and_pack_dataset`).
 
 A target's tokens are predicted from those before it: `decoder_input_tokens` are the targets shifted
 right by one, with 0 before the first of each pair.
