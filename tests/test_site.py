@@ -1,5 +1,6 @@
 """The site has all pages, and a reference that the code decides."""
 
+import json
 import os
 import re
 
@@ -48,6 +49,22 @@ def test_every_flag_has_its_row(site):
 def test_the_reference_has_what_the_code_has(site, page, words):
     text = text_of(site, f"reference/{page}/index.html")
     assert [word for word in words if word not in text and word.lower() not in text] == []
+
+
+def test_the_search_finds_each_question_on_one_page(site):
+    """As the site's search does: all words must be in the title or the text of one section."""
+    with open(os.path.join(site, "search", "search_index.json"), encoding="utf-8") as file:
+        sections = json.load(file)["docs"]
+    for asked in ("download bert-base", "download GLUE", "resume killed", "several seeds",
+                  "add words vocabulary", "flags GPU", "fine-tune pre-trained", "in the records",
+                  "[MASK] own sentence", "train from Python", "silence TensorFlow", "labels names",
+                  "GPU memory BERT-Base", "how long training", "continue Hugging Face name"):
+        words = re.findall(r"\w+", asked.lower())
+        found = [section["location"] for section in sections if all(
+            any(known.startswith(word) for known in re.findall(
+                r"\w+", re.sub(r"<[^>]*>", "", section["title"] + " " + section["text"]).lower()))
+            for word in words)]
+        assert any(place.startswith("questions/#") for place in found), asked
 
 
 @pytest.mark.parametrize("words", ["resume", "gradient_accumulation_steps", "hf download"])
