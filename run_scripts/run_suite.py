@@ -50,7 +50,8 @@ class SuiteFlags:
         False, "In WNLI and WSC, let the masked LM of --init_checkpoint rank what a pronoun may "
         "refer to, as RoBERTa's paper does.")
     intermediate: bool = option(
-        False, "Begin RTE, MRPC and STS-B with the chosen model of MNLI, as RoBERTa's paper does.")
+        False, "Begin RTE, MRPC and STS-B with the chosen model of MNLI, as RoBERTa's paper does; "
+        "SQuAD with that of TriviaQA, head included, as BERT's paper does.")
     num_trials: int = option(
         1, "Number of runs of each point, with consecutive seeds from --random_seed.", least=1)
     random_seed: int = option(12345, "The first seed.", least=0)
@@ -95,7 +96,7 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
     suite = SUITES[job.suite]
     config = read_config_file(job.bert_config_file) if job.bert_config_file else read_config(
         job.init_checkpoint)
-    rows = find_rows(suite, job.tasks, job.train_majority)
+    rows = find_rows(suite, job.tasks, job.train_majority, job.intermediate)
     if job.rank_pronouns:
         suite = suite.with_ranking()
         rows = [suite.row(row.ranking or row.task) for row in rows]

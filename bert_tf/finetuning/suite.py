@@ -27,7 +27,7 @@ from bert_tf.files import (
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.majority import answer_most_frequent
 from bert_tf.options import read_json
-from bert_tf.tasks.named import TASKS, find_folder
+from bert_tf.tasks.named import OF_SUITES, SQUAD, find_folder
 from bert_tf.tasks.suites import Row, Suite, is_of
 
 RESULT, LOG = "cell.json", "log.txt"
@@ -108,7 +108,7 @@ class SuiteRun:
         return find_folder(self.data_dir, row.task, "leave the task out of --tasks")
 
     def _cells_of(self, row):
-        task, data_dir = TASKS[row.task], self.folder(row)
+        task, data_dir = OF_SUITES[row.task], self.folder(row)
         labelled = [split for split, layout in task.splits.items()
                     if split != "train" and layout.label is not None]
         if not any(task.has_file(data_dir, split) for split in labelled) and not task.model_of:
@@ -120,7 +120,13 @@ class SuiteRun:
         has = {f"do_{job}": any(task.has_file(data_dir, split) for split in splits)
                for job, splits in (("eval", labelled), (
                    "predict", [name for name in task.splits if name.startswith("test")]))}
-        has |= {"task": row.task, "data_dir": data_dir, "do_train": not task.model_of}
+        has |= {"do_train": not task.model_of}
+        if task.kind.name == "span":        # whose files have flags of their own
+            has["task"] = {"train_file": task.path(data_dir, "train"),
+                           "predict_file": task.path(data_dir, "dev"),
+                           "version_2_with_negative": task == SQUAD[True]}
+        else:
+            has |= {"task": row.task, "data_dir": data_dir}
         if task.model_of:
             has |= {name: self.settings[name] for name in _OF_PREDICTION if name in self.settings}
             return [Cell(row, task.model_of, 0, os.path.join(place, task.model_of), task.model_of,
@@ -194,6 +200,8 @@ class SuiteRun:
                 return False
             if not self.result(cell):
                 model = {"init_checkpoint": chosen.folder} if chosen else self.model
+                if chosen and cell.row.keeps_head:
+                    model = {**model, "keep_head": True}
                 with (open_log(os.path.join(cell.folder, LOG)) as log,
                       contextlib.redirect_stdout(log)):
                     is_done = self._measure(cell, model)
@@ -229,6 +237,7 @@ class SuiteRun:
         """What the result of a cell depends on."""
         own = {name: value for name, value in cell.settings.items()
                if name not in ("data_dir", "records_dir", "num_workers")}
+        own |= {"task": cell.row.task} if "task" in own else {}
         if chosen := self.chosen(cell.begins_with) if cell.begins_with else None:
             return {**own, "begins_with": cell.begins_with, "chosen": [chosen.point, chosen.seed]}
         model = {name: absolute(value) if isinstance(value, str) and value else value
@@ -284,8 +293,10 @@ def point_name(point: Mapping[str, Any]) -> str:
     return "-".join(f"{_SHORT[name]}{value:g}" for name, value in point.items()) or DEFAULTS
 
 
-def find_rows(suite: Suite, tasks: list[str], trained: list[str]) -> list[Row]:
-    """The rows of tasks, of all if none is named.
+def find_rows(suite: Suite, tasks: list[str], trained: list[str],
+              intermediate: bool = False) -> list[Row]:
+    """The rows of tasks; if none is named of all, but those that come first alone with
+    `intermediate`.
 
     Args:
         trained: tasks that are learned although the suite's row has the most frequent label.
@@ -300,4 +311,5 @@ def find_rows(suite: Suite, tasks: list[str], trained: list[str]) -> list[Row]:
             raise InputError(f"the suite has no task {name!r}; " + choose_from(
                 name, [row.task for row in known.values()]))
     return [dataclasses.replace(row, majority=False) if name in plain[1] else row
-            for name, row in known.items() if name in plain[0] or not tasks]
+            for name, row in known.items()
+            if name in plain[0] or not tasks and (intermediate or not row.is_first)]

@@ -14,7 +14,9 @@ from bert_tf.files import exists, is_folder, list_folder
 from bert_tf.finetuning.suite import MAJORITY, Cell, SuiteRun
 from bert_tf.models import Model, open_model
 from bert_tf.options import read_json
-from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.answer_spans import SpanOptions
+from bert_tf.tasks.named import OF_SUITES
+from bert_tf.tasks.squad import read_references
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.reporting import duration
@@ -73,7 +75,7 @@ def describe(run: SuiteRun) -> list[str]:
 
 def _load(run, cell: Cell, model: Model) -> Load:
     """The work of a cell."""
-    task, data_dir = TASKS[cell.row.task], run.folder(cell.row)
+    task, data_dir = OF_SUITES[cell.row.task], run.folder(cell.row)
     if cell.point == MAJORITY:
         return Load(0, 0, 0.0)
     defaults = finetuning_defaults.find(model.config, task.name)
@@ -103,6 +105,8 @@ _sizes: dict[tuple, tuple[int, float]] = {}
 def _size(task: Task, data_dir: str, split: str, length: int, model: Model) -> tuple[int, float]:
     """The number of a file's examples, and the mean number of tokens of the first ones."""
     key = task.path(data_dir, split), length
+    if key not in _sizes and task.kind.name == "span":
+        _sizes[key] = _size_of_questions(key[0], length, model)
     if key not in _sizes:
         flags = TaskFlags(task=task.name, data_dir=data_dir, skip_malformed_lines=True)
         source, = flags.find_sources(task, [split])
@@ -112,6 +116,19 @@ def _size(task: Task, data_dir: str, split: str, length: int, model: Model) -> t
         tokens = float(np.sum(features["input_mask"])) / len(first)
         _sizes[key] = len(first) + sum(1 for _ in examples), tokens
     return _sizes[key]
+
+
+def _size_of_questions(path, length, model):
+    """The number of spans of a file's questions, and their mean number of tokens, from the first
+    questions."""
+    questions = read_references(path)
+    first = [(question, context) for question, context, _ in
+             itertools.islice(questions, _SAMPLE)]
+    _, lengths = model.tokenizer.encode_lines([text for pair in first for text in pair])
+    tokens = np.minimum(lengths.reshape(-1, 2).sum(1), length)
+    spans = np.maximum(lengths[1::2] / SpanOptions.doc_stride - 1, 1)
+    count = len(first) + sum(1 for _ in questions)
+    return round(count * float(spans.mean())), float(tokens.mean())
 
 
 class _Scale:

@@ -7,7 +7,7 @@ from typing import Any
 
 from bert_tf.files import exists, open_file, relative, replace_aside, write_aside, write_json
 from bert_tf.finetuning.suite import Cell, SuiteRun
-from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.named import OF_SUITES
 from bert_tf.tasks.suites import is_of
 
 _DATE = (1980, 1, 1, 0, 0, 0)       # of files in the archive, so that equal runs give equal bytes
@@ -21,7 +21,7 @@ def summarize(run: SuiteRun) -> dict[str, Any]:
     tasks: dict[str, Any] = {}
     medians: dict[str, dict[str, float]] = {}
     for row in run.rows:
-        points = {point: _point(run, cells) for point, cells in run.cells_of(row.task).items()}
+        points = {point: _point(run, row, cells) for point, cells in run.cells_of(row.task).items()}
         tasks[row.task] = {"points": points}
         if cell := run.chosen(row.task):
             tasks[row.task] |= {"chosen": cell.point, "seed": cell.seed,
@@ -29,18 +29,21 @@ def summarize(run: SuiteRun) -> dict[str, Any]:
             medians[row.task] = {name: found["median"]
                                  for name, found in points[cell.point].items()}
     missing = run.suite.missing(medians)
-    figures = {} if missing else {"score": run.suite.score(medians)}
+    figures = {} if missing or not run.suite.has_score else {"score": run.suite.score(medians)}
     if run.suite.has_average and not set(missing) & {
             row.task for row in run.suite.rows if row.average}:
         figures["average"] = run.suite.average(medians)
     return {"tasks": tasks, "missing": missing, **figures}
 
 
-def _point(run, cells: list[Cell]) -> dict[str, Any]:
-    results = {cell.seed: found["metrics"] for cell in cells if (found := run.result(cell))}
+def _point(run, row, cells: list[Cell]) -> dict[str, Any]:
+    results = {cell.seed: dict(found["metrics"]) for cell in cells if (found := run.result(cell))}
     names = next(iter(results.values()), {})
     found = {}
     for name in names:
+        if OF_SUITES[row.task].kind.percent and is_of(name, row.metrics):
+            for metrics in results.values():
+                metrics[name] /= 100
         values = [metrics[name] for metrics in results.values()]
         found[name] = {
             "mean": statistics.fmean(values), "median": statistics.median(values),
@@ -71,7 +74,7 @@ def report(run: SuiteRun) -> dict[str, Any]:
     lines = table(run, summary)
     lines += [""] + [f"{name.title()} of the medians: {100 * summary[name]:.1f}"
                      for name in ("average", "score") if name in summary]
-    if summary["missing"]:
+    if summary["missing"] and run.suite.has_score:
         lines.append(f"No score: {', '.join(summary['missing'])} not measured.")
     print("\n".join(lines), flush=True)
     write_json(os.path.join(run.output_dir, "results.json"), summary)
@@ -91,7 +94,7 @@ def write_archive(run: SuiteRun) -> tuple[list[str], list[str]]:
     done = {row.task: row for row in run.rows}
     for row in run.suite.rows:
         cell = run.chosen(row.task) if row.task in done else None
-        for layout in TASKS[row.task].splits.values():
+        for layout in OF_SUITES[row.task].splits.values():
             if not layout.submission:
                 continue
             path = os.path.join(cell.folder, layout.submission) if cell else ""

@@ -6,6 +6,8 @@ super.gluebenchmark.com does, SNLI (nlp.stanford.edu/projects/snli), SciTail
 (cs.cmu.edu/~glai1/data/race), CoNLL-2003 (clips.uantwerpen.be/conll2003/ner) and SQuAD.
 """
 
+import os
+
 from bert_tf.errors import InputError, choose_from
 from bert_tf.tasks.task import KINDS, Defaults, Split, Task, named_folder
 
@@ -152,13 +154,28 @@ TASKS = {task.name: task for task in (
          metrics=("entity_f1", "entity_precision", "entity_recall", "tag_accuracy")),
 )}
 
+def _questions(name, version, sizes, metrics, defaults):
+    files = {split: f"{split}-{version}.json" for split in ("train", "dev")}
+    return Task(name, KINDS["span"], {
+        split: Split((file,), ("question", "context"), "answers", format="squad", size=size)
+        for (split, file), size in zip(files.items(), sizes, strict=True)}, metrics=metrics,
+        defaults=defaults, folder_of="squad")
+
+
 # Answers in paragraphs, by version_2_with_negative (arXiv:1810.04805, sections 4.2 and 4.3).
 SQUAD = {
-    False: Task("squad", KINDS["span"], {}, metrics=("f1", "exact_match"),
-                defaults=Defaults(384, 32, 5e-5, 3.0)),
-    True: Task("squad_v2", KINDS["span"], {}, metrics=("f1", "exact"),
-               defaults=Defaults(384, 48, 5e-5, 2.0)),
+    False: _questions("squad", "v1.1", (87599, 10570), ("f1", "exact_match"),
+                      Defaults(384, 32, 5e-5, 3.0)),
+    True: _questions("squad_v2", "v2.0", (130319, 11873), ("f1", "exact"),
+                     Defaults(384, 48, 5e-5, 2.0)),
 }
+# TriviaQA, of which suites train on the questions of Wikipedia (arXiv:1810.04805, section 4.2).
+TRIVIA_QA = Task("triviaqa", KINDS["span"], {
+    split: Split((os.path.join("qa", f"wikipedia-{split}.json"),), ("question", "context"),
+                 "answers", format="squad") for split in ("train", "dev")},
+    metrics=("f1", "exact_match"), defaults=SQUAD[False].defaults)
+# All tasks that suites know.
+OF_SUITES = {**TASKS, **{task.name: task for task in (*SQUAD.values(), TRIVIA_QA)}}
 
 
 def find_task(name: str) -> Task:
@@ -180,7 +197,7 @@ def find_folder(data_dir: str, name: str, remedy: str) -> str:
     Raises:
         InputError: there is none.
     """
-    found = named_folder(data_dir, name, TASKS[name].folder_of or name)
+    found = named_folder(data_dir, name, OF_SUITES[name].folder_of or name)
     if not found:
         raise InputError(f"--data_dir: there is no folder of the task {name} in {data_dir!r}; put "
                          f"its official files there, or {remedy}.")

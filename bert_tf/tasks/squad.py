@@ -1,5 +1,6 @@
 """Reads SQuAD v1.1 and v2.0 files (google-research/bert run_squad.py, read_squad_examples) article
-by article, so that memory does not grow with the file.
+by article, so that memory does not grow with the file; and what `question_files` brings into their
+form.
 """
 
 import bisect
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 
 from bert_tf.errors import InputError
 from bert_tf.tasks.json_elements import read_elements
+from bert_tf.tasks.question_files import ALIASES, form_of, read_questions
 
 PIECE_QUESTIONS = 1 << 13
 # The original's spaces. Others, such as a no-break space, belong to words.
@@ -65,7 +67,7 @@ def read_paragraphs(path: str, is_training: bool,
     stated place. Where the original refuses several answers, the first is learned.
 
     Args:
-        path: JSON, plain or gzip.
+        path: JSON, plain or gzip; of SQuAD, TriviaQA or MRQA.
         is_training: whether answers are read.
         version_2_with_negative: whether training reads `is_impossible`.
         squad_style: the system whose code is followed. ELECTRA's compares without regard to case;
@@ -75,7 +77,7 @@ def read_paragraphs(path: str, is_training: bool,
         InputError: the file is not SQuAD, or an answer is impossible; names file and question.
     """
     empty = True
-    for context, asked in _raw_paragraphs(path):
+    for context, asked in _raw_paragraphs(path, is_training):
         paragraph = Paragraph(passage_words(context), [], [], context)
         starts = [match.start() for match in _WORD.finditer(context)] if is_training else None
         for raw, where in asked:
@@ -113,9 +115,7 @@ def read_pieces(path, is_training, version_2_with_negative=False, size=PIECE_QUE
 def read_answers(path: str) -> dict[str, list[str]]:
     """Returns {question id: correct answers} of a SQuAD file; a list is empty where there is no
     answer. A repeated id is refused."""
-    return {raw["id"]: [take(answer, "text", str, where)
-                        for answer in take(raw, "answers", list, where)]
-            for raw, where in _distinct_questions(path)}
+    return {raw["id"]: _texts(raw, where) for raw, where in _distinct_questions(path)}
 
 
 def read_references(path: str) -> Iterator[tuple[str, str, list[str]]]:
@@ -123,14 +123,14 @@ def read_references(path: str) -> Iterator[tuple[str, str, list[str]]]:
     file."""
     for context, asked in _raw_paragraphs(path):
         for raw, where in asked:
-            yield take(raw, "question", str, where), context, [
-                take(answer, "text", str, where) for answer in raw.get("answers") or ()]
+            yield take(raw, "question", str, where), context, (
+                _texts(raw, where) if raw.get("answers") or ALIASES in raw else [])
 
 
 def holds_answers(path: str) -> bool:
     """Whether any question of a SQuAD file has an answer, or is marked as impossible. If so, the
     rest of the file is not read."""
-    return any(raw.get("answers") or raw.get("is_impossible") is True
+    return any(raw.get("answers") or raw.get(ALIASES) or raw.get("is_impossible") is True
                for raw, _ in _distinct_questions(path))
 
 
@@ -144,8 +144,18 @@ def take(owner, key, kind, where):
     return value
 
 
-def _raw_paragraphs(path):
+def _texts(raw, where):
+    """Returns all right answers to a question."""
+    if raw.get(ALIASES):
+        return list(raw[ALIASES])
+    return [take(answer, "text", str, where) for answer in take(raw, "answers", list, where)]
+
+
+def _raw_paragraphs(path, is_training=False):
     """Yields (context, [(question's JSON, its name in errors), ...])."""
+    if form := form_of(path):
+        yield from read_questions(path, form, is_training)
+        return
     for number, article in enumerate(read_elements(path, "data")):
         for place, paragraph in enumerate(take(article, "paragraphs", list,
                                                f"{path}: article {number}")):

@@ -34,13 +34,15 @@ class Row:
     """A task of a suite.
 
     Attributes:
-        task: a name of `bert_tf.tasks.named.TASKS`.
+        task: a name of `bert_tf.tasks.named.OF_SUITES`.
         metrics: those that the suite reports; their mean counts for its Score.
         average: those that are cells of its Average.
         shown: those that the table has, too.
         begins_with: the task whose model this one may begin with, as in arXiv:1907.11692.
         counts: whether Score counts the task.
         ranking: the task of the same files in which a masked LM ranks candidates, if there is one.
+        keeps_head: whether it then begins with the head of that model too.
+        is_first: whether it is done only where others are to begin with its model.
         majority: whether every example gets the most frequent label of the training file.
     """
 
@@ -51,6 +53,8 @@ class Row:
     begins_with: str = ""
     counts: bool = True
     ranking: str = ""
+    keeps_head: bool = False
+    is_first: bool = False
     majority: bool = False
 
     def cells(self, scores: Scores, metrics: Collection[str]) -> list[float]:
@@ -67,11 +71,13 @@ class Suite:
         rows: a row for each task.
         grids: the grid of a model's paper by `model_type`; other models learn by the defaults of
             their own papers, one point.
+        has_score: whether the mean over tasks is reported.
         has_average: whether the mean over cells is reported beside the mean over tasks.
     """
 
     rows: tuple[Row, ...]
     grids: Mapping[str, Grid] = dataclasses.field(default_factory=dict)
+    has_score: bool = True
     has_average: bool = False
 
     def row(self, task: str) -> Row:
@@ -136,5 +142,11 @@ SUITES = {
         Row("ax-b", ("matthews",), (), counts=False),
         Row("ax-g", average=(), counts=False),
     )),
+    # TriviaQA comes first in the last rows of arXiv:1810.04805, table 2.
+    "squad": Suite((
+        Row("squad", ("f1", "exact_match"), begins_with="triviaqa", keeps_head=True),
+        Row("squad_v2", ("f1", "exact"), begins_with="triviaqa", keeps_head=True),
+        Row("triviaqa", ("f1", "exact_match"), counts=False, is_first=True),
+    ), has_score=False),
     "race": Suite((Row("race", shown=("middle_accuracy", "high_accuracy")),)),
 }

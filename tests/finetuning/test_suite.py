@@ -6,8 +6,10 @@ import contextlib
 import dataclasses
 import json
 import pathlib
+import re
 import shutil
 import statistics
+import string
 import zipfile
 
 import numpy as np
@@ -273,6 +275,70 @@ def test_a_masked_lm_ranks_pronouns(tmp_path):
         accuracy_score(["1", "0", "1"], [labels[line] for line in range(3)]))
     found = bert_tf.Predictor(cell.folder)(("1 2 ", " 3", *rows[0]["candidates"]))
     assert found["probabilities"] == pytest.approx(rows[0]["probabilities"], abs=1e-5)
+
+
+def official(answers, predictions, is_v2):
+    """Exact match and F1 by the formulas of the official scripts of SQuAD v1.1 and v2.0."""
+    def words(text):
+        text = "".join(char for char in text.lower() if char not in string.punctuation)
+        return re.sub(r"\b(a|an|the)\b", " ", text).split()
+
+    def overlap(wanted, found):
+        if is_v2 and not (wanted and found):
+            return float(wanted == found)
+        common = sum((collections.Counter(wanted) & collections.Counter(found)).values())
+        return 2 * common / (len(wanted) + len(found)) if common else 0.0
+
+    pairs = [(predictions[name], texts or [""]) for name, texts in answers.items()]
+    return {"f1": np.mean([max(overlap(words(text), words(found)) for text in texts)
+                           for found, texts in pairs]),
+            "exact": np.mean([max(words(text) == words(found) for text in texts)
+                              for found, texts in pairs])}
+
+
+def test_trivia_qa_and_then_squad(folder, tmp_path):
+    """arXiv:1810.04805, table 2: SQuAD begins with the model of TriviaQA and its head."""
+    data, gold = tmp_path / "data", {}
+    for place in ("SQuAD", "TriviaQA/qa", "TriviaQA/evidence/wikipedia"):
+        (data / place).mkdir(parents=True)
+    (data / "TriviaQA/evidence/wikipedia/p.txt").write_text("1 2 3 4 5 6")
+    for split in ("train", "dev"):
+        (data / f"TriviaQA/qa/wikipedia-{split}.json").write_text(json.dumps({"Data": [
+            {"QuestionId": str(i), "Question": f"{i} 9", "EntityPages": [{"Filename": "p.txt"}],
+             "Answer": {"Aliases": [f"{i} {i + 1}"]}} for i in range(1, 6)]}))
+        for version in ("v1.1", "v2.0"):
+            questions = [{"id": str(i), "question": f"{i} 8", "is_impossible": False, "answers": [
+                {"text": str(i), "answer_start": 2 * i - 2}]} for i in range(1, 6)]
+            if version == "v2.0":
+                questions[0] |= {"is_impossible": True, "answers": []}
+            gold[version] = {row["id"]: [one["text"] for one in row["answers"]]
+                             for row in questions}
+            (data / "SQuAD" / f"{split}-{version}.json").write_text(json.dumps({"data": [
+                {"paragraphs": [{"context": "1 2 3 4 5 6", "qas": questions}]}]}))
+    # Questions have up to 64 tokens.
+    config = tiny.config(vocab_size=VOCAB, num_hidden_layers=1, max_position_embeddings=96)
+    (tmp_path / "model").mkdir()
+    bert_tf.BertEncoder(config).save(tmp_path / "model" / "model.keras")
+    shutil.copy(folder / "model" / "vocab.txt", tmp_path / "model")
+    job = flags(data, tmp_path / "out", suite="squad", tasks=[], intermediate=True, num_trials=1,
+                init_checkpoint=str(tmp_path / "model"), max_seq_length=96)
+    job.grid_learning_rate = ["3e-2"]
+    run_suite.main(job)
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert "score" not in results and results["missing"] == []
+    for task, version in (("squad", "v1.1"), ("squad_v2", "v2.0")):
+        [(_, cells)] = results["tasks"][task]["points"].items()
+        place = tmp_path / "out" / results["tasks"][task]["folder"]
+        wanted = official(gold[version], json.loads((place / "predictions.json").read_text()),
+                          version == "v2.0")
+        assert cells["squad/f1"]["mean"] == pytest.approx(wanted["f1"])
+        exact = "squad/exact" if version == "v2.0" else "squad/exact_match"
+        assert cells[exact]["mean"] == pytest.approx(wanted["exact"])
+        # The encoder's tensors and the two of the head.
+        assert f"triviaqa/rate0.03-batch4/seed1/model.keras: {16 + 5 + 2 + 2} tensors" in (
+            place / "log.txt").read_text()
+    rows = run_suite.open_suite(dataclasses.replace(job, intermediate=False)).rows
+    assert [row.task for row in rows] == ["squad", "squad_v2"]      # TriviaQA is not asked for
 
 
 def test_grids_are_those_of_papers(folder, tmp_path):

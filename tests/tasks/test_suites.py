@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.named import OF_SUITES
 from bert_tf.tasks.suites import SUITES, Grid
 
 # arXiv:1810.04805, table 1: MNLI-m, -mm, QQP, QNLI, SST-2, CoLA, STS-B, MRPC, RTE, Average.
@@ -80,7 +80,7 @@ def test_rows_name_tasks_and_their_metrics():
         assert len(set(names)) == len(names)
         for row in suite.rows:
             average = row.average if suite.has_average else ()
-            assert {*row.metrics, *average} <= set(TASKS[row.task].metrics)
+            assert {*row.metrics, *average} <= set(OF_SUITES[row.task].metrics)
             assert row.begins_with in ("", *names)
 
 

@@ -39,6 +39,7 @@ class Kind:
         is_grouped: whether a question or a line has several examples, which have its number for a
             `document`; a task's sizes then count these.
         keeps_head: whether training begins with the head of pre-training that it is named as.
+        percent: whether its scores are percentages, as an official script prints them.
         measures: whether records to predict hold labels, so that their loss can be measured.
         reads: names of the features from which a model writes texts; () for other models.
     """
@@ -51,7 +52,7 @@ class Kind:
     format: str | None = None
     default_columns: tuple = ("", "")
     lines = 1
-    needs_choices = has_labels = is_grouped = keeps_head = False
+    needs_choices = has_labels = is_grouped = keeps_head = percent = False
     labels_are_classes = smooths = measures = True
 
     def __eq__(self, other):

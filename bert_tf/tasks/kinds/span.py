@@ -38,6 +38,7 @@ class Span(Kind):
     name, title, script = "span", "answers in paragraphs", "run_squad"
     features = features.ANSWER_SPAN + features.ANSWER_SPAN_LABELS
     smooths = measures = False
+    percent = True
     texts = (2, 2, "a tuple of a question and a passage")
 
     def options(self, given, saved, is_training, path):

@@ -1,0 +1,123 @@
+"""Questions of TriviaQA (arXiv:1705.03551) and of MRQA's shared task (arXiv:1910.09753) in the form
+of SQuAD.
+
+TriviaQA's file is qa/NAME.json of its archive; a document is evidence/wikipedia/FILE or
+evidence/web/FILE beside the folder qa. As in section 4.2 of arXiv:1810.04805, a document's first
+400 words are read, and one to train on must hold an answer. MRQA's file has JSON lines, with a
+header.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from bert_tf.errors import InputError
+from bert_tf.files import absolute, is_file, open_unpacked
+from bert_tf.tasks.json_elements import read_elements
+from bert_tf.tasks.rows import read_lines
+
+ALIASES = "aliases"     # all right answers, wherever they are; a key of questions
+_MOST_WORDS = 400       # of a document of TriviaQA
+_WORD = re.compile(r"\S+")
+# The first key of a file, by which its form is known; SQuAD's keys are "version" and "data".
+_FORMS = {"trivia_qa": re.compile(rb'\s*\{\s*"(Data|Domain|Split|VerifiedEval|Version)"\s*:'),
+          "mrqa": re.compile(rb'\s*\{\s*"(header|context|id|qas|context_tokens)"\s*:')}
+_FOLDERS = {"EntityPages": "wikipedia", "SearchResults": "web"}
+
+Paragraph = tuple[str, list[tuple[dict, str]]]      # the text; questions, and their names in errors
+
+
+def form_of(path: str) -> str | None:
+    """Returns "trivia_qa" or "mrqa", or None for another file, such as SQuAD's."""
+    with open_unpacked(path) as file:
+        start = file.read(1 << 10).removeprefix(b"\xef\xbb\xbf")
+    return next((form for form, pattern in _FORMS.items() if pattern.match(start)), None)
+
+
+def read_questions(path: str, form: str, is_training: bool) -> Iterator[Paragraph]:
+    """Yields paragraphs of a file of another form, with questions as SQuAD has them: the places of
+    all answers, and all `aliases` under a key of their own.
+
+    Raises:
+        InputError: the file has another form, or a document is not there.
+    """
+    yield from {"mrqa": _read_mrqa, "trivia_qa": _read_trivia_qa}[form](path, is_training)
+
+
+def _read_mrqa(path, is_training):
+    for line, text in read_lines(path):
+        try:
+            row = json.loads(text)
+            if "header" in row:
+                continue
+            context, asked = row["context"], []
+            for question in row["qas"]:
+                places = sorted({(int(start), int(end) + 1)
+                                 for answer in question.get("detected_answers", ())
+                                 for start, end in answer["char_spans"]})
+                if places or not is_training:
+                    asked.append((_question(question["qid"], question["question"], context, places,
+                                            question.get("answers", ())),
+                                  f"{path}: question {question['qid']!r}"))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path}, line {line} has no questions in MRQA's form "
+                             f"({type(error).__name__}: {error}); correct it.") from error
+        if asked:
+            yield context, asked
+
+
+def _read_trivia_qa(path, is_training):
+    evidence = os.path.join(os.path.dirname(os.path.dirname(absolute(path))), "evidence")
+    for number, row in enumerate(read_elements(path, "Data")):
+        try:
+            answer = row.get("Answer") or {}
+            aliases = list(dict.fromkeys([*answer.get("Aliases", ()),
+                                          *answer.get("NormalizedAliases", ())]))
+            documents = [(folder, page["Filename"]) for key, folder in _FOLDERS.items()
+                         for page in row.get(key) or ()]
+            name, text = row["QuestionId"], row["Question"]
+        except (AttributeError, KeyError, TypeError) as error:
+            raise InputError(f"{path}: question {number} is none of TriviaQA "
+                             f"({type(error).__name__}: {error}); correct it.") from error
+        for folder, file in documents:
+            context = _excerpt(os.path.join(evidence, folder, file), path)
+            places = find_aliases(context, aliases)
+            if places or not is_training:
+                named = f"{name}--{file}"
+                yield context, [(_question(named, text, context, places, aliases),
+                                 f"{path}: question {named!r}")]
+
+
+def _question(name: str, text: str, context: str, places: list, aliases: Any) -> dict:
+    """Returns the JSON of a question of SQuAD."""
+    return {"id": name, "question": text, "is_impossible": False, ALIASES: list(aliases),
+            "answers": [{"text": context[start:end], "answer_start": start}
+                        for start, end in places]}
+
+
+def _excerpt(path, of):
+    """Returns the first words of a document."""
+    if not is_file(path):
+        raise InputError(f"{of} names the document {path}, which is not there: unpack TriviaQA's "
+                         "archive whole, with its folders qa and evidence.")
+    with open_unpacked(path) as file:
+        text = file.read().decode("utf-8", "replace")
+    last = 0
+    for count, word in enumerate(_WORD.finditer(text), 1):
+        last = word.end()
+        if count == _MOST_WORDS:
+            break
+    return text[:last]
+
+
+def find_aliases(text: str, aliases: list[str]) -> list[tuple[int, int]]:
+    """Returns the places (first character, last one + 1) of whole words that are an alias, in any
+    case, in the order of the text; where several begin at one place, the longest."""
+    wanted = sorted({alias.strip() for alias in aliases} - {""}, key=len, reverse=True)
+    if not wanted:
+        return []
+    pattern = "|".join(r"\s+".join(map(re.escape, alias.split())) for alias in wanted)
+    return [match.span(1) for match in re.finditer(
+        rf"(?<!\w)(?=({pattern})(?!\w))", text, re.IGNORECASE)]

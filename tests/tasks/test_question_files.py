@@ -1,0 +1,96 @@
+"""TriviaQA and MRQA in SQuAD's form, against a slow reading of the same files and by hand."""
+
+import gzip
+import json
+import random
+
+import pytest
+
+from bert_tf.errors import InputError
+from bert_tf.tasks.question_files import find_aliases, form_of
+from bert_tf.tasks.squad import holds_answers, read_answers, read_paragraphs, read_references
+
+MRQA = [{"header": {"dataset": "T"}},
+        {"context": "Ann met Bo. Bo left Rome .", "qas": [
+            {"qid": "a", "question": "who?", "answers": ["Bo", "Robert"], "detected_answers": [
+                {"text": "Bo", "char_spans": [[12, 13], [8, 9]], "token_spans": [[4, 4], [2, 2]]}]},
+            {"qid": "b", "question": "where?", "answers": ["Paris"], "detected_answers": []}]}]
+
+
+def slow(text, aliases):
+    """Every place where an alias stands between characters that are no part of words."""
+    found = {}
+    for start in range(len(text)):
+        for end in range(start + 1, len(text) + 1):
+            words = " ".join(text[start:end].lower().split())
+            before, after = text[start - 1:start], text[end:end + 1]
+            if (words in {" ".join(alias.lower().split()) for alias in aliases if alias.split()}
+                    and not text[start].isspace() and not text[end - 1].isspace()
+                    and not any(c.isalnum() or c == "_" for c in before + after)):
+                found[start] = end
+    return sorted(found.items())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_aliases_are_found_where_a_slow_search_finds_them(seed):
+    rng = random.Random(seed)
+    text = "".join(rng.choice(["a", "b", "A", " ", "  ", "-", ".", "\n"]) for _ in range(60))
+    aliases = ["".join(rng.choice("ab -") for _ in range(rng.randint(1, 4))) + "b"
+               for _ in range(5)] + ["", "A a"]
+    assert find_aliases(text, aliases) == slow(text, aliases)
+
+
+def test_lines_of_mrqa(tmp_path):
+    path = tmp_path / "dev.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, MRQA)).encode()))
+    assert form_of(str(path)) == "mrqa" and holds_answers(str(path))
+    assert read_answers(str(path)) == {"a": ["Bo", "Robert"], "b": ["Paris"]}
+    [paragraph] = read_paragraphs(str(path), True)      # "b" has no place to learn
+    [question] = paragraph.questions
+    assert (question.answer, question.start, question.first_word) == ("Bo", 8, 2)
+    [paragraph] = read_paragraphs(str(path), False)
+    assert [one.id for one in paragraph.questions] == ["a", "b"]
+    assert [row[2] for row in read_references(str(path))] == [["Bo", "Robert"], ["Paris"]]
+    path.write_bytes(gzip.compress(b'{"context": "x", "qas": [{"qid": "a"}]}'))
+    with pytest.raises(InputError, match="line 1 has no questions in MRQA's form .KeyError"):
+        list(read_paragraphs(str(path), False))
+
+
+@pytest.fixture(name="trivia")
+def fixture_trivia(tmp_path):
+    """A question with a page of Wikipedia and two of the web."""
+    for name, text in (("wikipedia/Bo.txt", "x " * 398 + "by THE  bo\tand Bo."),
+                       ("web/1.txt", "nobody"), ("web/2.txt", "It was\nRobert's; Bo went.")):
+        path = tmp_path / "evidence" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "qa").mkdir()
+    path = tmp_path / "qa" / "web-dev.json"
+    path.write_text(json.dumps({"Data": [{
+        "Answer": {"Aliases": ["The Bo", "Robert"], "NormalizedAliases": ["bo"], "Value": "Bo"},
+        "EntityPages": [{"Filename": "Bo.txt"}],
+        "SearchResults": [{"Filename": "1.txt"}, {"Filename": "2.txt"}],
+        "Question": "Who?", "QuestionId": "q"}], "Domain": "Web"}))
+    return path
+
+
+def test_documents_of_trivia_qa(trivia):
+    """arXiv:1810.04805, section 4.2: the first 400 words, and to train on those with an answer."""
+    path = str(trivia)
+    assert form_of(path) == "trivia_qa"
+    found = list(read_paragraphs(path, True))
+    assert [(p.questions[0].id, p.questions[0].answer) for p in found] == [("q--2.txt", "Robert")]
+    assert found[0].words[found[0].questions[0].first_word] == "Robert's;"
+    every = list(read_paragraphs(path, False))
+    assert [p.questions[0].id for p in every] == ["q--Bo.txt", "q--1.txt", "q--2.txt"]
+    assert len(every[0].words) == 400 and every[0].words[-2:] == ["by", "THE"]
+    assert read_answers(path)["q--1.txt"] == ["The Bo", "Robert", "bo"]
+    (trivia.parent.parent / "evidence" / "web" / "1.txt").unlink()
+    with pytest.raises(InputError, match="names the document .*1.txt, which is not there"):
+        list(read_paragraphs(path, False))
+
+
+def test_other_files_are_squad(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('{"version": "1.1", "data": []}')
+    assert form_of(str(path)) is None
