@@ -20,6 +20,7 @@ from bert_tf.files import (
     exists,
     locked,
     make_folder,
+    match_names,
     open_log,
     remove_file,
     write_json,
@@ -160,6 +161,10 @@ class SuiteRun:
             if cell.begins_with and not self.chosen(cell.begins_with):
                 return None     # whether it began with the model to be chosen is not known yet
             found = read_json(path)
+            if cell.begins_with and "chosen" not in found["settings"]:
+                if not cell.trains:
+                    return None     # of an earlier version: what answered is not known
+                found["settings"]["chosen"] = _begun_with(cell)
             _check_settings(cell, found["settings"], self._described(cell))
             self._results[path] = found
         return self._results[path]
@@ -257,10 +262,18 @@ class SuiteRun:
                         remove_file(os.path.join(other.folder, MODEL_FILE))
 
 
+def _begun_with(cell):
+    """The point and the seed of the model that a cell of an earlier version began with, as its
+    trial has it; None if that is not known."""
+    for path in match_names(os.path.join(cell.folder, "trials"), "*/settings.json"):
+        point, seed = (read_json(path).get("init_checkpoint") or "").split("/")[-2:]
+        if seed.removeprefix("seed").isdecimal():
+            return [point, int(seed.removeprefix("seed"))]
+    return None
+
+
 def _check_settings(cell, found, wanted):
     """Raises InputError if a result's settings are not those of its cell."""
-    if "chosen" not in found:       # of an earlier version
-        wanted = {name: value for name, value in wanted.items() if name != "chosen"}
     if found == wanted:
         return
     if {**found, "chosen": wanted.get("chosen")} == wanted:
