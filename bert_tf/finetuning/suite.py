@@ -121,13 +121,7 @@ class SuiteRun:
         has = {f"do_{job}": any(task.has_file(data_dir, split) for split in splits)
                for job, splits in (("eval", labelled), (
                    "predict", [name for name in task.splits if name.startswith("test")]))}
-        has |= {"do_train": not task.model_of}
-        if task.kind.name == "span":        # whose files have flags of their own
-            has["task"] = {"train_file": task.path(data_dir, "train"),
-                           "predict_file": task.path(data_dir, "dev"),
-                           "version_2_with_negative": task == SQUAD[True]}
-        else:
-            has |= {"task": row.task, "data_dir": data_dir}
+        has |= {**_named(task, data_dir), "do_train": not task.model_of}
         if task.model_of:
             has |= {name: self.settings[name] for name in _OF_PREDICTION if name in self.settings}
             return [Cell(row, task.model_of, 0, os.path.join(place, task.model_of), task.model_of,
@@ -161,9 +155,9 @@ class SuiteRun:
             if cell.begins_with and not self.chosen(cell.begins_with):
                 return None     # whether it began with the model to be chosen is not known yet
             found = read_json(path)
-            if cell.begins_with and "chosen" not in found["settings"]:
+            if cell.begins_with and "chosen" not in found["settings"]:      # of an earlier version
                 if not cell.trains:
-                    return None     # of an earlier version: what answered is not known
+                    return None     # what answered is not known
                 found["settings"]["chosen"] = _begun_with(cell)
             _check_settings(cell, found["settings"], self._described(cell))
             self._results[path] = found
@@ -204,9 +198,7 @@ class SuiteRun:
             if not _is_held(held, cell.folder):
                 return False
             if not self.result(cell):
-                model = {"init_checkpoint": chosen.folder} if chosen else self.model
-                if chosen and cell.row.keeps_head:
-                    model = {**model, "keep_head": True}
+                model = _begins(cell, chosen) if chosen else self.model
                 with (open_log(os.path.join(cell.folder, LOG)) as log,
                       contextlib.redirect_stdout(log)):
                     is_done = self._measure(cell, model)
@@ -262,13 +254,28 @@ class SuiteRun:
                         remove_file(os.path.join(other.folder, MODEL_FILE))
 
 
+def _named(task, data_dir):
+    """The settings that name a task and its files."""
+    if task.kind.name != "span":
+        return {"task": task.name, "data_dir": data_dir}
+    return {"task": {"train_file": task.path(data_dir, "train"),
+                     "predict_file": task.path(data_dir, "dev"),
+                     "version_2_with_negative": task == SQUAD[True]}}
+
+
+def _begins(cell, chosen):
+    """The settings that name another task's model to begin with."""
+    kept = {"keep_head": True} if cell.row.keeps_head else {}
+    return {"init_checkpoint": chosen.folder, **kept}
+
+
 def _begun_with(cell):
     """The point and the seed of the model that a cell of an earlier version began with, as its
     trial has it; None if that is not known."""
     for path in match_names(os.path.join(cell.folder, "trials"), "*/settings.json"):
-        point, seed = (read_json(path).get("init_checkpoint") or "").split("/")[-2:]
+        folder, seed = os.path.split(read_json(path).get("init_checkpoint") or "")
         if seed.removeprefix("seed").isdecimal():
-            return [point, int(seed.removeprefix("seed"))]
+            return [os.path.basename(folder), int(seed.removeprefix("seed"))]
     return None
 
 
