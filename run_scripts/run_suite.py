@@ -51,7 +51,7 @@ class SuiteFlags:
         "refer to, as RoBERTa's paper does.")
     intermediate: bool = option(
         False, "Begin RTE, MRPC and STS-B with the chosen model of MNLI, as RoBERTa's paper does; "
-        "SQuAD with that of TriviaQA, head included, as BERT's paper does.")
+        "SQuAD with the model of TriviaQA and its head, as BERT's paper does.")
     num_trials: int = option(
         1, "Number of runs of each point, with consecutive seeds from --random_seed.", least=1)
     random_seed: int = option(12345, "The first seed.", least=0)
