@@ -11,6 +11,7 @@ from keras import ops
 
 from bert_tf.config import XLNetConfig
 from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.vocabulary import vocabulary_logits
 from bert_tf.objectives.base import Batch, Objective
 
 
@@ -37,9 +38,7 @@ class PermutationLM(Objective):
              dropout_seed: Tensor | None = None) -> Tensor:
         """`query_output`, float [B, P, H], and the embedding table [V, H] -> float32 logits
         [B, P, V]."""
-        x = outputs["query_output"]
-        table = ops.cast(embedding_table, x.dtype)
-        logits = ops.cast(ops.matmul(x, ops.transpose(table)), "float32")
+        logits = vocabulary_logits(outputs["query_output"], embedding_table)
         return logits + ops.cast(self.output_bias, "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -14,6 +14,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.transformer import LayerNorm
+from bert_tf.layers.vocabulary import vocabulary_logits
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import Classification
 
@@ -126,11 +127,10 @@ class MaskedLM(Objective):
     def predict(self, x: Tensor, embedding_table: Tensor) -> Tensor:
         """float [B, P, H] -> float32 logits [B, P, V]."""
         x = self.norm(self.transform(x))                                            # [B, P, X]
-        table = ops.cast(embedding_table if self.tied else self.output_weights, x.dtype)
+        table = embedding_table if self.tied else self.output_weights
         if self.extra:
-            table = self.extra(table)                                               # [V, X]
-        logits = ops.cast(ops.matmul(x, ops.transpose(table)), "float32")           # [B, P, V]
-        return logits + ops.cast(self.output_bias, "float32")
+            table = self.extra(ops.cast(table, x.dtype))                            # [V, X]
+        return vocabulary_logits(x, table) + ops.cast(self.output_bias, "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, ...]:
         """Labels and weights of the logits; an unused slot's weight is 0. `word_order` adds the

@@ -14,6 +14,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.transformer import LayerNorm
+from bert_tf.layers.vocabulary import vocabulary_logits
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.pretraining import gather, used
 
@@ -73,8 +74,7 @@ class SpanBoundary(Objective):
                              ops.cast(places, vectors.dtype)], axis=-1)     # [B, P, 2H + 200]
         x = self.norm_0(self.dense_0(used(x, batch)))                       # [B, P, H]
         x = self.norm_1(self.dense_1(x))                                    # [B, P, E]
-        logits = ops.matmul(x, ops.transpose(ops.cast(embedding_table, x.dtype)))
-        return ops.cast(logits, "float32") + ops.cast(self.output_bias, "float32")
+        return vocabulary_logits(x, embedding_table) + ops.cast(self.output_bias, "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Labels and weights of the logits; a token that is not predicted from a boundary has

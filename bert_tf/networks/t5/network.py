@@ -14,6 +14,7 @@ from keras import ops
 from bert_tf.config import T5Config
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.seeds import seed_of_pass, split_seed
+from bert_tf.layers.vocabulary import vocabulary_logits
 from bert_tf.networks.t5 import generation
 from bert_tf.networks.t5.layers import truncated
 from bert_tf.networks.t5.stack import T5Embeddings, T5Stack, hide, same_segment
@@ -127,9 +128,7 @@ class T5(FromConfig, keras.Model):
         """float [..., H], the decoder's output -> float32 [..., V]."""
         if self.logits_layer:
             return ops.cast(self.logits_layer(x), "float32")
-        x = x * self.config.logit_scale
-        table = ops.cast(self.embedding_table, x.dtype)
-        return ops.cast(ops.matmul(x, ops.transpose(table)), "float32")
+        return vocabulary_logits(x * self.config.logit_scale, self.embedding_table)
 
     def encode_text(self, ids: Tensor, mask: Tensor, dropout_seed: Tensor | None = None
                     ) -> dict[str, Any]:
