@@ -151,7 +151,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     if not exists(path):
         keep()
     record, was_there = make_shards(path, made.fingerprint, made.pieces(), made, job.num_workers,
-                                    made.describe, defaults=made.defaults)
+                                    made.describe, defaults=made.defaults, by_place=True)
     if not was_there:       # beside records that are made now
         keep()
     if not (was_there and exists(manifest.tokenizer_folder(path))):

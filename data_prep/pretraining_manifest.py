@@ -10,7 +10,7 @@ from bert_tf.data.instances.pretraining import feature_names
 from bert_tf.data.records import manifest
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
-from bert_tf.files import file_size, is_gzip, open_file, open_unpacked, relative
+from bert_tf.files import file_size, is_gzip, open_unpacked, read_range, relative
 from bert_tf.recipes import Recipe
 from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -98,18 +98,24 @@ def _input_notes(paths, by_file):
     """Notes on input files that may be a mistake, for the report."""
     notes = []
     for path in paths:
-        with open_unpacked(path) as file:
-            if not file.read(1):
-                notes.append(f"{path} is empty.")
+        if _is_empty(path):
+            notes.append(f"{path} is empty.")
     if len(paths) > 1 and not by_file:
         notes += [f"{path} does not end with a blank line: its last document goes on in the next "
                   "file, as in the original." for path in paths[:-1] if not _ends_document(path)]
     return notes
 
 
+def _is_empty(path):
+    if not is_gzip(path):
+        return not file_size(path)
+    with open_unpacked(path) as file:
+        return not file.read(1)
+
+
 def _ends_document(path):
     if is_gzip(path):
         return True     # not worth another pass over it
-    with open_file(path, "rb") as file:
-        file.seek(max(0, file_size(path) - 256))
-        return re.search(rb"(^|\n)[ \t\r]*\n[ \t\r]*$", file.read()) is not None
+    size = file_size(path)
+    end = read_range(path, max(0, size - 256), size)
+    return re.search(rb"(^|\n)[ \t\r]*\n[ \t\r]*$", end) is not None

@@ -5,7 +5,6 @@ import collections
 import dataclasses
 import functools
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import google_crc32c
@@ -15,9 +14,9 @@ from bert_tf.data.records import manifest
 from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.data.segments import stream_records, streams
 from bert_tf.data.segments.pairing import PAIRINGS
-from bert_tf.data.text import corpus
+from bert_tf.data.text import corpus, places
 from bert_tf.errors import InputError
-from bert_tf.files import open_unpacked, relative
+from bert_tf.files import identity, open_unpacked, relative
 from bert_tf.flags import Scope, option
 from bert_tf.options import defaults_of
 from bert_tf.recipes import Recipe
@@ -101,12 +100,16 @@ class StreamFlags:
 
 
 def _read_lines(path):
+    """The lines of a file, and the checksum of its bytes."""
     with open_unpacked(path) as file:
-        lines = corpus.decode(file.read(), [path])
-    return lines if lines[-1] else lines[:-1]       # what follows the last newline is no line
+        read = file.read()
+    lines = corpus.decode(read, [path])
+    # What follows the last newline is no line.
+    return lines if lines[-1] else lines[:-1], google_crc32c.Checksum(read).digest().hex()
 
 
-def _checksum(path):
+@functools.cache
+def _checksum(path, version):
     digest = google_crc32c.Checksum()
     with open_unpacked(path) as file:
         for _ in digest.consume(file, 1 << 20):
@@ -139,6 +142,10 @@ def _report(record: dict[str, Any]) -> str:
                      "the ends of rows that are short: give more text, or fewer rows "
                      "(--bsz_per_host).")
     return "\n".join(lines)
+
+
+# A task, a pass, and the files of the task.
+StreamPiece = tuple[int, int, list[str]]
 
 
 @dataclasses.dataclass
@@ -178,33 +185,42 @@ class StreamJob:
                         "reuse_len": self.stream.shape(self.job).reuse_len, "task": self.job.task}
         self.fingerprint = {
             "options": self.options, "vocabulary": self.tokenizer.vocabulary.hash,
-            "pieces": self._checksums(), "output_file": [
+            "pieces": [[task, turn, len(self._files(task))] for task, turn in self._parts],
+            "output_file": [
                 relative(name, self.folder) for name in self.job.output_file],
             "recipe": self.recipe.describe()}
         self.defaults = defaults_of(PretrainingDataFlags) | defaults_of(StreamFlags)
+        self._versions = {path: identity(path) for path in self.job.input_file}
 
     def _files(self, task):
         return sorted(self.job.input_file)[task::self.stream.num_task]
 
-    def pieces(self) -> Iterator[tuple[int, int, list[str]]]:
+    def pieces(self) -> list[StreamPiece]:
         """Returns the tasks and passes with the files of each."""
-        return ((task, turn, self._files(task)) for task, turn in self._parts)
+        return [(task, turn, self._files(task)) for task, turn in self._parts]
 
-    def _checksums(self):
-        """Returns the checksums of each piece's files."""
-        known = {path: _checksum(path) for path in self.job.input_file}
-        return [[task, turn, [known[path] for path in self._files(task)]]
-                for task, turn in self._parts]
+    def checksum(self, piece: StreamPiece) -> list:
+        """Returns what the manifest has of a piece, whose files are read for it."""
+        task, turn, paths = piece
+        return [task, turn, [_checksum(path, self._versions[path]) for path in paths]]
 
-    def __call__(self, index: int, piece: tuple[int, int, list[str]]) -> dict[str, Any]:
-        """Writes a shard; returns its entry and counts for the manifest. A piece is a task, a pass
-        and the files of the task."""
+    def version(self, piece: StreamPiece) -> list[str]:
+        """Returns a value that changes with the files of a piece."""
+        return [self._versions[path] for path in piece[2]]
+
+    def check_unchanged(self) -> None:
+        """Raises InputError if a file is not what it was when the job began."""
+        places.check_versions(self._versions)
+
+    def __call__(self, index: int, piece: StreamPiece) -> dict[str, Any]:
+        """Writes a shard; returns its entry and counts for the manifest."""
         task, turn, paths = piece
         vocabulary, shape = self.tokenizer.vocabulary, self.stream.shape(self.job)
         eod_id = vocabulary.ids[vocabulary.special["eod"]] if self.stream.use_eod else None
-        found, counts = [], collections.Counter[str]()
+        found, checksums, counts = [], [], collections.Counter[str]()
         for path in paths:
-            lines = _read_lines(path)
+            lines, checksum = _read_lines(path)
+            checksums.append(checksum)
             try:
                 found.append(streams.read_stream(lines, self.tokenizer, eod_id,
                                                  not self.stream.from_raw_text))
@@ -232,7 +248,8 @@ class StreamJob:
         except OSError as error:
             raise InputError(f"--output_file: {name} can't be written ({error}); make room and "
                              "start the command again, finished shards are kept.") from error
-        return {"shards": [{**shard, "task": task, "pass": turn}], "counts": dict(counts)}
+        return {"shards": [{**shard, "task": task, "pass": turn}], "counts": dict(counts),
+                "checksum": [task, turn, checksums], "version": self.version(piece)}
 
     def _counted(self, batches, counts):
         """Yields the batches, and counts them."""

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Iterator
 from typing import Any
 
 import google_crc32c
@@ -16,7 +15,7 @@ from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.data.records import manifest
 from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.data.segments.pairing import PAIRINGS
-from bert_tf.data.text import corpus
+from bert_tf.data.text import corpus, places
 from bert_tf.data.text.token_labels import capitals
 from bert_tf.data.text.units import BOUNDARY, PhraseList, TaggedText, make_marker
 from bert_tf.errors import InputError
@@ -54,7 +53,7 @@ class TextJob:
         job, self.phrases = self.job, None
         if self.rows and len(job.output_file) > 1:
             raise InputError("--output_file: the records of rows are in order; name one file.")
-        self.options = options_of(job)
+        self.options, self._pieces = options_of(job), self._find_pieces()
         if self.target_length:
             self.options["max_target_length"] = self.target_length
         if self.rows:
@@ -63,39 +62,56 @@ class TextJob:
         if job.phrase_file:
             self.phrases = PhraseList.read(job.phrase_file, self.tokenizer)
             self.options["phrase_file"] = self.phrases.hash
-        self.fingerprint = fingerprint_of(job, self.recipe, self.options,
-                                          self.tokenizer.vocabulary, self._scan(), self.folder)
+        self.fingerprint = fingerprint_of(
+            job, self.recipe, self.options, self.tokenizer.vocabulary,
+            list(map(places.size, self._pieces)), self.folder)
         self.defaults = defaults_of(PretrainingDataFlags)
 
-    def pieces(self) -> Iterator[bytes]:
-        """Returns the text in pieces."""
+    def _find_pieces(self):
         by_column = self.job.input_format == "columns"
-        return corpus.read_pieces(self.job.input_file, self.job.piece_bytes, by_file=by_column or (
-            PAIRINGS[self.recipe.segments.pairing].in_order),
-            boundary=BOUNDARY if by_column else corpus.BLANK_LINE)
+        return list(places.find_pieces(
+            self.job.input_file, self.job.piece_bytes,
+            by_column or PAIRINGS[self.recipe.segments.pairing].in_order,
+            BOUNDARY if by_column else places.BLANK_LINE))
 
-    def _scan(self):
-        """Reads the text once and returns its pieces' checksums."""
-        checksums = []
-        for piece in self.pieces():
-            corpus.decode(piece, self.job.input_file)
-            checksums.append(google_crc32c.value(piece))
-        return checksums
+    def pieces(self) -> list[places.Piece]:
+        """Returns the pieces of the text by place."""
+        return self._pieces
+
+    def __getstate__(self):
+        return {**vars(self), "_pieces": []}     # workers get one piece at a time
+
+    def checksum(self, piece: places.Piece) -> int:
+        """Returns the checksum that the manifest has of a piece, which is read for it."""
+        return google_crc32c.value(places.read_piece(piece))
+
+    def version(self, piece: places.Piece) -> list[str]:
+        """Returns a value that changes with the files of a piece."""
+        return [place.version for place in piece]
+
+    def check_unchanged(self) -> None:
+        """Raises InputError if a file is not what it was when the pieces were found."""
+        places.check_versions({place.path: place.version
+                               for piece in self._pieces for place in piece})
 
     def describe(self, results: list[dict]) -> dict[str, Any]:
         """Returns the manifest but for its shards, given what the calls returned."""
         return describe(self.job, self.recipe, self.tokenizer.vocabulary, self.options, results)
 
-    def __call__(self, index: int, piece: bytes) -> dict[str, Any]:
+    def __call__(self, index: int, piece: places.Piece) -> dict[str, Any]:
         """Writes the shards of a piece; returns their entries and counts for the manifest."""
-        lines = corpus.decode(piece, self.job.input_file)
+        paths = list(dict.fromkeys(place.path for place in piece))
+        read = places.read_piece(piece)
+        checksum = google_crc32c.value(read)
+        lines = corpus.decode(read, paths)
+        del read
         tokenize = (corpus.tokenize_sentences if self.recipe.segments.sentence_ends
                     else corpus.tokenize_documents)
         text = None
         if self.job.input_format == "columns":
             tags = needs_tags(self.recipe)
             text = TaggedText(lines, self.tokenizer, self.job.tag_column if tags else None,
-                              self.job.input_file)
+                              paths)
             lines = text.lines
         documents = tokenize(lines, self.tokenizer, self.job.blanks_separate_docs,
                              make_marker(text, self.phrases, self._label))
@@ -112,7 +128,8 @@ class TextJob:
             raise InputError(
                 f"--output_file: piece {index + 1} can't be written ({error}); make room and start "
                 "the command again, finished pieces are kept.") from error
-        result = {"shards": shards, "counts": counts, "line_sample": sample}
+        result = {"shards": shards, "counts": counts, "line_sample": sample,
+                  "checksum": checksum, "version": self.version(piece)}
         if draws_of_corpus(self.recipe):
             # DistilBERT's code counts lines that it leaves out, too.
             is_whole = masking.find(self.recipe.corruption).by_rarity

@@ -11,6 +11,7 @@ import pytest
 
 from bert_tf import checkpoints, files
 from bert_tf.errors import InputError
+from bert_tf.files import writing
 from tests import programs
 
 _HOLD = """
@@ -57,17 +58,20 @@ def test_a_lock_names_its_holder_and_disappears(tmp_path, hold, name, lock):
 
 
 def test_what_a_living_process_writes_is_left_to_it(tmp_path):
-    """Only files of processes that have ended are removed."""
+    """Only files of processes that have ended, on this machine, are removed."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     path, folder = tmp_path / "a.txt", tmp_path / "out"
-    names = [f"{name}{files.ASIDE}{process}" for process in (ended.pid, os.getppid())
-             for name in ("a.txt", "out")]
+    own = writing._machine()
+    names = [f"{name}{files.ASIDE}{owner}" for owner in (
+        ended.pid, f"{ended.pid}-{own}-12", f"{os.getpid()}-{own}-34", os.getppid(),
+        f"{os.getppid()}-{own}-56", f"{ended.pid}-abc-12",
+        f"{os.getpid()}-{own}-{writing._START}ff") for name in ("a.txt", "out")]
     for name in names:
         (tmp_path / name).mkdir() if name.startswith("out") else (tmp_path / name).write_text("")
     with files.write_aside(path) as file, files.folder_aside(str(folder)):
         file.write("whole")
-    assert sorted(os.listdir(tmp_path)) == sorted(["a.txt", "out", *names[2:]])
+    assert sorted(os.listdir(tmp_path)) == sorted(["a.txt", "out", *names[6:]])
 
 
 @pytest.mark.parametrize("path", ["no://bucket/run", "file:///tmp/x"])

@@ -16,8 +16,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
                    "normal_path", "real_path", "relative", "remove_file", "remove_folder",
                    "same_file"],
         "reading": ["READ_ERRORS", "STANDARD", "digest", "is_gzip", "open_file", "open_unpacked",
-                    "shown_name"],
-        "staging": ["copy_file", "stage_folder", "staged", "tensorflow_name"],
+                    "read_range", "shown_name"],
+        "staging": ["copy_file", "stage_folder", "staged", "tensorflow_name",
+                    "unpacked_range", "unpacked_size"],
         "writing": ["ASIDE", "announce_replacing", "folder_aside", "leftovers", "make_folder",
                     "open_log", "replace_aside", "send_folder", "write_aside", "write_json"],
     })

@@ -9,7 +9,7 @@ import zlib
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files.places import is_remote, reaching, scheme_of
+from bert_tf.files.places import file_size, is_remote, reaching, scheme_of
 
 # The name of standard input, or output, in the place of a file's.
 STANDARD = "-"
@@ -46,10 +46,21 @@ def digest(*paths: str) -> str:
     return found.hexdigest()
 
 
+def read_range(path: str | os.PathLike, start: int, end: int) -> bytes:
+    """Returns the bytes of a file from `start` to `end`, which it has; a store sends no others."""
+    if start >= end:
+        return b""
+    if is_remote(path):
+        with reaching(path) as (store, name):
+            return store.cat_file(name, start=start, end=end)
+    with open(path, "rb") as file:
+        file.seek(start)
+        return file.read(end - start)
+
+
 def is_gzip(path):
     """Returns whether a file is compressed, by its first bytes."""
-    with open_file(path, "rb") as file:
-        return file.read(3) == _GZIP
+    return file_size(path) >= len(_GZIP) and read_range(path, 0, len(_GZIP)) == _GZIP
 
 
 def shown_name(path: str) -> str:

@@ -6,6 +6,7 @@ BERT_TF_STAGE_BYTES the room.
 """
 
 import contextlib
+import functools
 import hashlib
 import os
 import posixpath
@@ -15,11 +16,14 @@ import time
 
 from bert_tf.errors import InputError
 from bert_tf.files.places import identity, is_file, is_remote, outer, reaching
+from bert_tf.files.reading import open_unpacked, read_range
 
 # Room for copies, in bytes, where BERT_TF_STAGE_BYTES does not say it.
 _ROOM = 20 << 30
 # Seconds in which a copy that was used is not removed: another process may be about to open it.
 _IN_USE = 600
+# Bytes of an unpacked file up to which it has no copy: less than a worker holds of a piece.
+_SMALL = 1 << 24
 
 
 def stage_folder() -> str:
@@ -115,6 +119,59 @@ def _staged_file(path):
                     os.remove(aside)
     os.utime(place)
     return place
+
+
+def unpacked_size(path: str, version: str) -> int:
+    """Returns the number of bytes of a gzip file when it is unpacked; for `version` see
+    `identity`."""
+    content = _unpack_small(path, version)
+    return os.path.getsize(_unpacked(path, version)) if content is None else len(content)
+
+
+def unpacked_range(path: str, version: str, start: int, end: int) -> bytes:
+    """Returns bytes of a gzip file by their places when it is unpacked. Files over 16 MiB are
+    unpacked into a copy."""
+    content = _unpack_small(path, version)
+    if content is None:
+        return read_range(_unpacked(path, version), start, end)
+    return content[start:end]
+
+
+@functools.lru_cache(2)
+def _unpack_small(path, version):
+    """The unpacked bytes of a gzip file, or None if they are many."""
+    with open_unpacked(path) as file:
+        content = file.read(_SMALL + 1)
+    return content if len(content) <= _SMALL else None
+
+
+def _unpacked(path, version):
+    """The name of an unpacked copy of a gzip file."""
+    version = hashlib.sha256(f"{path}\n{version}\nunpacked".encode()).hexdigest()
+    place = os.path.join(stage_folder(), "files", version, posixpath.basename(path))
+    if not os.path.isfile(place):
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        handle, aside = tempfile.mkstemp(dir=os.path.dirname(place))
+        try:
+            with open(handle, "wb") as copy, open_unpacked(path) as file:
+                _copy_unpacked(file, copy, path)
+            _make_room(0)
+            os.replace(aside, place)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(aside)
+    os.utime(place)
+    return place
+
+
+def _copy_unpacked(file, copy, path):
+    while block := file.read(1 << 20):
+        try:
+            copy.write(block)
+        except OSError as error:
+            raise InputError(f"{path} can't be unpacked into {stage_folder()} ({error.strerror}); "
+                             "make room, or set BERT_TF_STAGE_FOLDER to another folder."
+                             ) from error
 
 
 def _make_room(size):

@@ -1,11 +1,15 @@
 """Files that are whole or absent: outputs are written aside and renamed, or sent when whole."""
 
 import contextlib
-import glob
+import functools
+import hashlib
 import io
+import itertools
 import json
 import os
+import re
 import shutil
+import socket
 import tempfile
 import uuid
 from collections.abc import Iterable
@@ -24,24 +28,51 @@ from bert_tf.files.staging import send, upload_place
 
 # Stands between the final name and the number of the process that writes the file.
 ASIDE = ".tmp-bert_tf-"
+# What follows: process, machine, and a part of its own for each writing; earlier versions gave the
+# process alone.
+_OWNER = re.compile(r"(\d+)(?:-([0-9a-f]+)-([0-9a-f]+))?")
+_START = uuid.uuid4().hex[:12]      # tells a process from an earlier one of the same number
+_numbers = itertools.count()
 
 
-def leftovers(path: str, ending: str = "") -> list[str]:
-    """Lists the files or folders that killed processes left while they wrote `path` aside.
+def leftovers(*paths: str, ending: str = "") -> list[str]:
+    """Lists the files or folders that processes left while they wrote some paths aside, or are
+    writing now.
 
     Only names that this module gives count: a user's own `path.tmp-old` stays. Files for a store
     are written on this machine's disk.
     """
-    path = upload_place(path) if is_remote(path) else path
-    return [found for found in glob.glob(f"{glob.escape(str(path))}{ASIDE}*{ending}")
-            if found.removeprefix(f"{path}{ASIDE}").removesuffix(ending).isdecimal()]
+    places = {upload_place(path) if is_remote(path) else str(path) for path in paths}
+    found = []
+    for folder in {os.path.dirname(place) for place in places}:
+        for name in os.listdir(folder or ".") if os.path.isdir(folder or ".") else ():
+            stem, mark, owner = name.rpartition(ASIDE)
+            if mark and os.path.join(folder, stem) in places and owner.endswith(ending) and (
+                    _OWNER.fullmatch(owner.removesuffix(ending))):
+                found.append(os.path.join(folder, name))
+    return found
+
+
+def _aside(place, ending=""):
+    """A name for what will become `place`, which no other process or thread has: it tells process
+    and machine."""
+    return f"{place}{ASIDE}{os.getpid()}-{_machine()}-{_START}{next(_numbers):x}{ending}"
+
+
+@functools.cache
+def _machine():
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
 
 
 def _remove_leftovers(path, ending=""):
-    """Removes what is left of `path`, but not what another living process is writing."""
-    for leftover in leftovers(path, ending):
-        process = int(leftover.removeprefix(f"{path}{ASIDE}").removesuffix(ending))
-        if process != os.getpid() and _is_alive(process):
+    """Removes what is left of `path`, but not what a process that lives, here or on another
+    machine, may be writing."""
+    for leftover in leftovers(path, ending=ending):
+        process, machine, start = _OWNER.fullmatch(
+            leftover.rpartition(ASIDE)[2].removesuffix(ending)).groups()
+        if machine not in (None, _machine()) or (
+                start is not None and start.startswith(_START) if int(process) == os.getpid()
+                else _is_alive(int(process))):
             continue
         if os.path.isdir(leftover):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -70,7 +101,7 @@ def replace_aside(path, ending=""):
     """
     place = upload_place(path) if is_remote(path) else path
     _remove_leftovers(place, ending)
-    aside = f"{place}{ASIDE}{os.getpid()}{ending}"
+    aside = _aside(place, ending)
     try:
         yield aside
         if is_remote(path):
@@ -130,7 +161,7 @@ def folder_aside(path, marker=""):
     if is_taken(path) and not (is_folder(path) and not list_folder(path)):
         raise InputError(f"{path} is there already and isn't an empty folder; name another.")
     place = upload_place(path) if is_remote(path) else os.path.abspath(path)
-    aside = f"{place}{ASIDE}{os.getpid()}"
+    aside = _aside(place)
     _remove_leftovers(place)
     try:
         try:

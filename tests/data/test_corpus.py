@@ -5,8 +5,9 @@ import random
 
 import pytest
 
-from bert_tf.data.text import corpus
+from bert_tf.data.text import corpus, places, units
 from bert_tf.errors import InputError
+from bert_tf.files import reading, staging
 
 
 def write_files(folder, texts):
@@ -27,29 +28,56 @@ def documents(text):
     return [document for document in found if document]
 
 
-def joined(texts):
+def joined(texts, end=b""):
     """The files as one text: each ends with a newline."""
-    return b"".join(text if not text or text.endswith(b"\n") else text + b"\n" for text in texts)
+    return b"".join(text + b"\n" * (not (text or b"\n").endswith(b"\n")) + end for text in texts)
 
 
 def random_text(rng):
-    parts = [b"\n", b"\n\n", b"a", b"bc", b" ", b"\r\n", b"\n\t \n", b"\n" + b" " * 70 + b"\n"]
+    parts = [b"\n", b"\n\n", b"a", b"bc", b" ", b"\r\n", b"\n\t \n", b"\n" + b" " * 70 + b"\n",
+             b"\n-DOCSTART-\n"]
     return b"".join(rng.choice(parts) for _ in range(rng.randint(0, 60)))
 
 
-@pytest.mark.parametrize("block", [1, 7, 1 << 20])
-def test_random_texts_at_all_sizes(tmp_path, monkeypatch, block):
+def cut_whole(text, size, boundary, window):
+    """The pieces of a text that is in memory, by the rule alone."""
+    found = []
+    while len(text) > size:
+        cut, width = None, window
+        while cut is None and width < 8 * (size + window):
+            ends = [end.end() for end in boundary.finditer(text, max(0, size - width), size)]
+            cut, width = (ends[-1] if ends else None), 8 * width
+        if cut is None:
+            start = size
+            for _ in range(3):
+                start = max(text.rfind(b"\n", 0, start), 0)
+            match = boundary.search(text, start)
+            cut = match.end() if match else len(text)
+        found.append(text[:cut])
+        text = text[cut:]
+    return found + [text] * bool(text)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("block, window", [(1, 4), (7, 1 << 16), (1 << 20, 16)])
+@pytest.mark.parametrize("by_file, boundary", [
+    (False, places.BLANK_LINE), (True, places.BLANK_LINE), (True, units.BOUNDARY)])
+def test_random_texts_at_all_sizes(tmp_path, monkeypatch, block, window, by_file, boundary, packed):
     rng = random.Random(1)
-    for _ in range(40):
+    monkeypatch.setattr(places, "_BLOCK", block)
+    monkeypatch.setattr(places, "_WINDOW", window)
+    monkeypatch.setattr(staging, "_SMALL", 20)
+    monkeypatch.setenv("BERT_TF_STAGE_FOLDER", str(tmp_path / "copies"))
+    for _ in range(10):
         texts = [random_text(rng) for _ in range(rng.randint(1, 3))]
-        paths, whole = write_files(tmp_path, texts), joined(texts)
+        paths = write_files(tmp_path, [gzip.compress(text) if packed and rng.random() < 0.7 else
+                                       text for text in texts])
+        whole = joined(texts, places.FILE_END * by_file)
         for size in (1, 2, 3, 10, 30, 100, 1000):
-            monkeypatch.setattr(corpus, "_BLOCK", 1 << 20)
-            expected = list(corpus.read_pieces(paths, size))
-            monkeypatch.setattr(corpus, "_BLOCK", block)
-            pieces = list(corpus.read_pieces(paths, size))
-            assert pieces == expected
-            assert b"".join(pieces) == whole
+            pieces = list(corpus.read_pieces(paths, size, by_file, boundary))
+            assert pieces == cut_whole(whole, size, boundary, window)
+            if by_file:
+                continue
             assert [d for piece in pieces for d in documents(piece)] == documents(whole)
             for piece in pieces:
                 assert len(piece) <= size or len(documents(piece)) <= 1
@@ -62,6 +90,26 @@ def test_documents_longer_than_the_search_window(tmp_path):
     pieces = list(corpus.read_pieces(write_files(tmp_path, [text]), 200_000))
     assert [len(piece) for piece in pieces] == [300_001, 21, 400_000]
     assert list(corpus.read_pieces(write_files(tmp_path, [text]), 1 << 20)) == [text]
+
+
+def test_little_of_a_text_is_read_to_find_its_pieces(tmp_path, monkeypatch):
+    rng = random.Random(1)
+    texts = [b"\n".join(rng.randbytes(rng.randint(1, 9000)).hex().encode() + b"\n"
+                        for _ in range(900)) for _ in range(3)]
+    paths, read = write_files(tmp_path, texts), []
+    monkeypatch.setattr(places, "read_range", lambda path, start, end: (
+        read.append(end - start) or reading.read_range(path, start, end)))
+    found = list(places.find_pieces(paths, 8_000_000))
+    assert len(found) == 4 and sum(map(places.size, found)) == len(joined(texts))
+    assert sum(read) <= 3 * (1 << 16) + 3 < 0.01 * sum(map(len, texts))
+
+
+def test_a_file_that_shrinks_is_named(tmp_path):
+    path, = write_files(tmp_path, [b"a\n\nb\n"])
+    piece, = places.find_pieces([path], 100)
+    path.write_bytes(b"a\n")
+    with pytest.raises(InputError, match="0.txt became shorter while it was read"):
+        places.read_piece(piece)
 
 
 def test_gzip_is_unpacked(tmp_path):

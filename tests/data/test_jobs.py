@@ -115,6 +115,45 @@ def test_a_note_that_is_not_as_it_was_written_does_not_count(tmp_path, note):
     assert run(tmp_path, is_intact=is_intact) == expected
 
 
+TWIN = """
+import sys
+from bert_tf.data.records.jobs import Progress
+from bert_tf.files import open_file, write_aside
+
+progress, shard = Progress({folder!r} + "/p", 1, None), {folder!r} + "/shard"
+print("ready", flush=True)
+sys.stdin.readline()
+for turn in range(100):
+    with write_aside(shard, "wb") as file:
+        for block in range(3):
+            file.write(b"the same" * 5000)
+    progress.save(turn % 3, {{"shards": [shard]}})
+    with open_file(shard, "rb") as file:
+        assert file.read() == b"the same" * 15000
+    assert progress.result(turn % 3) == {{"shards": [shard]}}
+"""
+
+
+def test_two_that_do_the_same_piece_end_equal(tmp_path):
+    Progress(str(tmp_path / "p"), 1, None)
+    twins = [subprocess.Popen([sys.executable, "-c", TWIN.format(folder=str(tmp_path))],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
+    for twin in twins:
+        twin.stdout.readline()
+    for twin in twins:
+        twin.stdin.write(b"\n")
+        twin.stdin.flush()
+    assert [twin.communicate() and twin.returncode for twin in twins] == [0, 0]
+    assert sorted(os.listdir(tmp_path)) == ["p", "shard"] and len(os.listdir(tmp_path / "p")) == 4
+
+
+def test_nothing_is_noted_of_a_job_that_another_process_finished(tmp_path):
+    progress = Progress(str(tmp_path / "p"), 1, None)
+    progress.close()
+    progress.save(0, "late")
+    assert os.listdir(tmp_path) == []
+
+
 SCRIPT = """
 import signal
 from bert_tf.data.records.jobs import Progress, run_pieces

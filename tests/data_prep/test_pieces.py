@@ -12,7 +12,7 @@ import time
 import pytest
 
 from bert_tf import files
-from bert_tf.data.records import jobs
+from bert_tf.data.records import jobs, shards
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from data_prep import text_job
@@ -121,6 +121,71 @@ def test_a_shard_that_is_gone_or_cut_is_made_again(prepare, tmp_path, text):
     second.write_bytes(b"")
     prepare(text, piece_bytes=2000)
     assert content(tmp_path / "out") == expected
+
+
+@pytest.fixture
+def unfinished(prepare, tmp_path, text, monkeypatch):
+    """The content of all records, while those in out/ are made but for the manifest."""
+    prepare(text, piece_bytes=2000, output_file=[str(tmp_path / "whole/r.tfrecord")])
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(shards, "write_json", lambda *arguments: raise_(KeyboardInterrupt))
+        prepare(None, piece_bytes=2000)
+    return content(tmp_path / "whole")
+
+
+def made(monkeypatch):
+    """The pieces that are made from now on."""
+    do, found = text_job.TextJob.__call__, []
+    monkeypatch.setattr(text_job.TextJob, "__call__", lambda self, index, piece: (
+        found.append(index) or do(self, index, piece)))
+    return found
+
+
+def test_a_text_with_another_time_is_the_same(prepare, tmp_path, unfinished, monkeypatch):
+    os.utime(tmp_path / "text0.txt", (1, 1))
+    found = made(monkeypatch)
+    prepare(None, piece_bytes=2000)
+    assert found == [] and content(tmp_path / "out") == unfinished
+
+
+def test_only_the_changed_piece_of_a_text_is_made_again(prepare, tmp_path, text, unfinished,
+                                                       monkeypatch):
+    data = bytearray((tmp_path / "text0.txt").read_bytes())
+    place = data.index(b"a", 2500)
+    data[place:place + 1] = b"b"
+    found = made(monkeypatch)
+    prepare(bytes(data), piece_bytes=2000)
+    assert found == [1]
+    prepare(None, piece_bytes=2000, output_file=[str(tmp_path / "again/r.tfrecord")])
+    assert content(tmp_path / "out") == content(tmp_path / "again") != unfinished
+
+
+def test_a_text_that_changes_meanwhile_is_named(prepare, tmp_path, text, monkeypatch):
+    do = text_job.TextJob._make
+    monkeypatch.setattr(text_job.TextJob, "_make", lambda *arguments: (
+        os.utime(tmp_path / "text0.txt", (1, 1)), do(*arguments))[1])
+    with pytest.raises(InputError, match="text0.txt was changed while its records were made"):
+        prepare(text, piece_bytes=2000)
+    assert not (tmp_path / "out/r.manifest.json").exists()
+
+
+def test_an_unfinished_job_of_an_earlier_version_goes_on(prepare, tmp_path, unfinished,
+                                                         monkeypatch):
+    """Its notes have no checksums of the text, its fingerprint has them."""
+    manifest = json.loads(unfinished["r.manifest.json"])
+    folder = tmp_path / "out/r.progress"
+    (folder / "job.json").write_text(json.dumps(manifest["fingerprint"]))
+    for path in folder.glob("piece-*"):
+        note = json.loads(path.read_text())["result"]
+        path.write_text(json.dumps({name: value for name, value in note.items()
+                                    if name not in ("checksum", "version")}))
+    found = made(monkeypatch)
+    for _ in range(2):      # stopped once more
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(shards, "write_json", lambda *arguments: raise_(KeyboardInterrupt))
+            prepare(None, piece_bytes=2000)
+    prepare(None, piece_bytes=2000)
+    assert found == [] and content(tmp_path / "out") == unfinished
 
 
 def flip(path):

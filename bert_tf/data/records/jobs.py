@@ -23,6 +23,7 @@ from bert_tf.files import (
     list_folder,
     make_folders,
     open_file,
+    remove_file,
     remove_folder,
     write_json,
 )
@@ -30,6 +31,8 @@ from bert_tf.files import (
 # What reading from or writing to the pipe of a dead process raises.
 _BROKEN = (EOFError, OSError)
 # Names in the folder of notes, also of those that a killed process was writing.
+_JOB = "job.json"
+_PIECE = re.compile(r"piece-(\d+)\.json")
 _NOTE = re.compile(r"(job|piece-\d+)\.json(\.tmp-.*)?$")
 _SECONDS_TO_END = 5         # for a worker to remove its temporary files
 
@@ -54,7 +57,7 @@ class Progress:
     def __init__(self, folder: str, fingerprint: Any, begin: Callable[[Any], None] | None,
                  is_same: Callable[[Any], bool] | None = None) -> None:
         self._folder = folder
-        job = os.path.join(folder, "job.json")
+        job = os.path.join(folder, _JOB)
         earlier = _read(job)
         is_same = is_same or (lambda other: other == fingerprint)
         self.goes_on = bool(earlier) and is_same(earlier)
@@ -64,8 +67,8 @@ class Progress:
             begin(earlier)
         if not self.goes_on:
             remove_folder(folder)
-        make_folders(folder)
-        write_json(job, fingerprint)
+            make_folders(folder)
+            write_json(job, fingerprint)
 
     def _check_own(self):
         """Raises InputError if the folder is not one that may be emptied."""
@@ -78,6 +81,15 @@ class Progress:
     def _path(self, index):
         return os.path.join(self._folder, f"piece-{index:05d}.json")
 
+    def noted(self) -> list[int]:
+        """Lists the pieces of which there are notes, intact or not."""
+        return sorted(int(match[1]) for name in list_folder(self._folder)
+                      if (match := _PIECE.fullmatch(name)))
+
+    def forget(self, index: int) -> None:
+        """Removes the note of a piece."""
+        remove_file(self._path(index))
+
     def result(self, index: int) -> Any:
         """Returns the piece's saved result, or None if there is no intact note of it."""
         note = _read(self._path(index))
@@ -86,8 +98,13 @@ class Progress:
         return note         # of version 0.1.0, which added no checksum
 
     def save(self, index: int, result: Any) -> None:
-        """Notes that a piece is finished; its files must have their final names by now."""
-        write_json(self._path(index), {"result": result, "crc32c": _checksum(result)})
+        """Notes that a piece is finished; its files must have their final names by now.
+
+        Nothing is noted if another process that did the piece too has finished the job.
+        """
+        if is_taken(os.path.join(self._folder, _JOB)):
+            with contextlib.suppress(FileNotFoundError):    # it finishes now
+                write_json(self._path(index), {"result": result, "crc32c": _checksum(result)})
 
     def close(self) -> None:
         """Removes all notes: the job is finished."""
@@ -224,11 +241,23 @@ def _workers(work, count) -> Iterator[list[_Worker]]:
             worker.end(max(deadline - time.monotonic(), 0))
 
 
-class _Notes:
-    """Notes finished pieces and prints how far the job is."""
+class _NotedWork:
+    """Work whose results are noted by whoever does it."""
 
-    def __init__(self, results, progress):
-        self._results, self._progress = results, progress
+    def __init__(self, work, progress):
+        self._work, self._progress = work, progress
+
+    def __call__(self, index, piece):
+        result = self._work(index, piece)
+        self._progress.save(index, result)
+        return result
+
+
+class _Report:
+    """Keeps the results and prints how far the job is."""
+
+    def __init__(self, results):
+        self._results = results
         self.waiting = results.count(None)
         self._start, self._finished = time.monotonic(), 0
         if self.waiting < len(results):
@@ -236,7 +265,6 @@ class _Notes:
                   flush=True)
 
     def add(self, index, result):
-        self._progress.save(index, result)
         self._results[index] = result
         self._finished += 1
         rest = self.waiting - self._finished
@@ -263,19 +291,22 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any], pr
     Raises:
         InputError: a worker process died.
     """
-    kept = map(progress.result, range(count))
-    results = [r if r is not None and is_intact(r) else None for r in kept]
-    notes = _Notes(results, progress)
-    num_workers = min(num_workers or usable_cores(), notes.waiting)
+    results: list[Any] = [None] * count
+    for index in progress.noted():
+        result = progress.result(index) if index < count else None
+        if result is not None and is_intact(result):
+            results[index] = result
+    report, work = _Report(results), _NotedWork(work, progress)
+    num_workers = min(num_workers or usable_cores(), report.waiting)
     todo = ((i, piece) for i, piece in enumerate(pieces) if results[i] is None)
     if num_workers > 1:
-        _share(todo, num_workers, work, notes)
+        _share(todo, num_workers, work, report)
     for index, piece in todo:
-        notes.add(index, work(index, piece))
+        report.add(index, work(index, piece))
     return results
 
 
-def _share(todo, num_workers, work, notes):
+def _share(todo, num_workers, work, report):
     """Has worker processes do all pieces; `todo` yields (index, piece)."""
     with _workers(work, num_workers) as workers:
         busy: list[_Worker] = []
@@ -290,7 +321,7 @@ def _share(todo, num_workers, work, notes):
             for worker in list(busy):
                 if finished := worker.finish():
                     busy.remove(worker)
-                    notes.add(*finished)
+                    report.add(*finished)
 
 
 def usable_cores():

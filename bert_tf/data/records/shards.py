@@ -1,10 +1,11 @@
 """Shards of records: written whole, checksummed, and made once, however often a job is started."""
 
 import contextlib
+import dataclasses
 import functools
 import os
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.records.jobs import Progress, run_pieces
@@ -24,9 +25,29 @@ from bert_tf.files import (
 from bert_tf.options import same_options
 
 
+class PlacedWork(Protocol):
+    """Work on pieces that are named by place: whoever does a piece reads it.
+
+    The checksums of pieces are then known when they are done. Until then a piece is taken for
+    unchanged while its `version` is.
+    """
+
+    def __call__(self, index: int, piece: Any) -> dict:
+        """Returns, besides what `make_shards` asks for, `checksum` and `version` of the piece."""
+
+    def checksum(self, piece: Any) -> Any:
+        """Returns the piece's entry in the manifest's `pieces`, a JSON value; reads the piece."""
+
+    def version(self, piece: Any) -> Any:
+        """Returns a JSON value that changes when the piece's files do."""
+
+    def check_unchanged(self) -> None:
+        """Raises InputError if a file is not what it was when the pieces were found."""
+
+
 def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[int, Any], dict],
                 num_workers: int, describe: Callable[[list], dict], may_replace: bool = True,
-                defaults: dict | None = None) -> tuple[dict, bool]:
+                defaults: dict | None = None, by_place: bool = False) -> tuple[dict, bool]:
     """Makes the shards of all pieces and then their manifest; what is finished is not done again.
 
     A shard that is there counts only if its checksum is right. Shards of another job that have this
@@ -44,6 +65,8 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
             raises InputError, no shard is kept.
         may_replace: whether shards of another job may be removed.
         defaults: defaults of `options`; a name that a fingerprint lacks equals its default.
+        by_place: whether `pieces` is a list of places and `work` a `PlacedWork`. Then the manifest
+            has checksums in the place of the fingerprint's `pieces`.
 
     Returns:
         The manifest, and whether it was there already.
@@ -56,65 +79,130 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
         if num_workers > 1:
             raise InputError(f"{path} is in the memory of one process; give --num_workers=1.")
         num_workers = 1
+    job = _Job(path, fingerprint, pieces, work, describe, may_replace, defaults or {}, by_place)
     with locked(path, "records"):
-        return _make_shards(path, fingerprint, pieces, work, num_workers, describe, may_replace,
-                            functools.partial(_is_same_job, fingerprint, defaults or {}))
-
-
-def _make_shards(path, fingerprint, pieces, work, num_workers, describe, may_replace, is_same):
-    folder = os.path.dirname(absolute(path))
-
-    def discard(names):
-        if not may_replace:
-            raise InputError(f"{path} is of other records, made from another task, text or "
-                             "vocabulary or with other flags: name another folder, or remove it.")
-        _remove(folder, names)
-
-    def begin(other):
-        with contextlib.suppress(KeyError, TypeError):      # it is no fingerprint
-            discard(_planned(other))
-        if not earlier:
-            _refuse_foreign(folder, _planned(fingerprint))
-
-    earlier = manifest.load_manifest(path) if exists(path) else None
-    names = [shard["name"] for shard in earlier["shards"]] if earlier else []
-    if earlier and not is_same(earlier.get("fingerprint")):
-        # Other flags or another text: the old shards must not lie beside the new ones.
-        discard(names)
-        remove_file(path)
-        earlier = None
-    progress = Progress(path.removesuffix(manifest.SUFFIX) + ".progress", fingerprint,
-                        begin, is_same)
-    if earlier:
-        damaged = find_damaged(folder, earlier["shards"])
-        if not damaged:
-            progress.close()
+        if earlier := job.begin():
             return earlier, True
-        print(f"warning: {damaged} is not as its manifest describes it; all shards of {path} are "
-              "made again", flush=True)
-        _remove(folder, names)
-        remove_file(path)
-    results = run_pieces(pieces, len(fingerprint["pieces"]), work, progress, num_workers,
-                         functools.partial(_is_intact, folder))
-    try:
-        description = describe(results)
-    except InputError:
-        _remove(folder, _planned(fingerprint))
-        progress.close()
-        raise
-    record = {**description, "shards": [shard for r in results for shard in r["shards"]],
-              "fingerprint": fingerprint}
-    write_json(path, record)
-    progress.close()
-    return record, False
+        results = run_pieces(pieces, len(fingerprint["pieces"]), work, job.progress, num_workers,
+                             functools.partial(_is_intact, job.folder))
+        return job.finish(results), False
 
 
-def _is_same_job(fingerprint, defaults, earlier):
-    """Whether the fingerprint in an earlier file belongs to the same job."""
-    if not isinstance(earlier, dict) or not isinstance(earlier.get("options"), dict):
-        return False
-    return (same_options(fingerprint["options"], earlier["options"], defaults)
-            and same_options({**fingerprint, "options": None}, {**earlier, "options": None}, {}))
+@dataclasses.dataclass
+class _Job:
+    """The shards of a manifest, and what was finished of them; see `make_shards`.
+
+    Attributes:
+        progress: notes of the finished pieces, after `begin`.
+    """
+
+    path: str
+    fingerprint: dict
+    pieces: Any
+    work: Any
+    describe: Callable[[list], dict]
+    may_replace: bool
+    defaults: dict
+    by_place: bool
+
+    def __post_init__(self):
+        self.folder = os.path.dirname(absolute(self.path))
+        self.progress: Any = None
+
+    def begin(self) -> dict | None:
+        """Removes what belongs to another job. Returns the manifest if it is there with all shards,
+        else opens the notes."""
+        earlier = manifest.load_manifest(self.path) if exists(self.path) else None
+        names = [shard["name"] for shard in earlier["shards"]] if earlier else []
+        if earlier and not self._is_same(earlier.get("fingerprint")):
+            # Other flags or another text: the old shards must not lie beside the new ones.
+            self._discard(names)
+            remove_file(self.path)
+            earlier = None
+
+        def clear(other):
+            with contextlib.suppress(KeyError, TypeError):      # it is no fingerprint
+                self._discard(_planned(other))
+            if not earlier:
+                _refuse_foreign(self.folder, _planned(self.fingerprint))
+
+        self.progress = Progress(
+            self.path.removesuffix(manifest.SUFFIX) + ".progress",
+            {**self.fingerprint, "by_place": True} if self.by_place else self.fingerprint,
+            clear, self._is_same)
+        if earlier:
+            damaged = find_damaged(self.folder, earlier["shards"])
+            if not damaged:
+                self.progress.close()
+                return earlier
+            print(f"warning: {damaged} is not as its manifest describes it; all shards of "
+                  f"{self.path} are made again", flush=True)
+            _remove(self.folder, names)
+            remove_file(self.path)
+        if self.by_place and self.progress.goes_on:
+            for index in self.progress.noted():
+                if not self._is_current(index, self.progress.result(index)):
+                    self.progress.forget(index)
+        return None
+
+    def finish(self, results: list[dict]) -> dict:
+        """Writes the manifest and returns it."""
+        if self.by_place:
+            self.work.check_unchanged()
+        try:
+            description = self.describe(results)
+        except InputError:
+            _remove(self.folder, _planned(self.fingerprint))
+            self.progress.close()
+            raise
+        record = {**description, "shards": [shard for r in results for shard in r["shards"]],
+                  "fingerprint": {**self.fingerprint, "pieces": self._entries(results)}}
+        write_json(self.path, record)
+        self.progress.close()
+        _remove_leftovers(self.folder, _planned(self.fingerprint))
+        return record
+
+    def _discard(self, names):
+        if not self.may_replace:
+            raise InputError(f"{self.path} is of other records, made from another task, text or "
+                             "vocabulary or with other flags: name another folder, or remove it.")
+        _remove(self.folder, names)
+
+    @functools.cached_property
+    def _checksums(self):
+        """The manifest's `pieces`; the text is read for them."""
+        return (list(map(self.work.checksum, self.pieces)) if self.by_place
+                else self.fingerprint["pieces"])
+
+    def _entries(self, results):
+        """The manifest's `pieces`, from the results; notes of earlier versions have none."""
+        if not self.by_place:
+            return self.fingerprint["pieces"]
+        return [result["checksum"] if "checksum" in result else self._checksums[index]
+                for index, result in enumerate(results)]
+
+    def _is_same(self, other):
+        """Whether the fingerprint of a manifest, or of notes, belongs to this job."""
+        if not isinstance(other, dict) or not isinstance(other.get("options"), dict) or (
+                not isinstance(other.get("pieces"), list)):
+            return False
+        mine, theirs = ({**each, "options": None, "pieces": len(each["pieces"]), "by_place": None}
+                        for each in (self.fingerprint, other))
+        if not (same_options(self.fingerprint["options"], other["options"], self.defaults)
+                and same_options(mine, theirs, {})):
+            return False
+        if self.by_place and other.get("by_place"):     # each note tells of which text it is
+            return True
+        return same_options({"pieces": self._checksums}, {"pieces": other["pieces"]}, {})
+
+    def _is_current(self, index, result):
+        """Whether a note of a piece by place is of the text as it is now."""
+        try:
+            return ("checksum" not in result    # the job's fingerprint has it
+                    or result["version"] == self.work.version(self.pieces[index])
+                    or result["checksum"] == self.work.checksum(self.pieces[index]))
+        except (KeyError, TypeError, IndexError):
+            return False
 
 
 def _planned(fingerprint):
@@ -133,11 +221,17 @@ def _refuse_foreign(folder, names):
 
 
 def _remove(folder, names):
-    """Removes shards, and what a killed process left of them."""
-    for path in (join_path(folder, name) for name in names):
-        for found in (path, *leftovers(path)):
-            with contextlib.suppress(FileNotFoundError):
-                remove_file(found)
+    """Removes shards, and what killed processes left of them."""
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            remove_file(join_path(folder, name))
+    _remove_leftovers(folder, names)
+
+
+def _remove_leftovers(folder, names):
+    for found in leftovers(*(join_path(folder, name) for name in names)):
+        with contextlib.suppress(FileNotFoundError):
+            remove_file(found)
 
 
 def find_damaged(folder: str, shards: list[dict]) -> str | None:

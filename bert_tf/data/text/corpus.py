@@ -11,84 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from bert_tf.data.text import places
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 
-BLANK_LINE = re.compile(rb"\n[ \t\r\v\f]*\n")
-_BLOCK = 1 << 20
-_NEWLINES = 3       # of the boundary with the most
-# The end of a file where it ends a document: bytes that are not UTF-8, and a blank line behind them
-# at which pieces may be cut.
-_FILE_END = b"\xff\xfe\xff\n\n"
 # How such an end comes to those who read lines: no other line holds a newline.
 FILE_END = "\n"
 
 
-def _read_blocks(paths: Sequence[str], by_file: bool) -> Iterator[bytes]:
-    """The bytes of all files in blocks; each file ends with a newline, `by_file` with `_FILE_END`.
-    """
-    for path in paths:
-        last = b"\n"
-        with open_unpacked(path) as file:
-            while block := file.read(_BLOCK):
-                last = block
-                yield block
-        if not last.endswith(b"\n"):
-            yield b"\n"
-        if by_file:
-            yield _FILE_END
-
-
 def read_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,
-                boundary: re.Pattern[bytes] = BLANK_LINE) -> Iterator[bytes]:
-    """Yields the corpus as byte strings of at most `piece_bytes`, each whole documents. A piece is
-    larger only if one document is.
-
-    Args:
-        by_file: whether the end of a file ends a document; `decode` marks it.
-        boundary: where documents end.
-    """
-    buffer = bytearray()
-    searched = 0        # how far an over-long document was searched for its end
-    for block in _read_blocks(paths, by_file):
-        buffer += block
-        while len(buffer) > piece_bytes:
-            cut = None if searched else _last_cut(buffer, piece_bytes, boundary)
-            if cut is None:
-                # Blank lines may have begun before the end of what was searched.
-                start = searched or piece_bytes
-                for _ in range(_NEWLINES):
-                    start = max(buffer.rfind(b"\n", 0, start), 0)
-                found = boundary.search(buffer, start)
-                searched = len(buffer)
-                if not found:
-                    break
-                cut = found.end()
-            yield _pop(buffer, cut)
-            searched = 0
-    if buffer:
-        yield _pop(buffer, len(buffer))
-
-
-def _pop(buffer, end):
-    """Takes the first `end` bytes out of a bytearray."""
-    with memoryview(buffer) as view:
-        piece = bytes(view[:end])
-    del buffer[:end]
-    return piece
-
-
-def _last_cut(buffer, limit, boundary):
-    """The end of the last blank line that ends at or before `limit`, or None."""
-    window = 1 << 16
-    while True:
-        start = max(0, limit - window)
-        cuts = [cut.end() for cut in boundary.finditer(buffer, start, limit)]
-        if cuts:
-            return cuts[-1]
-        if start == 0:
-            return None
-        window *= 8
+                boundary: re.Pattern[bytes] = places.BLANK_LINE) -> Iterator[bytes]:
+    """Yields the bytes of the pieces that `places.find_pieces` finds; see it for the arguments."""
+    return map(places.read_piece, places.find_pieces(paths, piece_bytes, by_file, boundary))
 
 
 def decode(piece: bytes, paths: Sequence[str]) -> list[str]:
@@ -99,7 +33,7 @@ def decode(piece: bytes, paths: Sequence[str]) -> list[str]:
         InputError: the piece is not UTF-8; names file, line and byte.
     """
     try:
-        first, *others = (part.decode("utf-8").split("\n") for part in piece.split(_FILE_END))
+        first, *others = (part.decode("utf-8").split("\n") for part in piece.split(places.FILE_END))
         return [*first, *(line for part in others for line in (FILE_END, *part))]
     except UnicodeDecodeError as error:
         raise InputError(_locate_bad_line(paths)) from error

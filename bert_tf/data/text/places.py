@@ -1,0 +1,192 @@
+"""Pieces of a text of several files, named by their places: whoever does a piece reads it.
+
+To find where pieces end, 64 KiB before each end are read, or more where documents are longer. A
+.gz file is unpacked for that.
+"""
+
+import bisect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from bert_tf.errors import InputError
+from bert_tf.files import (
+    READ_ERRORS,
+    file_size,
+    identity,
+    is_gzip,
+    read_range,
+    unpacked_range,
+    unpacked_size,
+)
+
+BLANK_LINE = re.compile(rb"\n[ \t\r\v\f]*\n")
+# The end of a file where it ends a document: bytes that are not UTF-8, and a blank line behind them
+# at which pieces may be cut.
+FILE_END = b"\xff\xfe\xff\n\n"
+_BLOCK = 1 << 20
+_WINDOW = 1 << 16
+_NEWLINES = 3       # of the boundary with the most
+
+
+class Place(NamedTuple):
+    """Bytes of a file, from `start` to `end`, and bytes that are added behind them.
+
+    Attributes:
+        packed: whether the file is gzip; the positions are those of the unpacked bytes.
+        version: text that changes with the file, see `identity`.
+    """
+
+    path: str
+    start: int
+    end: int
+    added: bytes
+    packed: bool
+    version: str
+
+
+# The places of a piece's bytes, in order.
+Piece = tuple[Place, ...]
+
+
+def size(piece: Piece) -> int:
+    """Returns the number of a piece's bytes."""
+    return sum(place.end - place.start + len(place.added) for place in piece)
+
+
+def read_piece(piece: Piece) -> bytes:
+    """Returns the bytes of a piece.
+
+    Raises:
+        InputError: a file can't be read, or is shorter than it was.
+    """
+    found = []
+    for place in piece:
+        try:
+            read = (unpacked_range(place.path, place.version, place.start, place.end)
+                    if place.packed else read_range(place.path, place.start, place.end))
+        except READ_ERRORS as error:
+            raise InputError(f"{place.path}: can't be read ({error}); is it damaged?") from error
+        if len(read) != place.end - place.start:
+            raise InputError(f"{place.path} became shorter while it was read; start the same "
+                             "command again when nothing writes to it.")
+        found += filter(None, (read, place.added))
+    return b"".join(found)
+
+
+def check_versions(versions: Mapping[str, str]) -> None:
+    """Raises InputError if a file is not of the version that is known by its path; names it."""
+    for path, version in versions.items():
+        if identity(path) != version:
+            raise InputError(f"{path} was changed while its records were made; start the same "
+                             "command again, pieces that did not change are kept.")
+
+
+def find_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,
+                boundary: re.Pattern[bytes] = BLANK_LINE) -> Iterator[Piece]:
+    """Yields the places of pieces of at most `piece_bytes`, each whole documents. A piece is larger
+    only if one document is.
+
+    The files are one text, as the original reads them: each ends with a newline.
+
+    Args:
+        by_file: whether the end of a file ends a document; `corpus.decode` marks it.
+        boundary: where documents end.
+    """
+    text, start = _Text(paths, by_file), 0
+    while text.reaches(start + piece_bytes + 1):
+        limit = start + piece_bytes
+        cut = _last_cut(text, start, limit, boundary) or _next_cut(text, start, limit, boundary)
+        if cut is None:
+            break
+        yield text.places(start, cut)
+        start = cut
+    if start < text.size:
+        yield text.places(start, text.size)
+
+
+class _Text:
+    """The files one after the other; each is looked at when the text before it is too short.
+
+    Attributes:
+        size: bytes of the files that were looked at.
+    """
+
+    def __init__(self, paths, by_file):
+        self._waiting, self._by_file = iter(paths), by_file
+        self._files: list[Place] = []
+        self._starts: list[int] = []
+        self.size = 0
+
+    def reaches(self, size):
+        """Whether the text has so many bytes."""
+        while self.size < size:
+            path = next(self._waiting, None)
+            if path is None:
+                return False
+            self._add(str(path))
+        return True
+
+    def _add(self, path):
+        packed, version = is_gzip(path), identity(path)
+        size = unpacked_size(path, version) if packed else file_size(path)
+        whole = Place(path, 0, size, b"", packed, version)
+        last = read_piece((whole._replace(start=max(size - 1, 0)),))
+        added = b"\n" * (last not in (b"", b"\n")) + FILE_END * self._by_file
+        self._files.append(whole._replace(added=added))
+        self._starts.append(self.size)
+        self.size += size + len(added)
+
+    def places(self, start, end):
+        """The places of the bytes from `start` to `end`."""
+        found = []
+        for number in range(bisect.bisect_right(self._starts, start) - 1, len(self._files)):
+            first, file = self._starts[number], self._files[number]
+            low, high = max(start - first, 0), end - first
+            if high <= 0:
+                break
+            added = file.added[max(low - file.end, 0):max(high - file.end, 0)]
+            if low < min(high, file.end) or added:
+                found.append(file._replace(start=min(low, file.end), end=min(high, file.end),
+                                           added=added))
+        return tuple(found)
+
+    def read(self, start, end):
+        return read_piece(self.places(start, end))
+
+
+def _last_cut(text, start, limit, boundary):
+    """The end of the last boundary that ends at or before `limit`, or None."""
+    window = _WINDOW
+    while True:
+        low = max(start, limit - window)
+        cuts = [cut.end() for cut in boundary.finditer(text.read(low, limit))]
+        if cuts:
+            return low + cuts[-1]
+        if low == start:
+            return None
+        window *= 8
+
+
+def _next_cut(text, start, limit, boundary):
+    """The end of the first boundary that ends after `limit`, which none before it does; or None."""
+    window = _WINDOW
+    while True:
+        low = max(start, limit - window)
+        held = bytearray(text.read(low, limit))
+        if held.count(b"\n") >= _NEWLINES or low == start:
+            break
+        window *= 8
+    at = limit
+    while text.reaches(at + 1):
+        # Boundaries may have begun before the end of what was searched.
+        done = len(held)
+        for _ in range(_NEWLINES):
+            done = max(held.rfind(b"\n", 0, done), 0)
+        del held[:done]
+        end = min(at + _BLOCK, text.size)
+        held += text.read(at, end)
+        at = end
+        if found := boundary.search(held):
+            return at - len(held) + found.end()
+    return None
