@@ -26,7 +26,7 @@ from typing import Any
 from bert_tf import flags, recipes
 from bert_tf.data import masking
 from bert_tf.data.records import manifest
-from bert_tf.data.records.shards import make_shards
+from bert_tf.data.records.shards import Unfinished, make_shards
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
@@ -51,6 +51,7 @@ from bert_tf.tokenization.dual import DualTokenizer
 from data_prep import prose
 from data_prep.denoising_flags import DenoisingFlags
 from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
+from data_prep.runner_flags import RunnerFlags
 from data_prep.stream_job import StreamFlags, StreamJob
 from data_prep.text_job import TextJob
 
@@ -117,9 +118,10 @@ def keep_tokenizer(tokenizer: Tokenizer, path: str) -> None:
 
 
 def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
-         denoising: DenoisingFlags | None = None) -> None:
+         denoising: DenoisingFlags | None = None, runner: RunnerFlags | None = None) -> None:
     """Makes the records and prints a report on them."""
     stream, denoising = stream or StreamFlags(), denoising or DenoisingFlags()
+    share = (runner or RunnerFlags()).share
     recipe = job.resolve()
     for given in (stream, denoising):
         flags.check(given, recipe)
@@ -147,11 +149,16 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
         TextJob(job, recipe, tokenizer, folder, target_length,
                 stream.bsz_per_host if pairing.in_rows else 0))
     keep = functools.partial(flags.keep, job, folder,
-                             os.path.basename(path).removesuffix("manifest.json"))
+                             os.path.basename(path).removesuffix("manifest.json"), RunnerFlags)
     if not exists(path):
         keep()
-    record, was_there = make_shards(path, made.fingerprint, made.pieces(), made, job.num_workers,
-                                    made.describe, defaults=made.defaults, by_place=True)
+    try:
+        record, was_there = make_shards(
+            path, made.fingerprint, made.pieces(), made, job.num_workers, made.describe,
+            defaults=made.defaults, by_place=True, share=share)
+    except Unfinished as found:
+        print(found)
+        return
     if not was_there:       # beside records that are made now
         keep()
     if not (was_there and exists(manifest.tokenizer_folder(path))):
@@ -166,7 +173,8 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
 
 
 def run() -> None:
-    flags.run(main, PretrainingDataFlags, StreamFlags, DenoisingFlags, defaults=recipe_defaults,
+    flags.run(main, PretrainingDataFlags, StreamFlags, DenoisingFlags, RunnerFlags,
+              defaults=recipe_defaults,
               recipe=lambda given: recipes.find(given.get("recipe", "bert")))
 
 

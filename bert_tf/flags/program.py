@@ -19,23 +19,26 @@ _given: list[str] = []      # the flags of the program that runs
 _filled: list = []          # the dataclasses that it was given
 
 
-def keep(config, folder: str, prefix: str = "") -> None:
+def keep(config, folder: str, prefix: str = "", without: type | None = None) -> None:
     """Writes the flags that the running program was given to `flags.txt`, or PREFIXflags.txt, in a
     folder.
 
     Args:
         config: a dataclass that `run` gave to the program's `main`. For others, which Python users
             and other programs make, nothing is written.
+        without: a dataclass whose flags are left out.
     """
     if not any(config is filled for filled in _filled):
         return
-    if unkept := next((line for line in _given if line.split("\n") != [line.strip()]), None):
+    left_out = [f"--{field.name}=" for field in help_pages.fields_of(without)] if without else []
+    given = [line for line in _given if not line.startswith(tuple(left_out))]
+    if unkept := next((line for line in given if line.split("\n") != [line.strip()]), None):
         print(f"warning: {FLAGFILE} is not written: no flagfile can hold {unkept!r}", flush=True)
         return
     with write_aside(os.path.join(folder, prefix + FLAGFILE)) as file:
         file.writelines(line + "\n" for line in [
             f"# {os.path.basename(sys.argv[0])} --flagfile=THIS_FILE",
-            *(f"# {found}" for found in hub.taken()), *_given])
+            *(f"# {found}" for found in hub.taken()), *given])
 
 
 def _report(source, taken):

@@ -47,7 +47,7 @@ def prepare(tmp_path, vocab_file):
     The texts (str or bytes) become text0.txt, text1.txt ...; None takes the files that are there.
     The records go to out/r.tfrecord; `stream` is a `StreamFlags`.
     """
-    def run(texts, stream=None, **flags):
+    def run(texts, stream=None, runner=None, **flags):
         if isinstance(texts, (str, bytes)):
             texts = [texts]
         for index, text in enumerate(texts or []):
@@ -58,6 +58,6 @@ def prepare(tmp_path, vocab_file):
             "output_file": [str(tmp_path / "out" / "r.tfrecord")], "vocab_file": str(vocab_file),
             "num_workers": 1, **flags}
         job = create_pretraining_data.PretrainingDataFlags(**flags)
-        create_pretraining_data.main(job, stream)
+        create_pretraining_data.main(job, stream, runner=runner)
         return job
     return run

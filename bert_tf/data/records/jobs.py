@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import connection, resource_tracker
-from typing import Any
+from typing import Any, NamedTuple
 
 import google_crc32c
 
@@ -83,8 +83,8 @@ class Progress:
 
     def noted(self) -> list[int]:
         """Lists the pieces of which there are notes, intact or not."""
-        return sorted(int(match[1]) for name in list_folder(self._folder)
-                      if (match := _PIECE.fullmatch(name)))
+        names = list_folder(self._folder) if is_folder(self._folder) else []
+        return sorted(int(match[1]) for name in names if (match := _PIECE.fullmatch(name)))
 
     def forget(self, index: int) -> None:
         """Removes the note of a piece."""
@@ -241,6 +241,33 @@ def _workers(work, count) -> Iterator[list[_Worker]]:
             worker.end(max(deadline - time.monotonic(), 0))
 
 
+class Share(NamedTuple):
+    """Every `of`-th piece from `number` on, of the shares that several processes make."""
+
+    number: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Share":
+        """Reads K/N.
+
+        Raises:
+            InputError: it is something else.
+        """
+        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+        if not match or int(match[1]) >= int(match[2]):
+            raise InputError(f"--piece_share is {text}; it must be K/N, K from 0 to N - 1, such as "
+                             "0/8.")
+        return cls(int(match[1]), int(match[2]))
+
+    def has(self, index: int) -> bool:
+        """Returns whether a piece belongs to the share."""
+        return index % self.of == self.number
+
+
 class _NotedWork:
     """Work whose results are noted by whoever does it."""
 
@@ -256,12 +283,12 @@ class _NotedWork:
 class _Report:
     """Keeps the results and prints how far the job is."""
 
-    def __init__(self, results):
-        self._results = results
-        self.waiting = results.count(None)
+    def __init__(self, results, wanted):
+        self._results, self._count = results, len(wanted)
+        self.waiting = sum(results[index] is None for index in wanted)
         self._start, self._finished = time.monotonic(), 0
-        if self.waiting < len(results):
-            print(f"{len(results) - self.waiting} of {len(results)} pieces were finished before",
+        if self.waiting < self._count:
+            print(f"{self._count - self.waiting} of {self._count} pieces were finished before",
                   flush=True)
 
     def add(self, index, result):
@@ -269,13 +296,13 @@ class _Report:
         self._finished += 1
         rest = self.waiting - self._finished
         left = (time.monotonic() - self._start) / self._finished * rest
-        count = len(self._results)
-        print(f"{count - rest} of {count} pieces of the text are finished"
+        print(f"{self._count - rest} of {self._count} pieces of the text are finished"
               + (f", about {left:.0f} s left" if left else ""), flush=True)
 
 
 def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any], progress: Progress,
-               num_workers: int, is_intact: Callable[[Any], bool]) -> list:
+               num_workers: int, is_intact: Callable[[Any], bool], share: Share | None = None
+               ) -> list:
     """Does `work(index, piece)` for every piece that has no result yet, and returns the results by
     index.
 
@@ -287,18 +314,23 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any], pr
         num_workers: number of processes, 0 for one a core; with 1, or one piece, this process does
             the work.
         is_intact: function of an earlier result; if it returns False, the piece is done again.
+        share: the pieces to do; the others have None as a result.
 
     Raises:
         InputError: a worker process died.
     """
     results: list[Any] = [None] * count
     for index in progress.noted():
-        result = progress.result(index) if index < count else None
+        if index >= count or share and not share.has(index):
+            continue
+        result = progress.result(index)
         if result is not None and is_intact(result):
             results[index] = result
-    report, work = _Report(results), _NotedWork(work, progress)
+    wanted = [index for index in range(count) if not share or share.has(index)]
+    report, work = _Report(results, wanted), _NotedWork(work, progress)
     num_workers = min(num_workers or usable_cores(), report.waiting)
-    todo = ((i, piece) for i, piece in enumerate(pieces) if results[i] is None)
+    todo = ((i, piece) for i, piece in enumerate(pieces)
+            if results[i] is None and (not share or share.has(i)))
     if num_workers > 1:
         _share(todo, num_workers, work, report)
     for index, piece in todo:

@@ -4,13 +4,15 @@ import contextlib
 import dataclasses
 import functools
 import os
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from bert_tf.data.records import manifest, tfrecord
-from bert_tf.data.records.jobs import Progress, run_pieces
+from bert_tf.data.records.jobs import Progress, Share, run_pieces
 from bert_tf.errors import InputError
 from bert_tf.files import (
+    Held,
     absolute,
     exists,
     file_size,
@@ -23,6 +25,13 @@ from bert_tf.files import (
     write_json,
 )
 from bert_tf.options import same_options
+
+# Seconds that a share waits for another process that holds the lock: each only begins or ends.
+_TURN_SECONDS = 120.0
+
+
+class Unfinished(Exception):
+    """A share of the pieces is made, others are not."""
 
 
 class PlacedWork(Protocol):
@@ -47,7 +56,8 @@ class PlacedWork(Protocol):
 
 def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[int, Any], dict],
                 num_workers: int, describe: Callable[[list], dict], may_replace: bool = True,
-                defaults: dict | None = None, by_place: bool = False) -> tuple[dict, bool]:
+                defaults: dict | None = None, by_place: bool = False,
+                share: Share | None = None) -> tuple[dict, bool]:
     """Makes the shards of all pieces and then their manifest; what is finished is not done again.
 
     A shard that is there counts only if its checksum is right. Shards of another job that have this
@@ -67,6 +77,7 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
         defaults: defaults of `options`; a name that a fingerprint lacks equals its default.
         by_place: whether `pieces` is a list of places and `work` a `PlacedWork`. Then the manifest
             has checksums in the place of the fingerprint's `pieces`.
+        share: make only these pieces, beside processes that make the others.
 
     Returns:
         The manifest, and whether it was there already.
@@ -74,18 +85,55 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
     Raises:
         InputError: another process makes these shards now, or a file that must not be removed is in
             the way; names it.
+        Unfinished: the share is made, but not all others.
     """
     if path.startswith("memory://"):        # which no other process sees
         if num_workers > 1:
             raise InputError(f"{path} is in the memory of one process; give --num_workers=1.")
         num_workers = 1
     job = _Job(path, fingerprint, pieces, work, describe, may_replace, defaults or {}, by_place)
+    if share:
+        return _make_share(job, share, num_workers)
     with locked(path, "records"):
         if earlier := job.begin():
             return earlier, True
-        results = run_pieces(pieces, len(fingerprint["pieces"]), work, job.progress, num_workers,
+        results = run_pieces(pieces, job.count, work, job.progress, num_workers,
                              functools.partial(_is_intact, job.folder))
         return job.finish(results), False
+
+
+def _make_share(job, share, num_workers):
+    """Makes the pieces of a share, and the manifest if all pieces are there then."""
+    with _turn(job.path):
+        if earlier := job.begin():
+            return earlier, True
+    run_pieces(job.pieces, job.count, job.work, job.progress, num_workers,
+               functools.partial(_is_intact, job.folder), share)
+    with _turn(job.path):
+        if exists(job.path):
+            return manifest.load_manifest(job.path), True
+        is_whole = len(job.progress.noted()) >= job.count
+        results = [job.progress.result(index) for index in range(job.count)] if is_whole else []
+        if not is_whole or not all(_has_sizes(job.folder, result) for result in results):
+            raise Unfinished(f"share {share} is finished; other shares, or the same command "
+                             f"without --piece_share, make the rest of the {job.count} pieces")
+        return job.finish(results), False
+
+
+@contextlib.contextmanager
+def _turn(path):
+    """Locks the records; waits while another process begins or ends its share."""
+    deadline = time.monotonic() + _TURN_SECONDS
+    with contextlib.ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(locked(path, "records"))
+                break
+            except Held:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+        yield
 
 
 @dataclasses.dataclass
@@ -107,6 +155,7 @@ class _Job:
 
     def __post_init__(self):
         self.folder = os.path.dirname(absolute(self.path))
+        self.count = len(self.fingerprint["pieces"])
         self.progress: Any = None
 
     def begin(self) -> dict | None:
@@ -245,6 +294,15 @@ def find_damaged(folder: str, shards: list[dict]) -> str | None:
                 tfrecord.file_checksum(path) != shard["crc32c"]):
             return path
     return None
+
+
+def _has_sizes(folder, result):
+    """Whether the shards of a note are there, of the right size."""
+    try:
+        return all(file_size(join_path(folder, shard["name"])) == shard["bytes"]
+                   for shard in result["shards"])
+    except (OSError, KeyError, TypeError):
+        return False
 
 
 def _is_intact(folder, result):
