@@ -14,11 +14,17 @@ Example:
 import dataclasses
 
 from bert_tf import flags
+from bert_tf.data.records.shards import Unfinished
+from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
+from data_prep.runner_flags import RunnerFlags
+
+# Flags of a task that say how texts are cut.
+_CUTTING = ("max_qa_length", "carry_choices", "long_text")
 
 
 @dataclasses.dataclass
@@ -36,36 +42,51 @@ class FinetuningDataFlags:
         False, "Fill up sequences of tagged words with the neighbouring sentences of the document.")
     num_workers: int = option(0, "Processes; 0 for one per core.", least=0, most=4096)
 
-    def options(self, task, long_text: str | None = None) -> RecordOptions:
-        """Returns the `RecordOptions` for a task; see them for `long_text`."""
+    def options(self, task, task_flags: TaskFlags, tokenizer) -> RecordOptions:
+        """Returns the `RecordOptions` for a task.
+
+        Raises:
+            InputError: they do not go together, or are for other tasks.
+        """
         flags.check(self)
-        return RecordOptions(task.defaults.max_seq_length if self.max_seq_length is None else
-                             self.max_seq_length, self.do_lower_case, self.document_context,
-                             long_text=long_text)
+        size = (task.defaults.max_seq_length if self.max_seq_length is None else
+                self.max_seq_length)
+        given = {name: value for name in _CUTTING
+                 if (value := getattr(task_flags, name)) is not None}
+        if task.kind.name != "multiple_choice" and (wrong := given.keys() - {"long_text"}):
+            raise InputError(f"--{sorted(wrong)[0]} is for tasks of multiple choice; leave it out.")
+        if given:
+            task.kind.options(given, {}, False, "")
+            task.kind.check_options(given, size, tokenizer)
+        return RecordOptions(size, self.do_lower_case, self.document_context, **given)
 
 
-def main(task_flags: TaskFlags, job: FinetuningDataFlags) -> list[dict]:
-    """Makes the records of all splits and returns their manifests; nothing is written if any file
-    is bad."""
+def main(task_flags: TaskFlags, job: FinetuningDataFlags, runner: RunnerFlags | None = None
+         ) -> list[dict]:
+    """Makes the records of all splits and returns the manifests of those that are finished; nothing
+    is written if any file is bad."""
+    share = (runner or RunnerFlags()).share
     task = task_flags.read_task()
-    options = job.options(task, task_flags.long_text)
     tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case)
-    if options.long_text:
-        task.kind.check_options({"long_text": options.long_text}, options.max_seq_length, tokenizer)
+    options = job.options(task, task_flags, tokenizer)
     splits = [SplitRecords(source, options, tokenizer, job.output_dir)
               for source in task_flags.find_sources(task, job.splits)]
     make_folder(job.output_dir, "output_dir")
-    flags.keep(job, job.output_dir)
+    flags.keep(job, job.output_dir, without=RunnerFlags)
     manifests = []
     for split in splits:
-        record, was_there = split.make(job.num_workers)
+        try:
+            record, was_there = split.make(job.num_workers, share=share)
+        except Unfinished as found:
+            print(f"{split.name}: {found}")
+            continue
         split.report(record, was_there)
         manifests.append(record)
     return manifests
 
 
 def run():
-    flags.run(main, TaskFlags, FinetuningDataFlags)
+    flags.run(main, TaskFlags, FinetuningDataFlags, RunnerFlags)
 
 
 if __name__ == "__main__":

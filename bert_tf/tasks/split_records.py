@@ -11,6 +11,7 @@ import numpy as np
 
 from bert_tf.data.records import manifest
 from bert_tf.data.records.features import known
+from bert_tf.data.records.jobs import Share
 from bert_tf.data.records.shards import make_shards
 from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.errors import InputError
@@ -161,6 +162,7 @@ class SplitRecords:
     errors.
 
     Attributes:
+        name: the split's.
         shard_examples: number of examples a shard.
         features: the records' `Feature`s.
     """
@@ -168,6 +170,7 @@ class SplitRecords:
     shard_examples = 1 << 16
 
     def __init__(self, source: Source, options: RecordOptions, tokenizer, output_dir: str):
+        self.name = source.split
         self._source, self._options, self._tokenizer = source, options, tokenizer
         self._output_file = os.path.join(absolute(output_dir), f"{source.split}.tfrecord")
         self._omissions = Omissions(source.skip_malformed_lines)
@@ -186,13 +189,15 @@ class SplitRecords:
             self._num_choices = source.task.kind.num_choices(piece[0])
         self._sha256 = digest.hexdigest()
 
-    def make(self, num_workers: int = 0, may_replace: bool = True) -> tuple[dict, bool]:
+    def make(self, num_workers: int = 0, may_replace: bool = True, share: Share | None = None
+             ) -> tuple[dict, bool]:
         """Writes `split`.tfrecord and its manifest, unless they exist.
 
         Args:
             num_workers: processes, 0 for one a core; the records do not depend on it.
             may_replace: whether other records of the same name may be removed; otherwise they are
                 an error.
+            share: see `make_shards`.
 
         Returns:
             the manifest, and whether it existed already.
@@ -201,7 +206,7 @@ class SplitRecords:
             manifest.manifest_path(self._output_file), self.fingerprint(), self._pieces(),
             self.writer(len(self._sizes)), num_workers,
             functools.partial(self._describe, self._tokenizer.vocabulary), may_replace,
-            defaults_of(RecordOptions))
+            defaults_of(RecordOptions), share=share)
 
     def fingerprint(self) -> dict:
         """Returns all that the records depend on."""

@@ -14,7 +14,9 @@ from bert_tf.errors import InputError
 from bert_tf.tasks import split_records
 from bert_tf.tasks.task import KINDS
 from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tokenization import open_tokenizer
 from data_prep import create_finetuning_data, verify_records
+from data_prep.runner_flags import RunnerFlags
 
 RTE = "index\tsentence1\tsentence2\tlabel\n"
 
@@ -40,19 +42,67 @@ def prepare(folder, vocab_file, monkeypatch):
     monkeypatch.setattr(split_records, "_BLOCK_EXAMPLES", 3)
 
     def run(out="out", num_workers=1, splits=(), max_seq_length=16,
-            document_context=False, **task):
+            document_context=False, share="", **task):
         task = {"task": "rte", "data_dir": str(folder / "data"), **task}
         job = create_finetuning_data.FinetuningDataFlags(
             str(folder / out), str(vocab_file), splits=list(splits),
             max_seq_length=max_seq_length, document_context=document_context,
             num_workers=num_workers)
-        return create_finetuning_data.main(TaskFlags(**task), job)
+        return create_finetuning_data.main(TaskFlags(**task), job, RunnerFlags(piece_share=share))
     return run
 
 
 def content(path):
     """name -> bytes of a folder's files."""
     return {file.name: file.read_bytes() for file in path.iterdir()} if path.exists() else {}
+
+
+def test_shares_end_with_the_files_of_one_process(prepare, folder, capsys):
+    prepare(out="whole")
+    assert [made["task"]["split"] for made in prepare(share="1/2")] == []
+    assert "train: share 1/2 is finished" in capsys.readouterr().out
+    prepare(share="0/2")
+    assert len(content(folder / "whole")) > 7 and content(folder / "out") == content(
+        folder / "whole")
+
+
+@pytest.fixture
+def race(tmp_path):
+    """Questions with four choices."""
+    rng, path = random.Random(2), tmp_path / "race.csv"
+    lines = ["context,one,two,label", *(
+        ",".join([" ".join(rng.choices("abcd", k=9)), " ".join(rng.choices("abcd", k=5)), "b c",
+                  str(n % 2)]) for n in range(6))]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return {"task": "", "data_dir": "", "task_kind": "multiple_choice",
+            "train_file": str(path), "text_a_column": "context",
+            "choice_columns": ["one", "two"], "label_column": "label"}
+
+
+@pytest.mark.parametrize("given", [
+    {}, {"max_qa_length": 3}, {"max_qa_length": 3, "carry_choices": True}])
+def test_choices_are_cut_as_in_training(prepare, race, folder, vocab_file, given):
+    made, = prepare(**race, **given)
+    options = {name: made["options"][name] for name in given}
+    assert options == given
+    task = TaskFlags(**race).read_task()
+    source, = TaskFlags(**race).find_sources(task, ["train"])
+    expected, _ = task.kind.encode(
+        task, list(source.examples()), open_tokenizer(str(vocab_file)), 16, given)
+    rows = [tf.train.Example.FromString(record.numpy()) for record in tf.data.TFRecordDataset(
+        sorted(map(str, (folder / "out").glob("train.tfrecord*"))))]
+    assert [list(row.features.feature["input_ids"].int64_list.value) for row in rows] == (
+        expected["input_ids"].reshape(len(rows), -1).tolist())
+
+
+def test_flags_of_choices_that_can_not_be_heeded_are_refused(prepare, race, folder):
+    with pytest.raises(InputError, match="--max_qa_length is for tasks of multiple choice"):
+        prepare(max_qa_length=3)
+    with pytest.raises(InputError, match="--carry_choices is for choices that --max_qa_length"):
+        prepare(**race, carry_choices=True)
+    with pytest.raises(InputError, match="--max_qa_length is 14; it must be from 1 to below 13"):
+        prepare(**race, max_qa_length=14)
+    assert content(folder / "out") == {}
 
 
 def test_records_as_tensorflow_reads_them(prepare, folder):
