@@ -65,7 +65,7 @@ def main(task_flags: TaskFlags, job: FinetuningDataFlags, runner: RunnerFlags | 
          ) -> list[dict]:
     """Makes the records of all splits and returns the manifests of those that are finished; nothing
     is written if any file is bad."""
-    share = (runner or RunnerFlags()).share
+    made_by = (runner or RunnerFlags()).open()
     task = task_flags.read_task()
     tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case)
     options = job.options(task, task_flags, tokenizer)
@@ -76,7 +76,7 @@ def main(task_flags: TaskFlags, job: FinetuningDataFlags, runner: RunnerFlags | 
     manifests = []
     for split in splits:
         try:
-            record, was_there = split.make(job.num_workers, share=share)
+            record, was_there = split.make(job.num_workers, runner=made_by)
         except Unfinished as found:
             print(f"{split.name}: {found}")
             continue

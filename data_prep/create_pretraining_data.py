@@ -121,7 +121,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
          denoising: DenoisingFlags | None = None, runner: RunnerFlags | None = None) -> None:
     """Makes the records and prints a report on them."""
     stream, denoising = stream or StreamFlags(), denoising or DenoisingFlags()
-    share = (runner or RunnerFlags()).share
+    made_by = (runner or RunnerFlags()).open()
     recipe = job.resolve()
     for given in (stream, denoising):
         flags.check(given, recipe)
@@ -155,7 +155,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     try:
         record, was_there = make_shards(
             path, made.fingerprint, made.pieces(), made, job.num_workers, made.describe,
-            defaults=made.defaults, by_place=True, share=share)
+            defaults=made.defaults, by_place=True, runner=made_by)
     except Unfinished as found:
         print(found)
         return

@@ -2,20 +2,39 @@
 
 import dataclasses
 
-from bert_tf.data.records.jobs import Share
-from bert_tf.flags import option
+from bert_tf.data.records.beam import BeamRunner
+from bert_tf.data.records.jobs import Runner, Share
+from bert_tf.errors import InputError
+from bert_tf.flags import Scope, check, option
+
+_BEAM = Scope("--runner=beam", lambda runner: runner == "beam", "runner")
 
 
 @dataclasses.dataclass
 class RunnerFlags:
     """Several machines."""
 
+    runner: str = option(
+        "local", "Who makes the pieces: this machine (local), or Apache Beam (beam).",
+        choices=("local", "beam"), rare=True)
+    runner_options: str = option(
+        "", "Options of the Beam pipeline, as on its own command line, such as '--runner="
+        "DataflowRunner --region=...'. Without a runner Beam makes the pieces in this process.",
+        rare=True, for_=_BEAM)
     piece_share: str = option(
         "", "K/N: make every N-th piece from K on, beside processes that make the others, as in "
         "Slurm arrays and indexed jobs; K from 0. The last one ends the job, or the same command "
         "without this flag does.", rare=True)
 
-    @property
-    def share(self) -> Share | None:
-        """The share, or None for all pieces."""
+    def open(self) -> Runner | None:
+        """Returns what makes the pieces; None for this machine and all of them.
+
+        Raises:
+            InputError: the flags do not go together, or Beam refuses them.
+        """
+        check(self)
+        if self.runner == "beam" and self.piece_share:
+            raise InputError("--piece_share is for --runner=local; Beam divides the pieces itself.")
+        if self.runner == "beam":
+            return BeamRunner(self.runner_options)
         return Share.parse(self.piece_share) if self.piece_share else None

@@ -69,17 +69,14 @@ class TextJob:
 
     def _find_pieces(self):
         by_column = self.job.input_format == "columns"
-        return list(places.find_pieces(
+        return places.find_pieces(
             self.job.input_file, self.job.piece_bytes,
             by_column or PAIRINGS[self.recipe.segments.pairing].in_order,
-            BOUNDARY if by_column else places.BLANK_LINE))
+            BOUNDARY if by_column else places.BLANK_LINE)
 
-    def pieces(self) -> list[places.Piece]:
+    def pieces(self) -> places.Pieces:
         """Returns the pieces of the text by place."""
         return self._pieces
-
-    def __getstate__(self):
-        return {**vars(self), "_pieces": []}     # workers get one piece at a time
 
     def checksum(self, piece: places.Piece) -> int:
         """Returns the checksum that the manifest has of a piece, which is read for it."""
@@ -91,8 +88,7 @@ class TextJob:
 
     def check_unchanged(self) -> None:
         """Raises InputError if a file is not what it was when the pieces were found."""
-        places.check_versions({place.path: place.version
-                               for piece in self._pieces for place in piece})
+        places.check_versions(self._pieces.versions)
 
     def describe(self, results: list[dict]) -> dict[str, Any]:
         """Returns the manifest but for its shards, given what the calls returned."""

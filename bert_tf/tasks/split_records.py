@@ -11,7 +11,7 @@ import numpy as np
 
 from bert_tf.data.records import manifest
 from bert_tf.data.records.features import known
-from bert_tf.data.records.jobs import Share
+from bert_tf.data.records.jobs import Runner
 from bert_tf.data.records.shards import make_shards
 from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.errors import InputError
@@ -189,7 +189,7 @@ class SplitRecords:
             self._num_choices = source.task.kind.num_choices(piece[0])
         self._sha256 = digest.hexdigest()
 
-    def make(self, num_workers: int = 0, may_replace: bool = True, share: Share | None = None
+    def make(self, num_workers: int = 0, may_replace: bool = True, runner: Runner | None = None
              ) -> tuple[dict, bool]:
         """Writes `split`.tfrecord and its manifest, unless they exist.
 
@@ -197,7 +197,7 @@ class SplitRecords:
             num_workers: processes, 0 for one a core; the records do not depend on it.
             may_replace: whether other records of the same name may be removed; otherwise they are
                 an error.
-            share: see `make_shards`.
+            runner: see `make_shards`.
 
         Returns:
             the manifest, and whether it existed already.
@@ -206,7 +206,7 @@ class SplitRecords:
             manifest.manifest_path(self._output_file), self.fingerprint(), self._pieces(),
             self.writer(len(self._sizes)), num_workers,
             functools.partial(self._describe, self._tokenizer.vocabulary), may_replace,
-            defaults_of(RecordOptions), share=share)
+            defaults_of(RecordOptions), runner=runner)
 
     def fingerprint(self) -> dict:
         """Returns all that the records depend on."""

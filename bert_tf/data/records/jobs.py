@@ -9,7 +9,7 @@ import re
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing import connection, resource_tracker
 from typing import Any, NamedTuple
 
@@ -268,6 +268,12 @@ class Share(NamedTuple):
         return index % self.of == self.number
 
 
+# What has others do all pieces: takes a function that does a piece by its number, the number of
+# pieces, and a function that lists those with notes.
+Engine = Callable[[Callable[[int], Any], int, Callable[[], list[int]]], None]
+Runner = Share | Engine
+
+
 class _NotedWork:
     """Work whose results are noted by whoever does it."""
 
@@ -301,7 +307,7 @@ class _Report:
 
 
 def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any], progress: Progress,
-               num_workers: int, is_intact: Callable[[Any], bool], share: Share | None = None
+               num_workers: int, is_intact: Callable[[Any], bool], runner: Runner | None = None
                ) -> list:
     """Does `work(index, piece)` for every piece that has no result yet, and returns the results by
     index.
@@ -314,11 +320,15 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any], pr
         num_workers: number of processes, 0 for one a core; with 1, or one piece, this process does
             the work.
         is_intact: function of an earlier result; if it returns False, the piece is done again.
-        share: the pieces to do; the others have None as a result.
+        runner: a share of the pieces, of which alone there are results then, or what has others do
+            all of them; None: this machine does all.
 
     Raises:
-        InputError: a worker process died.
+        InputError: a worker process died, or a piece was lost.
     """
+    if runner and not isinstance(runner, Share):
+        return _run_elsewhere(pieces, count, work, progress, is_intact, runner)
+    share = runner
     results: list[Any] = [None] * count
     for index in progress.noted():
         if index >= count or share and not share.has(index):
@@ -336,6 +346,32 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any], pr
     for index, piece in todo:
         report.add(index, work(index, piece))
     return results
+
+
+def _run_elsewhere(pieces, count, work, progress, is_intact, runner):
+    """Has a runner do all pieces; what it did is in the notes."""
+    pieces = pieces if isinstance(pieces, Sequence) else list(pieces)
+    runner(_IdempotentWork(work, progress, is_intact, pieces), count, progress.noted)
+    results = [progress.result(index) for index in range(count)]
+    lost = [index for index, result in enumerate(results) if result is None]
+    if lost:
+        raise InputError(f"{len(lost)} of {count} pieces were lost, such as piece {lost[0]}; start "
+                         "the same command again, finished pieces are kept.")
+    return results
+
+
+class _IdempotentWork:
+    """Work by the piece's number, which may be done again and by several at once."""
+
+    def __init__(self, work, progress, is_intact, pieces):
+        self._do, self._progress = _NotedWork(work, progress), progress
+        self._is_intact, self._pieces = is_intact, pieces
+
+    def __call__(self, index):
+        done = self._progress.result(index)
+        if done is None or not self._is_intact(done):
+            self._do(index, self._pieces[index])
+        return index
 
 
 def _share(todo, num_workers, work, report):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from bert_tf.data.records import manifest, tfrecord
-from bert_tf.data.records.jobs import Progress, Share, run_pieces
+from bert_tf.data.records.jobs import Progress, Runner, Share, run_pieces
 from bert_tf.errors import InputError
 from bert_tf.files import (
     Held,
@@ -57,7 +57,7 @@ class PlacedWork(Protocol):
 def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[int, Any], dict],
                 num_workers: int, describe: Callable[[list], dict], may_replace: bool = True,
                 defaults: dict | None = None, by_place: bool = False,
-                share: Share | None = None) -> tuple[dict, bool]:
+                runner: Runner | None = None) -> tuple[dict, bool]:
     """Makes the shards of all pieces and then their manifest; what is finished is not done again.
 
     A shard that is there counts only if its checksum is right. Shards of another job that have this
@@ -77,7 +77,7 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
         defaults: defaults of `options`; a name that a fingerprint lacks equals its default.
         by_place: whether `pieces` is a list of places and `work` a `PlacedWork`. Then the manifest
             has checksums in the place of the fingerprint's `pieces`.
-        share: make only these pieces, beside processes that make the others.
+        runner: see `run_pieces`; None for `num_workers` processes of this machine.
 
     Returns:
         The manifest, and whether it was there already.
@@ -85,20 +85,20 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
     Raises:
         InputError: another process makes these shards now, or a file that must not be removed is in
             the way; names it.
-        Unfinished: the share is made, but not all others.
+        Unfinished: a share is made, but not all others.
     """
     if path.startswith("memory://"):        # which no other process sees
         if num_workers > 1:
             raise InputError(f"{path} is in the memory of one process; give --num_workers=1.")
         num_workers = 1
     job = _Job(path, fingerprint, pieces, work, describe, may_replace, defaults or {}, by_place)
-    if share:
-        return _make_share(job, share, num_workers)
+    if isinstance(runner, Share):
+        return _make_share(job, runner, num_workers)
     with locked(path, "records"):
         if earlier := job.begin():
             return earlier, True
         results = run_pieces(pieces, job.count, work, job.progress, num_workers,
-                             functools.partial(_is_intact, job.folder))
+                             functools.partial(_is_intact, job.folder), runner)
         return job.finish(results), False
 
 

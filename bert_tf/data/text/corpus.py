@@ -6,23 +6,17 @@ workers.
 """
 
 import dataclasses
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from bert_tf.data.text import places
+from bert_tf.data.text.places import read_pieces as read_pieces
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 
 # How such an end comes to those who read lines: no other line holds a newline.
 FILE_END = "\n"
-
-
-def read_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,
-                boundary: re.Pattern[bytes] = places.BLANK_LINE) -> Iterator[bytes]:
-    """Yields the bytes of the pieces that `places.find_pieces` finds; see it for the arguments."""
-    return map(places.read_piece, places.find_pieces(paths, piece_bytes, by_file, boundary))
 
 
 def decode(piece: bytes, paths: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ To find where pieces end, 64 KiB before each end are read, or more where documen
 .gz file is unpacked for that.
 """
 
+import array
 import bisect
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,9 +84,9 @@ def check_versions(versions: Mapping[str, str]) -> None:
 
 
 def find_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,
-                boundary: re.Pattern[bytes] = BLANK_LINE) -> Iterator[Piece]:
-    """Yields the places of pieces of at most `piece_bytes`, each whole documents. A piece is larger
-    only if one document is.
+                boundary: re.Pattern[bytes] = BLANK_LINE) -> "Pieces":
+    """Returns the places of pieces of at most `piece_bytes`, each whole documents. A piece is
+    larger only if one document is.
 
     The files are one text, as the original reads them: each ends with a newline.
 
@@ -93,16 +94,49 @@ def find_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,
         by_file: whether the end of a file ends a document; `corpus.decode` marks it.
         boundary: where documents end.
     """
-    text, start = _Text(paths, by_file), 0
+    text = _Text(paths, by_file)
+    return Pieces(text, [0, *(end for _, end in _cuts(text, piece_bytes, boundary))])
+
+
+def read_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,
+                boundary: re.Pattern[bytes] = BLANK_LINE) -> Iterator[bytes]:
+    """Yields the bytes of the pieces that `find_pieces` finds, each when it is found."""
+    text = _Text(paths, by_file)
+    return (text.read(*ends) for ends in _cuts(text, piece_bytes, boundary))
+
+
+class Pieces(Sequence[Piece]):
+    """The pieces of a text; each takes 8 bytes until it is asked for."""
+
+    def __init__(self, text: "_Text", cuts: Sequence[int]) -> None:
+        self._text, self._cuts = text, array.array("q", cuts)
+
+    def __len__(self):
+        return len(self._cuts) - 1
+
+    def __getitem__(self, index):
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self._text.places(*self._cuts[index:index + 2])
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions of the files, by path."""
+        return self._text.versions
+
+
+def _cuts(text, piece_bytes, boundary):
+    """Yields (start, end) of each piece."""
+    start = 0
     while text.reaches(start + piece_bytes + 1):
         limit = start + piece_bytes
         cut = _last_cut(text, start, limit, boundary) or _next_cut(text, start, limit, boundary)
         if cut is None:
             break
-        yield text.places(start, cut)
+        yield start, cut
         start = cut
     if start < text.size:
-        yield text.places(start, text.size)
+        yield start, text.size
 
 
 class _Text:
@@ -113,10 +147,14 @@ class _Text:
     """
 
     def __init__(self, paths, by_file):
-        self._waiting, self._by_file = iter(paths), by_file
+        self._waiting, self._by_file = iter(list(paths)), by_file
         self._files: list[Place] = []
         self._starts: list[int] = []
         self.size = 0
+
+    @property
+    def versions(self):
+        return {file.path: file.version for file in self._files}
 
     def reaches(self, size):
         """Whether the text has so many bytes."""

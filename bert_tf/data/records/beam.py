@@ -1,0 +1,110 @@
+"""Pieces made by Apache Beam, and so by Dataflow, Flink or Spark.
+
+Only numbers of pieces go through Beam. A worker reads its piece, writes its shards and notes them;
+the notes are counted in the end. So a piece may be tried again, or be made twice at once.
+"""
+
+import contextlib
+import re
+import shlex
+import threading
+from collections.abc import Callable, Iterator
+
+import lazy_loader
+
+from bert_tf.errors import InputError
+
+beam = lazy_loader.load("apache_beam")      # an extra, and slow to import
+
+_RANGE = 1000               # pieces in an element of the graph
+_REPORT_SECONDS = 2.0
+# Each hangs when a worker dies; this machine's own workers do not.
+_REFUSED = ("multi_threading", "multi_processing")
+
+
+class BeamRunner:
+    """Makes pieces in a Beam pipeline.
+
+    Args:
+        options: options of the pipeline as on its command line; without a runner, the pieces are
+            made in this process.
+
+    Raises:
+        InputError: Beam is not installed, or refuses the options.
+    """
+
+    def __init__(self, options: str = "") -> None:
+        try:
+            from apache_beam.options import pipeline_options
+        except ImportError as error:
+            raise InputError("--runner=beam needs Apache Beam, which is not installed "
+                             f"({error}); pip install 'bert_tf[beam]'.") from error
+        try:
+            self._options = pipeline_options.PipelineOptions(shlex.split(options))
+            mode = self._options.view_as(pipeline_options.DirectOptions).direct_running_mode
+            self._runner = self._options.view_as(pipeline_options.StandardOptions).runner
+        except (Exception, SystemExit) as error:    # argparse of Beam ends the process
+            raise InputError(f"--runner_options={options!r} is refused by Beam ({error}); see its "
+                             "pages on pipeline options.") from error
+        if mode in _REFUSED:
+            raise InputError(f"--runner_options: --direct_running_mode={mode} hangs when a worker "
+                             "dies; leave out --runner=beam and give --num_workers instead.")
+
+    def __call__(self, do: Callable[[int], object], count: int,
+                 noted: Callable[[], list[int]]) -> None:
+        """Does all pieces.
+
+        Args:
+            do: picklable; makes a piece, and notes it.
+            noted: lists the pieces that have notes.
+
+        Raises:
+            InputError: a piece can't be made, or the pipeline failed.
+        """
+        starts = range(0, count, _RANGE)
+        pipeline = beam.Pipeline(runner=self._runner or _in_memory(), options=self._options)
+        _ = (pipeline | "Ranges" >> beam.Create(list(starts), reshuffle=False)
+             | "Pieces" >> beam.FlatMap(lambda start: range(start, min(start + _RANGE, count)))
+             | beam.Reshuffle() | "MakePieces" >> beam.Map(do))
+        with _reported(noted, count):
+            try:
+                state = pipeline.run().wait_until_finish()
+            except Exception as error:      # each runner has errors of its own
+                raise InputError(_sentence(error)) from error
+        if state not in (None, "DONE", "UNKNOWN"):
+            raise InputError(f"the Beam pipeline ended as {state}; start the same command again, "
+                             "finished pieces are kept.")
+
+
+def _in_memory():
+    from apache_beam.runners.portability import fn_api_runner
+    return fn_api_runner.FnApiRunner()
+
+
+def _sentence(error):
+    """The message of the InputError in a worker's error, or what ended the pipeline."""
+    if found := re.search(r"InputError: (.*)", str(error)):
+        return found[1].partition(" [while running")[0]
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return (f"the Beam pipeline failed ({lines[-1]}); start the same command again, finished "
+            "pieces are kept.")
+
+
+@contextlib.contextmanager
+def _reported(noted, count) -> Iterator[None]:
+    """Prints in the block how many pieces are finished."""
+    ended = threading.Event()
+
+    def report():
+        before = 0
+        while not ended.wait(_REPORT_SECONDS):
+            if (finished := len(noted())) != before:
+                print(f"{finished} of {count} pieces of the text are finished", flush=True)
+            before = finished
+    thread = threading.Thread(target=report, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
