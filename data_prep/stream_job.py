@@ -208,6 +208,11 @@ class StreamJob:
         """Returns a value that changes with the files of a piece."""
         return [self._versions[path] for path in piece[2]]
 
+    def check_text(self) -> None:
+        """Raises InputError if a file can't be read or is not UTF-8."""
+        for path in self._versions:
+            _read_lines(path)
+
     def check_unchanged(self) -> None:
         """Raises InputError if a file is not what it was when the job began."""
         places.check_versions(self._versions)

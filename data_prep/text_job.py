@@ -86,6 +86,11 @@ class TextJob:
         """Returns a value that changes with the files of a piece."""
         return [place.version for place in piece]
 
+    def check_text(self) -> None:
+        """Raises InputError if a piece can't be read or is not UTF-8."""
+        for piece in self._pieces:
+            corpus.decode(places.read_piece(piece), _paths(piece))
+
     def check_unchanged(self) -> None:
         """Raises InputError if a file is not what it was when the pieces were found."""
         places.check_versions(self._pieces.versions)
@@ -96,7 +101,7 @@ class TextJob:
 
     def __call__(self, index: int, piece: places.Piece) -> dict[str, Any]:
         """Writes the shards of a piece; returns their entries and counts for the manifest."""
-        paths = list(dict.fromkeys(place.path for place in piece))
+        paths = _paths(piece)
         read = places.read_piece(piece)
         checksum = google_crc32c.value(read)
         lines = corpus.decode(read, paths)
@@ -166,6 +171,10 @@ class TextJob:
                       for start in range(0, len(order), _ROWS))
             shards.append(write_shard(name, self.folder, blocks))
         return shards
+
+
+def _paths(piece):
+    return list(dict.fromkeys(place.path for place in piece))
 
 
 def piece_seed(seed: int, index: int) -> int:

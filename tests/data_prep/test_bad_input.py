@@ -34,7 +34,16 @@ def test_bad_text(prepare, tmp_path, texts, parts):
         with pytest.raises(InputError) as error:
             prepare(texts, piece_bytes=piece_bytes)
         assert all(part in str(error.value) for part in parts), error.value
-        assert not left_over(tmp_path)
+        left = [path.name for path in left_over(tmp_path)]
+        if "is not UTF-8" in parts[0]:      # found when its piece is made; others are kept
+            assert "r.manifest.json" not in left and all(
+                name.startswith(("r.tfrecord-", "piece-", "job.json")) for name in left)
+        else:
+            assert not left
+    prepare(GOOD)
+    prepare(None, output_file=[str(tmp_path / "new/r.tfrecord")])
+    assert [path.name for path in left_over(tmp_path / "out")] == [
+        path.name for path in left_over(tmp_path / "new")]
 
 
 @pytest.mark.parametrize("flags, parts", [
@@ -107,7 +116,7 @@ def command(tmp_path, vocab_file, *flags, **options):
 def test_the_command_says_one_sentence(tmp_path, vocab_file, text, flags, message):
     (tmp_path / "text.txt").write_bytes(text)
     assert message in command(tmp_path, vocab_file, *flags)
-    assert not left_over(tmp_path)
+    assert not [path for path in left_over(tmp_path) if path.name != "r.flags.txt"]
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 1 << 20])

@@ -50,6 +50,9 @@ class PlacedWork(Protocol):
     def version(self, piece: Any) -> Any:
         """Returns a JSON value that changes when the piece's files do."""
 
+    def check_text(self) -> None:
+        """Reads all pieces, and raises InputError for one that can't be taken."""
+
     def check_unchanged(self) -> None:
         """Raises InputError if a file is not what it was when the pieces were found."""
 
@@ -97,8 +100,13 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
     with locked(path, "records"):
         if earlier := job.begin():
             return earlier, True
-        results = run_pieces(pieces, job.count, work, job.progress, num_workers,
-                             functools.partial(_is_intact, job.folder), runner)
+        try:
+            results = run_pieces(pieces, job.count, work, job.progress, num_workers,
+                                 functools.partial(_is_intact, job.folder), runner)
+        except InputError:
+            if not job.progress.noted():    # nothing to go on with
+                job.progress.close()
+            raise
         return job.finish(results), False
 
 
@@ -215,6 +223,8 @@ class _Job:
         if not self.may_replace:
             raise InputError(f"{self.path} is of other records, made from another task, text or "
                              "vocabulary or with other flags: name another folder, or remove it.")
+        if self.by_place:
+            self.work.check_text()      # before another result is removed for it
         _remove(self.folder, names)
 
     @functools.cached_property
