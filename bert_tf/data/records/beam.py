@@ -10,11 +10,7 @@ import shlex
 import threading
 from collections.abc import Callable, Iterator
 
-import lazy_loader
-
 from bert_tf.errors import InputError
-
-beam = lazy_loader.load("apache_beam")      # an extra, and slow to import
 
 _RANGE = 1000               # pieces in an element of the graph
 _REPORT_SECONDS = 2.0
@@ -61,6 +57,7 @@ class BeamRunner:
         Raises:
             InputError: a piece can't be made, or the pipeline failed.
         """
+        import apache_beam as beam  # an extra, and slow to import
         starts = range(0, count, _RANGE)
         pipeline = beam.Pipeline(runner=self._runner or _in_memory(), options=self._options)
         _ = (pipeline | "Ranges" >> beam.Create(list(starts), reshuffle=False)
