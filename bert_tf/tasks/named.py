@@ -3,7 +3,10 @@
 GLUE as gluebenchmark.com distributes it (arXiv:1804.07461, table 1), SuperGLUE as
 super.gluebenchmark.com does, SNLI (nlp.stanford.edu/projects/snli), SciTail
 (allenai.org/data/scitail), SWAG (github.com/rowanz/swagaf, data), RACE
-(cs.cmu.edu/~glai1/data/race), CoNLL-2003 (clips.uantwerpen.be/conll2003/ner) and SQuAD.
+(cs.cmu.edu/~glai1/data/race), CoNLL-2003 (clips.uantwerpen.be/conll2003/ner) and SQuAD. XNLI
+(arXiv:1809.05053) and its machine translations are XNLI-1.0.zip and XNLI-MT-1.0.zip of
+github.com/facebookresearch/XNLI, PAWS-X (arXiv:1908.11828) x-final.tar.gz of
+github.com/google-research-datasets/paws.
 """
 
 import os
@@ -71,6 +74,50 @@ def _super_glue(name, folder, texts, labels, sizes, *, kind="classification", ch
               for (split, file), size in zip(files.items(), sizes, strict=True)}
     # nyu-mll/jiant, jiant/config/superglue_bert.conf.
     return Task(name, KINDS[kind], splits, labels, defaults=Defaults(256, 4, 1e-5, 10.0), **fields)
+
+
+# English comes first: a model that learned from it is chosen by its score there.
+_XNLI_LANGUAGES = ("en", "ar", "bg", "de", "el", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur",
+                   "vi", "zh")
+_PAWS_X_LANGUAGES = ("en", "de", "es", "fr", "ja", "ko", "zh")
+
+
+def _in(folder, *names):
+    """The names of files, and those in the folder that the official archive makes."""
+    return (*names, *(f"{folder}/{name}" for name in names))
+
+
+def _xnli(name, train="", languages=_XNLI_LANGUAGES, translated=False, **fields):
+    """Makes XNLI: a split for each language's examples of a file.
+
+    Args:
+        train: the language of the training file; "" if another task's model answers.
+        translated: whether the examples are those that a machine translated into English, which
+            have a file for each language.
+    """
+    splits = {"train": Split(
+        _in("XNLI-MT-1.0", f"multinli/multinli.train.{train}.tsv"), ("premise", "hypo"), "label",
+        size=392702, words=(("label", "contradictory", "contradiction"),))} if train else {}
+    for split, size in (("dev", 2490), ("test", 5010)):
+        for language in languages:
+            files, only = _in("XNLI-1.0", f"xnli.{split}.tsv"), ("language", language)
+            if translated:
+                files, only = _in("XNLI-MT-1.0", f"xnli/xnli.{split}.{language}.tsv"), ()
+            splits[f"{split}_{language}"] = Split(files, _SENTENCES, "gold_label", size=size,
+                                                  only=only)
+    return Task(name, KINDS["classification"], splits, _MNLI, folder_of="xnli", **fields)
+
+
+def _paws_x(name, train="en", languages=_PAWS_X_LANGUAGES):
+    """Makes PAWS-X, whose languages have a folder each; `train` is that of the training file."""
+    layout = {"texts": _SENTENCES, "label": "label"}
+    file = "train.tsv" if train == "en" else "translated_train.tsv"
+    splits = {"train": Split(_in("x-final", f"{train}/{file}"), size=49401, **layout)}
+    splits |= {f"{split}_{language}": Split(_in("x-final", f"{language}/{split}_2k.tsv"),
+                                            size=2000, **layout)
+               for split in ("dev", "test") for language in languages}
+    return Task(name, KINDS["classification"], splits, _BINARY, folder_of="paws-x",
+                label_names=("different", "paraphrase"))
 
 
 # The questions of the baselines of SuperGLUE (nyu-mll/jiant, COPA).
@@ -152,7 +199,17 @@ TASKS = {task.name: task for task in (
           "test": _conll2003(3453, "eng.testb", "test.txt")},
          ("O", *(f"{place}-{name}" for name in ("LOC", "MISC", "ORG", "PER") for place in "BI")),
          metrics=("entity_f1", "entity_precision", "entity_recall", "tag_accuracy")),
+    # Learned from English alone; the other two ways of arXiv:1809.05053 translate what is trained
+    # on, or what is predicted.
+    _xnli("xnli", "en"),
+    _xnli("xnli-translate-test", languages=_XNLI_LANGUAGES[1:], translated=True, model_of="xnli"),
+    *(_xnli(f"xnli-{language}", language, (language,)) for language in _XNLI_LANGUAGES[1:]),
+    _paws_x("paws-x"),
+    *(_paws_x(f"paws-x-{language}", language, (language,)) for language in _PAWS_X_LANGUAGES[1:]),
 )}
+# As help and errors list them: tasks in one language stand together.
+TASK_NAMES = [name for name in TASKS if name.rpartition("-")[2] not in _XNLI_LANGUAGES + (
+    *_PAWS_X_LANGUAGES,)] + ["xnli-LANGUAGE", "paws-x-LANGUAGE"]
 
 def _questions(name, version, sizes, metrics, defaults):
     files = {split: f"{split}-{version}.json" for split in ("train", "dev")}
@@ -183,8 +240,8 @@ def find_task(name: str) -> Task:
     plain = name.lower().replace("-", "")
     found = [task for known, task in TASKS.items() if known.replace("-", "") == plain]
     if not found:
-        raise InputError(f"there is no task {name!r}; {choose_from(name, TASKS)[:-1]}, or describe "
-                         "your own file with --text_a_column and --label_column.")
+        raise InputError(f"there is no task {name!r}; {choose_from(name, TASK_NAMES)[:-1]}, or "
+                         "describe your own file with --text_a_column and --label_column.")
     return found[0]
 
 

@@ -164,7 +164,12 @@ def _read_table(task, layout, path, omissions):
     text_keys = table.keys(layout.texts)
     choice_keys = table.keys(layout.choices)
     label_key = None if layout.label is None else table.keys([layout.label])[0]
+    only_key, only = None, None
+    if layout.only:
+        [only_key], only = table.keys(layout.only[:1]), layout.only[1]
     for line, row in table:
+        if only and row[only_key] != only:
+            continue
         try:
             cells = [row[key] for key in (*text_keys, *choice_keys)]
             raw = None if label_key is None else row[label_key]
@@ -178,6 +183,7 @@ def _read_table(task, layout, path, omissions):
         for column, cell, text in layout.words:
             cells = [text if key == column and found == cell else found
                      for key, found in zip((*text_keys, *choice_keys), cells)]
+            raw = text if column == layout.label and raw == cell else raw
         if choice_keys:
             if not all(cells[len(text_keys):]) or _has_more(row, layout.choices, choice_keys):
                 omissions.add_malformed(f"{path}, line {line}",

@@ -34,7 +34,8 @@ class Split:
         header: whether the first line names the columns.
         size: the official number of examples, or None.
         submission: the name of the file that the server of GLUE or SuperGLUE takes, or None.
-        words: (column, cell, text): the text that is read for a cell.
+        words: (column, cell, text): the text, or label, that is read for a cell.
+        only: (column, cell): the rows that are examples, of a file that has others too.
     """
 
     files: tuple
@@ -46,6 +47,7 @@ class Split:
     size: int | None = None
     submission: str | None = None
     words: tuple = ()
+    only: tuple = ()
 
 
 @dataclasses.dataclass(frozen=True)

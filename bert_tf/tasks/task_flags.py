@@ -8,7 +8,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import is_file
 from bert_tf.flags import check, option
 from bert_tf.tasks.kinds.windows import WAYS
-from bert_tf.tasks.named import SQUAD, TASKS, find_task
+from bert_tf.tasks.named import SQUAD, TASK_NAMES, find_task
 from bert_tf.tasks.reading import KeptRows, discover_labels
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.split_records import Source
@@ -38,8 +38,9 @@ class Wanted(typing.NamedTuple):
 class TaskFlags:
     """Task, and its files."""
 
-    task: str = option("", f"One of {', '.join(TASKS)}, in its official files. Without it, the "
-                       "flags from --task_kind on describe files of your own.", alias="task_name")
+    task: str = option("", f"One of {', '.join(TASK_NAMES)}, in its official files. Without it, "
+                       "the flags from --task_kind on describe files of your own.",
+                       alias="task_name")
     data_dir: str = option("", "Folder of the task's files; names of your own files are relative "
                            "to it.")
     task_kind: str | None = option(
@@ -129,7 +130,7 @@ class TaskFlags:
         text_a, label = (given or default for given, default in zip(
             (self.text_a_column, self.label_column), KINDS[kind].default_columns))
         if not text_a:
-            raise InputError(f"--task must be given (one of {', '.join(TASKS)}), or "
+            raise InputError(f"--task must be given (one of {', '.join(TASK_NAMES)}), or "
                              "--text_a_column for files of your own.")
         files = {split: getattr(self, f"{split}_file") for split in ("train", "dev", "test")}
         return own_task(

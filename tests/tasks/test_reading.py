@@ -110,6 +110,62 @@ def test_official_layouts(tmp_path, name, texts, label, test_label):
     assert [e.label for e in read(task, tmp_path, split)] == [test_label]
 
 
+def write_all(folder, files):
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content, encoding="utf-8")
+
+
+XNLI = ("language\tgold_label\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\t"
+        "sentence2_parse\tsentence1\tsentence2\tpromptID\tpairID\tgenre\tlabel1\tlabel2\tlabel3\t"
+        "label4\tlabel5\tsentence1_tokenized\tsentence2_tokenized\tmatch\n")
+
+
+def xnli_row(language, label, text):
+    return "\t".join([language, label, "", "", "", "", f"{text} a", f"{text} b", "1", "1", "genre",
+                      *5 * [label], "A", "B", "True\n"])
+
+
+def test_xnli_in_its_three_settings(tmp_path):
+    rows = {"en": ("neutral", '"One'), "zh": ("contradiction", "\u4e00"), "ar": ("entailment", "x")}
+    archives = tmp_path / "XNLI"
+    write_all(archives, {
+        **{f"XNLI-1.0/xnli.{split}.tsv": XNLI + "".join(
+            xnli_row(language, *row) for language, row in rows.items())
+           for split in ("dev", "test")},
+        **{f"XNLI-MT-1.0/multinli/multinli.train.{language}.tsv":
+           f"premise\thypo\tlabel\n{language} 1\t2\tcontradictory\n3\t4\tneutral\n"
+           for language in ("en", "zh")},
+        "XNLI-MT-1.0/xnli/xnli.dev.zh.tsv": XNLI + xnli_row("zh", "neutral", "in English")})
+    zero_shot, chinese, test = (find_task(name) for name in (
+        "XNLI", "xnli-zh", "xnli-translate-test"))
+    assert len(zero_shot.splits) == 1 + 2 * 15 and len(test.splits) == 2 * 14
+    assert list(zero_shot.splits)[:2] == ["train", "dev_en"] and "train" not in test.splits
+    for task, language in ((zero_shot, "en"), (chinese, "zh")):
+        assert read(task, tmp_path, "train") == [
+            Example([f"{language} 1", "2"], 0), Example(["3", "4"], 2)]
+    for split in ("dev_ar", "test_ar"):
+        assert read(zero_shot, archives, split) == [Example(["x a", "x b"], 1)]
+    assert read(chinese, tmp_path, "dev_zh") == [Example(["\u4e00 a", "\u4e00 b"], 0)]
+    assert list(chinese.splits) == ["train", "dev_zh", "test_zh"]
+    assert read(test, tmp_path, "dev_zh") == [Example(["in English a", "in English b"], 2)]
+    with pytest.raises(InputError, match="is empty"):
+        read(zero_shot, tmp_path, "dev_sw")
+
+
+def test_paws_x(tmp_path):
+    table = "id\tsentence1\tsentence2\tlabel\n7\t{} a\tb\t1\n"
+    write_all(tmp_path / "x-final", {
+        name: table.format(name) for name in ("en/train.tsv", "ko/translated_train.tsv",
+                                              "ko/dev_2k.tsv", "en/dev_2k.tsv", "ko/test_2k.tsv")})
+    every, korean = find_task("paws-x"), find_task("PAWS-X-ko")
+    assert [text for split in ("train", "dev_en", "dev_ko", "test_ko")
+            for [text, _], label, _ in read(every, tmp_path, split) if label == 1] == [
+        "en/train.tsv a", "en/dev_2k.tsv a", "ko/dev_2k.tsv a", "ko/test_2k.tsv a"]
+    assert read(korean, tmp_path, "train")[0].texts[0] == "ko/translated_train.tsv a"
+    assert not every.has_file(str(tmp_path), "dev_ja")
+
+
 def test_broken_lines_of_qqp(tmp_path):
     whole = "133\t2\t3\tWho?\tWhat?\t0\n"
     (tmp_path / "train.tsv").write_text(
