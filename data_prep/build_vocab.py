@@ -86,7 +86,7 @@ _PIECES = {
 class BuildVocabFlags:
     """Text, and the vocabulary that is made of it."""
 
-    input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
+    input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or packed.")
     output_file: str = option(
         REQUIRED, "File for the vocabulary: vocab.txt, vocab.json with byte_bpe, spiece.model "
         "with sentencepiece.")

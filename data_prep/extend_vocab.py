@@ -33,7 +33,7 @@ class ExtendVocabFlags:
         REQUIRED, "The vocabulary that words are added to, one token a line.", alias="vocab_file")
     output_file: str = option(REQUIRED, "File for the new vocabulary.")
     words: list[str] = option([], "Words to add.")
-    input_file: list[str] = option([], "Files with words to add, one per line, plain or .gz.")
+    input_file: list[str] = option([], "Files with words to add, one per line, plain or packed.")
     fill_unused: bool = option(False, "Fill [unused...] slots first.")
     do_lower_case: bool = option(True, "Lower-case the words and drop accents, as the tokenizer "
                                  "does with text.")

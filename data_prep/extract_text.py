@@ -2,13 +2,16 @@
 
 Without --input_file the text is English that is on every machine with our dependencies: the
 documentation inside the standard library and the installed packages. The docstrings of a module
-make one document; no sentence is repeated. With --input_file the text is your own plain text. The
-end of a file ends a document, and so do two blank lines. In a file without two successive blank
-lines, a single one ends a document. Whole documents are held out. A text that is one document is
-cut into documents of 50 sentences, of which the last ones are held out.
+make one document; no sentence is repeated. With --input_file the text is your own:
+plain text, JSON lines, Parquet, a Wikipedia dump or a data set by name. The end of a file of plain
+text ends a document, and so do two blank lines. In a file without two successive blank lines, a
+single one ends a document. Whole documents are held out. A text that is one document is cut into
+documents of 50 sentences, of which the last ones are held out. A killed job is continued by the
+same command.
 
 Example:
     bert-extract-text --output_file=train.txt --eval_file=eval.txt --eval_share=0.05
+    bert-extract-text --input_file=enwiki-latest-pages-articles.xml.bz2 --output_file=wiki.txt
 """
 
 import ast
@@ -16,14 +19,13 @@ import contextlib
 import dataclasses
 import hashlib
 import importlib.util
-import itertools
+import math
 import os
 import re
 import sysconfig
 import warnings
 
 from bert_tf import flags
-from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import (
     announce_replacing,
@@ -36,17 +38,16 @@ from bert_tf.files import (
     write_aside,
 )
 from bert_tf.flags import REQUIRED, option
-from bert_tf.tokenization.blocks import slices
+from bert_tf.tasks.libraries import is_library_name
 from data_prep import prose
+from data_prep.corpora import PART, Corpus
 
 STANDARD_LIBRARY = "stdlib"
 # Folders whose docstrings are hardly prose, or copies of other packages.
 _SKIPPED = {"test", "tests", "testing", "_vendor", "vendor", "_vendored", "site-packages",
             "dist-packages", "lib2to3", "__pycache__"}
 _TOPICS = "pydoc_data/topics.py"
-_WHITE_SPACE = re.compile(r"\s")
 _SHORTEST = 4       # sentences of a document of documentation
-_PART = 50          # sentences of each document that a text of one document is cut into
 
 
 @dataclasses.dataclass
@@ -54,8 +55,16 @@ class ExtractTextFlags:
     """Text to extract, and its files."""
 
     output_file: str = option(REQUIRED, "File for the text.")
-    input_file: list[str] = option([], "Your own plain text, instead of documentation: files, "
-                                   "globs or folders, plain or .gz.")
+    input_file: list[str] = option(
+        [], "Your own text, instead of documentation: files, globs or folders of plain text, JSON "
+        "lines (.jsonl), Parquet (.parquet) or a Wikipedia dump (.xml), plain or packed (.gz, .xz, "
+        ".bz2, .zst); or data sets by name, hf://datasets/OWNER/NAME or tfds:NAME.")
+    text_column: str = option("text", "Column of the texts in JSON lines, Parquet and data sets.")
+    lines_are_paragraphs: bool = option(
+        False, "A line break ends a paragraph, as in texts of web pages; if false, only a blank "
+        "line does.")
+    num_workers: int = option(
+        0, "Processes that read your own text; 0 for one per core.", least=0, most=4096)
     packages: list[str] = option(
         [], "Packages whose documentation is taken; stdlib is Python's own. Default: all that are "
         "installed.")
@@ -65,7 +74,7 @@ class ExtractTextFlags:
     eval_file: str = option("", "File for held-out documents.")
     eval_share: float = option(
         0.05, "Share that goes to --eval_file: of the documents; of the sentences of your own "
-        "text, in whole documents, at least one.", above=0, below=1)
+        "plain text, in whole documents. At least one document.", above=0, below=1)
 
     def check(self):
         """Raises InputError for values that cannot work."""
@@ -163,31 +172,6 @@ def _sentences_of(texts):
             for sentence in prose.sentences(paragraph) if prose.is_english(sentence))
 
 
-def own_text(paths):
-    """Yields (name, sentences) of each document of plain text files; parts of the document where
-    there is one alone."""
-    documents = _whole_documents(paths)
-    first, second = next(documents, None), next(documents, None)
-    if first and not second:
-        name, found = first
-        for start in range(0, len(found), _PART):
-            yield f"{name} {start}", found[start:start + _PART]
-    elif first:
-        yield from itertools.chain([first, second], documents)
-
-
-def _whole_documents(paths):
-    for path in paths:
-        text = "\n".join(line.strip() for piece in corpus.read_pieces([path], 1 << 24)
-                         for line in corpus.decode(piece, [path])).strip()
-        gap = r"\n{3,}" if "\n\n\n" in text else r"\n\n"
-        for number, document in enumerate(re.split(gap, text)):
-            found = [sentence for paragraph in document.split("\n\n")
-                     for sentence in prose.sentences(_join_blanks(paragraph))]
-            if found:
-                yield f"{path} {number}", found
-
-
 def hold_out(sizes, share):
     """Returns the names of documents to hold out: those that a fixed draw takes until `share` of
     the sentences is reached, or the shortest one if all are longer than that.
@@ -203,53 +187,69 @@ def hold_out(sizes, share):
     return found or set(sorted(sizes, key=sizes.get)[:len(sizes) > 1])
 
 
-def _choose_held_out(job, paths):
-    """Returns whether a document, by its name, goes to --eval_file."""
+def _choose_held_out(job, text):
+    """Returns whether a document, by its name, goes to --eval_file.
+
+    Args:
+        text: the `Corpus`, or None of documentation.
+    """
     if not job.eval_file:
         return lambda name: False
-    if not paths:
+    if not text:
         return lambda name: _draw("eval", name) < job.eval_share
-    sizes = {name: len(found) for name, found in own_text(paths)}
-    if next(_whole_documents(paths), ("",))[0] in sizes:
-        return hold_out(sizes, job.eval_share).__contains__
-    count = max(round(job.eval_share * len(sizes)), len(sizes) > 1)
-    print(f"note: the text is one document; it is cut into {len(sizes)} of up to {_PART} "
-          f"sentences, the last {count} of which are held out. Blank lines divide documents.",
-          flush=True)
-    return set(list(sizes)[len(sizes) - count:]).__contains__
-
-
-def _join_blanks(text):
-    """Returns the text with one blank for each run of white space; long texts in parts."""
-    parts = (" ".join(part.split()) for part in slices(text, _WHITE_SPACE))
-    return " ".join(filter(None, parts))
+    if text.is_one_document:
+        names = [name for name, _ in text.documents()]
+        count = max(round(job.eval_share * len(names)), len(names) > 1)
+        print(f"note: the text is one document; it is cut into {len(names)} of up to {PART} "
+              f"sentences, the last {count} of which are held out. Blank lines divide documents.",
+              flush=True)
+        return set(names[len(names) - count:]).__contains__
+    if text.is_plain:
+        return hold_out({name: len(found) for name, found in text.documents()},
+                        job.eval_share).__contains__
+    # One at least; memory does not grow with the number of documents.
+    least = min((_draw("eval", name) for name, _ in text.documents()), default=0)
+    return lambda name: _draw("eval", name) < max(job.eval_share, math.nextafter(least, 1))
 
 
 def main(job):
     """Writes the text and prints what it took."""
     job.check()
-    unread = []
-    paths = find_files(job.input_file, "input_file") if job.input_file else []
-    documents = own_text(paths) if paths else documentation(source_files(job.packages),
-                                                            unread.append)
-    is_held_out = _choose_held_out(job, paths)
+    unread, text = [], None
+    sources = _find_sources(job.input_file)
     with contextlib.ExitStack() as stack:
         outputs = {flag: _Output(getattr(job, flag), flag, stack)
                    for flag in ("output_file", "eval_file") if getattr(job, flag)}
         folder, name = os.path.split(job.output_file)
         flags.keep(job, folder, name + ".")
+        if sources:
+            text = Corpus(sources, job.output_file, job.text_column, job.lines_are_paragraphs,
+                          job.num_workers)
+            text.make()
+            documents = text.documents()
+        else:
+            documents = documentation(source_files(job.packages), unread.append)
+        is_held_out = _choose_held_out(job, text)
         for name, sentences in documents:
             outputs["eval_file" if is_held_out(name) else "output_file"].write(sentences)
             size = sum(output.size for output in outputs.values())
-            if not job.input_file and size >= job.max_megabytes * 1e6:
+            if not sources and size >= job.max_megabytes * 1e6:
                 break
         if not outputs["output_file"].documents:
             raise InputError("no text was found; name files or packages with sentences in them.")
+    if text:
+        text.close()
     for output in outputs.values():
         print(f"{output.path}: {output.documents} documents, {output.sentences} sentences, "
               f"{output.size / 1e6:.2f} MB.")
     if unread:
         print(f"{len(unread)} source files could not be read, such as {unread[0]}.")
+
+
+def _find_sources(names):
+    """Lists the files that patterns name, and data sets of libraries as they are."""
+    return [found for name in names for found in (
+        [name] if is_library_name(name) else find_files([name], "input_file"))]
 
 
 class _Output:

@@ -36,7 +36,7 @@ class PretrainingDataFlags:
     A recipe's flag that is None or empty has the recipe's value.
     """
 
-    input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
+    input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or packed.")
     output_file: list[str] = option(
         REQUIRED, "TFRecord file, or several over which the records are spread; .gz compresses. A "
         "corpus of several pieces gives one shard per piece: name.tfrecord-00000-of-00003.")

@@ -10,7 +10,7 @@ from bert_tf.data.instances.pretraining import feature_names
 from bert_tf.data.records import manifest
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
-from bert_tf.files import file_size, is_gzip, open_unpacked, read_range, relative
+from bert_tf.files import file_size, is_packed, open_unpacked, read_range, relative
 from bert_tf.recipes import Recipe
 from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -107,14 +107,14 @@ def _input_notes(paths, by_file):
 
 
 def _is_empty(path):
-    if not is_gzip(path):
+    if not is_packed(path):
         return not file_size(path)
     with open_unpacked(path) as file:
         return not file.read(1)
 
 
 def _ends_document(path):
-    if is_gzip(path):
+    if is_packed(path):
         return True     # not worth another pass over it
     size = file_size(path)
     end = read_range(path, max(0, size - 256), size)

@@ -13,7 +13,7 @@ class Hub:
     """What the server holds, and what it was asked.
 
     Attributes:
-        models: dict of owner/name -> dict of file name -> bytes.
+        models: dict of owner/name -> dict of file name -> bytes; of a data set datasets/owner/name.
         asked: list of "METHOD path".
         wrong: names of files of which the last byte differs from the promised one.
         cut: how often each answer with weights ends early.
@@ -43,26 +43,33 @@ def _handler(hub):
             if hub.hangs:
                 hub.silent.wait()
             parts = self.path.partition("?")[0].strip("/").split("/")
-            api = parts[:2] == ["api", "models"]
-            name = "/".join(parts[2:4] if api else parts[:2])
+            api = parts[0] == "api"
+            parts = [part for part in parts if part not in ("api", "models", "datasets")]
+            name = "/".join(parts[:2])
+            if "/datasets/" in self.path:
+                name = f"datasets/{name}"
             if name.startswith("closed/"):
                 return self._answer(403, b"{}", X_Error_Code="GatedRepo")
             if name not in hub.models:
                 return self._answer(404, b"{}", X_Error_Code="RepoNotFound")
             files = hub.models[name]
-            if api and parts[4] == "revision":
-                if parts[5] not in ("main", COMMIT):
+            if api and parts[2:3] == ["paths-info"]:
+                wanted = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["paths"]
+                return self._json([each for each in _listed(files) if each["path"] in wanted])
+            if api and parts[2:3] in ([], ["revision"]):
+                if parts[3:] and parts[3] not in ("main", COMMIT):
                     return self._answer(404, b"{}", X_Error_Code="RevisionNotFound")
                 return self._json({"id": name, "modelId": name, "sha": COMMIT, "private": False,
                                    "tags": ["license:apache-2.0"], "downloads": 0,
                                    "cardData": {"license": "apache-2.0"},
                                    "siblings": [{"rfilename": each} for each in files]})
             if api:
-                return self._json([{"type": "file", "path": each, "size": len(body),
-                                    "oid": _checksum(each, body)} for each, body in files.items()])
+                return self._json(_listed(files))
+            if "/".join(parts[4:]) not in files:
+                return self._answer(404, b"{}", X_Error_Code="EntryNotFound")
             return self._file("/".join(parts[4:]), files)
 
-        do_HEAD = do_GET
+        do_HEAD = do_POST = do_GET
 
         def _json(self, value):
             self._answer(200, json.dumps(value).encode(), Content_Type="application/json")
@@ -88,6 +95,11 @@ def _handler(hub):
         def log_message(self, *_):
             pass
     return Handler
+
+
+def _listed(files):
+    return [{"type": "file", "path": name, "size": len(body), "oid": _checksum(name, body)}
+            for name, body in files.items()]
 
 
 def _checksum(name, body):

@@ -94,8 +94,8 @@ grid_train_batch_size hidden_sizes label_column labels layers leave_out lengths 
 master max_train_examples model_size models orders packages patience_layers pos_tagger
 predict_batch_sizes prune_heads prune_percent runtimes split splits stack_layers
 stack_learning_rates stack_steps stack_warmup_steps student_layers systems tags task task_schedule
-tasks teacher_layers terms text text_a_column text_b_column tfds_name tpu tpu_zone train_fractions
-train_majority variants vocab_sizes weight_bits words""".split()
+tasks teacher_layers terms text text_a_column text_b_column text_column tfds_name tpu tpu_zone
+train_fractions train_majority variants vocab_sizes weight_bits words""".split()
 
 
 def test_every_flag_is_known_to_name_a_file_or_not():

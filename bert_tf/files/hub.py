@@ -78,6 +78,27 @@ def snapshot_of(path: str | os.PathLike) -> Snapshot | None:
 
 
 @functools.cache
+def dataset_commit(path: str, name: str, revision: str = "main") -> str:
+    """Returns the commit that a revision of a data set of the Hub stands for, and prints it.
+
+    The Hub is not asked where the revision is a commit.
+
+    Args:
+        path: how errors name the data set.
+
+    Raises:
+        InputError: there is no such data set, it is not open, or the Hub does not answer.
+    """
+    if _COMMIT.fullmatch(revision):
+        return revision
+    for part in ("constants", "errors"):
+        importlib.import_module(f"huggingface_hub.{part}")
+    info = _watched(path, lambda: hub.HfApi().dataset_info(name, revision=revision, timeout=10))
+    print(Snapshot(f"datasets/{name}", info.sha, _licence(info), ()), flush=True)
+    return info.sha
+
+
+@functools.cache
 def fetched(path: str, with_weights: bool = True) -> str:
     """Returns the local folder, or file, of a model of the Hub; another path as it is.
 
@@ -134,15 +155,18 @@ def _find(path, name, revision):
             raise
         print(f"warning: {error} The copy of before is taken.", flush=True)
         return known
-    licence = getattr(info.card_data, "license", None) or next(
-        (tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:")), "")
-    found = Snapshot(name, info.sha, str(licence),
+    found = Snapshot(name, info.sha, _licence(info),
                      tuple(sorted(each.rfilename for each in info.siblings)))
     for each in {revision, info.sha}:
         os.makedirs(os.path.dirname(_note(name, each)), exist_ok=True)
         write_json(_note(name, each), {"commit": found.commit, "licence": found.licence,
                                        "files": list(found.files)})
     return found
+
+
+def _licence(info):
+    tagged = (tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:"))
+    return str(getattr(info.card_data, "license", None) or next(tagged, ""))
 
 
 def _wanted(path, snapshot, inner, with_weights):
@@ -276,10 +300,11 @@ def _size(folder):
 def _explained(path, error):
     """The sentence for an error of huggingface_hub's."""
     known = hub.errors
+    what = "data set" if path.startswith("hf://datasets/") else "model"
     for kind, reason in (
             (known.GatedRepoError, "is open only to those who accepted its terms; accept them on "
                                    "huggingface.co, then run `hf auth login`"),
-            (known.RepositoryNotFoundError, "is no model of the Hub, or a private one; check the "
+            (known.RepositoryNotFoundError, f"is no {what} of the Hub, or a private one; check the "
                                             "name, or run `hf auth login`"),
             (known.RevisionNotFoundError, "has no such revision; name a branch, tag or commit"),
             (known.EntryNotFoundError, "has lost a file that it listed, or the Hub can't be "

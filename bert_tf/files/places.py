@@ -147,7 +147,7 @@ def identity(path: str | os.PathLike) -> str:
         with reaching(path) as (store, name):
             found = store.info(name)
             known = {key: str(found[key]) for key in (
-                "ETag", "etag", "generation", "md5Hash", "size", "mtime", "created",
+                "ETag", "etag", "blob_id", "generation", "md5Hash", "size", "mtime", "created",
                 "LastModified") if found.get(key)}
             return str(sorted(known.items()))
     found = os.stat(path)

@@ -1,9 +1,11 @@
 """Files opened for reading, plain or packed, local or in a store."""
 
+import bz2
 import contextlib
 import gzip
 import hashlib
 import io
+import lzma
 import os
 import zlib
 from typing import Any
@@ -13,9 +15,17 @@ from bert_tf.files.places import file_size, is_remote, reaching, scheme_of
 
 # The name of standard input, or output, in the place of a file's.
 STANDARD = "-"
-# Errors of reading a damaged file, plain or gzip.
-READ_ERRORS = (EOFError, OSError, zlib.error)
+# Errors of reading a damaged file, plain or packed.
+READ_ERRORS = (EOFError, OSError, lzma.LZMAError, zlib.error)
 _GZIP = b"\x1f\x8b\x08"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+# What opens a packed file, by its first bytes: of bzip2 those of its first block, too.
+_PACKINGS = {_GZIP: lambda file: gzip.GzipFile(fileobj=file), b"\xfd7zXZ\0": lzma.LZMAFile,
+             _ZSTD: lambda file: _open_zstd(file),
+             **{b"BZh%d1AY&SY" % level: bz2.BZ2File for level in range(1, 10)}}
+_LONGEST_MARK = max(map(len, _PACKINGS))
+# Ends of the names of packed files.
+_PACKED = (".gz", ".xz", ".bz2", ".zst")
 # Bytes that a request to a store asks for: a look at a file's head costs no more.
 _BLOCK = 4 << 20
 
@@ -63,6 +73,47 @@ def is_gzip(path):
     return file_size(path) >= len(_GZIP) and read_range(path, 0, len(_GZIP)) == _GZIP
 
 
+def unpacked_name(path: str) -> str:
+    """Returns the name of a file without the end that says how it is packed."""
+    return path[:path.rindex(".")] if path.lower().endswith(_PACKED) else path
+
+
+def is_packed(path: str) -> bool:
+    """Returns whether `open_unpacked` unpacks a file."""
+    with open_file(path, "rb") as file:
+        return _packing(file.read(_LONGEST_MARK)) is not None
+
+
+def _packing(head):
+    return next((opened for mark, opened in _PACKINGS.items() if head.startswith(mark)), None)
+
+
+def _open_zstd(file):
+    try:
+        import zstandard  # an extra
+    except ImportError as error:
+        raise InputError("files of Zstandard (.zst) need a package that is not installed; pip "
+                         "install 'bert_tf[corpora]'.") from error
+    unpacked = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return io.BufferedReader(_Zstd(unpacked, zstandard.ZstdError), 1 << 20)
+
+
+class _Zstd(io.RawIOBase):
+    """A stream of Zstandard whose errors are `OSError`s, and that has lines."""
+
+    def __init__(self, unpacked, error):
+        self._unpacked, self._error = unpacked, error
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        try:
+            return self._unpacked.readinto(buffer)
+        except self._error as error:
+            raise OSError(str(error)) from error
+
+
 def shown_name(path: str) -> str:
     """Returns the name of an input file in messages."""
     return "standard input" if path == STANDARD else path
@@ -70,11 +121,13 @@ def shown_name(path: str) -> str:
 
 @contextlib.contextmanager
 def open_unpacked(path):
-    """Opens a file or `STANDARD` input, unpacked if it is gzip, to read its bytes."""
+    """Opens a file or `STANDARD` input to read its bytes, unpacked if it is gzip, xz, bzip2 or
+    Zstandard."""
     try:
         with open(0, "rb", closefd=False) if path == STANDARD else open_file(path, "rb") as file:
             if isinstance(file, io.BytesIO):
                 file = io.BufferedReader(file)
-            yield gzip.GzipFile(fileobj=file) if file.peek(3)[:3] == _GZIP else file
+            opened = _packing(file.peek(_LONGEST_MARK)[:_LONGEST_MARK])
+            yield opened(file) if opened else file
     except READ_ERRORS as error:
         raise InputError(f"{shown_name(path)}: can't be read ({error}); is it damaged?") from error

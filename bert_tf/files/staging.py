@@ -122,14 +122,14 @@ def _staged_file(path):
 
 
 def unpacked_size(path: str, version: str) -> int:
-    """Returns the number of bytes of a gzip file when it is unpacked; for `version` see
+    """Returns the number of bytes of a packed file when it is unpacked; for `version` see
     `identity`."""
     content = _unpack_small(path, version)
     return os.path.getsize(_unpacked(path, version)) if content is None else len(content)
 
 
 def unpacked_range(path: str, version: str, start: int, end: int) -> bytes:
-    """Returns bytes of a gzip file by their places when it is unpacked. Files over 16 MiB are
+    """Returns bytes of a packed file by their places when it is unpacked. Files over 16 MiB are
     unpacked into a copy."""
     content = _unpack_small(path, version)
     if content is None:
@@ -139,14 +139,14 @@ def unpacked_range(path: str, version: str, start: int, end: int) -> bytes:
 
 @functools.lru_cache(2)
 def _unpack_small(path, version):
-    """The unpacked bytes of a gzip file, or None if they are many."""
+    """The unpacked bytes of a packed file, or None if they are many."""
     with open_unpacked(path) as file:
         content = file.read(_SMALL + 1)
     return content if len(content) <= _SMALL else None
 
 
 def _unpacked(path, version):
-    """The name of an unpacked copy of a gzip file."""
+    """The name of an unpacked copy of a packed file."""
     version = hashlib.sha256(f"{path}\n{version}\nunpacked".encode()).hexdigest()
     place = os.path.join(stage_folder(), "files", version, posixpath.basename(path))
     if not os.path.isfile(place):

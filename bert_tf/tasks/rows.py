@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from bert_tf.data.text.units import DOCUMENT, SPACES
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked, shown_name
+from bert_tf.tasks import libraries
 
 _LONGEST_CELL = 1 << 30     # csv's own limit is 128 KiB
 _LONGEST_LINE = 1 << 28     # bytes; a small .gz may unpack to a line that fills the memory
@@ -114,38 +115,14 @@ def _jsonl_rows(path):
         yield number, row if isinstance(row, dict) else None
 
 
-def _tfds_rows(path):
-    """Reads name:split of tensorflow_datasets; bytes become text, classes their names."""
-    try:
-        import tensorflow_datasets as tfds
-    except ImportError as error:
-        raise InputError("--tfds_name needs tensorflow_datasets: pip install "
-                         "'bert_tf[tfds]'.") from error
-    name, _, split = path.rpartition(":")
-    try:
-        rows, info = tfds.load(name, split=split, with_info=True)
-    except (ImportError, OSError, ValueError) as error:
-        raise InputError(f"--tfds_name: tensorflow_datasets has no split {split!r} of {name!r} "
-                         f"({str(error).strip().splitlines()[0]}); name those it has with "
-                         "--train_file, --dev_file, --test_file.") from error
-    # A list of classes is a feature of features.
-    classes = {key: getattr(getattr(feature, "feature", feature), "names", None)
-               for key, feature in info.features.items()}
-    for number, row in enumerate(tfds.as_numpy(rows), 1):
-        yield number, {key: _plain(value, classes[key]) for key, value in row.items()}
+def _library_rows(path):
+    return enumerate(libraries.find(path).rows(), 1)
 
 
-def _plain(value, names):
-    """Returns str, int, float or a list of these, from bytes or NumPy's types."""
-    value = getattr(value, "tolist", lambda: value)()
-    if isinstance(value, list):
-        return [_plain(part, names) for part in value]
-    if isinstance(value, bytes):
-        return value.decode("utf-8")
-    return names[value] if names and value >= 0 else value      # a class of -1 is hidden
-
-
-_READERS = {"tsv": _tsv_rows, "csv": _csv_rows, "jsonl": _jsonl_rows, "tfds": _tfds_rows}
+_READERS = {"tsv": _tsv_rows, "csv": _csv_rows, "jsonl": _jsonl_rows,
+            "tfds": lambda path: _library_rows(libraries.TFDS + path), "library": _library_rows}
+# Formats whose cells have names in each row.
+_KEYED = ("jsonl", "tfds", "library")
 
 
 class Table:
@@ -154,7 +131,7 @@ class Table:
 
     def __init__(self, path: str, layout, omissions: Omissions):
         self._path, self._omissions = shown_name(path), omissions
-        self._keyed = layout.format in ("jsonl", "tfds")
+        self._keyed = layout.format in _KEYED
         self._names = self._width = None
         rows = self._whole(_READERS[layout.format](path))
         if layout.header and not self._keyed:

@@ -5,7 +5,7 @@ import os
 import typing
 
 from bert_tf.errors import InputError
-from bert_tf.files import is_file
+from bert_tf.files import is_file, unpacked_name
 from bert_tf.flags import check, option
 from bert_tf.tasks.kinds.windows import WAYS
 from bert_tf.tasks.named import SQUAD, TASK_NAMES, find_task
@@ -264,10 +264,10 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
 
 
 def _format(file):
-    ending = os.path.splitext(file.removesuffix(".gz"))[1].lower()
+    ending = os.path.splitext(unpacked_name(file))[1].lower()
     if ending not in _FORMATS:
-        raise InputError(f"{file} must end in {', '.join(_FORMATS)} (or that and .gz), so that its "
-                         "format is known.")
+        raise InputError(f"{file} must end in {', '.join(_FORMATS)} (or that and .gz or the "
+                         "like), so that its format is known.")
     return _FORMATS[ending]
 
 

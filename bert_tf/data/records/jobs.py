@@ -1,6 +1,7 @@
 """Work over numbered pieces: several processes, the same result, nothing finished done twice."""
 
 import contextlib
+import itertools
 import json
 import multiprocessing
 import os
@@ -372,6 +373,44 @@ class _IdempotentWork:
         if done is None or not self._is_intact(done):
             self._do(index, self._pieces[index])
         return index
+
+
+class _Growing:
+    """Keeps the results of pieces of which nobody knows the number, and prints how many there are.
+    """
+
+    def __init__(self):
+        self.results: dict[int, Any] = {}
+
+    def add(self, index, result):
+        self.results[index] = result
+        print(f"pieces of the text that are finished: {len(self.results)}", flush=True)
+
+
+def run_stream(pieces: Iterable, work: Callable[[int, Any], Any], progress: Progress,
+               num_workers: int, is_intact: Callable[[Any], bool]) -> list:
+    """Does what `run_pieces` does, where the number of the pieces is known at their end."""
+    report, work = _Growing(), _NotedWork(work, progress)
+
+    def waiting():
+        for index, piece in enumerate(pieces):
+            kept = progress.result(index)
+            if kept is not None and is_intact(kept):
+                report.results[index] = kept
+            else:
+                yield index, piece
+
+    todo = waiting()
+    first = list(itertools.islice(todo, 2))
+    if report.results:
+        print(f"pieces that were finished before: {len(report.results)}", flush=True)
+    todo = itertools.chain(first, todo)
+    num_workers = num_workers or usable_cores()
+    if num_workers > 1 and len(first) > 1:
+        _share(todo, num_workers, work, report)
+    for index, piece in todo:
+        report.add(index, work(index, piece))
+    return [report.results[index] for index in sorted(report.results)]
 
 
 def _share(todo, num_workers, work, report):

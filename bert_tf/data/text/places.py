@@ -1,7 +1,7 @@
 """Pieces of a text of several files, named by their places: whoever does a piece reads it.
 
 To find where pieces end, 64 KiB before each end are read, or more where documents are longer. A
-.gz file is unpacked for that.
+packed file (.gz) is unpacked for that.
 """
 
 import array
@@ -15,7 +15,7 @@ from bert_tf.files import (
     READ_ERRORS,
     file_size,
     identity,
-    is_gzip,
+    is_packed,
     read_range,
     unpacked_range,
     unpacked_size,
@@ -34,7 +34,7 @@ class Place(NamedTuple):
     """Bytes of a file, from `start` to `end`, and bytes that are added behind them.
 
     Attributes:
-        packed: whether the file is gzip; the positions are those of the unpacked bytes.
+        packed: whether the file is packed, such as by gzip; the positions are those of the unpacked bytes.
         version: text that changes with the file, see `identity`.
     """
 
@@ -166,7 +166,7 @@ class _Text:
         return True
 
     def _add(self, path):
-        packed, version = is_gzip(path), identity(path)
+        packed, version = is_packed(path), identity(path)
         size = unpacked_size(path, version) if packed else file_size(path)
         whole = Place(path, 0, size, b"", packed, version)
         last = read_piece((whole._replace(start=max(size - 1, 0)),))

@@ -1,0 +1,212 @@
+"""How each container of a corpus is read: cut into pieces, of which each holds whole documents.
+
+The process that cuts does little else: a piece goes as bytes, or as the place where it is, to the
+process that reads its documents. Pieces do not depend on the number of processes.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+import re
+import xml.etree.ElementTree
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import google_crc32c
+
+from bert_tf.data.text import corpus
+from bert_tf.errors import InputError
+from bert_tf.files import identity, open_unpacked, staged, unpacked_name
+from bert_tf.tasks import libraries
+from data_prep import wikipedia
+
+_PIECE_BYTES = 8 << 20
+_LINE = re.compile(rb"\n")
+_PAGE_END = re.compile(wikipedia.PAGE_END + rb"\s*")
+_TWO_BLANK_LINES = re.compile(rb"\n[ \t\r\v\f]*\n[ \t\r\v\f]*\n")
+_HEAD_BYTES = 1 << 16
+
+
+class Piece(NamedTuple):
+    """A part of a corpus.
+
+    Attributes:
+        source: the name of the file or the data set.
+        content: bytes, texts, or where they are, as the container's `documents` takes them.
+        first: the number of its first line, from 1, or of another part.
+    """
+
+    source: str
+    content: Any
+    first: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Container:
+    """A kind of files, or of data sets.
+
+    Attributes:
+        pieces: function of a name and of the column of the texts; yields `Piece`s.
+        documents: function of a piece and of that column; yields the texts of the documents.
+    """
+
+    pieces: Callable[[str, str], Iterator[Piece]]
+    documents: Callable[[Piece, str], Iterable[str]]
+
+
+def _cut(source, boundary):
+    """Yields the bytes of a file as pieces that end at boundaries."""
+    line = 1
+    for content in corpus.read_pieces([source], _PIECE_BYTES, boundary=boundary):
+        yield Piece(source, content, line)
+        line += content.count(b"\n")
+
+
+def _plain_pieces(source, column):
+    del column
+    gap = _TWO_BLANK_LINES if _has_gaps(source) else corpus.BLANK_LINE
+    for piece in _cut(source, gap):
+        yield piece._replace(content=(piece.content, 3 if gap is _TWO_BLANK_LINES else 2))
+
+
+def _has_gaps(source):
+    """Whether two successive blank lines are between lines of a text."""
+    blank, begun = 0, False
+    with open_unpacked(source) as file:
+        for line in file:
+            if line.isspace():
+                blank += 1
+            elif begun and blank > 1:
+                return True
+            else:
+                blank, begun = 0, True
+    return False
+
+
+def _plain_documents(piece, column):
+    del column
+    content, newlines = piece.content
+    text = "\n".join(line.strip() for line in corpus.decode(content, [piece.source])).strip()
+    return filter(None, re.split(f"\n{{{newlines},}}", text))
+
+
+def _json_documents(piece, column):
+    for number, line in enumerate(piece.content.split(b"\n"), piece.first):
+        where = f"{piece.source}, line {number}"
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            raise InputError(f"{where} is not a JSON object; each line must be one.")
+        yield _text_of(row, column, where)
+
+
+def _text_of(row, column, where):
+    """The text of a row; "" where there is none."""
+    if column not in row:
+        raise InputError(f"{where} has no column {column!r}; it has {', '.join(map(str, row))}; "
+                         "name that of the texts with --text_column.")
+    text = row[column]
+    if not isinstance(text, str | None):
+        raise InputError(f"{where} has {type(text).__name__} where a text must be; name the column "
+                         "of the texts with --text_column.")
+    return text or ""
+
+
+def _parquet_file(source):
+    try:
+        from pyarrow import parquet  # an extra
+        return parquet.ParquetFile(staged(source))
+    except ImportError as error:
+        raise InputError(f"{source}: Parquet needs a package that is not installed; pip install "
+                         "'bert_tf[corpora]'.") from error
+    except (OSError, ValueError) as error:      # of which pyarrow's errors are
+        raise InputError(f"{source}: can't be read ({error}); is it damaged?") from error
+
+
+def _parquet_pieces(source, column):
+    with _parquet_file(source) as file:
+        _text_of(dict.fromkeys(file.schema_arrow.names), column, source)
+        yield from (Piece(source, None, group) for group in range(file.num_row_groups))
+
+
+def _parquet_documents(piece, column):
+    with _parquet_file(piece.source) as file:
+        try:
+            for batch in file.iter_batches(row_groups=[piece.first], columns=[column]):
+                for text in batch.column(0).to_pylist():
+                    yield _text_of({column: text}, column, piece.source)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{piece.source}: can't be read ({error}); is it damaged?") from error
+
+
+def _dump_pieces(source, column):
+    del column
+    with open_unpacked(source) as file:
+        head = file.read(_HEAD_BYTES)
+    if b"<mediawiki" not in head:
+        raise InputError(f"{source} is not a dump of MediaWiki, which begins with <mediawiki>; "
+                         "files that end in .xml must be such dumps.")
+    namespaces = wikipedia.read_namespaces(head)
+    for piece in _cut(source, _PAGE_END):
+        yield piece._replace(content=(piece.content, namespaces))
+
+
+def _dump_documents(piece, column):
+    del column
+    content, namespaces = piece.content
+    try:
+        for _, markup in wikipedia.articles(content, namespaces):
+            yield wikipedia.plain_text(markup, namespaces["hidden"])
+    except xml.etree.ElementTree.ParseError as error:
+        raise InputError(f"{piece.source}: the pages from line {piece.first} on are not XML "
+                         f"({error}); is it damaged?") from error
+
+
+def _library_pieces(source, column):
+    texts, size, first = [], 0, 1
+    for number, row in enumerate(libraries.find(source).rows(), 1):
+        texts.append(_text_of(row, column, f"{source}, row {number}"))
+        size += len(texts[-1])
+        if size >= _PIECE_BYTES:
+            yield Piece(source, texts, first)
+            texts, size, first = [], 0, number + 1
+    yield Piece(source, texts, first)
+
+
+_PLAIN = Container(_plain_pieces, _plain_documents)
+_JSON = Container(lambda source, column: _cut(source, _LINE), _json_documents)
+_LIBRARY = Container(_library_pieces, lambda piece, column: piece.content)
+# Containers by the end of a file's name, before that of packed files.
+_BY_ENDING = {".jsonl": _JSON, ".ndjson": _JSON, ".json": _JSON,
+              ".parquet": Container(_parquet_pieces, _parquet_documents),
+              ".xml": Container(_dump_pieces, _dump_documents)}
+
+
+@functools.cache
+def container_of(source: str) -> Container:
+    """Returns how a file or a data set is read; a file of another ending is plain text."""
+    if libraries.is_library_name(source):
+        return _LIBRARY
+    return _BY_ENDING.get(os.path.splitext(unpacked_name(source))[1].lower(), _PLAIN)
+
+
+def is_plain(source: str) -> bool:
+    """Returns whether a source is plain text."""
+    return container_of(source) is _PLAIN
+
+
+def version_of(source: str) -> str:
+    """Returns a text that changes when the documents of a source may."""
+    if libraries.is_library_name(source):
+        return str(libraries.find(source))
+    return f"{source} {identity(source)}"
+
+
+def checksum(content: bytes) -> str:
+    """Returns the CRC-32C of bytes in hexadecimal."""
+    return google_crc32c.Checksum(content).digest().hex()

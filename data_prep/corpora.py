@@ -1,0 +1,162 @@
+"""Sentences of a corpus in any container: made piece by piece in several processes, and the same
+however many there are and however often the job was killed."""
+
+import dataclasses
+import itertools
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from bert_tf.data.records.jobs import Progress, run_stream
+from bert_tf.errors import InputError
+from bert_tf.files import (
+    is_file,
+    is_taken,
+    list_folder,
+    make_folders,
+    open_file,
+    remove_folder,
+    write_aside,
+)
+from bert_tf.tokenization.blocks import slices
+from data_prep import prose
+from data_prep.containers import Piece, checksum, container_of, is_plain, version_of
+
+_WHITE_SPACE = re.compile(r"\s")
+PART = 50          # sentences of each document that a text of one document is cut into
+_FILE = re.compile(r"\d{5,}\.txt(\.tmp-.*)?")
+
+
+@dataclasses.dataclass(frozen=True)
+class Maker:
+    """Makes the sentences of one piece at a call; every worker process has a copy.
+
+    Attributes:
+        folder: for a file of each piece: sentences, one a line, and a blank line after each
+            document.
+        column: the column of the texts.
+        lines_are_paragraphs: whether a line break ends a paragraph.
+    """
+
+    folder: str
+    column: str
+    lines_are_paragraphs: bool
+
+    def path(self, index: int) -> str:
+        """Returns the name of a piece's file."""
+        return os.path.join(self.folder, f"{index:05d}.txt")
+
+    def __call__(self, index: int, piece: Piece) -> dict[str, Any]:
+        """Writes the file of a piece and returns what is in it."""
+        found = (self._sentences(text) for text in container_of(piece.source).documents(
+            piece, self.column))
+        documents = ["".join(f"{line}\n" for line in lines) + "\n" for lines in found if lines]
+        content = "".join(documents).encode("utf-8", "replace")
+        with write_aside(self.path(index), "wb") as file:
+            file.write(content)
+        return {"source": piece.source, "index": index, "bytes": len(content),
+                "crc32c": checksum(content)}
+
+    def _sentences(self, text):
+        lines = [line.strip() for line in text.split("\n")]
+        paragraphs = lines if self.lines_are_paragraphs else re.split(r"\n\n+", "\n".join(lines))
+        return [sentence for paragraph in paragraphs
+                for sentence in prose.sentences(_join_blanks(paragraph))]
+
+    def is_intact(self, result: dict[str, Any]) -> bool:
+        """Returns whether a piece's file is as its note describes it."""
+        try:
+            path = self.path(result["index"])
+            if not is_file(path):
+                return False
+            with open_file(path, "rb") as file:
+                return checksum(file.read()) == result["crc32c"]
+        except (KeyError, TypeError):
+            return False
+
+
+def _join_blanks(text):
+    """Returns the text with one blank for each run of white space; long texts in parts."""
+    parts = (" ".join(part.split()) for part in slices(text, _WHITE_SPACE))
+    return " ".join(filter(None, parts))
+
+
+class Corpus:
+    """The documents of files or data sets, as lists of sentences.
+
+    Args:
+        sources: names of files, and of data sets that libraries read.
+        output: the file that they are for; what is finished is kept beside it until `close`.
+    """
+
+    def __init__(self, sources: list[str], output: str, column: str, lines_are_paragraphs: bool,
+                 num_workers: int) -> None:
+        self._sources, self._workers = sources, num_workers
+        self._maker = Maker(f"{output}.parts", column, lines_are_paragraphs)
+        self.is_plain = all(map(is_plain, sources))
+        self._results: list[dict[str, Any]] = []
+
+        def begin(earlier):
+            del earlier
+            self._check_own()
+            remove_folder(self._maker.folder)
+
+        fingerprint = {"column": column, "lines_are_paragraphs": lines_are_paragraphs,
+                       "sources": list(map(version_of, sources))}
+        self._progress = Progress(f"{output}.progress", fingerprint, begin)
+
+    def _check_own(self):
+        folder = self._maker.folder
+        names = list_folder(folder) if is_taken(folder) else []
+        for name in names:
+            if not _FILE.fullmatch(name):
+                raise InputError(f"{os.path.join(folder, name)} is in the place where a job keeps "
+                                 "its finished parts; move it away, or name another output.")
+
+    def make(self) -> None:
+        """Makes the sentences of all pieces that are not made yet."""
+        make_folders(self._maker.folder)
+        pieces = (piece for source in self._sources
+                  for piece in container_of(source).pieces(source, self._maker.column))
+        self._results = run_stream(pieces, self._maker, self._progress, self._workers,
+                                   self._maker.is_intact)
+
+    def close(self) -> None:
+        """Removes what was kept beside the output."""
+        remove_folder(self._maker.folder)
+        self._progress.close()
+
+    def documents(self) -> Iterator[tuple[str, list[str]]]:
+        """Yields (name, sentences) of each document; parts of it where there is one alone.
+
+        Documents are named by their file and number where all files are plain text, else by their
+        sentences, so that one in another container has the same name.
+        """
+        documents = self._whole()
+        first, second = next(documents, None), next(documents, None)
+        if first and not second:
+            name, found = first
+            for start in range(0, len(found), PART):
+                yield f"{name} {start}", found[start:start + PART]
+        elif first and second:
+            yield from itertools.chain([first, second], documents)
+
+    @property
+    def is_one_document(self) -> bool:
+        """Whether all of the text is one document."""
+        return len(list(itertools.islice(self._whole(), 2))) == 1
+
+    def _whole(self):
+        numbers: dict[str, int] = {}
+        for result in self._results:
+            source = result["source"]
+            with open_file(self._maker.path(result["index"]), newline="\n") as file:
+                lines = []
+                for line in file:
+                    if line != "\n":
+                        lines.append(line[:-1])
+                        continue
+                    number = numbers[source] = numbers.get(source, -1) + 1
+                    yield (f"{source} {number}" if self.is_plain else "\n".join(lines)), lines
+                    lines = []

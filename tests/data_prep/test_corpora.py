@@ -1,0 +1,305 @@
+"""Text out of every container of a corpus, and out of a Wikipedia dump."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import re
+import sys
+import xml.sax.saxutils
+
+import pytest
+
+from bert_tf.errors import InputError
+from bert_tf.files import open_unpacked
+from data_prep import containers, corpora, extract_text, wikipedia
+
+WORDS = ["the", "cat", "sat", "größer", "mat", "日本", "run", "of", "tree"]
+
+
+def texts(count):
+    """Documents of several paragraphs; some are equal, one is empty."""
+    made = []
+    for number in range(count):
+        sentences = [" ".join(["Word", *(WORDS[(number * 7 + at * at) % 9] for at in range(9)),
+                               str(number % 17)]) + "." for at in range(3 + number % 5)]
+        made.append("\n\n".join((" ".join(sentences[:2]), "\n".join(sentences[2:]))))
+    return [*made, ""]
+
+
+def packed_zstd(data):
+    zstandard = pytest.importorskip("zstandard")
+    half = len(data) // 2       # two frames, as tools that append make them
+    return zstandard.compress(data[:half]) + zstandard.compress(data[half:])
+
+
+def parquet_of(documents):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    sink = io.BytesIO()
+    parquet.write_table(pyarrow.table({"id": range(len(documents)), "text": documents}), sink,
+                        row_group_size=7)
+    return sink.getvalue()
+
+
+def plain(documents):
+    return "\n\n\n".join(filter(None, documents)).encode()
+
+
+def json_lines(documents):
+    return "".join(json.dumps({"id": 1, "text": text}) + "\n\n" for text in documents).encode()
+
+
+CONTAINERS = {
+    "a.txt": plain, "a.txt.gz": lambda found: gzip.compress(plain(found)),
+    "a.txt.xz": lambda found: lzma.compress(plain(found)),
+    "a.txt.bz2": lambda found: bz2.compress(plain(found)),
+    "a.txt.zst": lambda found: packed_zstd(plain(found)), "a.jsonl": json_lines,
+    "a.jsonl.gz": lambda found: gzip.compress(json_lines(found)), "a.parquet": parquet_of}
+
+
+def extract(output, source, **options):
+    extract_text.main(extract_text.ExtractTextFlags(
+        output_file=str(output), input_file=[str(source)], **{"num_workers": 1, **options}))
+    return output.read_bytes()
+
+
+@pytest.fixture(name="small_pieces")
+def fixture_small_pieces(monkeypatch):
+    monkeypatch.setattr(containers, "_PIECE_BYTES", 2000)
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_one_text_comes_out_of_every_container(tmp_path, small_pieces, name):
+    found = texts(60)
+    (tmp_path / name).write_bytes(CONTAINERS[name](found))
+    wanted = ["".join(line + "\n" for line in re.split(r"(?<=\.)\s+", text))
+              for text in found if text]
+    assert extract(tmp_path / "out", tmp_path / name).decode() == "\n".join(wanted)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name, "out"]
+
+
+@pytest.mark.parametrize("names", [("a.jsonl", "a.jsonl.gz"), ("a.jsonl", "a.parquet")])
+def test_the_same_documents_are_held_out_of_every_container(tmp_path, small_pieces, names):
+    held_out = []
+    for number, name in enumerate(names):
+        source, folder = tmp_path / f"{number}{name}", tmp_path / str(number)
+        source.write_bytes(CONTAINERS[name](texts(60)))
+        folder.mkdir()
+        train = extract(folder / "train", source, eval_file=str(folder / "eval"), eval_share=0.2)
+        held_out.append((folder / "eval").read_bytes())
+        parts = train.split(b"\n\n") + held_out[-1].split(b"\n\n")
+        assert sorted(part.strip() for part in parts) == sorted(
+            part.strip() for part in extract(folder / "all", source).split(b"\n\n"))
+    assert held_out[0] == held_out[1] and 3 < held_out[0].count(b"\n\n") < 25
+
+
+def test_one_document_at_least_is_held_out(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(json_lines(texts(5)))
+    extract(tmp_path / "train", tmp_path / "a.jsonl", eval_file=str(tmp_path / "eval"),
+            eval_share=1e-9)
+    assert (tmp_path / "eval").read_bytes()
+
+
+def test_processes_and_kills_change_nothing(tmp_path, small_pieces, monkeypatch, capsys):
+    source = tmp_path / "a.jsonl"
+    source.write_bytes(json_lines(texts(60)))
+    wanted = extract(tmp_path / "whole", source)
+    make, done = corpora.Maker.__call__, []
+
+    def fail(self, index, piece):
+        done.append(index)
+        if len(done) in (3, 5):
+            raise KeyboardInterrupt
+        return make(self, index, piece)
+
+    monkeypatch.setattr(corpora.Maker, "__call__", fail)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            extract(tmp_path / "out", source)
+        assert not (tmp_path / "out").exists()
+    (tmp_path / "out.parts" / "00000.txt").write_bytes(b"cut")
+    assert extract(tmp_path / "out", source) == wanted
+    assert done[:6] == [0, 1, 2, 2, 3, 0] and len(done) == len(set(done)) + 3
+    assert "finished before: 2" in capsys.readouterr().out
+    monkeypatch.undo()
+    monkeypatch.setattr(containers, "_PIECE_BYTES", 2000)
+    assert extract(tmp_path / "two", source, num_workers=2) == wanted
+
+
+def test_another_text_begins_afresh(tmp_path, small_pieces, monkeypatch):
+    source = tmp_path / "a.jsonl"
+    source.write_bytes(json_lines(texts(60)))
+    monkeypatch.setattr(extract_text.Corpus, "close", lambda self: None)
+    first = extract(tmp_path / "out", source)
+    source.write_bytes(json_lines(texts(50)))
+    assert extract(tmp_path / "out", source) != first
+    (tmp_path / "out.parts" / "mine").write_text("")
+    source.write_bytes(json_lines(texts(40)))
+    with pytest.raises(InputError, match="mine is in the place where a job keeps its finished"):
+        extract(tmp_path / "out", source)
+
+
+def test_a_plain_text_of_many_pieces_has_its_documents(tmp_path, small_pieces):
+    documents = [f"Sentence {number} is here. It ends." for number in range(500)]
+    (tmp_path / "a.txt").write_text("\n\n".join(documents))
+    assert extract(tmp_path / "out", tmp_path / "a.txt").decode() == "\n".join(
+        text.replace(". ", ".\n") + "\n" for text in documents)
+
+
+def test_line_breaks_may_end_paragraphs(tmp_path):
+    (tmp_path / "a.jsonl").write_text(json.dumps({"page": "A heading\nIt rains\nOn. And on."}))
+    for option, wanted in ((False, "A heading It rains On.\nAnd on.\n"),
+                           (True, "A heading\nIt rains\nOn.\nAnd on.\n")):
+        assert extract(tmp_path / "out", tmp_path / "a.jsonl", text_column="page",
+                       lines_are_paragraphs=option).decode() == wanted
+
+
+@pytest.mark.parametrize("name, content, parts", [
+    ("a.jsonl", b'{"text": "A."}\n{"page": "B."}\n', ["line 2 has no column 'text'; it has page",
+                                                      "--text_column"]),
+    ("a.jsonl", b'{"text": "A."}\n[1]\n', ["line 2 is not a JSON object"]),
+    ("a.jsonl", b'{"text": ["A."]}\n', ["line 1 has list where a text must be"]),
+    ("a.json.gz", gzip.compress(b"[\n" * 500)[:-9], ["a.json.gz", "damaged"]),
+    ("a.jsonl.xz", lzma.compress(b"{}" * 500)[:-30], ["a.jsonl.xz", "damaged"]),
+    ("a.jsonl.bz2", bz2.compress(b"{}" * 500)[:-9], ["a.jsonl.bz2", "damaged"]),
+    ("a.xml", b"<html></html>", ["a.xml is not a dump of MediaWiki"]),
+    ("a.xml", b"<mediawiki>\n<page><title>A</page>\n", ["a.xml", "not XML"]),
+    ("a.jsonl", b"", ["no text"]),
+])
+def test_refusals(tmp_path, name, content, parts):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as error:
+        extract(tmp_path / "out", tmp_path / name)
+    assert all(part in str(error.value) for part in parts), error.value
+    assert not (tmp_path / "out").exists()
+
+
+def test_parquet_is_checked(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "a.parquet").write_bytes(parquet_of(["A."]))
+    with pytest.raises(InputError, match="a.parquet has no column 'page'; it has id, text"):
+        extract(tmp_path / "out", tmp_path / "a.parquet", text_column="page")
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match="a.parquet: can't be read"):
+        extract(tmp_path / "out", tmp_path / "a.parquet")
+
+
+def test_damaged_zstandard_is_named(tmp_path):
+    path = tmp_path / "a.zst"
+    path.write_bytes(packed_zstd(b"a\nb\n" * 99)[:-5] + b"wrong")
+    with pytest.raises(InputError, match="a.zst: can't be read"), open_unpacked(str(path)) as file:
+        file.read()
+
+
+# Two made-up articles in the markup that pages have, and what of them is text.
+ARTICLE = """{{Infobox river
+| name = Lune {{small|(upper)}}
+| map = [[File:Map.png|thumb|A [[map]]]]
+}}
+[[File:Lune.jpg|thumb|300px|The '''Lune''' near its [[source (river)|source]]]]
+The '''Lune''' (from {{lang|la|luna}}, {{IPA|/lun/}}; ) is a [[river]] in
+''[[Nowhere|the North]]''.<ref name="a">{{cite
+book|title=Rivers}}</ref> It is {{convert|12|km}} long<ref name="a" /> and
+has [[bridge]]s.<!-- how many? --> See [http://example.org its page] or [[:Category:Rivers]].
+
+== Course ==
+{| class="wikitable"
+! Town !! People
+|-
+| [[Ash]] || 12
+|}
+It rises at {{coord|1|2}}Ash&nbsp;Hill,<br />then falls {{unknown template}}. Water is
+H<sub>2</sub>O, and <math>n</math>
+of its <nowiki>''springs''</nowiki> are dry.
+* [[Ash]]
+** a town
+# ''first''
+: See also [[Moon]]
+<gallery>
+File:A.jpg|A bridge
+</gallery>
+Fish live there.
+
+This passage has {{a template that never ends.
+
+=== Notes ===
+<references />
+__NOTOC__
+[[Category:Rivers]]
+[[de:Lune (Fluss)]]
+"""
+PLAIN = """The Lune (from luna) is a river in the North. It is 12 km long and has bridges. \
+See its page or Category:Rivers.
+
+It rises at Ash Hill, then falls. Water is H2O, and n of its springs are dry.
+
+Fish live there."""
+
+
+def page(title, markup, inner=""):
+    return (f"  <page>\n    <title>{title}</title>\n{inner}    <revision>\n      <id>7</id>\n      "
+            f"<text xml:space=\"preserve\">{xml.sax.saxutils.escape(markup)}</text>\n"
+            "    </revision>\n  </page>\n")
+
+
+HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" xml:lang="de">
+  <siteinfo><namespaces>
+    <namespace key="0" case="first-letter" />
+    <namespace key="1" case="first-letter">Diskussion</namespace>
+    <namespace key="6" case="first-letter">Datei</namespace>
+  </namespaces></siteinfo>
+"""
+
+
+def test_the_passages_of_an_article():
+    pytest.importorskip("mwparserfromhell")
+    assert wikipedia.plain_text(ARTICLE) == PLAIN
+
+
+@pytest.mark.parametrize("markup, text", [
+    ("[[File:A.jpg|thumb|A [[cat|big cat]] on [http://x y]]]Rain.", "Rain."),
+    ("A [[cat]]s [[cat#Food]] [[#Food]] [[fr:Chat]]b.", "A cats cat Food b."),
+    ("A '''''b''''' <i>c</i> <span style='x'>d</span>.", "A b c d."),
+    ("{{a|{{b|[[c]]}}}}One ( ; ) two ( , three).", "One two (three)."),
+    ("Stray ]] and }} end.", "Stray and end."), ("[[Open. Next", ""),
+    ("1\n\n2 of 3.", "2 of 3."), ("Cats:\n* a\n* b", ""), ("|a || b\nText.", "Text."),
+    ("He said: I saw that there are:\n* a", "He said: I saw that there are:"),
+    ("A &lt; b &amp;amp; &#233;.", "A < b & é."),
+    ("A <math>\\frac{1}{2}</math>b.", "A b."), ("x<ref>[[a]]</ref> <ref group=n/>y.", "x y."),
+    ("<div>In a box.</div>", "In a box."), ("{{{1|arg}}}T.", "T."),
+    ("=Head=\nT.\n----\nU.", "T.\n\nU."),
+])
+def test_markup(markup, text):
+    pytest.importorskip("mwparserfromhell")
+    assert wikipedia.plain_text(markup) == text
+
+
+@pytest.mark.parametrize("name, pack", [("wiki.xml", bytes), ("wiki.xml.bz2", lambda data: (
+    bz2.compress(data[:3000]) + bz2.compress(data[3000:])))])
+def test_a_dump(tmp_path, small_pieces, name, pack):
+    pytest.importorskip("mwparserfromhell")
+    articles = [page(f"Lune: {number}", f"Page {number} [[Datei:A.jpg|B]]is here. It ends.\n\n"
+                     + "Fish. " * 50, "    <ns>0</ns>\n") for number in range(30)]
+    others = (page("Diskussion:Lune", "A talk."), page("Moon", "#WEITERLEITUNG [[Lune]]"),
+              page("Luna", "Gone.", '<redirect title="M"/>'),
+              page("Help", "Some help.", "    <ns>12</ns>\n"))
+    dump = HEAD + "".join(articles[:9]) + "".join(others) + "".join(articles[9:]) + "</mediawiki>\n"
+    (tmp_path / name).write_bytes(pack(dump.encode()))
+    wanted = [f"Page {number} is here.\nIt ends.\n" + "Fish.\n" * 50 for number in range(30)]
+    assert extract(tmp_path / "out", tmp_path / name).decode() == "\n".join(wanted)
+
+
+def test_pages_of_old_dumps_have_no_number_of_a_namespace():
+    names = wikipedia.read_namespaces(HEAD.encode())
+    pages = page("Diskussion:A", "x") + page("A: b", "y <ref>")
+    assert list(wikipedia.articles(pages.encode(), names)) == [("A: b", "y <ref>")]
+    assert names["hidden"] >= {"datei", "file", "image", "category"}
+
+
+def test_packages_that_are_absent_are_named(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match=r"pip install 'bert_tf\[corpora\]'"):
+        extract(tmp_path / "out", tmp_path / "a.parquet")
