@@ -7,6 +7,7 @@ from bert_tf.errors import InputError, counted
 from bert_tf.files import match_names
 from bert_tf.metrics import to_bio
 from bert_tf.options import read_json
+from bert_tf.tasks import conllu
 from bert_tf.tasks.rows import Omissions, Table, read_sentences
 from bert_tf.tasks.super_glue import FORMATS, read_rows
 
@@ -84,18 +85,19 @@ def read_examples(task, split: str, path: str, omissions: Omissions | None = Non
 
 
 def discover_labels(task, split: str, path: str, omissions: Omissions | None = None,
-                    rows: KeptRows | None = None):
+                    rows: KeptRows | None = None,
+                    others: typing.Iterable[tuple[str, str, KeptRows]] = ()):
     """Returns the task with the labels in a split's file, at least two: O first, numbers by their
-    size."""
+    size. `others` are further splits, files and rows that may have labels of their own."""
     if task.labels or not task.kind.has_labels:
         return task
     if not task.kind.labels_are_classes:
         raise InputError(f"{path}: give --labels, the one that marks a right candidate and then "
                          "the other.")
     found: set = set()
-    for *_, raw, _ in (rows or KeptRows()).read(task, task.split(split), path,
-                                                omissions or Omissions()):
-        found.update(raw if isinstance(raw, list) else [raw])
+    for name, place, kept in ((split, path, rows or KeptRows()), *others):
+        for *_, raw, _ in kept.read(task, task.split(name), place, omissions or Omissions()):
+            found.update(raw if isinstance(raw, list) else [raw])
     if len(found) < task.kind.least_labels or None in found:
         held = counted(len(found - {None}), "label")
         raise InputError(f"{path}: its label column holds only {held}; name another with "
@@ -110,7 +112,8 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
 def _read_raw(task, layout, path, omissions):
     """Yields (line, texts, label as read, document); the label is None if absent, and a list where
     there may be several."""
-    rows = {"words": _read_tags, "race": _read_articles, **dict.fromkeys(FORMATS, read_rows)}.get(
+    rows = {"words": _read_tags, "conllu": _read_tags, "race": _read_articles,
+            **dict.fromkeys(FORMATS, read_rows)}.get(
         layout.format, _read_table)
     for line, texts, raw, document in rows(task, layout, path, omissions):
         if raw is not None and raw == task.without_label:
@@ -121,7 +124,8 @@ def _read_raw(task, layout, path, omissions):
 
 def _read_tags(task, layout, path, omissions):
     del task
-    for line, words, tags, document in read_sentences(path, layout, omissions):
+    read = conllu.read_sentences if layout.format == "conllu" else read_sentences
+    for line, words, tags, document in read(path, layout, omissions):
         where = f"{path}, the sentence of line {line}"
         yield line, words, None if layout.label is None else to_bio(tags, where), document
 

@@ -29,8 +29,9 @@ class Split:
         label: the column of the label, or None.
         choices: the columns of a multiple choice; "ending*" means all columns that begin so.
         format: "tsv", where quotes are plain characters; "csv"; "jsonl"; "words", a word a line and
-            a blank line between sentences; "tfds", of tensorflow_datasets; "squad"; "race", a
-            folder of files of one article each; those of `bert_tf.tasks.super_glue`.
+            a blank line between sentences; "conllu"; "tfds", of tensorflow_datasets; "library", of
+            `bert_tf.tasks.libraries`; "squad"; "race", a folder of files of one article each; those
+            of `bert_tf.tasks.super_glue`.
         header: whether the first line names the columns.
         size: the official number of examples, or None.
         submission: the name of the file that the server of GLUE or SuperGLUE takes, or None.

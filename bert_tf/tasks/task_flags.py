@@ -7,6 +7,7 @@ import typing
 from bert_tf.errors import InputError
 from bert_tf.files import is_file, unpacked_name
 from bert_tf.flags import check, option
+from bert_tf.tasks import conllu
 from bert_tf.tasks.kinds.windows import WAYS
 from bert_tf.tasks.named import SQUAD, TASK_NAMES, find_task
 from bert_tf.tasks.reading import KeptRows, discover_labels
@@ -48,7 +49,7 @@ class TaskFlags:
         choices=[name for name, kind in KINDS.items() if kind.own_metrics])
     train_file: str = option(
         "", "File to train on, .tsv, .csv or .jsonl. For tagging: one word per line, and a blank "
-        "line between sentences.")
+        "line between sentences; or .conllu.")
     dev_file: str = option("", "Labelled file to score on; the best trial is chosen by its score.")
     test_file: str = option("", "File to predict.")
     labelled_test: bool = option(False, "The test file has the label column too.", rare=True)
@@ -59,7 +60,8 @@ class TaskFlags:
         "", "Column of a second text; for a multiple choice, of the beginning that all choices "
         "share.")
     label_column: str = option(
-        "", "Column of the label; -1 is the last one, the default for tagging.")
+        "", "Column of the label; -1 is the last one, the default for tagging. In .conllu upos "
+        "(default), feats, feats.NAME of one feature, or another.")
     choice_columns: list[str] = option(
         [], "Columns of the choices in a multiple choice, such as ending*.")
     labels: list[str] = option(
@@ -127,12 +129,14 @@ class TaskFlags:
                 raise InputError(f"--multi_label is for classification, not for {kind}; leave out "
                                  "one of the flags.")
             kind = "multi_label"
+        files = {split: getattr(self, f"{split}_file") for split in ("train", "dev", "test")}
+        is_conllu = KINDS[kind].format == "words" and any(map(_is_conllu, files.values()))
         text_a, label = (given or default for given, default in zip(
-            (self.text_a_column, self.label_column), KINDS[kind].default_columns))
+            (self.text_a_column, self.label_column),
+            conllu.DEFAULT_COLUMNS if is_conllu else KINDS[kind].default_columns))
         if not text_a:
             raise InputError(f"--task must be given (one of {', '.join(TASK_NAMES)}), or "
                              "--text_a_column for files of your own.")
-        files = {split: getattr(self, f"{split}_file") for split in ("train", "dev", "test")}
         return own_task(
             kind, {split: file for split, file in files.items() if file},
             [column for column in (text_a, self.text_b_column) if column],
@@ -162,11 +166,15 @@ class TaskFlags:
         if not found:
             raise problems[0]
         rows = {split: KeptRows() for split in found}
-        for split in task.splits:       # the first that has labels: train, where it is there
-            if split in found and task.split(split).label is not None:
-                task = discover_labels(task, split, found[split],
-                                       Omissions(self.skip_malformed_lines), rows[split])
-                break
+        labelled = [split for split, layout in task.splits.items()
+                    if split in found and layout.label is not None]
+        if labelled:    # the first is train, where it is there
+            first, *others = labelled
+            # Of features there are some that dev and test alone have, which no model gets right.
+            others = [split for split in others if task.split(split).format == "conllu"]
+            task = discover_labels(task, first, found[first], Omissions(self.skip_malformed_lines),
+                                   rows[first], [(split, found[split], rows[split])
+                                                 for split in others])
         _check_training_flags(self, task)
         return [_source(self, task, split, found[split], rows[split])
                 for split in splits or found]
@@ -259,11 +267,17 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
     for split, file in files.items():
         has_label = split != "test" or labelled_test
         splits[split] = Split((file,), tuple(texts), label if has_label else None, tuple(choices),
-                              "tfds" if tfds_name else owned.format or _format(file), header)
+                              "tfds" if tfds_name else _format(file, owned), header)
     return owned.with_labels(Task(OWN, owned, splits, metrics=owned.own_metrics), labels)
 
 
-def _format(file):
+def _is_conllu(file):
+    return unpacked_name(file).endswith(conllu.ENDING)
+
+
+def _format(file, kind):
+    if kind.format:
+        return "conllu" if kind.format == "words" and _is_conllu(file) else kind.format
     ending = os.path.splitext(unpacked_name(file))[1].lower()
     if ending not in _FORMATS:
         raise InputError(f"{file} must end in {', '.join(_FORMATS)} (or that and .gz or the "

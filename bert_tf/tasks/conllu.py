@@ -1,0 +1,79 @@
+"""Sentences of CoNLL-U files (universaldependencies.org/format.html), the treebanks of Universal
+Dependencies."""
+
+import re
+from collections.abc import Iterator
+
+from bert_tf.errors import InputError, choose_from
+from bert_tf.tasks.rows import Omissions, read_lines
+
+ENDING = ".conllu"
+COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+# Words and tags that are read where no flag names others.
+DEFAULT_COLUMNS = ("form", "upos")
+_NONE = "_"
+_WORD = re.compile(r"[1-9]\d*")
+# A token of several words, such as 1-2, and a word that is not in the text, such as 8.1: neither is
+# a word that is tagged.
+_OTHER = re.compile(r"[1-9]\d*-[1-9]\d*|\d+\.[1-9]\d*")
+
+
+def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
+    """Yields (line number of the first word, words, tags or None, number of the document).
+
+    Words are the syntactic ones, which treebanks tag: of a token of several words its words are
+    read, and words that are not in the text are left out. The columns of `layout` are names of
+    `COLUMNS` or numbers; "feats.NAME" is one feature, "_" where a word has it not.
+
+    Raises:
+        InputError: a line is not of this format, or there is no such column.
+    """
+    word, tag = _column(layout.texts[0]), layout.label is not None and _column(layout.label)
+    words: list[str] = []
+    tags: list[str] = []
+    first = document = 0
+    begun = False
+    for number, line in read_lines(path):
+        if not line.strip():
+            if words:
+                yield first, words, tags, document
+                begun = True
+            words, tags = [], []
+            continue
+        if line.startswith("#"):
+            document += begun and line[1:].split()[:1] == ["newdoc"]
+            continue
+        cells = line.split("\t")
+        if len(cells) != len(COLUMNS) or not all(cells):
+            omissions.add_malformed(f"{path}, line {number}", f"does not have {len(COLUMNS)} "
+                                    "columns between tabs")
+        elif _WORD.fullmatch(cells[0]):
+            first = first if words else number
+            words.append(_cell(cells, word))
+            if tag:
+                tags.append(_cell(cells, tag))
+        elif not _OTHER.fullmatch(cells[0]):
+            omissions.add_malformed(f"{path}, line {number}",
+                                    f"has {cells[0]!r} where the number of a word must be")
+    if words:
+        yield first, words, tags, document
+
+
+def _column(name):
+    """(number of the column, feature in it or "")."""
+    plain, _, feature = str(name).partition(".")
+    plain = plain.lower()
+    if plain in COLUMNS and (not feature or plain in ("feats", "misc")):
+        return COLUMNS.index(plain), feature
+    if plain.removeprefix("-").isdecimal() and -len(COLUMNS) <= int(plain) < len(COLUMNS):
+        return int(plain) % len(COLUMNS), ""
+    raise InputError(f"there is no column {name!r} in CoNLL-U; {choose_from(plain, COLUMNS)[:-1]}, "
+                     "or feats.NAME for one feature.")
+
+
+def _cell(cells, column):
+    number, feature = column
+    if not feature:
+        return cells[number]
+    known = dict(part.partition("=")[::2] for part in cells[number].split("|"))
+    return known.get(feature, _NONE)
