@@ -69,7 +69,8 @@ class DistillFlags:
     soft_loss: str | None = option(
         None, "How logits are compared. kl: the divergence from the teacher's distribution. "
         "cross_entropy: the cross-entropy of both distributions. mse: squared differences of the "
-        "logits. log_mse: the form of nlp-architect, which is due to a mistake there. Default: "
+        "logits. log_mse: the form of nlp-architect, which is due to a mistake there. ns_kl, "
+        "sym_kl, ns_sym_kl, js, hl: MT-DNN's NsKl, SymKl, NsSymKl, JS and HL criteria. Default: "
         "as in --recipe. Numbers are always compared by mse.", choices=FORMS, rare=True)
     distill_temperature: float | None = option(
         None, "Temperature by which logits are divided before they are compared (default: "

@@ -3,7 +3,7 @@
 Shapes: B batch, C classes, K layers that are compared, H hidden, S sequence.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from keras import ops
@@ -12,7 +12,7 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor
 from bert_tf.objectives.base import Batch, Objective
-from bert_tf.recipes.distillation import FORMS
+from bert_tf.objectives.divergences import BOTH_WAYS, DIVERGENCES, OF_LOGITS, binary
 
 # The features of records that hold a teacher's answers.
 TEACHER_LOGITS, TEACHER_CLS = "teacher_logits", "teacher_cls"
@@ -21,29 +21,6 @@ IS_LABELLED = "is_labelled"
 _NO_LOGIT = -1e9
 # What `Student` gives to an auxiliary objective: weights of the logits [...].
 SOFT_WEIGHTS = "soft_weights"
-
-
-def _kl(student, teacher):
-    log_p, log_q = ops.log_softmax(teacher), ops.log_softmax(student)
-    return ops.exp(log_p) * (log_p - log_q)
-
-
-def _cross_entropy(student, teacher):
-    return -ops.softmax(teacher) * ops.log_softmax(student)
-
-
-def _mse(student, teacher):
-    return ops.square(student - teacher)
-
-
-def _log_mse(student, teacher):
-    """IntelLabs/nlp-architect's default, a slip: logarithms are compared with probabilities."""
-    return ops.square(ops.log_softmax(student) - ops.softmax(teacher))
-
-
-# Of logits by the temperature, [..., C]: the addends of the loss, [..., C].
-_FORMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = dict(
-    zip(FORMS, (_kl, _cross_entropy, _mse, _log_mse), strict=True))
 
 
 class AnswerObjective(Objective):
@@ -85,9 +62,7 @@ class SoftTargets(AnswerObjective):
 
     Args:
         head: the name of the objective whose logits are compared.
-        form: "kl", the divergence of the student's distribution from the teacher's;
-            "cross_entropy" of both; "mse", the squared difference of the logits; "log_mse", of
-            nlp-architect.
+        form: a name of `DIVERGENCES`.
         temperature: by which logits are divided first; not those of "mse".
         scales_gradient: whether the loss is multiplied by the square of the temperature
             (arXiv:1503.02531, section 2).
@@ -108,9 +83,9 @@ class SoftTargets(AnswerObjective):
                  scales_gradient: bool = True, mean_over: str = "examples",
                  is_binary: bool = False, scale: float = 1.0, of_positions: bool = False,
                  name: str = "soft_targets", **kwargs: Any):
-        if form not in FORMS:
+        if form not in DIVERGENCES:
             raise InputError(f"soft targets have no form {form!r}; choose from "
-                             f"{', '.join(FORMS)}.")
+                             f"{', '.join(DIVERGENCES)}.")
         if not 0 < temperature < float("inf"):
             raise InputError(f"--temperature is {temperature}; it must be above 0.")
         super().__init__(config, name=name, **kwargs)
@@ -143,11 +118,13 @@ class SoftTargets(AnswerObjective):
             weights: float32 [...], or [..., C] where each logit stands for itself.
         """
         if self.is_binary:
-            logits, labels = (ops.stack([ops.zeros_like(x), x], axis=-1) for x in (logits, labels))
-        divides = self.form != "mse" and self.temperature != 1
+            logits, labels = binary(logits), binary(labels)
+        if self.of_positions and self.form in BOTH_WAYS:
+            logits = ops.where(labels > _NO_LOGIT, logits, _NO_LOGIT)
+        divides = self.form not in OF_LOGITS and self.temperature != 1
         if divides:
             logits, labels = logits / self.temperature, labels / self.temperature
-        values = _FORMS[self.form](logits, labels)                              # [..., C]
+        values = DIVERGENCES[self.form](logits, labels)                              # [..., C]
         if len(weights.shape) < len(values.shape):
             values = ops.sum(values, axis=-1)
         factor = self.temperature**2 if divides and self.scales_gradient else 1.0

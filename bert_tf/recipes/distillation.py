@@ -6,8 +6,8 @@ from typing import Any
 from bert_tf.errors import InputError, choose_from
 from bert_tf.recipes.recipe import Term
 
-# What soft targets can be compared by; see `soft_targets.FORMS`.
-FORMS = ("kl", "cross_entropy", "mse", "log_mse")
+# What soft targets can be compared by, the names of `objectives.divergences.DIVERGENCES`.
+FORMS = ("kl", "cross_entropy", "mse", "log_mse", "ns_kl", "sym_kl", "ns_sym_kl", "js", "hl")
 # What further texts are made by; see augmentation.py.
 AUGMENTATIONS = ("none", "random_words", "masked_words")
 

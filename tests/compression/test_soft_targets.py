@@ -70,6 +70,9 @@ CROSS = {"form": "cross_entropy", "scales_gradient": False, **BY_CLASS}
     (MTDNN, "pair/MseCriterion/loss", "pair/MseCriterion/grad", 0.0, 1.0,
      {"form": "mse", **BY_CLASS}),
     (MTDNN, "pair/KlCriterion/loss", "pair/KlCriterion/grad", 0.0, 1.0, {}),
+    *((MTDNN, f"pair/{name}Criterion/loss", f"pair/{name}Criterion/grad", 0.0, 1.0, {"form": form})
+      for name, form in (("NsKl", "ns_kl"), ("SymKl", "sym_kl"), ("NsSymKl", "ns_sym_kl"),
+                         ("JS", "js"))),
 ])
 def test_losses_of_logits(source, expected, gradient_of, gold, weight, options, golden):
     system, student, teacher = source
@@ -83,6 +86,32 @@ def test_losses_of_logits(source, expected, gradient_of, gold, weight, options, 
     found, gradient = loss_and_gradient(loss, tensors[student])
     assert found == pytest.approx(float(tensors[expected]), rel=ROUNDED)
     assert off(gradient, tensors[gradient_of]) < ROUNDED
+
+
+def test_hellinger_is_mt_dnns_and_has_a_gradient(golden):
+    tensors = golden("mtdnn/losses")
+    soft = SoftTargets(SIZES, "classification", form="hl", mean_over="classes")
+    found, gradient = loss_and_gradient(
+        lambda logits: mean_loss(soft, logits, tensors["pair/other_logits"]),
+        tensors["pair/logits"])
+    assert found == pytest.approx(float(tensors["pair/HLCriterion/loss"]), rel=ROUNDED)
+    assert np.abs(gradient).max() > 1e-3
+
+
+@pytest.mark.parametrize("form", ["sym_kl", "ns_sym_kl", "js", "hl"])
+def test_padding_is_no_place_of_an_answer(form):
+    soft = SoftTargets(SIZES, "answer_span", form=form, of_positions=True)
+    rng = np.random.default_rng(1)
+    student, teacher = (rng.normal(size=(2, 2, 6)).astype("float32") for _ in range(2))
+    labels, weights = soft.targets({
+        "teacher_logits": tf.constant(teacher), "soft_weights": tf.ones([2, 2]),
+        "input_mask": tf.constant([[1] * 4 + [0] * 2] * 2)})
+    if form in ("sym_kl", "js"):
+        cut = SoftTargets(SIZES, "classification", form=form)
+        wanted, _ = cut.loss(tf.constant(student[..., :4]), tf.constant(teacher[..., :4]), weights)
+        assert float(soft.loss(tf.constant(student), labels, weights)[0]) == pytest.approx(
+            float(wanted), rel=ROUNDED)
+    assert np.isfinite(soft.loss(tf.constant(student), labels, weights)[0])
 
 
 @pytest.mark.parametrize("normalizes", [True, False])
