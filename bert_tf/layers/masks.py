@@ -19,6 +19,8 @@ from keras import ops
 from bert_tf.layers.base import Tensor
 
 PACKED = ("packed_from", "packed_at")
+# Features that are added to embeddings, float [B, S, width].
+NOISES = ("word_noise", "embedding_noise")
 
 
 def padding_bias(input_mask: Tensor) -> Tensor:
@@ -70,6 +72,10 @@ class Packing:
         return {name: ops.take(ops.reshape(values, (-1,)),
                                self._token if values.shape[1] == self._source.shape[1] else record)
                 for name, values in inputs.items() if values is not None}
+
+    def pack_vectors(self, x: Tensor) -> Tensor:
+        """float [B, S, H] -> [R, S, H]; a place without a token has the first token's vector."""
+        return ops.take(ops.reshape(x, (-1, ops.shape(x)[-1])), self._token, axis=0)
 
     def bias(self, input_mask: Tensor | None = None) -> Tensor:
         """Returns an addend of attention scores that hides other records, and the padding of

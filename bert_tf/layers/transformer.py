@@ -96,7 +96,8 @@ class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
 
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
              dropout_seed: Tensor | None = None, task_ids: Tensor | None = None,
-             training: bool = False, positions: Tensor | None = None) -> Tensor:
+             training: bool = False, positions: Tensor | None = None,
+             word_noise: Tensor | None = None) -> Tensor:
         """Returns float [B, S, E].
 
         Args:
@@ -105,6 +106,7 @@ class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
             task_ids: integer [B, S] or [B, 1]; None: all zero.
             training: whether this is a training step, which a quantisation may not yet affect.
             positions: integer [B, S]; None: from 0 in each row.
+            word_noise: float [B, S, E], added to the vectors of words.
 
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
@@ -117,6 +119,8 @@ class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
         x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, E]
         if self.idle_id is not None:
             x = ops.where(ops.equal(input_ids, self.idle_id)[:, :, None], ops.stop_gradient(x), x)
+        if word_noise is not None:
+            x = x + ops.cast(word_noise, x.dtype)
         places = (self.position_embeddings[:length] if positions is None            # [S, E]
                   else ops.take(self.position_embeddings, positions, axis=0))
         x, places = self.round_rows(

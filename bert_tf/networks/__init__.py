@@ -22,7 +22,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
                             "mobilebert": ["MobileBert"],
                             "sequence_lstm": ["SequenceLstm"], "t5": ["T5"],
                             "universal": ["UniversalTransformer"], "xlnet": ["XLNet"]})
-__all__ += ["NETWORKS", "build"]
+__all__ += ["NETWORKS", "build", "network_of"]
 
 
 def build(config: "Sizes", **options: Any) -> Any:
@@ -39,4 +39,9 @@ def build(config: "Sizes", **options: Any) -> Any:
     machine's memory is refused.
     """
     __getattr__("check_memory")(config)
-    return __getattr__(NETWORKS[type(config).__name__])(config, **options)
+    return network_of(config)(config, **options)
+
+
+def network_of(config: "Sizes") -> Any:
+    """Returns the class of a configuration's network."""
+    return __getattr__(NETWORKS[type(config).__name__])

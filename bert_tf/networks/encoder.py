@@ -13,6 +13,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.masks import (
+    NOISES,
     PACKED,
     Packing,
     causal_bias,
@@ -53,6 +54,7 @@ class BertEncoder(FromConfig, keras.Model):
         reads: names of the features; only the first is required.
         also_reads: names of rarer features.
         packs: whether records may share rows, see bert_tf/layers/masks.py.
+        takes_noise: whether features are added to its embeddings, see `call`.
         rematerializes: whether the backward pass computes each layer again, instead of keeping what
             is within it; not where attention is returned or gets a bias from outside.
         layers_: the L layers in the order of application; a layer with shared weights several
@@ -62,6 +64,7 @@ class BertEncoder(FromConfig, keras.Model):
     reads: tuple[str, ...] = ("input_ids", "input_mask", "segment_ids")
     also_reads: tuple[str, ...] = ("task_ids", *PACKED)
     packs = True
+    takes_noise = True
     rematerializes = False
     quantised_as = "pooler"
 
@@ -91,7 +94,7 @@ class BertEncoder(FromConfig, keras.Model):
         subclass's further ones."""
         return {"embedding_output": self.embeddings(
             inputs["input_ids"], inputs.get("segment_ids"), seed, inputs.get("task_ids"),
-            positions=inputs.get("positions"))}
+            positions=inputs.get("positions"), word_noise=inputs.get("word_noise"))}
 
     def _make_layers(self):
         """Makes the layers in the order of application, each shared part once."""
@@ -152,7 +155,9 @@ class BertEncoder(FromConfig, keras.Model):
         Args:
             inputs: integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for padding,
                 default 1; `segment_ids`, default 0; and `task_ids`, or [B, 1], default 0. Where
-                records share rows, also `packed_from` and `packed_at`. Others are ignored.
+                records share rows, also `packed_from` and `packed_at`. Floats: `word_noise`
+                [B, S, E], added to the vectors of words, and `embedding_noise`, added to
+                `embedding_output`. Others are ignored.
             training: whether to apply dropout.
             dropout_seed: integer [2], which determines the dropout masks; None: drawn from
                 `seed_generator`.
@@ -177,11 +182,15 @@ class BertEncoder(FromConfig, keras.Model):
         seeds = split_seed(dropout_seed, 1 + len(self.layers_))
         mask, packing = inputs.get("input_mask"), packing_of(inputs)
         if packing:
+            noises = {name: packing.pack_vectors(inputs[name]) for name in NOISES
+                      if inputs.get(name) is not None}
             inputs = packing.pack({name: inputs.get(name) for name in (*self.reads, "task_ids")})
-            inputs["positions"] = packing.positions
+            inputs = {**inputs, **noises, "positions": packing.positions}
         bias = self.make_bias(inputs, attention_bias, packing)
         outputs: dict[str, Any] = {**self.embed(inputs, seeds[0]), "layer_outputs": []}
         x = outputs["embedding_output"]
+        if inputs.get("embedding_noise") is not None:
+            outputs["embedding_output"] = x = x + ops.cast(inputs["embedding_noise"], x.dtype)
         run: Callable = operator.call
         if self.rematerializes and not return_attention and attention_bias is None:
             run = rematerialized

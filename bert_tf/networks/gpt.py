@@ -72,4 +72,6 @@ class GPT(BertEncoder):
 
     def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
         x, table = self.embeddings(inputs["input_ids"], seed)
+        if inputs.get("word_noise") is not None:
+            x = x + ops.cast(inputs["word_noise"], x.dtype)
         return {"embedding_output": x, "output_table": table}

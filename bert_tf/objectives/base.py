@@ -12,6 +12,7 @@ from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor
 from bert_tf.layers.masks import last_token
 from bert_tf.layers.seeds import dropout
+from bert_tf.objectives.divergences import DIVERGENCES
 from bert_tf.objectives.lstms import LstmReader
 
 Batch = Mapping[str, Tensor]
@@ -117,6 +118,11 @@ class Objective(FromConfig, keras.layers.Layer):
     def count(self, batch: Batch) -> Tensor:
         """Returns the divisor of the summed losses (float32 scalar), without a forward pass."""
         return ops.sum(self.weights_in_loss(*self.targets(batch)))
+
+    def divergence(self, logits: Any, other: Any, weights: Tensor, form: str) -> Tensor:
+        """Returns the weighted sum of a divergence of `DIVERGENCES` between two results of `call`
+        (float32 scalar). Weights are the second of `targets`."""
+        return ops.sum(ops.sum(DIVERGENCES[form](logits, other), axis=-1) * weights)
 
     def measure(self, logits: Tensor, labels: Tensor, weights: Tensor
                 ) -> dict[str, tuple[Tensor, Tensor]]:

@@ -12,6 +12,7 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch, LabelHead, LinearHead, SmoothedHead
+from bert_tf.objectives.divergences import DIVERGENCES, binary
 
 
 @register
@@ -55,6 +56,9 @@ class MultiLabel(LabelHead):
     def weights_in_loss(self, labels: Tensor, weights: Tensor) -> Tensor:
         return weights
 
+    def divergence(self, logits: Tensor, other: Tensor, weights: Tensor, form: str) -> Tensor:
+        return super().divergence(binary(logits), binary(other), weights, form)
+
     def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the weighted number of labels decided right at probability 0.5, and the sum of
         the weights."""
@@ -97,6 +101,10 @@ class Regression(LinearHead):
         weights."""
         correct = ops.cast(ops.abs(logits - labels) * self.scale < 0.5, weights.dtype)
         return ops.sum(correct * weights), ops.sum(weights)
+
+    def divergence(self, logits: Tensor, other: Tensor, weights: Tensor, form: str) -> Tensor:
+        """The weighted sum of the squared differences, whatever the form."""
+        return ops.sum(DIVERGENCES["mse"](logits, other) * weights)
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
         """`values` [B, num_labels]."""

@@ -22,6 +22,7 @@ from bert_tf.layers.masks import last_token
 from bert_tf.layers.seeds import dropout
 from bert_tf.layers.transformer import LayerNorm
 from bert_tf.objectives.base import HEAD_INITIALIZERS, Batch, Objective, example_weights
+from bert_tf.objectives.divergences import binary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,6 +204,14 @@ class ConditionalSpan(Objective):
         # The cross-entropy of a sigmoid.
         decision = ops.softplus(odds) - odds * impossible
         return ops.sum((0.5 * (spans[0] + spans[1]) + 0.5 * decision) * weights), ops.sum(weights)
+
+    def divergence(self, logits: Mapping[str, Tensor], other: Mapping[str, Tensor],
+                   weights: Tensor, form: str) -> Tensor:
+        """The parts have the weights that they have in the loss."""
+        def of(name, convert=lambda x: x):
+            return super(ConditionalSpan, self).divergence(
+                convert(logits[name]), convert(other[name]), weights, form)
+        return 0.5 * (of("start") + of("end") + of("answerable", binary))
 
     def accuracy(self, logits: Mapping[str, Tensor], labels: Tensor, weights: Tensor
                  ) -> tuple[Tensor, Tensor]:

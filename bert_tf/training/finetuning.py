@@ -18,7 +18,7 @@ from bert_tf.errors import InputError, counted
 from bert_tf.files import absolute, copy_file, exists, replace_aside, write_json
 from bert_tf.objectives.head_gates import HeadGates
 from bert_tf.objectives.next_token import TiedLM
-from bert_tf.training import batches, resume, transfer, trials
+from bert_tf.training import adversarial, batches, resume, transfer, trials
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.early_stopping import BestWeights
 from bert_tf.training.from_settings import make_trainer
@@ -77,6 +77,7 @@ class FineTuning:
                              "own; leave it out.")
         if settings.concrete_coef:
             check_gates(self.config, self.learner)
+        adversarial.check(settings, networks.network_of(self.config), self.config, self.learner)
         transfer.check(self.config, settings.frozen_layers, settings.reinit_layers,
                        settings.layer_decay)
         settings.check_replicas(self.strategy.num_replicas_in_sync,
@@ -155,6 +156,8 @@ class FineTuning:
         steps = next(iter(settings.values())).num_train_steps
         print(f"{examples.size:,} examples, {counted(len(settings), 'trial')} of {steps:,} steps",
               flush=True)
+        if cost := adversarial.describe(self.settings):
+            print(cost, flush=True)
         headline = self.headline
         for name, trial in settings.items():
             if name not in results:

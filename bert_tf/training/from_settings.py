@@ -9,9 +9,10 @@ import tensorflow as tf
 
 from bert_tf.errors import InputError
 from bert_tf.networks import BertEncoder
-from bert_tf.training import cluster, devices, distribution
+from bert_tf.training import adversarial, cluster, devices, distribution
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers import PROGRESSIVE, WarmupLinearDecay, make_optimizer
+from bert_tf.training.robustness_settings import RobustnessSettings
 from bert_tf.training.settings import POLICIES, SharedSettings
 from bert_tf.training.trainer import Trainer
 
@@ -98,7 +99,9 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
         optimizer = make_optimizer(
             settings.optimizer, rate, weight_decay=settings.weight_decay,
             skip_nonfinite=settings.dtype == "float16",
+            **(settings.average_options(settings.num_train_steps)
+               if isinstance(settings, RobustnessSettings) else {}),
             **join_options(learner.optimizer_options, factors))
     return Trainer(learner, optimizer, strategy, settings.random_seed, jit_compile,
                    settings.gradient_accumulation_steps, sums_losses, settings.train_batch_size,
-                   trains)
+                   trains, adversarial.make(settings))

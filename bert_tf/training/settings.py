@@ -10,6 +10,7 @@ from bert_tf.data.batches.bucketing import steps_of_epoch
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, check, option
 from bert_tf.training.optimizers.table import OPTIMIZERS, SCHEDULES, help_of
+from bert_tf.training.robustness_settings import RobustnessSettings
 
 STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
 CLUSTERS = ("tf_config", "slurm", "indexed_job")
@@ -228,7 +229,8 @@ class TrialSettings:
 
 
 @dataclasses.dataclass
-class FineTuneSettings(TrialSettings, LossSettings, LayerSettings, SharedSettings):
+class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSettings,
+                       SharedSettings):
     """Fine-tuning: batches, learning rate and epochs; the task decides what no flag does."""
 
     train_batch_size: int = option(

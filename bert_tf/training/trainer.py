@@ -15,7 +15,7 @@ import tensorflow as tf
 from bert_tf.errors import InputError
 from bert_tf.layers.quantisation import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
-from bert_tf.training import distribution, memory
+from bert_tf.training import adversarial, distribution, memory
 from bert_tf.training.learners.learner import Learner
 
 _LOSS_SCALE = 2.0**15           # where float16 training begins
@@ -25,14 +25,18 @@ _GROWTH_STEPS = 2000            # finite steps after which the loss scale double
 class _Replica:
     """One replica's computation on its part of a batch. Shapes: M measures."""
 
-    def __init__(self, learner, optimizer, seed, jit_compile, accumulation, sums_losses, state):
+    def __init__(self, learner, optimizer, seed, jit_compile, accumulation, sums_losses, state,
+                 way):
         self._learner, self._optimizer, self._state = learner, optimizer, state
+        self._way = way
         self._seed = PARTS_OF_A_STEP * int.from_bytes(
             hashlib.sha256(str(seed).encode()).digest()[:3], "big")
         self._accumulation, self._sums_losses = accumulation, sums_losses
         self.uses_loss_scale = "float16" == learner.encoder.compute_dtype
         prefixes = {objective.name: objective.metrics_name for objective in learner.objectives}
-        self.names = [f"{prefixes.get(name, name)}/{kind}" for name, kind in learner.measure_names]
+        # Those of training alone are the last.
+        self._measure_names = [*learner.measure_names, *way.measure_names]
+        self.names = [f"{prefixes.get(name, name)}/{kind}" for name, kind in self._measure_names]
         self.gradients = tf.function(self._compute_gradients, jit_compile=jit_compile,
                                      autograph=False)
         self.measure = tf.function(self._measure, jit_compile=jit_compile, autograph=False)
@@ -55,12 +59,8 @@ class _Replica:
         """Returns the measures of a part of a batch, its addend of the gradient, and its carried
         state. The learner finds the number of the step among the features, as `step`."""
         batch = {**batch, "step": number}
-        with tf.GradientTape() as tape:
-            logits = self._learner(batch, training=True, dropout_seed=seed)
-            measures = self._learner.measure_logits(logits, batch)
-            loss = self._learner.total_loss(measures, counts) * loss_scale
-        variables = [v.value for v in self._learner.trainable_variables]
-        grads = tape.gradient(loss, variables, unconnected_gradients="zero")
+        measures, grads, logits = self._way.gradients(
+            adversarial.Pass(self._learner, batch, counts, loss_scale), seed)
         return (self._pack(measures), [distribution.dense(g) for g in grads],
                 logits.get("carried", {}))
 
@@ -73,14 +73,14 @@ class _Replica:
         """The measures of a batch (zeros if they are not wanted), and each objective's answers."""
         logits = self._learner(batch)
         sums = (self._pack(self._learner.measure_logits(logits, batch)) if measures
-                else tf.zeros([len(self.names), 2]))
+                else tf.zeros([len(self._learner.measure_names), 2]))
         return sums, {objective.name: objective.answers(logits[objective.name])
                       for objective in self._learner.objectives}
 
     def _pack(self, measures):
         """float32 [M, 2] of (sum, count)."""
         return tf.stack([tf.stack(measures[name][kind])
-                         for name, kind in self._learner.measure_names])
+                         for name, kind in self._measure_names if name in measures])
 
     def carry(self, batch, state):
         """A batch with what is carried into it."""
@@ -190,18 +190,20 @@ class Trainer:
             to step.
         trains: whether it will take steps; a trainer that only evaluates and predicts needs no
             moments.
+        way: how the gradient is taken; None: `adversarial.Plain`.
     """
 
     def __init__(self, learner: Learner, optimizer: keras.optimizers.Optimizer,
                  strategy: tf.distribute.Strategy, seed: int = 0, jit_compile: bool = False,
                  accumulation: int = 1, sums_losses: bool = False,
-                 batch_size: int | None = None, trains: bool = True) -> None:
+                 batch_size: int | None = None, trains: bool = True,
+                 way: adversarial.Plain | None = None) -> None:
         self.learner, self.optimizer, self.strategy = learner, optimizer, strategy
         # Under TPUStrategy `strategy.run` compiles the whole step by itself.
         jit_compile = jit_compile and not isinstance(strategy, tf.distribute.TPUStrategy)
         self.state = memory.CarriedState(learner.carries, batch_size, strategy)
         self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation, sums_losses,
-                                self.state)
+                                self.state, way or adversarial.Plain())
         self.replica.share_ranges(strategy.num_replicas_in_sync)
         with strategy.scope():
             if trains:

@@ -69,13 +69,15 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
             self.ranges.build()
 
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
-             dropout_seed: Tensor | None = None, training: bool = False) -> Tensor:
+             dropout_seed: Tensor | None = None, training: bool = False,
+             word_noise: Tensor | None = None) -> Tensor:
         """Returns float [B, S, H].
 
         Args:
             input_ids: integer [B, S].
             segment_ids: integer [B, S]; None: all zero.
             training: whether this is a training step, which a quantisation may not yet affect.
+            word_noise: float [B, S, E], added to the vectors of words.
 
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
@@ -88,6 +90,8 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
             ops.take(self.word_embeddings, input_ids, axis=0),                      # [B, S, E]
             self.position_embeddings[:length],                                      # [S, H]
             (self.word_embeddings, self.position_embeddings), training)
+        if word_noise is not None:
+            x = x + ops.cast(word_noise, x.dtype)
         if self.config.trigram_input:
             # As in the original, a neighbour beyond the row is zero, and padding counts as a token.
             x = ops.concatenate([ops.pad(x[:, 1:], ((0, 0), (0, 1), (0, 0))), x,

@@ -32,7 +32,7 @@ class MobileBert(BertEncoder):
 
     def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
         return {"embedding_output": self.embeddings(inputs["input_ids"], inputs.get("segment_ids"),
-                                                    seed)}
+                                                    seed, word_noise=inputs.get("word_noise"))}
 
     def make_layer(self, *shared: Any, numbers: Any = None, **kwargs: Any) -> Any:
         return MobileBertLayer(self.config, **kwargs)

@@ -55,9 +55,11 @@ class XLNet(FromConfig, keras.Model):
         reads: names of the features; only the first is required.
         also_reads: names of the permutation language model's features.
         carries: the memory, with the shape of a row.
+        takes_noise: whether features are added to its embeddings, see `call`.
     """
 
     reads = ("input_ids", "input_mask", "segment_ids")
+    takes_noise = True
     also_reads = ("query_order", "key_order", "masked_lm_positions", "masked_lm_weights",
                   "is_backward")
 
@@ -102,8 +104,9 @@ class XLNet(FromConfig, keras.Model):
                 orders, `query_order` and `key_order` [B, S]: token i sees another token j only if
                 query_order[i] > key_order[j]. `masked_lm_positions` [B, P], the queries' positions,
                 and `masked_lm_weights` [B, P], 0 for empty slots, default 1. `is_backward` [B, 1],
-                1 for rows whose text runs backward. `carried`, a dict with `memory`, float
-                [B, L, M, H]. Others are ignored.
+                1 for rows whose text runs backward. Floats [B, S, H]: `word_noise`, added to the
+                vectors of words, and `embedding_noise`, added after dropout. `carried`, a dict with
+                `memory`, float [B, L, M, H]. Others are ignored.
             training: whether to apply dropout.
             dropout_seed: see `BertEncoder.call`.
             attention_bias: float [B or 1, N or 1, S, K], added to every layer's attention scores.
@@ -150,7 +153,12 @@ class XLNet(FromConfig, keras.Model):
     def _embed(self, inputs, seed):
         """Returns the streams at the first layer; without positions there is no query stream."""
         seeds = split_seed(seed, 2)
-        content = dropout(self.embeddings(inputs["input_ids"]), self.config.dropout, seeds[0])
+        content = self.embeddings(inputs["input_ids"])
+        if inputs.get("word_noise") is not None:
+            content = content + ops.cast(inputs["word_noise"], content.dtype)
+        content = dropout(content, self.config.dropout, seeds[0])
+        if inputs.get("embedding_noise") is not None:
+            content = content + ops.cast(inputs["embedding_noise"], content.dtype)
         positions = inputs.get("masked_lm_positions")
         if positions is None:
             return content, None

@@ -11,6 +11,7 @@ from bert_tf import objectives as all_objectives
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, network_names, register, saved_names, shown_shapes
+from bert_tf.layers.masks import NOISES
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.objectives.base import Batch, Objective
 
@@ -97,7 +98,8 @@ class Learner(keras.Model):
         Args:
             batch: dict of features; the encoder reads [B, S], or [B, C, S] for C choices, one by
                 one. `carried` is the last step's result of that name, which the result then has
-                too. `head_mask` and `unit_mask` are passed on to the network.
+                too. `head_mask` and `unit_mask`, and noise of the embeddings [B * C, S, width], are
+                passed on to the network.
             dropout_seed: integer [2] that determines all dropout masks; drawn from the encoder's
                 generator if None.
         """
@@ -118,6 +120,7 @@ class Learner(keras.Model):
                 for name in (*self.encoder.reads, *getattr(self.encoder, "also_reads", ()))
                 if batch.get(name) is not None}
         carried = {"carried": batch["carried"]} if "carried" in batch else {}
+        rows |= {name: batch[name] for name in NOISES if name in batch}
         masks = {name: batch[name] for name in _MASKS if name in batch}
         training = training and any(v.trainable for v in self.encoder.weights)
         return self.encoder({**rows, **carried}, training=training, dropout_seed=dropout_seed,

@@ -7,5 +7,5 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "other": ["Adadelta", "Adafactor", "Adagrad", "Adamax", "AdamaxWeightDecay"],
     "schedules": ["WarmupLinearDecay"],
     "table": ["NOT_DECAYED", "OPTIMIZERS", "PROGRESSIVE", "SCHEDULES", "help_of"],
-    "variants": ["AveragedAdam", "BertAdam", "CountedAdam", "ProgressiveLamb"],
+    "variants": ["AveragedAdam", "BertAdam", "CountedAdam", "ProgressiveLamb", "RectifiedAdam"],
 })

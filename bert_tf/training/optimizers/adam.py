@@ -43,6 +43,11 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         rate_factors: pairs of such an expression and a factor of the learning rate; the first that
             is found counts. A variable that none matches learns at the full rate.
         gradient_factors: such pairs for factors of the clipped gradients.
+        average: what `averages` are of the weights after each step: "ema", moving ones, "swa",
+            means of all; None for none.
+        average_decay: what a step keeps of a moving average; (1 + n) / (10 + n) at its step n while
+            that is less.
+        average_start: steps before the averages begin.
     """
 
     rows_apart = False      # see `reduce_and_clip`
@@ -56,7 +61,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             rate_factors: Sequence[tuple[str, float]] = (), epsilon_hat: bool = False,
             per_prediction: bool = False, corrects_decay: bool = False,
             not_clipped: Sequence[str] = (),
-            gradient_factors: Sequence[tuple[str, float]] = (), name: str = "adamw",
+            gradient_factors: Sequence[tuple[str, float]] = (), average: str | None = None,
+            average_decay: float = 0.999, average_start: int = 0, name: str = "adamw",
             **kwargs) -> None:
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.decay = weight_decay       # `weight_decay` would make the base class decay too
@@ -69,6 +75,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.rate_factors, self.gradient_factors = (
             tuple((pattern, float(factor)) for pattern, factor in factors)
             for factors in (rate_factors, gradient_factors))
+        self.average = average
+        self.average_decay, self.average_start = average_decay, average_start
 
     def build(self, variables: list) -> None:
         """Creates two moments for each variable."""
@@ -76,6 +84,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             return
         super().build(variables)
         self._add_state(variables)
+        if self.average:
+            self.averages = self.add_optimizer_variables(variables, "average")
         self._is_decayed = [not any(re.search(pattern, v.path) for pattern in self.not_decayed)
                             for v in variables]
         self._rate_factors, self._gradient_factors = (
@@ -135,13 +145,26 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self._assign(gradient, [(m, new_m), (v, new_v), (variable, variable - rate * delta)])
 
     def _assign(self, gradient, updates):
-        """Assigns new values, pairs of a variable and its value."""
+        """Assigns new values, pairs of a variable and its value, and what averages then are."""
+        updates = [*updates, *(self._averaged(updates) if self.average else ())]
         if self.skip_nonfinite:
             # Clipping has made all of the gradient NaN if its norm was not finite.
             is_finite = ops.all(ops.isfinite(gradient))
             updates = [(old, ops.where(is_finite, new, old)) for old, new in updates]
         for old, new in updates:
             self.assign(old, new)
+
+    def _averaged(self, updates):
+        """The averages of the weights among `updates`, and their new values."""
+        step = ops.cast(self.iterations - self.average_start, "float32")
+        kept = (step / (step + 1) if self.average == "swa" else
+                ops.minimum(self.average_decay, (1 + step) / (10 + step)))
+        kept = ops.where(step > 0, kept, 0.0)
+        for old, new in updates:
+            index = self._trainable_variables_indices.get(self._var_key(old))
+            if index is not None:
+                average = self.averages[index].value
+                yield average, new + ops.cast(kept, new.dtype) * (average - new)
 
     def _delta(self, index, variable, m, v):
         """The direction of the step: Adam's, plus the decay."""
@@ -168,7 +191,9 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             clip_norm=self.clip_norm, per_prediction=self.per_prediction,
             skip_nonfinite=self.skip_nonfinite, not_decayed=list(self.not_decayed),
             rate_factors=[list(pair) for pair in self.rate_factors],
-            gradient_factors=[list(pair) for pair in self.gradient_factors])
+            gradient_factors=[list(pair) for pair in self.gradient_factors],
+            average=self.average, average_decay=self.average_decay,
+            average_start=self.average_start)
         return config
 
 

@@ -73,6 +73,9 @@ OPTIMIZERS = {
     "huggingface_adamw": Optimizer(
         "variants.CountedAdam", "adamw with another epsilon, which counts the steps of each weight "
         "from its first gradient."),
+    # LiyuanLucasLiu/RAdam, which MT-DNN's later code has too.
+    "radam": Optimizer("variants.RectifiedAdam",
+                       "R-Adam, adamw that begins with short steps and needs no warm-up."),
     # google-research mobilebert/lamb_optimizer.py.
     PROGRESSIVE: Optimizer("variants.ProgressiveLamb", "the optimizer of --layer_wise_warmup.",
                            {"bias_correction": False}),

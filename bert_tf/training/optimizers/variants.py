@@ -1,5 +1,6 @@
 """Variants of Adam and of LAMB that single systems were trained with."""
 
+import math
 import re
 from typing import Any
 
@@ -37,6 +38,35 @@ class AveragedAdam(AdamWeightDecay):
         average = self.averages[self._get_variable_index(variable)]
         self._assign(gradient, [(average, average - (1 - kept) * (average - variable))])
         super().update_step(gradient, variable, learning_rate)
+
+
+@register
+class RectifiedAdam(AdamWeightDecay):
+    """R-Adam (arXiv:1908.03265; LiyuanLucasLiu/RAdam, radam.py), whose steps are short while the
+    second moment is of few gradients.
+
+    As in its code, the first steps do nothing, not even decay, until that moment's length is 5:
+    five steps for a `beta_2` of 0.999. In the paper these are steps of the first moment alone.
+    """
+
+    LEAST = 5.0
+
+    def __init__(self, *args: Any, name: str = "radam", **kwargs: Any):
+        super().__init__(*args, name=name, **kwargs)
+
+    def _delta(self, index: int, variable: Any, m: Any, v: Any) -> Any:
+        step = ops.cast(self.iterations + 1, "float32")
+        # The second moment's correction as a difference of 1 would have few digits.
+        first, second = self._corrections[0], -ops.expm1(step * math.log(self.beta_2))
+        longest = 2 / (1 - self.beta_2) - 1
+        length = longest - 2 * step * (1 - second) / second
+        known = ops.maximum(length, self.LEAST)
+        factor = ops.sqrt(second * (known - 4) * (known - 2) * longest
+                          / ((longest - 4) * (longest - 2) * known)) / first
+        delta = ops.cast(factor, variable.dtype) * m / (ops.sqrt(v) + self.epsilon)
+        if self._is_decayed[index]:
+            delta = delta + self.decay * variable
+        return ops.where(length >= self.LEAST, delta, ops.zeros_like(delta))
 
 
 _LEAST = 1e-6       # added to a norm, as by torch.nn.utils.clip_grad_norm_

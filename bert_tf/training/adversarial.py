@@ -1,0 +1,234 @@
+"""Gradients of fine-tuning on embeddings that are moved to where the model errs.
+
+Shapes: B rows of a batch, S sequence, E width of what the noise is added to.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+from keras import ops
+
+from bert_tf.config import MobileBertConfig
+from bert_tf.errors import InputError
+from bert_tf.layers.seeds import split_seed, uniform
+from bert_tf.training import distribution
+from bert_tf.training.learners.gated import GatedLearner
+from bert_tf.training.learners.learner import Learner, Measures
+from bert_tf.training.robustness_settings import RobustnessSettings
+
+# The first seeds that come of a step's are those of dropout and of gates.
+_SEEDS_OF_LEARNERS = 2
+_LEAST = 1e-8
+
+
+class Pass:
+    """What a batch's gradient is taken of: a Learner with the batch, the counts that losses are
+    divided by, and the factor of the loss in float16."""
+
+    def __init__(self, learner: Learner, batch: Any, counts: Any, loss_scale: Any):
+        self.learner, self.batch, self.counts = learner, batch, counts
+        self.loss_scale = loss_scale
+        self.variables = [v.value for v in learner.trainable_variables]
+
+    def logits(self, seed: Any, **noise: Any) -> dict[str, Any]:
+        """The result of the Learner's `call`, with noise added to the embeddings."""
+        return self.learner({**self.batch, **noise}, training=True, dropout_seed=seed)
+
+    def loss(self, measures: Measures) -> Any:
+        """The total loss, times the factor."""
+        return self.learner.total_loss(measures, self.counts) * self.loss_scale
+
+    def mask(self) -> Any:
+        """float32 [B, S, 1], 1 for tokens and 0 for padding."""
+        mask = self.batch["input_mask"]
+        return tf.cast(tf.reshape(mask, [-1, ops.shape(mask)[-1], 1]), tf.float32)
+
+    def seeds(self, seed: Any, count: int) -> list[Any]:
+        """Seeds, integer [2], that differ from those which the Learner makes of `seed`."""
+        skipped = _SEEDS_OF_LEARNERS + len(self.learner.objectives)
+        return split_seed(seed, skipped + count)[skipped:]
+
+
+class Plain:
+    """The gradient of the loss."""
+
+    measure_names: tuple[tuple[str, str], ...] = ()
+
+    def gradients(self, of: Pass, seed: Any) -> tuple[Measures, list[Any], dict[str, Any]]:
+        """Returns the measures of a batch, the gradient of its loss by the trainable variables, and
+        its logits. `seed`, integer [2], determines all that is drawn."""
+        with tf.GradientTape() as tape:
+            logits = of.logits(seed)
+            measures = of.learner.measure_logits(logits, of.batch)
+            loss = of.loss(measures)
+        return measures, _gradient(tape, loss, of.variables), logits
+
+
+class Smart(Plain):
+    """SMART's smoothness (arXiv:1911.03437, section 3.1; namisan/mt-dnn, perturbation.py).
+
+    The noise is added to the output of the embeddings. mt-dnn gives that sum to the network as word
+    vectors, so that positions and segments are added twice. As there, the noise of a token is
+    scaled to the norm 1 after each step, and each pass draws its own dropout. The proximal point
+    method, the paper's other half, is not in mt-dnn.
+    """
+
+    measure_names = (("smoothness", "loss"),)
+
+    def __init__(self, settings: RobustnessSettings):
+        self._settings = settings
+        self._steps, self._size, self._norm = settings.ascent
+
+    def gradients(self, of, seed):
+        first, *seeds = of.seeds(seed, 2 + self._steps)
+        with tf.GradientTape() as tape:
+            logits = of.logits(seed)
+            measures = of.learner.measure_logits(logits, of.batch)
+            with tape.stop_recording():
+                noise = self._find(of, logits, seeds[:-1], self._first(of, first))
+            moved = of.logits(seeds[-1], embedding_noise=noise)
+            apart = self._divergences(of, logits, moved, self._settings.adv_loss)
+            loss = of.loss(measures) + self._settings.adv_alpha * of.loss(apart)
+        total = of.learner.total_loss(apart)
+        return ({**measures, "smoothness": {"loss": (total, tf.ones([]))}},
+                _gradient(tape, loss, of.variables), logits)
+
+    def _first(self, of, seed):
+        """The first noise, float32 [B, S, E]."""
+        mask = of.mask()
+        shape = (*ops.shape(mask)[:2], width(of.learner, "embedding_noise"))
+        normal = tf.random.stateless_normal(shape, tf.cast(seed, tf.int32))
+        return normal * self._settings.adv_noise_var * mask
+
+    def _find(self, of, logits, seeds, noise):
+        """The noise after all steps of ascent."""
+        for seed in seeds:
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(noise)
+                moved = of.logits(seed, embedding_noise=noise)
+                apart = self._divergences(of, moved, logits, "ns_kl")
+                total = tf.add_n([total for total, _ in (one["loss"] for one in apart.values())])
+                total = total * of.loss_scale
+            noise = noise + self._size * (tape.gradient(total, noise) / of.loss_scale)
+            noise = _scaled(noise, self._norm, self._settings.adv_epsilon)
+        return noise
+
+    def _divergences(self, of, logits, other, form):
+        """(sum, count) of the divergence of each objective's logits from others, as measures."""
+        found = {}
+        for objective in of.learner.objectives:
+            total = count = tf.zeros([])
+            if not objective.auxiliary:
+                weights = of.learner.targets(of.batch)[objective.name][1]
+                total = objective.divergence(logits[objective.name], other[objective.name],
+                                             weights, form)
+                count = objective.count(of.learner.batch_for(objective, of.batch))
+            found[objective.name] = {"loss": (total, count)}
+        return found
+
+
+def _scaled(noise, norm, epsilon):
+    """Noise of which each token's has the norm 1, or for l1 the signs."""
+    if norm == "l1":
+        return tf.sign(noise)
+    length = (tf.reduce_max(tf.abs(noise), -1, keepdims=True) if norm == "inf" else
+              tf.sqrt(tf.reduce_sum(tf.square(noise), -1, keepdims=True)))
+    return noise / (length + epsilon)
+
+
+class FreeLB(Plain):
+    """FreeLB (arXiv:1909.11764; zhuchen03/FreeLB, huggingface-transformers run_glue_freelb.py).
+
+    The noise is added to the vectors of words. All passes of a step have the same dropout. The
+    measures are means over the passes.
+    """
+
+    def __init__(self, settings: RobustnessSettings):
+        self._steps, self._size, self._norm = settings.ascent
+        self._first_size, self._most = settings.adv_init_mag, settings.adv_max_norm
+
+    def gradients(self, of, seed):
+        mask, passes = of.mask(), []
+        noise = self._first(of, mask, of.seeds(seed, 1)[0])
+        for _ in range(self._steps):
+            with tf.GradientTape() as tape:
+                tape.watch(noise)
+                logits = of.logits(seed, word_noise=noise)
+                measures = of.learner.measure_logits(logits, of.batch)
+                loss = of.loss(measures)
+            *grads, uphill = _gradient(tape, loss, [*of.variables, noise])
+            passes.append((measures, [distribution.dense(g) for g in grads], logits))
+            noise = self._move(noise, uphill * mask)
+        measures, grads = tf.nest.map_structure(
+            lambda *parts: tf.add_n(parts) / self._steps,
+            *((measures, grads) for measures, grads, _ in passes))
+        return measures, grads, passes[0][2]
+
+    def _first(self, of, mask, seed):
+        """The first noise, float32 [B, S, E]."""
+        wide = width(of.learner, "word_noise")
+        noise = (2 * uniform((*ops.shape(mask)[:2], wide), seed) - 1) * mask * self._first_size
+        if self._norm == "l2":
+            noise = noise / tf.sqrt(tf.reduce_sum(mask, 1, keepdims=True) * wide)
+        return noise
+
+    def _move(self, noise, uphill):
+        """The noise after a step, of each example within the bound."""
+        noise = noise + self._size * uphill / tf.maximum(self._length(uphill), _LEAST)
+        if not self._most:
+            return noise
+        if self._norm == "inf":
+            return tf.clip_by_value(noise, -self._most, self._most)
+        return noise * (self._most / tf.maximum(self._length(noise), self._most))
+
+    def _length(self, x):
+        """The norm of each row, float32 [B, 1, 1]."""
+        if self._norm == "inf":
+            return tf.reduce_max(tf.abs(x), [1, 2], keepdims=True)
+        return tf.sqrt(tf.reduce_sum(tf.square(x), [1, 2], keepdims=True))
+
+
+_WAYS = {"none": lambda settings: Plain(), "smart": Smart, "freelb": FreeLB}
+
+
+def make(settings: Any) -> Plain:
+    """Returns the way of settings; `Plain` where they have none."""
+    return _WAYS[getattr(settings, "adv_train", "none")](settings)
+
+
+def width(learner: Learner, noise: str) -> int:
+    """Returns E of a noise."""
+    config: Any = learner.encoder.config
+    if noise == "embedding_noise" and isinstance(config, MobileBertConfig):
+        return config.hidden_size
+    return config.embedding_width
+
+
+def check(settings: RobustnessSettings, network: type, config: Any, learner: Any) -> None:
+    """Raises InputError if adversarial training is not for a network or a learner."""
+    settings.check_robustness()
+    if settings.adv_train == "none":
+        return
+    reason = ""
+    if not getattr(network, "takes_noise", False):
+        reason = f"a {network.__name__}, to whose embeddings nothing can be added"
+    elif getattr(config, "quantisation", None):
+        reason = "a network with rounded numbers, which notes their ranges once a step"
+    elif settings.adv_train == "smart" and (
+            learner is GatedLearner or getattr(settings, "concrete_coef", 0)):
+        reason = "a network whose heads have gates, which are drawn once a step"
+    if reason:
+        raise InputError(f"--adv_train={settings.adv_train} is not for {reason}; leave it out.")
+
+
+def describe(settings: RobustnessSettings) -> str:
+    """Returns a line that says what a step costs, "" for a plain one."""
+    if settings.adv_train == "none":
+        return ""
+    passes = settings.ascent[0] + (2 if settings.adv_train == "smart" else 0)
+    return (f"adversarial training ({settings.adv_train}): each step takes {passes} forward passes "
+            f"and {passes} backward passes, about {passes} times as long")
+
+
+def _gradient(tape, loss, variables):
+    return tape.gradient(loss, variables, unconnected_gradients="zero")

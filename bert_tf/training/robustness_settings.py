@@ -1,0 +1,97 @@
+"""Settings of adversarial training and of averages of the weights."""
+
+import dataclasses
+
+from bert_tf.errors import InputError
+from bert_tf.flags import option
+from bert_tf.flags.options import Scope
+
+# Steps of ascent and their size by default, and the norms that each way knows.
+_ASCENT = {"smart": (1, 1e-3, ("inf", "l2", "l1")), "freelb": (3, 0.04, ("l2", "inf"))}
+# The least noise that changes numbers near 1 in a type of computation.
+_SEEN = {"float32": 0.0, "bfloat16": 0.01, "float16": 0.001}
+# The divergences of `objectives.divergences` that SMART can take.
+CRITERIA = ("sym_kl", "ns_sym_kl", "js", "hl", "kl", "ns_kl", "mse")
+_SMART, _FREELB, _ADVERSARIAL = (
+    Scope(f"--adv_train={what}", lambda way, ways=ways: way in ways, "adv_train")
+    for what, ways in (("smart", ("smart",)), ("freelb", ("freelb",)),
+                       ("smart or freelb", tuple(_ASCENT))))
+_AVERAGED = Scope("--weight_average=ema or swa", lambda way: way != "none", "weight_average")
+
+
+@dataclasses.dataclass
+class RobustnessSettings:
+    """Adversarial training, and averages of the weights."""
+
+    adv_train: str = option(
+        "none", "Train on embeddings that are moved to where the model errs. smart: add the "
+        "divergence between the answers with and without noise to the loss (arXiv:1911.03437), "
+        "two more forward passes and two more backward passes a step. freelb: the mean gradient of "
+        "--adv_steps passes, each of them a step uphill in the loss (arXiv:1909.11764).",
+        choices=("none", *_ASCENT), rare=True)
+    adv_steps: int = option(
+        0, "Steps of ascent; 0: 1 of smart, 3 of freelb. Each takes a forward and a backward pass.",
+        alias="adv_k", least=0, for_=_ADVERSARIAL, rare=True)
+    adv_step_size: float = option(
+        0.0, "Size of a step of ascent; 0: 0.001 of smart, 0.04 of freelb.", alias="adv_lr",
+        least=0, for_=_ADVERSARIAL, rare=True)
+    adv_p_norm: str = option(
+        "auto", "Norm to which the noise of each token is scaled with smart (inf by default), or "
+        "by which steps of an example are measured with freelb (l2 by default).",
+        choices=("auto", "inf", "l2", "l1"), for_=_ADVERSARIAL, rare=True)
+    adv_alpha: float = option(
+        1.0, "Weight of the divergence.", least=0, for_=_SMART, rare=True)
+    adv_loss: str = option(
+        "sym_kl", "The divergence, as in --soft_loss of bert-distill; of numbers it is the squared "
+        "difference.", choices=CRITERIA, for_=_SMART, rare=True)
+    adv_noise_var: float = option(
+        1e-5, "Standard deviation of the first noise; at least 0.01 in bfloat16 and 0.001 in "
+        "float16, which do not see less.", above=0, for_=_SMART, rare=True)
+    adv_epsilon: float = option(
+        1e-6, "Added to the norm by which noise is divided.", above=0, for_=_SMART, rare=True)
+    adv_init_mag: float = option(
+        0.05, "Length of the first noise of an example.", least=0, for_=_FREELB, rare=True)
+    adv_max_norm: float = option(
+        0.0, "Largest norm of an example's noise; 0: no bound.", least=0, for_=_FREELB, rare=True)
+    weight_average: str = option(
+        "none", "Evaluate and save averages of the weights over the steps. ema: recent steps count "
+        "more. swa: all steps from --average_start on count the same (arXiv:1803.05407). Takes "
+        "memory for one more copy of the weights.", choices=("none", "ema", "swa"), rare=True)
+    average_decay: float = option(
+        0.999, "Share of an average of --weight_average=ema that a step keeps; (1 + n) / (10 + n) "
+        "at its step n while that is less.", least=0, below=1, for_=_AVERAGED, rare=True)
+    average_start: float | None = option(
+        None, "Share of the steps after which averages begin (default: 0 of ema, 0.5 of swa).",
+        least=0, below=1, for_=_AVERAGED, rare=True)
+
+    def check_robustness(self) -> None:
+        """Raises InputError if the settings contradict each other."""
+        if self.weight_average != "none" and getattr(self, "optimizer", "") == "averaged_adam":
+            raise InputError("--optimizer=averaged_adam averages the weights by itself; leave "
+                             "--weight_average out.")
+        if self.adv_train == "none":
+            return
+        norms, dtype = _ASCENT[self.adv_train][2], getattr(self, "dtype", "float32")
+        if self.adv_p_norm not in ("auto", *norms):
+            raise InputError(f"--adv_p_norm={self.adv_p_norm}: --adv_train={self.adv_train} has "
+                             f"the norms {', '.join(norms)}.")
+        if self.adv_train == "smart" and self.adv_noise_var < _SEEN[dtype]:
+            raise InputError(f"--adv_noise_var is {self.adv_noise_var:g}, which is rounded away "
+                             f"with --dtype={dtype}; give at least {_SEEN[dtype]:g}.")
+
+    def average_options(self, steps: int) -> dict:
+        """Returns the options of an optimizer that keeps averages in so many steps."""
+        if self.weight_average == "none":
+            return {}
+        start = self.average_start
+        if start is None:
+            start = 0.5 if self.weight_average == "swa" else 0.0
+        return {"average": self.weight_average, "average_decay": self.average_decay,
+                "average_start": int(start * steps)}
+
+    @property
+    def ascent(self) -> tuple[int, float, str]:
+        """The number of steps of ascent, their size, and the norm."""
+        steps, size, norms = _ASCENT[self.adv_train]
+        return (self.adv_steps or steps, self.adv_step_size or size,
+                norms[0] if self.adv_p_norm == "auto" else self.adv_p_norm)

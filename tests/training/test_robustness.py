@@ -1,0 +1,306 @@
+"""Adversarial training, averages of the weights and R-Adam: those of the originals' code
+(golden/adversarial), and the same however a batch is shared out or a run is interrupted."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import save_file
+
+from bert_tf import checkpoints, networks, recipes
+from bert_tf.config.quantisation import Quantisation
+from bert_tf.errors import InputError
+from bert_tf.objectives.classification import Classification, MultiLabel, Regression
+from bert_tf.objectives.conditional_span import ConditionalSpan
+from bert_tf.objectives.divergences import DIVERGENCES
+from bert_tf.training import Learner, adversarial, make_optimizer
+from bert_tf.training.robustness_settings import CRITERIA, RobustnessSettings
+from bert_tf.training.settings import FineTuneSettings
+from bert_tf.training.trainer import Trainer
+from tests.rounding import ROUNDED, off
+from tests.training import tiny
+
+CONFIG = {"model_type": "bert", "vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 2,
+          "num_attention_heads": 2, "intermediate_size": 24, "max_position_embeddings": 12,
+          "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "hidden_act": "gelu"}
+# Names of Hugging Face's weights, and ours of the same gradients.
+GRADIENTS = {"bert.embeddings.word_embeddings.weight": "embeddings/word_embeddings",
+             "bert.encoder.layer.0.attention.self.query.weight":
+                 "encoder/layer_0/attention/self/query/kernel",
+             "bert.encoder.layer.1.output.dense.bias": "encoder/layer_1/output/dense/bias",
+             "classifier.weight": "classification/dense/kernel"}
+# What the golden was made with.
+SMART = {"inf_1": {"adv_noise_var": 1e-2},
+         "inf_2": {"adv_noise_var": 3e-2, "adv_steps": 2, "adv_step_size": 0.1}}
+FREELB = {"l2": {"adv_step_size": 0.3, "adv_init_mag": 0.2, "adv_max_norm": 0.35},
+          "linf": {"adv_step_size": 0.1, "adv_init_mag": 0.05, "adv_max_norm": 0.12,
+                   "adv_p_norm": "inf"},
+          "free": {"adv_step_size": 0.1, "adv_init_mag": 0.0}}
+
+
+@pytest.fixture(name="golden", scope="module")
+def fixture_golden(test_data):
+    return dict(np.load(test_data / "golden" / "adversarial" / "steps_seed1.npz"))
+
+
+@pytest.fixture(name="learner", scope="module")
+def fixture_learner(golden, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bert")
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    save_file({name.removeprefix("weights/"): np.ascontiguousarray(value)
+               for name, value in golden.items() if name.startswith("weights/")},
+              folder / "model.safetensors")
+    config = checkpoints.read_config(str(folder))
+    learner = Learner(networks.build(config), [Classification(config, 3, dropout_rate=0.0)])
+    assert not checkpoints.load(str(folder), learner).missing
+    return learner
+
+
+def one_pass(learner, golden):
+    batch = {ours: tf.constant(golden[f"batch/{theirs}"].astype(np.int32)) for ours, theirs in (
+        ("input_ids", "input_ids"), ("input_mask", "attention_mask"),
+        ("segment_ids", "token_type_ids"), ("label_ids", "labels"))}
+    return adversarial.Pass(learner, batch, {"classification": tf.constant(4.0)}, 1.0)
+
+
+def check_gradients(golden, prefix, learner, found, less=None):
+    """That gradients, less others, are the golden's."""
+    by_name = {v.path.removeprefix("bert/"): i for i, v in enumerate(learner.trainable_variables)}
+    for theirs, ours in GRADIENTS.items():
+        mine = tf.convert_to_tensor(found[by_name[ours]])
+        mine = mine if less is None else mine - tf.convert_to_tensor(less[by_name[ours]])
+        wanted = golden[f"{prefix}/gradient/{theirs}"]
+        wanted = wanted.T if ours.endswith("kernel") else wanted
+        assert off(mine, wanted) < 1e-5, ours
+
+
+SEED = tf.constant([1, 2])
+
+
+@pytest.mark.parametrize("case", SMART)
+def test_smoothness_is_that_of_mt_dnn(eagerly, golden, learner, case, monkeypatch):
+    settings, of = RobustnessSettings("smart", **SMART[case]), one_pass(learner, golden)
+    first, seen = tf.constant(golden[f"smart_{case}/first_noise"]), []
+    monkeypatch.setattr(adversarial.Smart, "_first", lambda *_: first)
+    logits = adversarial.Pass.logits
+
+    def note(self, seed, **noise):
+        seen.append(noise)
+        return logits(self, seed, **noise)
+
+    monkeypatch.setattr(adversarial.Pass, "logits", note)
+    measures, grads, found = adversarial.make(settings).gradients(of, SEED)
+    assert len(seen) == 2 + settings.ascent[0]
+    assert off(found["classification"], golden[f"smart_{case}/logits"]) < ROUNDED
+    is_token = golden["batch/attention_mask"][:, :, None]
+    assert off(seen[-1]["embedding_noise"] * is_token,
+               golden[f"smart_{case}/noise"] * is_token) < 1e-5
+    loss, count = measures["smoothness"]["loss"]
+    assert float(loss / count) == pytest.approx(float(golden[f"smart_{case}/loss"]), rel=1e-5)
+    _, plain, _ = adversarial.Plain().gradients(of, SEED)
+    check_gradients(golden, f"smart_{case}", learner, grads, plain)
+
+
+@pytest.mark.parametrize("case", FREELB)
+def test_freelb_is_its_own_code(eagerly, golden, learner, case, monkeypatch):
+    noises, seen = golden[f"freelb_{case}/noises"], []
+    monkeypatch.setattr(adversarial.FreeLB, "_first", lambda *_: tf.constant(noises[0]))
+    logits = adversarial.Pass.logits
+
+    def note(self, seed, **noise):
+        seen.append(noise["word_noise"])
+        return logits(self, seed, **noise)
+
+    monkeypatch.setattr(adversarial.Pass, "logits", note)
+    way = adversarial.make(RobustnessSettings("freelb", **FREELB[case]))
+    measures, grads, _ = way.gradients(one_pass(learner, golden), SEED)
+    assert off(np.stack(seen), noises) < 1e-5
+    loss, count = measures["classification"]["loss"]
+    assert float(loss / count) == pytest.approx(float(golden[f"freelb_{case}/loss"]), rel=1e-5)
+    check_gradients(golden, f"freelb_{case}", learner, grads)
+
+
+@pytest.mark.parametrize("norm, wanted", [("l2", 0.3), ("inf", 0.3)])
+def test_first_noise_of_freelb_is_as_long_as_said_and_none_is_at_padding(
+        eagerly, golden, learner, norm, wanted):
+    of = one_pass(learner, golden)
+    way = adversarial.make(RobustnessSettings("freelb", adv_init_mag=wanted, adv_p_norm=norm))
+    noise = way._first(of, of.mask(), SEED).numpy()
+    assert not noise[golden["batch/attention_mask"] == 0].any()
+    lengths = (np.sqrt(np.square(noise).sum((1, 2))) * np.sqrt(3) if norm == "l2"
+               else np.abs(noise).max((1, 2)))      # of uniform numbers, the square's mean is 1/3
+    assert np.all(np.abs(lengths / wanted - 1) < 0.15)
+    assert np.array_equal(noise, way._first(of, of.mask(), SEED).numpy())
+
+
+def test_r_adam_is_its_own_code(eagerly, golden):
+    variable = keras.Variable(golden["radam/weights"][0])
+    optimizer = make_optimizer("radam", 0.5, clip_norm=0.0, not_decayed=())
+    for gradient, wanted in zip(golden["radam/gradients"], golden["radam/weights"][1:]):
+        optimizer.apply([tf.constant(gradient)], [variable])
+        assert off(variable, wanted) < ROUNDED
+    assert off(variable, golden["radam/weights"][0]) > 0.01
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adamax", "adafactor", "huggingface_adamw"])
+@pytest.mark.parametrize("kind, start", [("ema", 0), ("swa", 2)])
+def test_averages_are_those_of_the_weights_after_each_step(eagerly, optimizer, kind, start):
+    rng = np.random.default_rng(1)
+    variable = keras.Variable(rng.normal(size=(3, 4)).astype("float32"))
+    made = make_optimizer(optimizer, 0.1, average=kind, average_decay=0.4, average_start=start)
+    made.build([variable])
+    variable.assign(variable + 1)       # as weights are loaded
+    seen = []
+    for _ in range(5):
+        made.apply([tf.constant(rng.normal(size=(3, 4)).astype("float32"))], [variable])
+        seen.append(variable.numpy())
+    if kind == "swa":
+        wanted = np.mean(seen[start:], 0)
+    else:
+        wanted = seen[0]
+        for step, value in enumerate(seen[1:], 1):
+            kept = min(0.4, (1 + step) / (10 + step))
+            wanted = kept * wanted + (1 - kept) * value
+    assert off(made.averages[0], wanted) < ROUNDED
+
+
+# The trainer
+
+ROWS = 8
+WAYS = {"smart": RobustnessSettings("smart", adv_noise_var=0.01),
+        "freelb": RobustnessSettings("freelb")}
+
+
+def train(strategy=None, way=None, dtype=None, steps=2, network=None, head=Classification,
+          average=None, labels=None, **options):
+    """Trains on eight random texts; returns the trainer and the last metrics."""
+    strategy = strategy or tf.distribute.get_strategy()
+    config = network or tiny.config(num_hidden_layers=1, initializer_range=0.3)
+    rng = np.random.default_rng(3)
+    mask = np.arange(tiny.LENGTH) < rng.integers(4, tiny.LENGTH + 1, (ROWS, 1))
+    batch = {"input_ids": rng.integers(1, tiny.VOCAB, mask.shape) * mask, "input_mask": mask,
+             "segment_ids": mask * (np.arange(tiny.LENGTH) > 6),
+             "label_ids": rng.integers(0, 2, (ROWS, 1)) if labels is None else labels}
+    batch = {name: tf.constant(value, tf.int32) for name, value in batch.items()}
+    keras.utils.set_random_seed(5)
+    with strategy.scope():
+        learner = Learner(networks.build(config, dtype=dtype),
+                          [head(config, 2, dropout_rate=0.0, dtype=dtype)])
+        # An epsilon of 1 makes no full steps of the rounding of gradients near 0.
+        optimizer = make_optimizer("adamw", 1e-2, epsilon=1.0, average=average,
+                                   skip_nonfinite=dtype == "mixed_float16")
+    trainer = Trainer(learner, optimizer, strategy, way=adversarial.make(way), **options)
+    batches = iter(trainer.distribute(
+        lambda worker, workers, replicas: tf.data.Dataset.from_tensor_slices(batch).repeat().batch(
+            ROWS // replicas, drop_remainder=True)))
+    return trainer, trainer.train(batches, steps)
+
+
+class Fixed:
+    """The same noise for every part of a batch, which replicas do not have."""
+
+    def __init__(self, monkeypatch):
+        for kind, name in ((adversarial.Smart, "embedding_noise"),
+                           (adversarial.FreeLB, "word_noise")):
+            monkeypatch.setattr(kind, "_first", lambda self, of, *_, name=name: 0.1 * tf.cos(
+                tf.cast(of.batch["input_ids"], tf.float32))[:, :, None] * tf.ones(
+                    [1, 1, adversarial.width(of.learner, name)]))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_replicas_and_parts_change_nothing(eagerly, way, mirrored, monkeypatch):
+    Fixed(monkeypatch)
+    one, metrics = train(way=WAYS[way], average="ema")
+    plain, _ = train(way=RobustnessSettings())
+    assert tiny.largest_difference(tiny.weights(one), tiny.weights(plain)) > 1e-4
+    for options in ({"strategy": mirrored}, {"accumulation": 2}):
+        other, found = train(way=WAYS[way], average="ema", **options)
+        with one.averaged(), other.averaged():
+            assert tiny.largest_difference(tiny.weights(one), tiny.weights(other)) < 1e-6
+        assert found["loss"] == pytest.approx(metrics["loss"], rel=1e-5)
+    assert ("smoothness/loss" in metrics) == (way == "smart")
+
+
+@pytest.mark.parametrize("way, dtype", [("smart", "mixed_bfloat16"), ("freelb", "mixed_float16"),
+                                        ("smart", "mixed_float16")])
+def test_other_types_find_nearly_the_same(eagerly, way, dtype, monkeypatch):
+    Fixed(monkeypatch)
+    _, metrics = train(way=WAYS[way])
+    trainer, found = train(way=WAYS[way], dtype=dtype)
+    assert found["loss"] == pytest.approx(metrics["loss"], rel=0.03)
+    if way == "smart":
+        assert found["smoothness/loss"] == pytest.approx(metrics["smoothness/loss"], rel=0.2)
+    assert all(np.isfinite(value).all() for value in tiny.weights(trainer).values())
+
+
+def test_a_compiled_step_is_the_same(monkeypatch):
+    Fixed(monkeypatch)
+    one, other = (train(way=WAYS["smart"], jit_compile=compiled, steps=1)[0]
+                  for compiled in (False, True))
+    assert tiny.largest_difference(tiny.weights(one), tiny.weights(other)) < 1e-6
+
+
+@pytest.mark.parametrize("recipe", ["xlnet", "gpt", "mobilebert"])
+def test_noise_reaches_other_networks(eagerly, recipe):
+    sizes = {"initializer_range": 0.3, "num_hidden_layers": 1}
+    config = tiny.config_of(recipes.find(recipe), **sizes)
+    keras.utils.set_random_seed(5)
+    learner = Learner(networks.build(config), [MultiLabel(config, 3), Regression(config)])
+    ids = tf.random.stateless_uniform([2, tiny.LENGTH], [1, 2], 1, tiny.VOCAB, tf.int32)
+    batch = {"input_ids": ids, "input_mask": tf.ones_like(ids), "segment_ids": ids * 0}
+    plain = learner(batch)
+    for name in ("word_noise", "embedding_noise"):
+        noise = tf.zeros([2, tiny.LENGTH, adversarial.width(learner, name)])
+        for scale, moves in ((0.0, False), (0.5, True)):
+            moved = learner({**batch, name: noise + scale * tf.cos(tf.range(
+                noise.shape[-1], dtype=tf.float32))})
+            for head, logits in plain.items():
+                assert (off(moved[head], logits) > 1e-4) == moves
+
+
+def test_divergence_is_0_between_equals_and_above_0_else(eagerly):
+    config = tiny.config(num_hidden_layers=1)
+    one, other = (tf.random.stateless_normal([4, 3], [seed, 1]) for seed in (1, 2))
+    for form in CRITERIA:
+        for head, weights in ((Classification(config, 3), tf.ones(4)),
+                              (MultiLabel(config, 3), tf.ones([4, 3]))):
+            assert abs(head.divergence(one, one, weights, form)) < 1e-5
+            assert head.divergence(one, other, weights, form) > 1e-2
+    span = ConditionalSpan(config)
+    logits = [{"start": x, "end": x, "answerable": x[:, 0]} for x in (one, other)]
+    assert span.divergence(*logits, tf.ones(4), "sym_kl") > 1e-2
+    assert set(CRITERIA) <= set(DIVERGENCES)
+
+
+# Settings
+
+@pytest.mark.parametrize("settings, message", [
+    ({"adv_train": "freelb", "adv_p_norm": "l1"}, "--adv_p_norm=l1"),
+    ({"adv_train": "smart", "dtype": "bfloat16"}, "--adv_noise_var is 1e-05"),
+    ({"weight_average": "ema", "optimizer": "averaged_adam"}, "averages the weights by itself")])
+def test_settings_that_do_not_fit(settings, message):
+    made = FineTuneSettings(output_dir="out", **settings)
+    with pytest.raises(InputError, match=message):
+        made.check_robustness()
+
+
+def test_flags_of_another_way_are_refused():
+    for wrong in ({"adv_alpha": 2.0}, {"adv_train": "smart", "adv_max_norm": 1.0},
+                  {"average_decay": 0.9}):
+        with pytest.raises(InputError, match="leave it out"):
+            FineTuneSettings(output_dir="out", **wrong)
+
+
+def test_networks_that_take_no_noise():
+    settings = FineTuneSettings(output_dir="out", adv_train="freelb")
+    config = tiny.config(quantisation=Quantisation())
+    with pytest.raises(InputError, match="rounded numbers"):
+        adversarial.check(settings, networks.network_of(config), config, Learner)
+    with pytest.raises(InputError, match="a T5, to whose embeddings"):
+        adversarial.check(settings, networks.T5, config, Learner)
+    gates = FineTuneSettings(output_dir="out", adv_train="smart", concrete_coef=0.1)
+    with pytest.raises(InputError, match="gates"):
+        adversarial.check(gates, networks.BertEncoder, tiny.config(), Learner)
+
