@@ -3,8 +3,7 @@
 import dataclasses
 
 from bert_tf.errors import InputError
-from bert_tf.flags import option
-from bert_tf.flags.options import Scope
+from bert_tf.flags import Scope, option
 
 # Steps of ascent and their size by default, and the norms that each way knows.
 _ASCENT = {"smart": (1, 1e-3, ("inf", "l2", "l1")), "freelb": (3, 0.04, ("l2", "inf"))}
