@@ -190,6 +190,7 @@ TAUGHT = {
     "MeanTransfer": ("mean_transfer", "knowledge_transfer"),
     "PredictionTransfer": ("prediction_transfer", "knowledge_transfer"),
     "TokenDistillation": ("token_distillation", "token_distillation"),
+    "TokenSquaredError": ("token_squared_error", "token_distillation"),
     "VarianceTransfer": ("variance_transfer", "knowledge_transfer"),
     "WeightProjection": ("weight_projection", "weight_projection")}
 # The heads by the classes of all objectives.

@@ -45,8 +45,9 @@ class PruneFlags:
         "reverse: the most important parts come first. Layers have oracle alone.")
     importance: str = option(
         "paper", "How importance is computed. paper: the mean over examples of |d loss / d factor "
-        "of a head|. code: as in the paper's code, with a factor for each token.",
-        choices=("paper", "code"))
+        "of a head|. code: as in the paper's code, with a factor for each token. bertology: as in "
+        "run_bertology.py of transformers, which adds gradients up over batches.",
+        choices=("paper", "code", "bertology"))
     normalize_pruning_by_layer: bool = option(
         False, "Scale the importance of each layer to the length 1.")
     exact_pruning: bool = option(False, "Compute the importance again before each step.")

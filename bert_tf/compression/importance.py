@@ -2,7 +2,8 @@
 output (Michel, Levy, Neubig, arXiv:1905.10650).
 
 Two forms are the paper's formula and its code's (pmichel31415/pytorch-pretrained-BERT, branch paul,
-examples/classifier_eval.py); they order heads differently.
+examples/classifier_eval.py), a third one is that of transformers' run_bertology.py; they order
+heads differently.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ import tensorflow as tf
 
 from bert_tf.training.learners.learner import Learner
 
-FORMS = ("paper", "code")
+FORMS = ("paper", "code", "bertology")
 
 
 def mask_gradients(learner: Learner, kind: str, by_token: bool = False) -> Callable:
@@ -61,7 +62,10 @@ def importance(learner: Learner, batches: Iterable[Mapping[str, np.ndarray]], ki
 
     "paper": the mean over examples of |d loss / d factor|. "code": the sum over tokens of the same,
     with a factor for each token, for a batch's mean loss; divided by the number of examples in the
-    last layer, and of real tokens in the others. It depends on the batch size.
+    last layer, and of real tokens in the others. It depends on the batch size. "bertology": the
+    derivatives of the batches' mean losses are added up, and the absolute value of that sum is
+    added after each batch; divided by the number of real tokens. That the sum is never reset is a
+    slip of the script, by which earlier batches count more.
 
     Args:
         batches: dicts of features [B, S] with labels.
@@ -69,24 +73,60 @@ def importance(learner: Learner, batches: Iterable[Mapping[str, np.ndarray]], ki
     """
     gradients = mask_gradients(learner, kind, by_token=form == "code")
     totals: list = [0.0] * len(learner.encoder.layers_)
+    running = list(totals)
     examples, tokens = 0, 0
     for batch in batches:
         size = len(batch["input_ids"])
         examples, tokens = examples + size, tokens + int(np.sum(batch["input_mask"]))
         found = gradients({name: tf.constant(values) for name, values in batch.items()})
         for number, gradient in enumerate(found):
-            values = np.abs(gradient.numpy().astype(np.float64))
+            values = gradient.numpy().astype(np.float64)
+            if form == "bertology":
+                running[number] = running[number] + values.sum(0) / size
+                values = running[number][None]
+            values = np.abs(values)
             if form == "code":
                 values = values.sum(-1) / size
             totals[number] = totals[number] + values.sum(0)
     if form == "paper":
         return [total / examples for total in totals]
+    if form == "bertology":
+        return [total / tokens for total in totals]
     return [*(total / tokens for total in totals[:-1]), totals[-1] / examples]
 
 
 def normalised(scores: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Scales each layer's scores to length 1 (--normalize_pruning_by_layer)."""
     return [layer / (np.linalg.norm(layer) + 1e-20) for layer in scores]
+
+
+def attention_entropy(learner: Learner, batches: Iterable[Mapping[str, np.ndarray]]
+                      ) -> list[np.ndarray]:
+    """Returns the entropy of each head in nats, a list of L float64 [N]: the mean over real tokens
+    of -sum p log p, where p is a token's attention to each other, as in run_bertology.py.
+
+    Args:
+        batches: dicts of features [B, S].
+    """
+    totals: list = [0.0] * len(learner.encoder.layers_)
+    tokens = 0
+    for batch in batches:
+        mask = np.asarray(batch["input_mask"])
+        tokens += int(mask.sum())
+        for number, maps in enumerate(learner.run_network(
+                {name: tf.constant(values) for name, values in batch.items()},
+                options={"return_attention": True})["attention_probs"]):
+            p = maps.numpy().astype(np.float64)                             # [B, N, S, S]
+            addends = p * np.log(np.where(p > 0, p, 1.0))
+            totals[number] = totals[number] - (addends.sum(-1) * mask[:, None]).sum((0, 2))
+    return [total / tokens for total in totals]
+
+
+def to_unit_range(scores: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Scales the scores of all layers together to numbers from 0 to 1, as run_bertology.py does
+    after `normalised`."""
+    low, high = min(map(np.min, scores)), max(map(np.max, scores))
+    return [(layer - low) / (high - low) for layer in scores]
 
 
 def steps_of(percents: Sequence[float], layers: int, of_layer: int, at_least: int = 0

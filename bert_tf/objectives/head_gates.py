@@ -1,7 +1,7 @@
 """The objective that closes gates of attention heads (Voita et al., arXiv:1905.09418)."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -9,7 +9,7 @@ from keras import ops
 
 from bert_tf.config import Sizes
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.head_gates import gates, open_gates
+from bert_tf.layers.head_gates import STRETCH, TEMPERATURE, draw_gates, gates, open_gates
 from bert_tf.objectives.base import Batch, Objective
 
 
@@ -20,13 +20,18 @@ class HeadGates(Objective):
 
     Shapes: B batch, L layers, N heads. Auxiliary: a saved model has no gates, see
     `training.GatedLearner`.
+
+    Args:
+        temperature, stretch: see `layers.head_gates.draw_gates`.
     """
 
     measures = ("loss",)
     auxiliary = True
 
-    def __init__(self, config: Sizes, name: str = "head_gates", **kwargs: Any):
+    def __init__(self, config: Sizes, temperature: float = TEMPERATURE,
+                 stretch: Sequence[float] = STRETCH, name: str = "head_gates", **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
+        self.temperature, self.stretch = temperature, (stretch[0], stretch[1])
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
@@ -39,7 +44,13 @@ class HeadGates(Objective):
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
         """float32 [L], the expected number of each layer's open gates."""
-        return open_gates(ops.cast(self.log_a, "float32"))
+        return open_gates(ops.cast(self.log_a, "float32"), self.temperature, self.stretch)
+
+    def gates(self, noise: Tensor | None = None) -> Tensor:
+        """Returns the gates, float32 [L, N]; drawn if there is noise, float [L, N]."""
+        log_a = ops.cast(self.log_a, "float32")
+        return (gates(log_a, self.stretch) if noise is None else draw_gates(
+            log_a, noise, temperature=self.temperature, stretch=self.stretch))
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Zeros and ones, [B]: the penalty counts once a row, so that the parts of a batch add up
@@ -54,4 +65,8 @@ class HeadGates(Objective):
         return {"loss": (ops.mean(logits) * count, count)}
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
-        return {"gates": gates(ops.cast(self.log_a, "float32"))}
+        return {"gates": self.gates()}
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "temperature": self.temperature,
+                "stretch": list(self.stretch)}

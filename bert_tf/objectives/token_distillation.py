@@ -32,29 +32,16 @@ class _OfTokens(TaughtObjective):
         return ops.sum(self.token_weights(batch))
 
 
-@register
-class TokenDistillation(_OfTokens):
-    """KL(teacher || student) of the masked LM's distribution for each token at a temperature, above
-    0, times its square (arXiv:1503.02531). `restrict_ce_to_mask` counts the predicted tokens only.
-    """
+class _OfPredictions(_OfTokens):
+    """A comparison of the masked LM's logits for each token. `restrict_ce_to_mask` counts the
+    predicted tokens only."""
 
     internals = (TOKEN_LOGITS,)
-    settings: ClassVar[dict[str, str]] = {"temperature": "distill_temperature",
-                                          "restrict_ce_to_mask": "restrict_ce_to_mask"}
+    settings: ClassVar[dict[str, str]] = {"restrict_ce_to_mask": "restrict_ce_to_mask"}
 
-    def __init__(self, config: Sizes, temperature: float = 2.0, restrict_ce_to_mask: bool = False,
-                 name: str = "token_distillation", **kwargs: Any):
-        if not temperature > 0:
-            raise InputError(f"--distill_temperature is {temperature}; it must be above 0.")
-        super().__init__(config, name=name, **kwargs)
-        self.temperature, self.restrict_ce_to_mask = temperature, restrict_ce_to_mask
-
-    def losses(self, outputs: Any, batch: Batch) -> Tensor:
-        """float32 [B, S]."""
-        ours, theirs = (ops.log_softmax(logits / self.temperature) for logits in (
-            outputs[TOKEN_LOGITS], batch[of_teacher(TOKEN_LOGITS)]))
-        divergence = ops.sum(ops.exp(theirs) * (theirs - ours), axis=-1)
-        return divergence * self.token_weights(batch) * self.temperature**2
+    def __init__(self, config: Sizes, restrict_ce_to_mask: bool = False, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.restrict_ce_to_mask = restrict_ce_to_mask
 
     def token_weights(self, batch: Batch) -> Tensor:
         if not self.restrict_ce_to_mask:
@@ -65,8 +52,47 @@ class TokenDistillation(_OfTokens):
         return ops.sum(places * chosen, axis=1)
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "temperature": self.temperature,
-                "restrict_ce_to_mask": self.restrict_ce_to_mask}
+        return {**super().get_config(), "restrict_ce_to_mask": self.restrict_ce_to_mask}
+
+
+@register
+class TokenDistillation(_OfPredictions):
+    """KL(teacher || student) of the masked LM's distribution for each token at a temperature, above
+    0, times its square (arXiv:1503.02531)."""
+
+    settings: ClassVar[dict[str, str]] = {"temperature": "distill_temperature",
+                                          **_OfPredictions.settings}
+
+    def __init__(self, config: Sizes, temperature: float = 2.0, name: str = "token_distillation",
+                 **kwargs: Any):
+        if not temperature > 0:
+            raise InputError(f"--distill_temperature is {temperature}; it must be above 0.")
+        super().__init__(config, name=name, **kwargs)
+        self.temperature = temperature
+
+    def losses(self, outputs: Any, batch: Batch) -> Tensor:
+        """float32 [B, S]."""
+        ours, theirs = (ops.log_softmax(logits / self.temperature) for logits in (
+            outputs[TOKEN_LOGITS], batch[of_teacher(TOKEN_LOGITS)]))
+        divergence = ops.sum(ops.exp(theirs) * (theirs - ours), axis=-1)
+        return divergence * self.token_weights(batch) * self.temperature**2
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "temperature": self.temperature}
+
+
+@register
+class TokenSquaredError(_OfPredictions):
+    """The squared difference of the masked LM's logits from the teacher's, summed over the
+    vocabulary, for each token (`alpha_mse` of distiller.py)."""
+
+    def __init__(self, config: Sizes, name: str = "token_squared_error", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+
+    def losses(self, outputs: Any, batch: Batch) -> Tensor:
+        """float32 [B, S]."""
+        apart = outputs[TOKEN_LOGITS] - batch[of_teacher(TOKEN_LOGITS)]
+        return ops.sum(ops.square(apart), axis=-1) * self.token_weights(batch)
 
 
 @register

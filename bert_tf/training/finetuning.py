@@ -76,7 +76,7 @@ class FineTuning:
             raise InputError("--lm_coef is for GPT, whose language model has no weights of its "
                              "own; leave it out.")
         if settings.concrete_coef:
-            check_gates(self.config, self.learner)
+            check_gates(self.config, self.learner, settings.concrete_stretch)
         adversarial.check(settings, networks.network_of(self.config), self.config, self.learner)
         transfer.check(self.config, settings.frozen_layers, settings.reinit_layers,
                        settings.layer_decay)
@@ -249,7 +249,9 @@ def _make_learner(tuning, settings, trains, dtype):
     if trains and settings.concrete_coef:
         make = functools.partial(GatedLearner, rate_factor=(
             settings.concrete_learning_rate / settings.learning_rate or 1.0))
-        heads.append(HeadGates(tuning.config, loss_weight=settings.concrete_coef))
+        heads.append(HeadGates(tuning.config, loss_weight=settings.concrete_coef,
+                               temperature=settings.concrete_temperature,
+                               stretch=[float(end) for end in settings.concrete_stretch]))
     learner = make(network, heads)
     transfer.freeze(learner.encoder, settings.frozen_layers)
     return learner

@@ -8,7 +8,7 @@ from typing import Any
 
 from bert_tf.data.batches.bucketing import steps_of_epoch
 from bert_tf.errors import InputError
-from bert_tf.flags import REQUIRED, check, option
+from bert_tf.flags import REQUIRED, Scope, check, option
 from bert_tf.training.optimizers.table import OPTIMIZERS, SCHEDULES, help_of
 from bert_tf.training.robustness_settings import RobustnessSettings
 
@@ -183,6 +183,9 @@ class LayerSettings:
         "whole encoder.", least=-1, rare=True)
 
 
+_GATED = Scope("gates, which --concrete_coef gives to heads", bool, "concrete_coef")
+
+
 @dataclasses.dataclass
 class LossSettings:
     """The loss of fine-tuning, and batches that it is computed of."""
@@ -202,6 +205,12 @@ class LossSettings:
         0.0, "Learning rate of the gates, on the same schedule as the other weights; 0: "
         "--learning_rate. In a short training the gates close only at a much larger rate, such as "
         "0.05.", least=0, rare=True)
+    concrete_temperature: float = option(
+        0.33, "Temperature of the gates in training: the lower it is, the more of them are near 0 "
+        "or 1.", above=0, for_=_GATED, rare=True)
+    concrete_stretch: list[str] = option(
+        ["-0.1", "1.1"], "The numbers between which gates are drawn before they are clipped to 0 "
+        "and 1.", items=float, for_=_GATED, rare=True)
     label_smoothing: float = option(
         0.0, "Probability that is spread evenly over all labels.", least=0, most=0.99, rare=True)
     class_weights: list[str] = option(

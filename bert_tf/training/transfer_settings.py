@@ -32,6 +32,9 @@ class TransferSettings:
     alpha_ce: float | None = _of_teacher(
         None, "Weight of DistilBERT's divergence from the teacher's logits (default: 5).", least=0,
         below=float("inf"))
+    alpha_mse: float = _of_teacher(
+        0.0, "Weight of the squared difference of the logits from the teacher's, for distilbert.",
+        least=0, below=float("inf"), rare=True)
     alpha_mlm: float | None = _of_teacher(
         None, "Weight of DistilBERT's masked LM loss (default: 2).", least=0, below=float("inf"))
     alpha_cos: float | None = _of_teacher(

@@ -11,7 +11,16 @@ from bert_tf import checkpoints, networks, objectives
 from bert_tf.analysis import disabled, p_value
 from bert_tf.checkpoints.conversion import Changes, convert
 from bert_tf.checkpoints.weights import variables
-from bert_tf.compression import cut, dead_heads, importance, normalised, order_of, steps_of
+from bert_tf.compression import (
+    attention_entropy,
+    cut,
+    dead_heads,
+    importance,
+    normalised,
+    order_of,
+    steps_of,
+    to_unit_range,
+)
 from bert_tf.compression.importance import mask_gradients
 from bert_tf.config import EncoderConfig, FixedPatternConfig, read_config
 from bert_tf.errors import InputError
@@ -80,6 +89,20 @@ def test_importance_as_in_the_paper_and_in_its_code(golden, eagerly):
     np.testing.assert_allclose(np.stack(by_code), golden["are16_importance"], rtol=1e-5)
     np.testing.assert_allclose(np.stack(normalised(by_code)),
                                golden["are16_importance_layer_normalised"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 8])
+def test_importance_and_entropy_of_run_bertology(golden, eagerly, size):
+    golden, learner = golden
+    rows = features(golden)
+    parts = [{name: values[start:start + size] for name, values in rows.items()}
+             for start in range(0, 48, size)]
+    found = importance(learner, parts, form="bertology")
+    for scores, name in ((found, "_raw"), (to_unit_range(normalised(found)), "")):
+        wanted = golden[f"bertology_importance_batch{size}{name}"]
+        np.testing.assert_allclose(np.stack(scores), wanted, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(np.stack(attention_entropy(learner, parts)),
+                               golden["bertology_entropy"], rtol=1e-4)
 
 
 def test_importance_of_units_is_that_of_a_slow_loop(made, eagerly):

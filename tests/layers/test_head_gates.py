@@ -9,9 +9,10 @@ import tensorflow as tf
 from bert_tf import networks, objectives
 from bert_tf.compression import dead_heads
 from bert_tf.data.batches.pipeline import RecordSet
+from bert_tf.errors import InputError
 from bert_tf.layers.head_gates import draw_gates, gates, open_gates
-from bert_tf.training import make_optimizer
-from bert_tf.training.learners.gated import GatedLearner
+from bert_tf.training import Learner, make_optimizer
+from bert_tf.training.learners.gated import GatedLearner, check_gates
 from bert_tf.training.trainer import Trainer
 from tests.training import tiny
 
@@ -32,6 +33,32 @@ def test_gates_and_gradients_as_in_the_original(test_data):
                         (tape.gradient(task, log_a)[0], "grad/task"),
                         (tape.gradient(both, log_a)[0], "grad/both")):
         np.testing.assert_allclose(found, golden[name], rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("temperature, low, high", [(0.33, -0.1, 1.1), (1.5, -0.4, 1.25)])
+def test_temperature_and_stretch_are_those_of_the_formula(temperature, low, high):
+    """Of arXiv:1712.01312, equations 10 to 12, written out; the chance that a gate is not 0 is
+    counted over many draws."""
+    rng = np.random.default_rng(0)
+    log_a, noise = rng.normal(size=(2, 3)), rng.uniform(0.01, 0.99, (4000, 2, 3))
+    s = 1 / (1 + np.exp(-(np.log(noise / (1 - noise)) + log_a) / temperature))
+    wanted = np.minimum(1, np.maximum(0, s * (high - low) + low))
+    config = tiny.config()
+    head = objectives.HeadGates(config, temperature=temperature, stretch=(low, high))
+    head.log_a.assign(log_a[:, :2])
+    np.testing.assert_allclose(head.gates(noise[0][:, :2].astype("float32")), wanted[0][:, :2],
+                               atol=1e-5)
+    s = 1 / (1 + np.exp(-log_a[:, :2]))
+    np.testing.assert_allclose(head.gates(), np.clip(s * (high - low) + low, 0, 1), atol=1e-5)
+    np.testing.assert_allclose(head({}, {}), (wanted[..., :2] > 0).mean(0).sum(-1), atol=0.06)
+    again = objectives.HeadGates.from_config(head.get_config())
+    assert (again.temperature, again.stretch) == (temperature, (low, high))
+
+
+@pytest.mark.parametrize("stretch", [["-0.1"], ["0.1", "1.1"], ["-0.1", "0.9"]])
+def test_a_stretch_that_closes_no_gate(stretch):
+    with pytest.raises(InputError, match="--concrete_stretch is"):
+        check_gates(tiny.config(), Learner, stretch)
 
 
 def test_gated_learner_leaves_a_plain_model():

@@ -65,6 +65,38 @@ def test_the_teacher_only_teaches():
     assert [o.name for o in learner.parts()["model"].objectives] == ["classification"]
 
 
+@pytest.mark.parametrize("of_masked", [False, True])
+def test_squared_error_of_logits_is_distillers(tmp_path, of_masked):
+    """transformers' distiller.py: the sum of the squares by the number of chosen tokens."""
+    keras.utils.set_random_seed(3)
+    save_model(str(tmp_path), Learner(networks.build(TEACHER), [objectives.MaskedLM(TEACHER)]))
+    settings = TransferSettings(teacher=str(tmp_path), alpha_mse=0.25,
+                                restrict_ce_to_mask=of_masked)
+    terms = find("distilbert").terms[:2]
+    learner = Distiller.of_terms(STUDENT, terms, settings=settings)
+    assert [one.name for one in learner.objectives] == [
+        "masked_lm", "token_distillation", "token_squared_error"]
+    assert learner.objectives[-1].loss_weight == 0.25
+    assert "token_squared_error" not in learner.parts()["model"].describe()["terms"]
+    places = np.array([[1, 4], [3, 0], [2, 1], [5, 6]])
+    used = np.array([[1, 1], [1, 0], [1, 1], [1, 1]], "float32")
+    batch = {**make_batch(), "masked_lm_positions": tf.constant(places), "masked_lm_weights": used,
+             "masked_lm_ids": tf.ones_like(places)}
+    table = learner.encoder.embedding_table
+    ours = learner.objectives[0].predict(learner.run_network(batch)["sequence_output"], table)
+    theirs = learner.teach(batch)["teacher/token_logits"]
+    chosen = np.array(batch["input_mask"]) > 0
+    if of_masked:
+        chosen = np.zeros_like(chosen)
+        for row, (own, weights) in enumerate(zip(places, used)):
+            chosen[row, own[weights > 0]] = True
+    wanted = np.square(np.array(ours)[chosen] - np.array(theirs)[chosen]).sum() / chosen.sum()
+    total, count = learner.measure(batch)["token_squared_error"]["loss"]
+    assert float(total / count) == pytest.approx(wanted, rel=1e-5)
+    with pytest.raises(InputError, match="--alpha_mse=0.25 is for terms that compare logits"):
+        Distiller.of_terms(STUDENT, terms[:1], settings=settings)
+
+
 def test_examples_that_fill_a_batch_up_do_not_count():
     learner, batch = make_distiller(), make_batch()
     part = {name: value[:3] for name, value in batch.items()}

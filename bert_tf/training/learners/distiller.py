@@ -3,6 +3,7 @@
 Shapes: B batch, S sequence, V vocabulary.
 """
 
+import dataclasses
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -22,7 +23,8 @@ from bert_tf.training.learners.learner import Learner, Measures
 from bert_tf.training.transfer_settings import TransferSettings
 
 # The flags of the weights of terms.
-WEIGHTS = {"TokenDistillation": "alpha_ce", "MaskedLM": "alpha_mlm", "HiddenCosine": "alpha_cos",
+WEIGHTS = {"TokenDistillation": "alpha_ce", "TokenSquaredError": "alpha_mse",
+           "MaskedLM": "alpha_mlm", "HiddenCosine": "alpha_cos",
            "WeightProjection": "projection_weight"}
 
 
@@ -71,6 +73,7 @@ class Distiller(Learner):
     def of_terms(cls, config: Sizes, terms: Sequence, dtype: str | None = None,
                  settings: Any = None) -> "Learner":
         settings = settings or TransferSettings()
+        terms = cls.with_squared_error(terms, settings.alpha_mse)
         teacher = cls.open_teacher(config, terms, dtype, settings)
         network, made = networks.build(config, dtype=dtype), []
         for term in terms:
@@ -81,6 +84,17 @@ class Distiller(Learner):
             transfer.begin_with(learner, teacher, settings.layer_numbers(),
                                 settings.vocab_transform)
         return learner
+
+    @staticmethod
+    def with_squared_error(terms: Sequence, weight: float) -> Sequence:
+        """The terms, and the squared error of logits if it has a weight."""
+        if not weight:
+            return terms
+        if not any(term.objective == "TokenDistillation" for term in terms):
+            raise InputError(f"--alpha_mse={weight:g} is for terms that compare logits, as "
+                             "distilbert's do; leave it out.")
+        return [*terms, *(dataclasses.replace(term, objective="TokenSquaredError", options={})
+                          for term in terms if term.objective == "TokenDistillation")]
 
     @classmethod
     def open_teacher(cls, config: Sizes, terms: Sequence, dtype: str | None,

@@ -1,7 +1,7 @@
 """A learner whose network's attention heads have gates that learn to close (Voita et al.,
 arXiv:1905.09418)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -11,7 +11,7 @@ from bert_tf import networks
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.head_gates import draw_gates, gates
+from bert_tf.layers.head_gates import STRETCH
 from bert_tf.layers.seeds import shared_seed, split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.head_gates import HeadGates
@@ -62,15 +62,14 @@ class GatedLearner(Learner):
 
     def run_network(self, batch: Batch, training: bool = False, dropout_seed: Tensor | None = None,
                     options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        log_a = ops.cast(self.head_gates.log_a, "float32")
-        mask = draw_gates(log_a, batch["gate_noise"]) if training else gates(log_a)
+        mask = self.head_gates.gates(batch["gate_noise"] if training else None)
         return super().run_network({**batch, "head_mask": mask}, training, dropout_seed, options)
 
     def parts(self) -> dict[str, Learner]:
         encoder = networks.build(self.encoder.config, name=self.encoder.name,
                                  dtype=self.encoder.dtype_policy)
         encoder.set_weights(self.encoder.get_weights())
-        for layer, of_layer in zip(encoder.layers_, gates(self.head_gates.log_a)):
+        for layer, of_layer in zip(encoder.layers_, self.head_gates.gates()):
             value = layer.attention.value
             factors = ops.repeat(of_layer, self.encoder.config.head_size)
             value.kernel.assign(value.kernel * factors)
@@ -78,8 +77,13 @@ class GatedLearner(Learner):
         return {"model": Learner(encoder, [one for one in self.objectives if not one.auxiliary])}
 
 
-def check_gates(config: Any, learner: type[Learner]) -> None:
-    """Raises InputError unless heads of a network can have gates in the training by a learner."""
+def check_gates(config: Any, learner: type[Learner],
+                stretch: Sequence[Any] = STRETCH) -> None:
+    """Raises InputError unless heads of a network can have gates, stretched so, in the training by
+    a learner."""
+    if len(stretch) != 2 or not float(stretch[0]) < 0 or not float(stretch[1]) > 1:
+        raise InputError(f"--concrete_stretch is {','.join(map(str, stretch))}; it must be a "
+                         "number below 0 and one above 1.")
     if type(config) is not EncoderConfig or config.shares_layers or config.pruned_heads:
         raise InputError("--concrete_coef is for BERT's encoder whose layers have all their heads, "
                          "and weights of their own; leave it out.")
