@@ -96,6 +96,21 @@ class BertEncoder(FromConfig, keras.Model):
             inputs["input_ids"], inputs.get("segment_ids"), seed, inputs.get("task_ids"),
             positions=inputs.get("positions"), word_noise=inputs.get("word_noise"))}
 
+    def _embedded(self, inputs, seed):
+        """Returns the result of `embed`, with its noise."""
+        outputs = self.embed(inputs, seed)
+        if inputs.get("embedding_noise") is not None:
+            x = outputs["embedding_output"]
+            outputs["embedding_output"] = x + ops.cast(inputs["embedding_noise"], x.dtype)
+        return outputs
+
+    def _packed(self, inputs, packing):
+        """Returns the features of the rows that records share."""
+        noises = {name: packing.pack_vectors(inputs[name]) for name in NOISES
+                  if inputs.get(name) is not None}
+        return {**packing.pack({name: inputs.get(name) for name in (*self.reads, "task_ids")}),
+                **noises, "positions": packing.positions}
+
     def _make_layers(self):
         """Makes the layers in the order of application, each shared part once."""
         layers: dict[tuple[int, int], TransformerLayer] = {}
@@ -182,15 +197,10 @@ class BertEncoder(FromConfig, keras.Model):
         seeds = split_seed(dropout_seed, 1 + len(self.layers_))
         mask, packing = inputs.get("input_mask"), packing_of(inputs)
         if packing:
-            noises = {name: packing.pack_vectors(inputs[name]) for name in NOISES
-                      if inputs.get(name) is not None}
-            inputs = packing.pack({name: inputs.get(name) for name in (*self.reads, "task_ids")})
-            inputs = {**inputs, **noises, "positions": packing.positions}
+            inputs = self._packed(inputs, packing)
         bias = self.make_bias(inputs, attention_bias, packing)
-        outputs: dict[str, Any] = {**self.embed(inputs, seeds[0]), "layer_outputs": []}
+        outputs: dict[str, Any] = {**self._embedded(inputs, seeds[0]), "layer_outputs": []}
         x = outputs["embedding_output"]
-        if inputs.get("embedding_noise") is not None:
-            outputs["embedding_output"] = x = x + ops.cast(inputs["embedding_noise"], x.dtype)
         run: Callable = operator.call
         if self.rematerializes and not return_attention and attention_bias is None:
             run = rematerialized

@@ -260,6 +260,20 @@ def test_noise_reaches_other_networks(eagerly, recipe):
                 assert (off(moved[head], logits) > 1e-4) == moves
 
 
+def test_noise_goes_where_its_token_does_in_shared_rows(eagerly):
+    config = tiny.config(initializer_range=0.3, num_hidden_layers=1)
+    network = networks.build(config)
+    ids = tf.constant([[4, 5, 6, 0], [7, 8, 9, 3]][::-1])
+    mask = tf.cast(ids > 0, "int32")
+    noise = {name: 0.3 * tf.random.stateless_normal([2, 4, 32], [1, seed])
+             for seed, name in enumerate(("word_noise", "embedding_noise"))}
+    batch = {"input_ids": ids, "input_mask": mask, **noise}
+    shared = {**batch, "packed_from": tf.constant([[4, 5, 6, -1], [0, 1, 2, 3]]),
+              "packed_at": tf.constant([[4, 5, 6, 7], [0, 1, 2, 0]])}
+    one, other = (network(features)["sequence_output"].numpy() for features in (batch, shared))
+    assert off(other * mask.numpy()[:, :, None], one * mask.numpy()[:, :, None]) < ROUNDED
+
+
 def test_divergence_is_0_between_equals_and_above_0_else(eagerly):
     config = tiny.config(num_hidden_layers=1)
     one, other = (tf.random.stateless_normal([4, 3], [seed, 1]) for seed in (1, 2))
