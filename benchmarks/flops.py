@@ -1,0 +1,65 @@
+"""Counts the floating-point operations of pre-training, as ELECTRA's paper does.
+
+The command counts those of the networks in --models, and prints the published pre-trainings that
+ELECTRA's code lists beside them. A generator is counted with its network.
+
+Example:
+    bert-benchmark flops --models=electra:small,bert:base --max_seq_length=128
+"""
+
+import dataclasses
+
+from benchmarks.sizes import read_model
+from bert_tf import flags
+from bert_tf.config import EncoderConfig
+from bert_tf.config.flops import PUBLISHED_FLOPS, flops_of
+from bert_tf.errors import InputError
+from bert_tf.flags import option
+from bert_tf.training.learners.electra import generator_config
+from bert_tf.training.recipe_settings import GeneratorSettings
+
+
+@dataclasses.dataclass
+class FlopsFlags:
+    """Networks, and the size of their pre-training."""
+
+    models: list[str] = option(
+        [], "Networks of BERT's kind: a recipe and a size, separated by a colon, or the file of a "
+        "configuration.")
+    vocab_size: int = option(30522, "Vocabulary size, for networks that are not given as files.")
+    max_seq_length: int = option(512, "Length of the sequences.", least=1)
+    predicted_share: float = option(0.15625, "Share of the tokens that are predicted.", least=0,
+                                    most=1)
+    train_batch_size: int = option(256, "Sequences per step.", least=1)
+    num_train_steps: int = option(1_000_000, "Number of steps.", least=1)
+
+
+def count(job: FlopsFlags, name: str) -> float:
+    """The operations of the pre-training of an element of --models."""
+    config = read_model(name, job.vocab_size)
+    if not isinstance(config, EncoderConfig):
+        raise InputError(f"--models={name}: a {type(config).__name__} is not counted, only "
+                         "encoders of BERT's kind are.")
+    found, is_electra = [config], config.model_type == "electra"
+    if is_electra:
+        found.append(generator_config(config, GeneratorSettings()))
+    return sum(flops_of(one, job.max_seq_length, job.predicted_share).training(
+        job.train_batch_size, job.num_train_steps, is_electra and one is config) for one in found)
+
+
+def main(job: FlopsFlags) -> None:
+    """Counts one network after the other."""
+    flags.check(job)
+    counts = {name: count(job, name) for name in job.models}
+    for title, rows in (("these", counts), ("published", PUBLISHED_FLOPS)):
+        for name, operations in rows.items():
+            print(f"{title:<10} {name:<24} {operations:9.3e} operations, "
+                  f"{operations / PUBLISHED_FLOPS['bert_base']:8.4f} of BERT-base's", flush=True)
+
+
+def run():
+    flags.run(main, FlopsFlags)
+
+
+if __name__ == "__main__":
+    run()
