@@ -7,6 +7,7 @@ one-hot vectors.
 """
 
 import dataclasses
+from typing import Any
 
 from bert_tf.config.encoder import EncoderConfig
 
@@ -107,8 +108,8 @@ def _electra(sizes, generator_size, max_seq_length, *schedule):
         *schedule, is_discriminator=width == hidden) for width in (hidden, generator_size))
 
 
-_T5 = {"vocab_size": 32000, "intermediate_size": 65536, "num_attention_heads": 128,
-       "head_size": 128}
+_T5: dict[str, Any] = {"vocab_size": 32000, "intermediate_size": 65536,
+                       "num_attention_heads": 128, "head_size": 128}
 # The operations of the published pre-trainings that flops_computation.py lists. ELMo's and XLNet's
 # are not counted by it: they are TensorFlow's counts of one pass times the number of passes.
 PUBLISHED_FLOPS = {
