@@ -10,13 +10,11 @@ Example:
 import dataclasses
 
 from benchmarks.sizes import read_model
-from bert_tf import flags
+from bert_tf import flags, training
 from bert_tf.config import EncoderConfig
 from bert_tf.config.flops import PUBLISHED_FLOPS, flops_of
 from bert_tf.errors import InputError
 from bert_tf.flags import option
-from bert_tf.training.learners.electra import generator_config
-from bert_tf.training.recipe_settings import GeneratorSettings
 
 
 @dataclasses.dataclass
@@ -40,9 +38,8 @@ def count(job: FlopsFlags, name: str) -> float:
     if not isinstance(config, EncoderConfig):
         raise InputError(f"--models={name}: a {type(config).__name__} is not counted, only "
                          "encoders of BERT's kind are.")
-    found, is_electra = [config], config.model_type == "electra"
-    if is_electra:
-        found.append(generator_config(config, GeneratorSettings()))
+    is_electra = config.model_type == "electra"
+    found = training.Electra.configs(config) if is_electra else [config]
     return sum(flops_of(one, job.max_seq_length, job.predicted_share).training(
         job.train_batch_size, job.num_train_steps, is_electra and one is config) for one in found)
 
