@@ -50,6 +50,8 @@ class Objective(FromConfig, keras.layers.Layer):
             network's outputs.
         positional: names of its answers per position, [B, S, ...].
         measures: names of the results of `measure`.
+        likelihood: of a language model, the measure that is the mean negative log likelihood of a
+            token, whose exponential is the perplexity; else "".
         auxiliary: whether it serves training only, and is not saved.
         loss_weight: factor of its mean loss in the total.
         in_order: whether a row of a batch continues the same row of the batch before, so that the
@@ -66,6 +68,7 @@ class Objective(FromConfig, keras.layers.Layer):
     inputs: tuple[str, ...] = ()
     positional: tuple[str, ...] = ()
     measures: tuple[str, ...] = ("loss", "accuracy")
+    likelihood = ""
     auxiliary = False
     in_order = False
     extra_count: float = 0.0

@@ -118,6 +118,7 @@ class NextToken(Objective):
     """
 
     reads = ("input_ids", "input_mask")
+    likelihood = "loss"
     by_row = False
 
     def vectors_and_table(self, x: Tensor, embedding_table: Tensor) -> tuple:

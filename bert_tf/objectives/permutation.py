@@ -20,6 +20,7 @@ class PermutationLM(Objective):
     """Predicts tokens from the query stream, by the embedding table and a bias alone."""
 
     reads = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+    likelihood = "loss"
     in_order = True
 
     def __init__(self, config: XLNetConfig, name: str = "permutation_lm", **kwargs: Any):

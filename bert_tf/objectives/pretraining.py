@@ -84,12 +84,14 @@ class MaskedLM(Objective):
     """
 
     reads: tuple[str, ...] = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+    likelihood = "loss"
 
     def __init__(self, config: EncoderConfig, tied: bool = True, name: str = "masked_lm",
                  word_order: bool = False, **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
         self.tied, self.word_order = tied, word_order
         if word_order:
+            self.likelihood = "masked_loss"
             self.measures = (*self.measures, "masked_loss", "masked_accuracy", "word_order_loss",
                              "word_order_accuracy")
         self.transform = self.dense(config.prediction_width,

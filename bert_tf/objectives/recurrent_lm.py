@@ -26,6 +26,7 @@ class StepLM(Objective):
     vocabulary has more; 0: over all. In evaluation it is over all.
     """
 
+    likelihood = "loss"
     in_order = True
 
     def __init__(self, config: Sizes, n_negative_samples_batch: int = 8192, **kwargs: Any):

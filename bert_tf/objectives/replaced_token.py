@@ -102,6 +102,8 @@ class AllTokensLM(MaskedLM):
     p(token) = D * [token is the input's] + (1 - D) * softmax.
     """
 
+    likelihood = ""     # most tokens are in its input
+
     def __init__(self, config: EncoderConfig, name: str = "all_tokens_lm", **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
 

@@ -27,6 +27,7 @@ class SequenceLM(Objective):
 
     reads = ("decoder_input_tokens", "decoder_target_tokens")
     measures = ("loss", "accuracy", "token_loss")
+    likelihood = "token_loss"
 
     def __init__(self, config: T5Config, z_loss: float = 1e-4, name: str = "sequence_lm",
                  **kwargs: Any):

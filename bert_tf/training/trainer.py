@@ -7,6 +7,7 @@ global counts, and the optimizer adds the gradients up, clips and applies them.
 
 import contextlib
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 
 import keras
@@ -37,6 +38,8 @@ class _Replica:
         # Those of training alone are the last.
         self._measure_names = [*learner.measure_names, *way.measure_names]
         self.names = [f"{prefixes.get(name, name)}/{kind}" for name, kind in self._measure_names]
+        self.likelihoods = {prefixes[o.name]: f"{prefixes[o.name]}/{o.likelihood}"
+                            for o in learner.objectives if o.likelihood}
         self.gradients = tf.function(self._compute_gradients, jit_compile=jit_compile,
                                      autograph=False)
         self.measure = tf.function(self._measure, jit_compile=jit_compile, autograph=False)
@@ -291,7 +294,8 @@ class Trainer:
         return self.strategy.reduce("SUM", sums, axis=None), state
 
     def evaluate(self, batches: tf.distribute.DistributedDataset) -> dict[str, float]:
-        """Means over all records of a distributed dataset: the losses and accuracies of `train`."""
+        """Means over all records of a distributed dataset: the losses and accuracies of `train`,
+        and the "name/perplexity" of each language model."""
         sums, state = 0.0, None
         with self.averaged():
             for batch in batches:
@@ -299,7 +303,9 @@ class Trainer:
                     state = self.strategy.run(self.replica.begin, args=(batch,))
                 step_sums, state = self._evaluate_step(batch, state)
                 sums += step_sums.numpy()
-        return self.means(sums)
+        found = self.means(sums)
+        return {**found, **{f"{name}/perplexity": math.exp(min(found[loss], 700))
+                            for name, loss in self.replica.likelihoods.items() if loss in found}}
 
     @tf.function(autograph=False)
     def _predict_step(self, iterator, measures):

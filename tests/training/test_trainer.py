@@ -171,6 +171,21 @@ def test_evaluation_counts_every_record_once(eagerly, records, mirrored):
         assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-4)
 
 
+def test_perplexity_is_that_of_the_logits(eagerly, records):
+    """The exponential of the mean negative log likelihood, by NumPy; next sentences have none."""
+    trainer, features = tiny.trainer(), tiny.write_records(records.paths[0] + ".ppl", 21, seed=6)
+    held_out = RecordSet.open(records.paths[0] + ".ppl", "input_file")
+    found = trainer.evaluate(trainer.distribute(
+        lambda worker, workers, replicas: held_out.evaluation_batches(8, 0, replicas)))
+    logits = trainer.learner(tiny.batch(features, slice(None)))["masked_lm"].numpy().astype(float)
+    used = features["masked_lm_weights"] > 0
+    shares = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    likelihood = np.take_along_axis(shares, features["masked_lm_ids"][..., None], 2)[..., 0][used]
+    assert found["masked_lm/perplexity"] == pytest.approx(
+        np.exp(-np.log(likelihood).mean()), rel=1e-5)
+    assert "next_sentence/perplexity" not in found
+
+
 def test_a_loss_that_is_not_finite_is_named_by_its_step(eagerly, records):
     trainer = tiny.trainer(rate=1e3)
     batches = iter(trainer.distribute(lambda *_: records.training_batches(3, 0, BATCH, 1)))
