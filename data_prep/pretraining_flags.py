@@ -129,6 +129,11 @@ class PretrainingDataFlags:
     mask_shares: list[str] = option(
         [], "Share of the predicted tokens that become [MASK], and share that become a random "
         "token; the others are not changed.", for_=_MASKS, items=float, least=0, most=1, rare=True)
+    mask_by: str = option(
+        "quota", "How many tokens are predicted. quota: --masked_lm_prob of each sequence. coin: "
+        "each token, or unit, with that probability on its own, so that sequences differ in their "
+        "number of predictions (BERT's masking).", choices=("quota", "coin"), for_=_MASKS,
+        rare=True)
     masking_units: str | None = option(
         None, "Units that are masked as a whole or not at all. words: all sub-words of a word. "
         "tags: words under one tag in --tag_column. phrases: phrases of --phrase_file. With tags "
@@ -242,12 +247,22 @@ def _corruption(recipe, job):
         corruption["dynamic"] = job.masking == "dynamic"
         if job.masking == "static" and found.when_static:
             corruption["masking"] = found.when_static
+    if job.mask_by == "coin":
+        corruption["masking"] = _by_coin(recipe)
     if job.mask_shares:
         corruption["shares"] = _shares(job.mask_shares)
     if not found.hides and job.masking == "static":
         raise InputError("--masking=static is for recipes that hide tokens; leave it out with "
                          f"--recipe={recipe.name}.")
     return corruption
+
+
+def _by_coin(recipe):
+    """The masking of --mask_by=coin."""
+    if recipe.corruption.masking != "bert":
+        raise InputError(f"--mask_by=coin is for masks as BERT's; recipe {recipe.name} has its "
+                         "own; leave it out.")
+    return "coin"
 
 
 def _shares(values):
@@ -293,6 +308,8 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     known = {**defaults_of(PretrainingDataFlags), **recipe.defaults, **given}
     if recipe.denoising or not LINES.holds(recipe):
         return f"--recipe={recipe.name} ({recipe.source})", dict(recipe.defaults)
+    if known["mask_by"] == "coin" and recipe.corruption.masking == "bert":
+        recipe = recipe.vary(corruption={"masking": "coin"})
     found = masking.find(recipe.corruption)
     most = found.most_predictions(known["max_seq_length"], known["masked_lm_prob"])
     if given.get("task") in recipe.tasks:

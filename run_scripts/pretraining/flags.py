@@ -121,8 +121,9 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         slots = masking.find(made.corruption).slots(
             options["max_predictions_per_seq"], options["max_seq_length"])
         # What records of --recipe=bert have is a flag of both commands, as in the original.
-        derived = masking.find(recipes.find(made.name).corruption).most_predictions(
+        derived = any(masking.find(corruption).most_predictions(
             options["max_seq_length"], options["masked_lm_prob"])
+            for corruption in (recipes.find(made.name).corruption, made.corruption))
         if made.corruption.dynamic or derived or slots != options["max_predictions_per_seq"]:
             values["max_predictions_per_seq"] = slots
         if "bsz_per_host" in options:

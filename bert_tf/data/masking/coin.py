@@ -1,0 +1,51 @@
+"""BERT's masks with a coin for each unit in place of a share of each sequence: the number of
+predictions varies, and may be 0.
+
+Every token, or unit, is predicted with probability p on its own, as `torch.bernoulli` draws in the
+collators of many later codes; the throws are BERT's.
+"""
+
+import dataclasses
+
+from bert_tf.data.masking import base, bert
+from bert_tf.data.masking.ernie import CoinMasksInTraining
+from bert_tf.data.masking.masks import quotas
+
+
+class CoinMasks(bert.StaticMasks):
+    """Draws masks while records are made.
+
+    Attributes:
+        cut: how many predictions had no room.
+    """
+
+    def __init__(self, masking, documents, stream, vocabulary, options, room):
+        super().__init__(masking, documents, stream, vocabulary, quotas(
+            options.max_seq_length, options.masked_lm_prob, options.max_predictions_per_seq),
+            options.max_predictions_per_seq, room)
+        self._prob = options.masked_lm_prob
+        self.cut = 0
+
+    def draw(self, a_start, a_length, b_start, b_length):
+        begins = self._begins(a_start, a_length, b_start, b_length)
+        chosen = [candidate for first, end in zip(begins, begins[1:])
+                  if self._stream.random() < self._prob for candidate in range(first, end)]
+        self.cut += max(0, len(chosen) - self._slots)
+        self._chosen += chosen[:self._slots]
+        self._note(a_length, min(len(chosen), self._slots))
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking(bert.Masking):
+    """BERT's masking by coins."""
+
+    always_predicts = False
+
+    def static_masks(self, documents, vocabulary, stream, options, room):
+        return CoinMasks(self, documents, stream, vocabulary, options, room)
+
+    def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
+        return CoinMasksInTraining.of(self, record, max_seq_length, max_predictions_per_seq)
+
+    def most_predictions(self, max_seq_length, masked_lm_prob):
+        return base.most_of_coins(max_seq_length, masked_lm_prob)
