@@ -15,12 +15,14 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from typing import Any
 from unittest import mock
 
 from absl import flags as absl_flags
 
 from bert_tf import flags, signals
 from bert_tf.errors import InputError, choose_from
+from bert_tf.flags import parsing
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _HELP = {"--help", "-h", "-help", "--helpfull"}
@@ -117,7 +119,7 @@ class Program:
     """The docstring of a program, and what it gives to `flags.run`."""
 
     doc: str
-    main: object
+    main: Any
     classes: tuple
     defaults: object
     recipe: object
@@ -136,6 +138,26 @@ def describe(command: str) -> Program:
           mock.patch.object(sys, "path", [*sys.path])):
         run()
     return found[0]
+
+
+def parse(arguments: Sequence[str]) -> tuple[Any, list[Any]]:
+    """Returns the `main` of a command line, and the dataclasses that it is called with.
+
+    Raises:
+        InputError: a flag or a file can't be used.
+    """
+    words = list(itertools.takewhile(lambda argument: not argument.startswith("-"), arguments))
+    program = describe(shlex.join(arguments))
+    values = absl_flags.FlagValues()
+    for kind in program.classes:
+        parsing.define(kind, values)
+    try:
+        values([words[0], *arguments[len(words):]])
+    except absl_flags.Error as error:
+        raise InputError(f"{' '.join(words)}: {error}") from error
+    if program.defaults:
+        parsing.take_defaults(program.defaults, program.classes, values)
+    return program.main, [parsing.read(kind, values) for kind in program.classes]
 
 
 def first_line(module: str) -> str:

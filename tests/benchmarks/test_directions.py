@@ -1,12 +1,12 @@
-"""Table 5 of BERT's paper at small size: its sentences, what is run again, and its lines."""
+"""Table 5 of BERT's paper at small size: its sentences, and flags of earlier versions."""
 
 import csv
 
 import pytest
 
-from benchmarks import directions as compare
-from bert_tf.errors import InputError
+from benchmarks import directions
 from bert_tf.tasks.named import find_task
+from run_scripts import commands
 
 ROWS = [("entailment", "a", "One."), ("neutral", "b", "Two."), ("contradiction", "c", "Three."),
         ("-", "d", "Four.")]
@@ -18,36 +18,28 @@ def fixture_job(tmp_path):
         path = tmp_path / find_task("snli").splits[split].files[0]
         path.write_text("gold_label\tsentence1\tsentence2\n" + "".join(
             "\t".join(row) + "\n" for row in ROWS))
-    return compare.DirectionsFlags(
-        input_file=["text.txt"], mrpc_dir="mrpc", snli_dir=str(tmp_path), squad_train_file="t",
-        squad_predict_file="p", output_dir=str(tmp_path / "out"))
+        (tmp_path / f"{split}.json").write_text("{}")
+    _, (job,) = commands.parse([
+        "bert-benchmark", "directions", "--input_file=text.txt", "--mrpc_dir=mrpc",
+        f"--snli_dir={tmp_path}", f"--squad_train_file={tmp_path / 'train.json'}",
+        f"--squad_predict_file={tmp_path / 'dev.json'}", f"--output_dir={tmp_path / 'out'}",
+        "--num_train_steps=600", "--sentence_epochs=1", "--squad_epochs=2", "--num_trials=2"])
+    return job
 
 
-def test_sentences_are_those_that_are_entailed_or_contradicted(job):
-    compare.write_sentences(job)
-    with open(job.path("sentences", "dev.tsv"), encoding="utf-8") as file:
+def test_sentences_are_those_that_are_entailed_or_contradicted(job, tmp_path):
+    directions.write_sentences(job)
+    with open(tmp_path / "out" / "sentences" / "dev.tsv", encoding="utf-8") as file:
         assert list(csv.reader(file, delimiter="\t")) == [
             ["sentence", "label"], ["One.", "entailment"], ["Three.", "contradiction"]]
 
 
-def test_what_was_measured_is_not_measured_again(job, monkeypatch, capsys):
-    asked = []
-
-    def fine_tune(job, system, task, seed):
-        asked.append((system, task, seed))
-        if len(asked) == 4:
-            raise KeyboardInterrupt
-        return 10.0 * len(asked)
-
-    monkeypatch.setattr(compare, "prepare", lambda job: None)
-    monkeypatch.setattr(compare, "fine_tune", fine_tune)
-    with pytest.raises(KeyboardInterrupt):
-        compare.main(job)
-    compare.main(job)
-    assert len(asked) == 13 and asked[3] == asked[4] and len(set(asked)) == 12
-    lines = capsys.readouterr().out.splitlines()[-6:]
-    assert lines[1].split() == ["BERT", "10.0", "20.0", "30.0", "86.7", "92.7", "88.5"]
-    assert [line[:14].strip() for line in lines[1:5]] == list(compare.SYSTEMS)
-    job.num_train_steps = 7
-    with pytest.raises(InputError, match="other flags"):
-        compare.main(job)
+def test_flags_of_earlier_versions_are_taken(job):
+    table = directions.declare(job)
+    assert job.all_seeds == [1, 2]
+    columns = {column.title: column for column in table.columns}
+    assert list(columns) == ["MRPC", "SQuAD", "sentence"]
+    flags = {title: table.cell("+ BiLSTM", column, 2).flags for title, column in columns.items()}
+    assert flags["sentence"]["num_train_epochs"] == 1 and not flags["sentence"]["task"]
+    assert flags["SQuAD"]["num_train_epochs"] == 2 and flags["MRPC"]["num_train_steps"] == 300
+    assert flags["MRPC"]["data_dir"].endswith("mrpc") and flags["MRPC"]["bilstm_size"] == 128

@@ -1,0 +1,82 @@
+"""Compares fine-tuning with features from fixed layers, on names in a text.
+
+This is table 7 of BERT's paper (arXiv:1810.04805). Two pre-trained models, a larger and a smaller
+one, are fine-tuned on CoNLL-2003; and of the smaller one, which is not trained further, the vectors
+of some layers are read by two LSTMs in both directions. The paper's models are cased;
+--do_lower_case=False makes these so.
+
+The same command started again does what is missing, and several processes share the work. Writes
+feature-based.md, .json and .png.
+
+Example:
+    bert-benchmark feature-based --data_dir=. --input_file=text.txt --output_dir=/tmp/tables
+"""
+
+import dataclasses
+from typing import ClassVar
+
+from benchmarks.tables.cells import Cell
+from benchmarks.tables.material import Material, TableFlags
+from benchmarks.tables.table import Column, Table, make
+from bert_tf import flags
+from bert_tf.flags import option
+
+_LARGE, _BASE = "fine-tuned large", "fine-tuned base"
+# F1 on the dev and the test file.
+PUBLISHED = {
+    _LARGE: (96.6, 92.8), _BASE: (96.4, 92.4), "embeddings": (91.0,),
+    "second-to-last layer": (95.6,), "last layer": (94.9,),
+    "weighted sum of the last four": (95.9,), "concatenation of the last four": (96.1,),
+    "weighted sum of all layers": (95.5,)}
+_LAYERS = dict(zip(list(PUBLISHED)[2:], (
+    "embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4",
+    "weighted_sum_all")))
+_COLUMNS = [Column("dev F1", "dev/entity_f1"), Column("test F1", "test/entity_f1")]
+
+
+@dataclasses.dataclass(kw_only=True)
+class FeatureBasedFlags(TableFlags):
+    """The material, the sizes, and how long to train."""
+
+    little: ClassVar = {**TableFlags.little, "num_hidden_layers": 4}
+    num_hidden_layers: int = option(
+        4, "Layers of the smaller model, at least 4; the larger one has twice as many.", least=4)
+    large_hidden_size: int = option(192, "Width of the larger model; heads are 64 wide.")
+    lstm_size: int = option(128, "Width of each direction of the LSTMs.", least=1)
+    feature_learning_rate: float = option(1e-3, "Peak of the learning rate of the LSTMs.")
+
+
+def declare(job: FeatureBasedFlags) -> Table:
+    """The table."""
+    material = Material(job)
+    material.columns("NER")
+
+    def cell(row: str, column: Column, seed: int) -> Cell:
+        sizes = {} if row != _LARGE else {
+            "num_hidden_layers": 2 * job.num_hidden_layers, "hidden_size": job.large_hidden_size}
+        model = material.pretrained("large" if row == _LARGE else "base", material.records(), seed,
+                                    sizes=sizes) / "model.keras"
+        if row not in _LAYERS:
+            return material.tuned("NER", model, seed)
+        return material.tuned(
+            "NER", model, seed, feature_layers=_LAYERS[row], lstm_size=job.lstm_size,
+            learning_rate=job.feature_learning_rate)
+
+    return Table(
+        "feature-based", "Fine-tuning and features, on CoNLL-2003",
+        "table 7 of arXiv:1810.04805 (BERT-Large and BERT-Base)", list(PUBLISHED), _COLUMNS, cell,
+        {row: dict(zip((column.title for column in _COLUMNS), figures))
+         for row, figures in PUBLISHED.items()}, baseline=_BASE)
+
+
+def main(job: FeatureBasedFlags) -> None:
+    """Trains the cells that are missing, and reports."""
+    make(declare(job), job)
+
+
+def run() -> None:
+    flags.run(main, FeatureBasedFlags)
+
+
+if __name__ == "__main__":
+    run()

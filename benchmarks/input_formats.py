@@ -1,0 +1,57 @@
+"""Compares RoBERTa's four ways to make a sequence of sentences, at small size.
+
+This is table 2 of RoBERTa's paper (arXiv:1907.11692): pairs of segments and of sentences, with
+next sentence prediction; whole sentences, across documents or of one, without. All models learn
+from the same text for the same steps, with masks that are drawn while training; a step of the
+shorter sequences reads fewer tokens, as --train_batch_size counts sequences.
+
+The same command started again does what is missing, and several processes share the work. Writes
+input-formats.md, .json and .png.
+
+Example:
+    bert-benchmark input-formats --data_dir=glue --input_file=text.txt --output_dir=/tmp/tables
+"""
+
+from benchmarks.tables.cells import Cell
+from benchmarks.tables.material import PERPLEXITY, Material, TableFlags
+from benchmarks.tables.table import Column, Table, make
+from bert_tf import flags
+
+_TASKS = ("SQuAD", "MNLI-m", "SST-2", "RACE")
+# Of each format: SQuAD v1.1 (F1), MNLI-m, SST-2, RACE; medians of five.
+PUBLISHED = {
+    "segment_pairs": (90.4, 84.0, 92.9, 64.2), "sentence_pairs": (88.7, 82.9, 92.1, 63.0),
+    "full_sentences": (90.4, 84.7, 92.5, 64.8), "doc_sentences": (90.6, 84.7, 92.7, 65.6)}
+
+
+def declare(job: TableFlags) -> Table:
+    """The table."""
+    material = Material(job)
+    held_out = material.records("held-out-full_sentences", "held_out.txt",
+                                segments="full_sentences")
+
+    def cell(row: str, column: Column, seed: int) -> Cell:
+        terms = {} if "pairs" in row else {"terms": ["masked_lm"]}
+        model = material.pretrained(row, material.records(row, segments=row), seed, **terms)
+        if column == PERPLEXITY:
+            return material.scored(row, model, held_out, terms=["masked_lm"])
+        return material.tuned(column.title, model / "model.keras", seed)
+
+    return Table(
+        "input-formats", "Input formats", "table 2 of arXiv:1907.11692 (BERT-Base)",
+        list(PUBLISHED), [PERPLEXITY, *material.columns(*_TASKS, may_lack=True)], cell,
+        {row: dict(zip(_TASKS, figures)) for row, figures in PUBLISHED.items()},
+        notes=["Perplexity of all rows is measured on full sentences."])
+
+
+def main(job: TableFlags) -> None:
+    """Trains the cells that are missing, and reports."""
+    make(declare(job), job)
+
+
+def run() -> None:
+    flags.run(main, TableFlags)
+
+
+if __name__ == "__main__":
+    run()

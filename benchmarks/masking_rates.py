@@ -1,0 +1,64 @@
+"""Measures the effect of what masked tokens become, at small size.
+
+This is table 8 of BERT's paper (arXiv:1810.04805). Six models are pre-trained on the same text with
+the same sizes and steps. They differ in the shares of the predicted tokens that become [MASK], stay
+what they are, and become a random token. Each is fine-tuned on MNLI and on CoNLL-2003's names; for
+the last column LSTMs read the vectors of the last four layers, or of the last one of a smaller
+model, which is not trained further.
+
+The same command started again does what is missing, and several processes share the work. Writes
+masking-rates.md, .json and .png.
+
+Example:
+    bert-benchmark masking-rates --data_dir=glue,. --input_file=text.txt --output_dir=/tmp/tables
+"""
+
+from benchmarks.tables.material import COLUMNS, Material, TableFlags
+from benchmarks.tables.table import Column, Table, make
+from bert_tf import flags
+
+# Share of [MASK], of the same token, and of random tokens; MNLI, NER fine-tuned, NER by features.
+PUBLISHED = {
+    (80, 10, 10): (84.2, 95.4, 94.9), (100, 0, 0): (84.3, 94.9, 94.0),
+    (80, 0, 20): (84.1, 95.2, 94.6), (80, 20, 0): (84.4, 95.2, 94.7),
+    (0, 20, 80): (83.7, 94.8, 94.6), (0, 0, 100): (83.6, 94.9, 94.6)}
+ROWS = {"{}/{}/{}".format(*rates): rates for rates in PUBLISHED}
+_FEATURES = "NER features"
+
+
+def declare(job: TableFlags) -> Table:
+    """The table."""
+    material = Material(job)
+    columns = material.columns("MNLI-m", "NER")
+    if any(column.title == "NER" for column in columns):
+        columns.append(Column(_FEATURES, COLUMNS["NER"][2]))
+    layers = "concat_last_4" if job.num_hidden_layers >= 4 else "last"
+
+    def cell(row, column, seed):
+        masked, _, random = ROWS[row]
+        rates = "-".join(map(str, ROWS[row]))
+        model = material.pretrained(rates, material.records(
+            rates, mask_shares=[f"{masked / 100:g}", f"{random / 100:g}"]), seed) / "model.keras"
+        if column.title != _FEATURES:
+            return material.tuned(column.title, model, seed)
+        return material.tuned("NER", model, seed, feature_layers=layers, lstm_size=64,
+                              learning_rate=1e-3)
+
+    return Table(
+        "masking-rates", "Masking rates: [MASK], the same, a random token",
+        "table 8 of arXiv:1810.04805 (BERT-Base)", list(ROWS), columns, cell,
+        {row: dict(zip(("MNLI-m", "NER", _FEATURES), PUBLISHED[rates]))
+         for row, rates in ROWS.items()})
+
+
+def main(job: TableFlags) -> None:
+    """Trains the cells that are missing, and reports."""
+    make(declare(job), job)
+
+
+def run() -> None:
+    flags.run(main, TableFlags)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,83 @@
+"""Measures the effect of the size of a model: perplexity and fine-tuned scores.
+
+This is table 6 of BERT's paper (arXiv:1810.04805). Its six shapes, of 3 to 24 layers, are scaled
+down: the layers by --layer_scale, the width by --width_scale; the heads are as many as there. All
+are pre-trained on the same text for the same steps. The perplexity is that of the masked LM on text
+that is held out, the exponential of the mean loss of a masked token. Each is fine-tuned on the
+tasks whose files are there.
+
+The same command started again does what is missing, and several processes share the work. Writes
+model-sizes.md, .json and .png.
+
+Example:
+    bert-benchmark model-sizes --data_dir=glue --input_file=text.txt --output_dir=/tmp/tables
+"""
+
+import dataclasses
+
+from benchmarks.tables.cells import Cell
+from benchmarks.tables.material import PERPLEXITY, Material, TableFlags
+from benchmarks.tables.table import Column, Table, make
+from bert_tf import flags
+from bert_tf.flags import option
+
+_TASKS = ("MNLI-m", "MRPC", "SST-2")
+# Layers, width and heads: perplexity, and the scores on the dev sets.
+PUBLISHED = {
+    (3, 768, 12): (5.84, 77.9, 79.8, 88.4), (6, 768, 3): (5.24, 80.6, 82.2, 90.7),
+    (6, 768, 12): (4.68, 81.9, 84.8, 91.3), (12, 768, 12): (3.99, 84.4, 86.7, 92.9),
+    (12, 1024, 16): (3.54, 85.7, 86.9, 93.3), (24, 1024, 16): (3.23, 86.6, 87.8, 93.7)}
+
+
+@dataclasses.dataclass(kw_only=True)
+class ModelSizesFlags(TableFlags):
+    """The material, the sizes, and how long to train."""
+
+    layer_scale: int = option(3, "Number by which the layers are divided.", least=1, most=3)
+    width_scale: int = option(4, "Number by which the width is divided.", least=1, most=16)
+    learning_rate: float = option(1e-3, "Peak of the learning rate in pre-training.")
+
+
+def scaled(job: ModelSizesFlags, shape: tuple[int, int, int]) -> dict[str, int]:
+    """The sizes of a shape of the paper, scaled down."""
+    layers, width, heads = shape
+    width //= job.width_scale
+    return {"num_hidden_layers": layers // job.layer_scale, "hidden_size": width,
+            "num_attention_heads": heads, "intermediate_size": 4 * width}
+
+
+def declare(job: ModelSizesFlags) -> Table:
+    """The table."""
+    material = Material(job)
+    rows = {"L{} H{} A{}".format(*shape): shape for shape in PUBLISHED}
+
+    def cell(row: str, column: Column, seed: int) -> Cell:
+        model = material.pretrained(
+            f"size-{row.replace(' ', '-')}", material.records(), seed, material.held_out,
+            sizes=scaled(job, rows[row]))
+        if column == PERPLEXITY:
+            return model
+        return material.tuned(column.title, model / "model.keras", seed)
+
+    shapes = ", ".join("{num_hidden_layers} x {hidden_size} with {num_attention_heads}".format(
+        **scaled(job, shape)) for shape in PUBLISHED)
+    return Table(
+        "model-sizes", "Sizes of a model: layers, width, heads", "table 6 of arXiv:1810.04805",
+        list(rows), [PERPLEXITY, *material.columns(*_TASKS, may_lack=True)], cell,
+        {row: dict(zip((PERPLEXITY.title, *_TASKS), PUBLISHED[shape]))
+         for row, shape in rows.items()}, baseline="L12 H768 A12",
+        notes=[f"Rows have the paper's shapes. Here they are, in order, layers x width with so "
+               f"many heads: {shapes}."])
+
+
+def main(job: ModelSizesFlags) -> None:
+    """Trains the cells that are missing, and reports."""
+    make(declare(job), job)
+
+
+def run() -> None:
+    flags.run(main, ModelSizesFlags)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,67 @@
+"""Compares masks that records hold with masks that are drawn while training.
+
+This is table 1 of RoBERTa's paper (arXiv:1907.11692). The records of the first model hold masks,
+--dupe_factor different ones of each sequence, as BERT's do; those of the other hold the text, and
+each reading draws other masks. Both learn from the same text for the same steps. The difference can
+only show where the text is read more often than there are masks of it, so the text should be short.
+The perplexity is on text that is held out.
+
+The same command started again does what is missing, and several processes share the work. Writes
+static-masks.md, .json and .png.
+
+Example:
+    bert-benchmark static-masks --data_dir=glue --input_file=text.txt --output_dir=/tmp/tables
+"""
+
+import dataclasses
+
+from benchmarks.tables.cells import Cell
+from benchmarks.tables.material import PERPLEXITY, Material, TableFlags
+from benchmarks.tables.table import Column, Table, make
+from bert_tf import flags
+from bert_tf.flags import option
+
+_TASKS = ("MNLI-m", "SST-2", "SQuAD")
+# Medians of five: MNLI-m, SST-2; SQuAD 2.0 is F1 of questions that may have no answer.
+PUBLISHED = {"static": (84.3, 92.5, 78.3), "dynamic": (84.0, 92.9, 78.7)}
+
+
+@dataclasses.dataclass(kw_only=True)
+class StaticMasksFlags(TableFlags):
+    """The material, the sizes, and how long to train."""
+
+    dupe_factor: int = option(10, "Copies of each sequence with static masks.", least=1)
+    max_megabytes: float = option(
+        2.0, "Maximum size of the documentation: little, so that it is read many times.", above=0)
+
+
+def declare(job: StaticMasksFlags) -> Table:
+    """The table."""
+    material = Material(job)
+
+    def cell(row: str, column: Column, seed: int) -> Cell:
+        static = {"masking": "static", "dupe_factor": job.dupe_factor} if row == "static" else {}
+        model = material.pretrained(row, material.records(row, **static), seed)
+        if column != PERPLEXITY:
+            return material.tuned(column.title, model / "model.keras", seed)
+        return material.scored(row, model, material.records(
+            "held-out-static", "held_out.txt", masking="static"))
+
+    return Table(
+        "static-masks", "Static and dynamic masks",
+        "table 1 of arXiv:1907.11692 (BERT-Base; its SQuAD is v2.0)", list(PUBLISHED),
+        [PERPLEXITY, *material.columns(*_TASKS, may_lack=True)], cell,
+        {row: dict(zip(_TASKS, figures)) for row, figures in PUBLISHED.items()})
+
+
+def main(job: StaticMasksFlags) -> None:
+    """Trains the cells that are missing, and reports."""
+    make(declare(job), job)
+
+
+def run() -> None:
+    flags.run(main, StaticMasksFlags)
+
+
+if __name__ == "__main__":
+    run()

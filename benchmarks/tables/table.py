@@ -1,0 +1,155 @@
+"""A table of a paper: its rows, its columns, the cell of each place, and the published figures."""
+
+import dataclasses
+import os
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from benchmarks.tables.cells import Cell, Cells
+from bert_tf.errors import InputError, choose_from
+from bert_tf.files import make_folder
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A column.
+
+    Attributes:
+        title: its heading.
+        metric: the number of a cell's results.
+        factor: by which the number is multiplied.
+    """
+
+    title: str
+    metric: str
+    factor: float = 100.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+        name: of its files.
+        title: what it shows.
+        source: paper and table.
+        rows: their names; the others are compared with the first, or with `baseline`.
+        cell: function of row, column and seed that returns the cell, or None where there is none.
+        published: figures by row and column.
+        notes: sentences below the table.
+        over: what the columns are numbers of, where the picture is curves over them.
+        remark: function of what `fill` returns, and of the cells, that returns further notes.
+    """
+
+    name: str
+    title: str
+    source: str
+    rows: Sequence[str]
+    columns: Sequence[Column]
+    cell: Callable[[str, Column, int], Cell | None]
+    published: Mapping[str, Mapping[str, float]]
+    baseline: str = ""
+    notes: Sequence[str] = ()
+    over: str = ""
+    remark: Callable[[dict[str, dict[str, dict]], Cells], list[str]] | None = None
+
+    def only(self, rows: Sequence[str], columns: Sequence[str]) -> "Table":
+        """This table with some rows and columns; all where none is named."""
+        titles = [column.title for column in self.columns]
+        for flag, names, known in (("rows", rows, self.rows), ("columns", columns, titles)):
+            for name in names:
+                if name not in known:
+                    raise InputError(f"--{flag}: there is no {name!r}; "
+                                     + choose_from(name, list(known)))
+        return dataclasses.replace(
+            self, rows=[row for row in self.rows if row in rows or not rows],
+            columns=[column for column in self.columns if column.title in columns or not columns])
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """A row less the baseline in a column: the published one, and ours with its standard error,
+    None of one seed."""
+
+    row: str
+    baseline: str
+    column: str
+    published: float
+    ours: float
+    error: float | None
+
+    @property
+    def verdict(self) -> str:
+        """Whether the direction is the published one."""
+        if abs(self.ours) <= 2 * (self.error or 0.0):
+            return "not distinguished from 0"
+        return "as published" if self.ours * self.published > 0 else "the direction differs"
+
+    def __str__(self) -> str:
+        spread = "" if self.error is None else f" ± {self.error:.2f}"
+        return (f"{self.column}, {self.row} less {self.baseline}: {self.published:+.1f} published, "
+                f"{self.ours:+.2f}{spread} here: {self.verdict}")
+
+
+def fill(table: Table, cells: Cells, seeds: Sequence[int]) -> dict[str, dict[str, dict]]:
+    """Does the cells that are missing; returns by row and column the values by seed, their mean,
+    deviation and median, and the published figure."""
+    places = [(row, column, seed, cell) for seed in seeds for row in table.rows
+              for column in table.columns if (cell := table.cell(row, column, seed))]
+    cells.carry_out(cell for *_, cell in places)
+    found: dict[str, dict[str, dict]] = {row: {} for row in table.rows}
+    for row, column, seed, cell in places:
+        results = cells.result(cell) or {}
+        if column.metric not in results:
+            raise InputError(f"{cells.path(cell)} has no {column.metric}; it has "
+                             f"{', '.join(results)}.")
+        place = found[row].setdefault(column.title, {"values": {}, "command": cells.line(cell)})
+        place["values"][str(seed)] = column.factor * results[column.metric]
+    for row, columns in found.items():
+        for title, place in columns.items():
+            values = list(place["values"].values())
+            place |= {"mean": statistics.fmean(values), "median": statistics.median(values),
+                      "stdev": statistics.stdev(values) if len(values) > 1 else None}
+            if (published := table.published.get(row, {}).get(title)) is not None:
+                place["published"] = published
+    return found
+
+
+def differences(table: Table, found: Mapping[str, Mapping[str, Any]]) -> list[Difference]:
+    """The differences to the baseline wherever there are two published figures."""
+    first = table.baseline if table.baseline in table.rows else table.rows[0]
+    rows = []
+    for column in (column.title for column in table.columns):
+        base = found[first].get(column, {})
+        for row in table.rows:
+            place = found[row].get(column, {})
+            if row == first or not ("published" in base and "published" in place):
+                continue
+            each = [value - base["values"][seed] for seed, value in place["values"].items()]
+            error = statistics.stdev(each) / len(each) ** 0.5 if len(each) > 1 else None
+            rows.append(Difference(row, first, column, place["published"] - base["published"],
+                                   statistics.fmean(each), error))
+    return rows
+
+
+def make(table: Table, job: Any) -> None:
+    """Trains the cells of a table that are missing, and writes its report.
+
+    Args:
+        job: `TableFlags`.
+    """
+    from benchmarks.tables import report
+    table = table.only(job.rows, job.columns)
+    if job.smoke:
+        table = dataclasses.replace(
+            table, rows=table.rows if job.rows else table.rows[:2],
+            columns=table.columns if job.columns else table.columns[:2])
+    if not (table.rows and table.columns):
+        raise InputError("the table has no row or no column.")
+    make_folder(job.output_dir, "output_dir")
+    cells = Cells(os.path.join(job.output_dir, "cells"))
+    found = fill(table, cells, job.all_seeds)
+    if table.remark:
+        table = dataclasses.replace(table, notes=[*table.notes, *table.remark(found, cells)])
+    report.write(table, found, differences(table, found), job)

@@ -1,0 +1,334 @@
+"""Tables of papers: cells are done once and resume, reports are right, command lines are taken."""
+
+import dataclasses
+import json
+import shlex
+import statistics
+import threading
+import types
+
+import numpy as np
+import pytest
+
+from benchmarks import (
+    directions,
+    feature_based,
+    input_formats,
+    masking_rates,
+    model_sizes,
+    sentence_order,
+    static_masks,
+    training_steps,
+)
+from benchmarks.tables import cells as kept
+from benchmarks.tables import report
+from benchmarks.tables.cells import Cell, Cells, Made
+from benchmarks.tables.table import Column, Difference, Table, fill, make
+from bert_tf import recipes
+from bert_tf.data.instances.pretraining import create_instances
+from bert_tf.errors import InputError
+from bert_tf.files import locked
+from run_scripts import commands
+from tests.data import test_dynamic_masks as rooms
+
+FILES = {"MNLI": ("train.tsv", "dev_matched.tsv"), "MRPC": ("train.tsv", "dev.tsv"),
+         "SST-2": ("train.tsv", "dev.tsv"), "conll2003": ("eng.train", "eng.testa")}
+# The published figures again, as the papers print them, row after row.
+PRINTED = {
+    "masking-rates": "84.2 95.4 94.9 84.3 94.9 94.0 84.1 95.2 94.6 84.4 95.2 94.7 83.7 94.8 94.6 "
+                     "83.6 94.9 94.6",
+    "directions": "84.4 88.4 86.7 92.7 88.5 83.9 84.9 86.5 92.6 87.9 82.1 84.3 77.5 92.1 77.8 "
+                  "82.1 84.1 75.7 91.6 84.9",
+    "model-sizes": "5.84 77.9 79.8 88.4 5.24 80.6 82.2 90.7 4.68 81.9 84.8 91.3 3.99 84.4 86.7 "
+                   "92.9 3.54 85.7 86.9 93.3 3.23 86.6 87.8 93.7",
+    "sentence-order": "54.9 52.4 53.3 81.5 89.9 61.7 54.5 90.5 52.0 81.6 91.1 62.3 54.0 78.9 86.5 "
+                      "82.0 90.3 64.0",
+    "static-masks": "84.3 92.5 78.3 84.0 92.9 78.7",
+    "feature-based": "96.6 92.8 96.4 92.4 91.0 95.6 94.9 95.9 96.1 95.5",
+    "input-formats": "90.4 84.0 92.9 64.2 88.7 82.9 92.1 63.0 90.4 84.7 92.5 64.8 "
+                     "90.6 84.7 92.7 65.6",
+}
+TABLES = {
+    "masking-rates": (masking_rates, masking_rates.TableFlags),
+    "directions": (directions, directions.DirectionsFlags),
+    "training-steps": (training_steps, training_steps.TrainingStepsFlags),
+    "model-sizes": (model_sizes, model_sizes.ModelSizesFlags),
+    "feature-based": (feature_based, feature_based.FeatureBasedFlags),
+    "sentence-order": (sentence_order, sentence_order.SentenceOrderFlags),
+    "input-formats": (input_formats, input_formats.TableFlags),
+    "static-masks": (static_masks, static_masks.StaticMasksFlags),
+}
+
+
+@pytest.fixture(name="data_dir")
+def fixture_data_dir(tmp_path):
+    """Folders with files of the tasks' names; SQuAD's too."""
+    for task, files in FILES.items():
+        (tmp_path / "data" / task).mkdir(parents=True)
+        for file in files:
+            (tmp_path / "data" / task / file).touch()
+    for name in ("train.json", "dev.json"):
+        (tmp_path / name).write_text("{}")
+    return tmp_path / "data"
+
+
+def flags_for(kind, data_dir, **values):
+    return kind(output_dir=str(data_dir.parent / "out"), data_dir=[str(data_dir)],
+                squad_train_file=str(data_dir.parent / "train.json"),
+                squad_predict_file=str(data_dir.parent / "dev.json"), **values)
+
+
+# Cells
+
+@pytest.fixture(name="done")
+def fixture_done(monkeypatch):
+    """Command lines that were carried out, none of which trains: each writes its seed."""
+    done = []
+
+    def parse(arguments):
+        def main(values):
+            done.append(shlex.join(arguments))
+            if values.get("fails") == "true" and len(done) < 3:
+                raise KeyboardInterrupt
+            folder = values["output_dir"]
+            with open(f"{folder}/metrics.json", "w", encoding="utf-8") as file:
+                json.dump({"metrics": {"dev/accuracy": float(values["seed"]) / 10}}, file)
+            with open(f"{folder}/model.keras", "w", encoding="utf-8") as file:
+                file.write("weights")
+        return main, [dict(part.removeprefix("--").split("=", 1) for part in arguments
+                           if part.startswith("--"))]
+
+    monkeypatch.setattr(commands, "parse", parse)
+    return done
+
+
+def two_rows(fails=False):
+    """A table of two rows that share what comes before them."""
+    first = Cell("first", "bert-first", {"output_dir": Made("."), "seed": 0}, is_kept=True)
+
+    def cell(row, column, seed):
+        return Cell(row, "bert-second", {
+            "model": first / "model.keras", "output_dir": Made("."), "fails": fails,
+            "seed": seed + 3 * (row == "b"), "absent": None})
+
+    return Table("two", "Two rows", "a paper", ["a", "b"], [Column("task", "dev/accuracy")], cell,
+                 {"a": {"task": 80.0}, "b": {"task": 79.0}})
+
+
+def test_each_cell_is_done_once_and_a_killed_run_resumes(tmp_path, done):
+    job = types.SimpleNamespace(rows=[], columns=[], smoke=False, all_seeds=[1, 2, 3],
+                                output_dir=str(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        fill(two_rows(True), Cells(str(tmp_path / "cells")), job.all_seeds)
+    assert len(done) == 2       # the model, and the cell that was killed
+    found = fill(two_rows(True), Cells(str(tmp_path / "cells")), job.all_seeds)
+    assert len(done) == 2 + 6 and done[1] in done[2:]
+    assert found["a"]["task"]["values"] == pytest.approx({"1": 10, "2": 20, "3": 30})
+    assert "absent" not in done[-1] and "first-" in done[-1]
+    again = fill(two_rows(True), Cells(str(tmp_path / "cells")), job.all_seeds)
+    assert again == found and len(done) == 8
+    kept_files = {path.parent.name[0]: path for path in tmp_path.rglob("model.keras")}
+    assert set(kept_files) == {"f"}     # of cells that are not kept the results alone stay
+
+
+def test_a_cell_with_another_flag_is_another(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("a")
+
+    def names(**flags):
+        first = Cell("a", "bert-first", {"input_file": [str(text)], **flags})
+        return first.folder, Cell("b", "bert-second", {"model": first / "model"}).folder
+
+    before = names(seed=1)
+    assert before == names(seed=1)
+    assert not set(before) & set(names(seed=2))
+    text.write_text("another")
+    assert not set(before) & set(names(seed=1))
+
+
+def test_cells_of_another_process_are_waited_for(tmp_path, done, monkeypatch):
+    """The cell that another one holds is done last, by that one."""
+    cells, table = Cells(str(tmp_path)), two_rows()
+    first, held = (table.cell("a", table.columns[0], seed) for seed in (1, 2))
+    cells.carry_out([first])
+    folder = cells.path(held)
+    waiting, has_lock = threading.Event(), threading.Event()
+
+    def other():
+        kept.make_folder(folder, "output_dir")
+        with locked(folder, "other"):
+            has_lock.set()
+            waiting.wait()
+            kept.write_json(cells.path(held, kept.RESULT), {"results": {"dev/accuracy": 0.5}})
+
+    def sleep(seconds):
+        waiting.set()
+        thread.join()
+
+    monkeypatch.setattr(kept, "locked", refuse_if(has_lock, waiting, locked))
+    monkeypatch.setattr(kept.time, "sleep", sleep)
+    thread = threading.Thread(target=other)
+    thread.start()
+    has_lock.wait()
+    cells.carry_out([held, table.cell("b", table.columns[0], 1)])
+    assert len(done) == 3 and cells.result(held) == {"dev/accuracy": 0.5}
+
+
+def refuse_if(has_lock, waiting, locked):
+    """`locked` as another process meets it: locks of one process do not exclude each other."""
+    def held(path, what):
+        if has_lock.is_set() and not waiting.is_set() and path.split("/")[-1].startswith("a-"):
+            raise kept.Held("another process is at work")
+        return locked(path, what)
+    return held
+
+
+def test_an_error_names_the_cell(tmp_path, monkeypatch):
+    def parse(arguments):
+        raise InputError("--seed is 0.")
+
+    monkeypatch.setattr(commands, "parse", parse)
+    cell = Cell("a", "bert-first", {})
+    with pytest.raises(InputError, match=f"{cell.folder}: --seed is 0"):
+        Cells(str(tmp_path)).carry_out([cell])
+
+
+# Reports
+
+def test_reports_have_means_deviations_medians_and_directions(tmp_path, done):
+    job = flags_for(masking_rates.TableFlags, tmp_path, seeds=3)
+    make(two_rows(), job)
+    values = json.loads((tmp_path.parent / "out" / "two.json").read_text())["rows"]["b"]["task"]
+    assert values["mean"] == statistics.fmean([40, 50, 60])
+    assert (values["median"], values["stdev"], values["published"]) == (50, 10, 79)
+    text = (tmp_path.parent / "out" / "two.md").read_text()
+    assert "| b | 50.0 ± 10.0 (50.0) [79] |" in text and "--seeds" not in text
+    assert "task, b less a: -1.0 published, +30.00 ± 0.00 here: the direction differs" in text
+    assert "1 the direction differs" in text
+    assert (tmp_path.parent / "out" / "two.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("published, ours, error, verdict", [
+    (1.0, 2.0, 0.5, "as published"), (-1.0, 2.0, 0.5, "the direction differs"),
+    (1.0, 2.0, 1.1, "not distinguished from 0"), (1.0, -2.0, None, "the direction differs"),
+    (1.0, 0.0, None, "not distinguished from 0")])
+def test_verdicts(published, ours, error, verdict):
+    assert Difference("b", "a", "task", published, ours, error).verdict == verdict
+
+
+def test_unknown_rows_are_refused(tmp_path):
+    job = flags_for(masking_rates.TableFlags, tmp_path, rows=["c"])
+    with pytest.raises(InputError, match="--rows: there is no 'c'"):
+        make(two_rows(), job)
+
+
+def test_curves_are_drawn(tmp_path):
+    table = dataclasses.replace(two_rows(), columns=[Column("0", "m"), Column("20", "m")],
+                                over="steps")
+    place = {"mean": 1.0, "stdev": None}
+    report.draw(str(tmp_path / "a.png"), table, {row: {"0": place, "20": place} for row in "ab"})
+    assert (tmp_path / "a.png").stat().st_size > 5000
+
+
+# The tables
+
+def cells_of(table, seed=1):
+    return [cell for row in table.rows for column in table.columns
+            if (cell := table.cell(row, column, seed))]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_all_command_lines_are_taken(name, data_dir):
+    """All flags of all cells, and of those that they need, are flags of their programs."""
+    module, kind = TABLES[name]
+    table, seen = module.declare(flags_for(kind, data_dir)), {}
+
+    def visit(cell):
+        if cell.folder not in seen:
+            seen[cell.folder] = cell
+            for need in cell.needs:
+                visit(need)
+
+    for cell in cells_of(table):
+        visit(cell)
+    assert len(seen) > len(table.rows)
+    for cell in seen.values():
+        arguments = cell.arguments(str(data_dir.parent), ".")
+        main, configs = commands.parse([*cell.command.split(), *arguments])
+        given = {name: value for config in configs for name, value in vars(config).items()}
+        assert callable(main) and all(
+            argument.partition("=")[0].removeprefix("--") in given for argument in arguments)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_published_figures_are_those_printed(name, data_dir):
+    module, kind = TABLES[name]
+    published = module.declare(flags_for(kind, data_dir)).published
+    assert [value for row in published.values() for value in row.values()] == list(
+        map(float, PRINTED[name].split()))
+
+
+def test_models_that_differ_in_fine_tuning_alone_are_pretrained_once(data_dir):
+    table = directions.declare(flags_for(directions.DirectionsFlags, data_dir))
+    folders = {row: {cell.folder for cell in table.cell(row, table.columns[0], 1).needs
+                     if cell.name.startswith("pretrained")} for row in table.rows}
+    assert folders["LTR & No NSP"] == folders["+ BiLSTM"]
+    assert len(set.union(*folders.values())) == 3
+    rates = masking_rates.declare(flags_for(masking_rates.TableFlags, data_dir))
+    models = {cell.needs[0].folder for cell in cells_of(rates)}
+    assert len(models) == 6
+    spread = [rates.cell(rates.rows[0], rates.columns[0], seed).needs[0].folder
+              for seed in (1, 2, 3)]
+    assert len(set(spread)) == 3
+    shared = masking_rates.declare(flags_for(masking_rates.TableFlags, data_dir,
+                                             pretraining_seeds=1))
+    assert len({shared.cell(rates.rows[0], rates.columns[0], seed).needs[0].folder
+                for seed in (1, 2, 3)}) == 1
+
+
+def test_figure_5_begins_with_kept_checkpoints(data_dir):
+    job = flags_for(training_steps.TrainingStepsFlags, data_dir)
+    table = training_steps.declare(job)
+    assert [column.title for column in table.columns] == [
+        "0", "200", "400", "600", "800", "1000", "1200"]
+    lines = [table.cell("masked LM", column, 1).line("", "") for column in table.columns]
+    assert "--init_checkpoint" not in lines[0] and "checkpoint-000000400.safetensors" in lines[2]
+    models = {need.folder for column in table.columns
+              for need in table.cell("masked LM", column, 1).needs if "steps" in need.name}
+    assert len(models) == 1
+    with pytest.raises(InputError, match="multiple of --points"):
+        flags_for(training_steps.TrainingStepsFlags, data_dir, points=7)
+
+
+def test_columns_without_files_are_left_out(tmp_path, capsys):
+    job = masking_rates.TableFlags(output_dir=str(tmp_path), data_dir=[str(tmp_path)])
+    with pytest.raises(InputError, match="none of the tasks MNLI-m, NER"):
+        masking_rates.declare(job)
+    table = model_sizes.declare(model_sizes.ModelSizesFlags(output_dir=str(tmp_path)))
+    assert [column.title for column in table.columns] == ["LM (ppl)"]
+    assert "left out" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("is_dynamic", [False, True])
+@pytest.mark.parametrize("row", masking_rates.ROWS)
+def test_masking_rates_are_realised(row, is_dynamic):
+    """Within three standard errors, over ten texts; a random token is [MASK] or the token itself
+    once in the size of the vocabulary."""
+    masked, same, random = (share / 100 for share in masking_rates.ROWS[row])
+    recipe = recipes.find("bert").vary({}, {"shares": (masked, random), "dynamic": is_dynamic})
+    options = types.SimpleNamespace(
+        max_seq_length=rooms.SIZE, max_predictions_per_seq=rooms.SLOTS, dupe_factor=5,
+        short_seq_prob=0.1, masked_lm_prob=rooms.PROB)
+    total = np.zeros(3)
+    for seed in range(10):
+        made = create_instances(rooms.documents(seed), rooms.VOCABULARY, seed, recipe, options)
+        found = {name: value if value.dtype == np.float32 else value.astype(np.int32)
+                 for name, value in made.features(np.arange(len(made.slices)), rooms.SIZE,
+                                                  rooms.VOCABULARY).items()}
+        if is_dynamic:
+            found = rooms.hidden(rooms.dynamic(masking=recipe.corruption), found, seed)
+        total += rooms.counts(found)[:3]
+    wanted = np.array([masked, same]) + random / rooms.VOCABULARY.size
+    error = np.sqrt(wanted * (1 - wanted) / total[0])
+    assert total[0] > 5000
+    assert (np.abs(total[1:] / total[0] - wanted) <= 3 * error).all()
