@@ -26,6 +26,7 @@ from benchmarks.tables.cells import Cell, Cells, Made
 from benchmarks.tables.table import Column, Difference, Table, fill, make
 from bert_tf import recipes
 from bert_tf.data.instances.pretraining import create_instances
+from bert_tf.data.records.manifest import manifest_path
 from bert_tf.errors import InputError
 from bert_tf.files import locked
 from run_scripts import commands
@@ -298,6 +299,28 @@ def test_figure_5_begins_with_kept_checkpoints(data_dir):
     assert len(models) == 1
     with pytest.raises(InputError, match="multiple of --points"):
         flags_for(training_steps.TrainingStepsFlags, data_dir, points=7)
+
+
+@pytest.mark.parametrize("by_order, by_next, verdict", [
+    ([70, 66], [50, 56], "holds"), ([70, 56], [50, 50], "does not hold"),
+    ([70, 70], [50, 70], "does not hold")])
+def test_the_claim_on_the_order_of_sentences(data_dir, tmp_path, by_order, by_next, verdict):
+    """1,000 held-out pairs, 550 of one label: two standard errors above 55% are 58.1%."""
+    table = sentence_order.declare(flags_for(sentence_order.SentenceOrderFlags, data_dir))
+    cells, columns = Cells(str(tmp_path)), {column.title: column for column in table.columns}
+    for row, asked in (("SOP", "NSP"), ("NSP", "SOP")):
+        records, = (need for need in table.cell(row, columns[asked], 1).needs
+                    if need.name.startswith("records-held_out"))
+        kept.make_folder(cells.path(records), "output_dir")
+        kept.write_json(manifest_path(cells.path(records, "r.tfrecord")),
+                        {"counts": {"instances": 1000, "random_next": 450}})
+    found = {row: {asked: {"values": dict(enumerate(values))}} for row, asked, values in (
+        ("SOP", "NSP", by_order), ("NSP", "SOP", by_next))}
+    *claims, last = table.remark(found, cells)
+    told = sum(value > 58.2 for value in by_order)
+    assert f"tells next sentences in {told} of 2 seeds" in claims[0]
+    assert "has 55.0%, and 58.1% is" in claims[0]
+    assert last == f"The paper's claim {verdict} here."
 
 
 def test_columns_without_files_are_left_out(tmp_path, capsys):
