@@ -46,7 +46,7 @@ def command(table: Table, job: Any) -> str:
     """The command line of the table."""
     defaults = defaults_of(type(job))
     given = {name: value for name, value in dataclasses.asdict(job).items()
-             if value != defaults.get(name)}
+             if value != defaults.get(name) and not (job.smoke and name in job.little)}
     return shlex.join([f"bert-benchmark {table.name}", *(
         f"--{name}={','.join(map(str, value)) if isinstance(value, list) else value}"
         for name, value in given.items())]).replace("'", "", 2)
