@@ -35,8 +35,8 @@ class RobustnessSettings:
         0.0, "Size of a step of ascent; 0: 0.001 of smart, 0.04 of freelb.", alias="adv_lr",
         least=0, for_=_ADVERSARIAL, rare=True)
     adv_p_norm: str = option(
-        "auto", "Norm to which the noise of each token is scaled with smart (inf by default), or "
-        "by which steps of an example are measured with freelb (l2 by default).",
+        "auto", "Norm of the noise of a token with smart; by default inf. Norm of a step of an "
+        "example with freelb; by default l2.",
         choices=("auto", "inf", "l2", "l1"), for_=_ADVERSARIAL, rare=True)
     adv_alpha: float = option(
         1.0, "Weight of the divergence.", least=0, for_=_SMART, rare=True)
