@@ -67,21 +67,5 @@ def dropout(x: Tensor, rate: float, seed: Tensor | None, shared: int | None = No
     if shared is not None:
         shape[shared] = 1
     # In bfloat16, keras.random.dropout draws from 128 numbers only, and takes twice the time.
-    return _scale_kept(x, uniform(shape, seed) >= rate, 1 / (1 - rate))
-
-
-def _scale_kept(x, kept, scale):
-    """Returns x times `scale` where `kept`, bool, is true, and 0 elsewhere.
-
-    The gradient needs the mask as bytes, not as numbers of the type of `x`. It casts twice, since
-    TensorFlow keeps what two operations compute alike.
-    """
-    @ops.custom_gradient
-    def scaled(x):
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
-            return upstream * (ops.cast(ops.cast(kept, "uint8"), x.dtype) * scale)
-
-        return x * (ops.cast(kept, x.dtype) * scale), gradient
-
-    return scaled(x)
+    kept = uniform(shape, seed) >= rate
+    return x * (ops.cast(kept, x.dtype) * (1 / (1 - rate)))
