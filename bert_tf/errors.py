@@ -24,8 +24,9 @@ def counted(number: int, noun: str) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Returns what similar name of `known` is meant by a wrong one, "" where none is similar."""
     names = {str(other).lower(): str(other) for other in known}
-    return next((names[found] for found in difflib.get_close_matches(str(name).lower(), names, 1)),
-                "")
+    found = difflib.get_close_matches(str(name).lower(), names)
+    begun = [other for other in found[:2] if other.startswith(str(name).lower())]
+    return next((names[other] for other in (*begun, *found)), "")
 
 
 def choose_from(name: str, known: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import google_crc32c
 
 from bert_tf.data.text import corpus
+from bert_tf.data.text.places import BLANK_LINE
 from bert_tf.errors import InputError
 from bert_tf.files import identity, open_unpacked, staged, unpacked_name
 from bert_tf.tasks import libraries
@@ -65,7 +66,7 @@ def _cut(source, boundary):
 
 def _plain_pieces(source, column):
     del column
-    gap = _TWO_BLANK_LINES if _has_gaps(source) else corpus.BLANK_LINE
+    gap = _TWO_BLANK_LINES if _has_gaps(source) else BLANK_LINE
     for piece in _cut(source, gap):
         yield piece._replace(content=(piece.content, 3 if gap is _TWO_BLANK_LINES else 2))
 

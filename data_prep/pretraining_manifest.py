@@ -18,8 +18,8 @@ from data_prep.pretraining_flags import MASKING_FLAGS, SHARE_FLAGS, PretrainingD
 
 # Flags that leave the records as they are, and flags that the recipe in the manifest describes.
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second_vocab_file",
-               "recipe", "segments",
-               "masking", "mask_shares", "random_next_sentence", "shuffle_prob", "masking_units",
+               "recipe", "segments", "masking", "mask_by", "mask_shares", "random_next_sentence",
+               "shuffle_prob", "masking_units",
                "task", *SHARE_FLAGS, *MASKING_FLAGS)
 # Those that earlier versions did not know: named only where they are not at their defaults.
 _ADDED = {"blanks_separate_docs": True, "strip_accents": True, "input_format": "lines",

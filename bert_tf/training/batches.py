@@ -20,10 +20,13 @@ from bert_tf.data.batches import bucketing
 from bert_tf.training.distribution import needs_static_shapes
 from bert_tf.training.reporting import duration
 
-if typing.TYPE_CHECKING:        # it needs TensorFlow, which a Predictor does not
+if typing.TYPE_CHECKING:        # they need TensorFlow, which a Predictor does not
+    import tensorflow as tf
+
     from bert_tf.training.trainer import Trainer
 
 _REPORT_SECONDS = 10
+_FIRST_BATCHES = 16     # that are looked at for their shapes
 # Logits of padding: so low that no answer begins or ends there.
 _NO_LOGIT = -1e9
 
@@ -63,6 +66,16 @@ class Feed:
             for name, value in metrics.items():
                 totals[name] = totals.get(name, 0.0) + value * taken / count
         return totals
+
+    def shapes(self) -> dict[str, tf.TensorSpec]:
+        """Returns the features of one replica's largest batch of the first steps, without reading
+        it."""
+        only = {}
+        if hasattr(self._records, "batch_lengths"):
+            only["length"] = max(itertools.islice(self._records.batch_lengths(*self._position),
+                                                  _FIRST_BATCHES))
+        return self._records.training_batches(
+            *self._position, self._trainer.strategy.num_replicas_in_sync, **only).element_spec
 
     def _iterator(self, length):
         if length not in self._iterators:

@@ -32,7 +32,7 @@ class _Replica:
         self._way = way
         self._seed = PARTS_OF_A_STEP * int.from_bytes(
             hashlib.sha256(str(seed).encode()).digest()[:3], "big")
-        self._accumulation, self._sums_losses = accumulation, sums_losses
+        self.accumulation, self._sums_losses = accumulation, sums_losses
         self.uses_loss_scale = "float16" == learner.encoder.compute_dtype
         prefixes = {objective.name: objective.metrics_name for objective in learner.objectives}
         # Those of training alone are the last.
@@ -55,7 +55,7 @@ class _Replica:
                 layer.over_replicas = distribution.all_reduce_max
         # Replicas can't meet inside a function of their own, and TensorFlow can't sort the graph of
         # a step that twice calls one which writes ranges.
-        if layers and (replicas > 1 or self._accumulation > 1):
+        if layers and (replicas > 1 or self.accumulation > 1):
             self.gradients = self._compute_gradients
 
     def _compute_gradients(self, batch, number, seed, counts, loss_scale):
@@ -66,6 +66,28 @@ class _Replica:
             adversarial.Pass(self._learner, batch, counts, loss_scale), seed)
         return (self._pack(measures), [distribution.dense(g) for g in grads],
                 logits.get("carried", {}))
+
+    @property
+    def traces(self):
+        """Whether the gradient can be traced alone."""
+        return self.gradients != self._compute_gradients
+
+    def trace(self, features):
+        """Returns the graph of the gradient of a part of a batch, whose features are given as
+        `tf.TensorSpec`s of the whole batch."""
+        def part(spec, shape=None):
+            rows, *rest = spec.shape if shape is None else shape
+            return tf.TensorSpec([rows // self.accumulation, *rest], spec.dtype)
+
+        scalar = tf.TensorSpec([], tf.float32)
+        batch = {name: part(spec) for name, spec in features.items()}
+        rows = next(iter(features.values())).shape[0]
+        if self._learner.carries:
+            batch["carried"] = {name: part(scalar, [rows, *shape])
+                                for name, shape in self._learner.carries.items()}
+        counts = {objective.name: scalar for objective in self._learner.objectives}
+        return tf.function(self._compute_gradients, autograph=False).get_concrete_function(
+            batch, tf.TensorSpec([], tf.int64), tf.TensorSpec([2], tf.int32), counts, scalar).graph
 
     def _measure(self, batch):
         logits = self._learner(batch)
@@ -101,7 +123,7 @@ class _Replica:
         if self._sums_losses:
             counts = dict.fromkeys(names, 1.0)
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-        parts = self._accumulation
+        parts = self.accumulation
         batch = self.carry(batch, self._state.read())
         pieces = zip(*(tf.split(value, parts) for value in tf.nest.flatten(batch)))
         sums = grads = None
@@ -222,6 +244,11 @@ class Trainer:
         return self.learner.total_loss({
             name: {"loss": (sums[index, 0], sums[index, 1])}
             for index, (name, kind) in enumerate(self.learner.measure_names) if kind == "loss"})
+
+    def gradient_graph(self, features: dict[str, tf.TensorSpec]) -> tf.Graph:
+        """Traces the loss and the gradient of one replica's batch, given by its shapes and types.
+        """
+        return self.replica.trace(features)
 
     # Without AutoGraph, which would take longer than tracing.
     @tf.function(autograph=False)

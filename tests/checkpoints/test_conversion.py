@@ -21,6 +21,7 @@ from bert_tf.heads import MAX_LSTMS
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.attentive_classification import AttentiveClassification
+from bert_tf.objectives.candidate_lm import CandidateLM
 from bert_tf.objectives.classification import Classification, MultiLabel, MultipleChoice, Regression
 from bert_tf.objectives.multi_task import (
     Capitalization,
@@ -31,6 +32,7 @@ from bert_tf.objectives.multi_task import (
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.objectives.replaced_token import AllTokensLM, ReplacedToken
 from bert_tf.objectives.span_boundary import SpanBoundary
+from bert_tf.objectives.span_comparison import SpanComparison
 from bert_tf.objectives.step_classification import StepClassification
 from bert_tf.objectives.stochastic_answer import StochasticAnswer
 from bert_tf.objectives.tagging import FeatureTagging, Tagging
@@ -89,6 +91,7 @@ def test_our_names_are_those_of_the_model():
         AttentiveClassification(config, 3, "weighted_sum_all", lstm_size=2, lstm_layers=MAX_LSTMS,
                                 hidden_size=4, pairs=True),
         StepClassification(config, 3), StochasticAnswer(config, 3),
+        CandidateLM(config, tied=False), SpanComparison(config, 2, reads_cls=True),
         *(make(config) for make in HEADS.values())])
     sizes = {letter: size or 0 for letter, size in letters(config).items()}
     ours = {name.replace("{i}", str(i)): tuple(sizes[letter] for letter in shape)

@@ -179,7 +179,8 @@ def test_a_huge_line_takes_little_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_CHARS", 1 << 16)
     tracemalloc.start()
     build_vocab.count_words([path], build_vocab.BuildVocabFlags([], ""))
-    list(extract_text.own_text([path]))
+    extract_text.main(extract_text.ExtractTextFlags(
+        input_file=[str(path)], output_file=str(tmp_path / "out.txt"), num_workers=1))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * size      # a list of its words takes 14 times its size

@@ -1,0 +1,108 @@
+"""The memory of a step: tensors counted by hand, and the count of TensorFlow's own allocator."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from benchmarks.peers import worker
+from bert_tf import training
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.recipes import find
+from bert_tf.training import footprint
+
+SIZE = 4 * 64 * 64
+
+
+def graph_of(function, *shapes):
+    return tf.function(function, autograph=False).get_concrete_function(
+        *[tf.TensorSpec(shape) for shape in shapes]).graph
+
+
+@pytest.mark.parametrize("function, tensors", [
+    (lambda x: tf.exp(x @ x), 1),                           # in place
+    (lambda x: tf.transpose(x @ x), 2),
+    (lambda x: tf.reshape(x @ x, [-1]) + 1.0, 1),
+    (lambda x: (x @ x) @ (x @ x + 1.0), 3),
+    (lambda x: tf.exp(x @ x) @ tf.function(lambda y: tf.transpose(y @ y))(x), 3),
+])
+def test_tensors_are_counted_while_they_are_read(function, tensors):
+    assert footprint.peak(graph_of(function, (64, 64))) == tensors * SIZE
+
+
+def test_what_nothing_reads_is_not_counted():
+    def function(x):
+        tf.transpose(x @ x)
+        return x @ x
+    assert footprint.peak(graph_of(function, (64, 64))) == SIZE
+
+
+def make_trainer(**options):
+    config = EncoderConfig(vocab_size=3000, hidden_size=128, num_hidden_layers=3,
+                           num_attention_heads=2, intermediate_size=512)
+    learner = training.Learner.of_terms(config, find("bert").terms)
+    return training.Trainer(learner, training.make_optimizer("adamw", 1e-4),
+                            tf.distribute.get_strategy(), **options)
+
+
+def batch_of(rows):
+    return worker.draw({"batch_size": rows, "length": 128, "vocab_size": 3000, "seed": 1}, 1)[0]
+
+
+def shapes_of(rows):
+    return {name: tf.TensorSpec(values.shape, values.dtype)
+            for name, values in batch_of(rows).items()}
+
+
+def test_a_gradient_takes_what_the_allocator_counts():
+    try:
+        tf.config.experimental.reset_memory_stats("CPU:0")
+    except (ValueError, tf.errors.OpError):
+        pytest.skip("this TensorFlow does not count the memory of a CPU")
+    trainer = make_trainer()
+    arguments = ({name: tf.constant(values) for name, values in batch_of(48).items()},
+                 tf.constant(0, tf.int64), tf.constant([1, 2]),
+                 {objective.name: tf.constant(48.0) for objective in trainer.learner.objectives},
+                 tf.constant(1.0))
+    counted = []
+    for _ in range(3):
+        tf.config.experimental.reset_memory_stats("CPU:0")
+        before = tf.config.experimental.get_memory_info("CPU:0")["current"]
+        found = trainer.replica.gradients(*arguments)
+        np.sum(found[0])
+        del found
+        counted.append(tf.config.experimental.get_memory_info("CPU:0")["peak"] - before)
+    estimated = footprint.peak(trainer.gradient_graph(shapes_of(48)))
+    assert 0.8 < estimated / min(counted) < 1.25, (estimated, counted)
+
+
+def test_parts_of_a_batch_take_less():
+    whole, parts = (footprint.peak(make_trainer(accumulation=count).gradient_graph(shapes_of(16)))
+                    for count in (1, 4))
+    assert 3.5 < whole / parts < 4.5
+
+
+def test_a_batch_that_does_not_fit_is_refused(monkeypatch, capsys):
+    trainer, shapes = make_trainer(), shapes_of(256)
+    footprint.check(trainer, shapes, 256)
+    said = float(re.fullmatch(r"memory: about ([\d.]+) GB of [\d.]+ GB\n",
+                              capsys.readouterr().out)[1])
+    needed = footprint.estimate(trainer, shapes)
+    assert abs(said - needed / 1e9) < 0.06
+    room = needed - 0.6 * footprint.peak(trainer.gradient_graph(shapes))
+    monkeypatch.setattr(footprint, "machine_memory", lambda: room)
+    with pytest.raises(InputError, match="--train_batch_size=256 takes about") as error:
+        footprint.check(trainer, shapes, 256)
+    fitting = int(re.search(r"that fits is about (\d+)", str(error.value))[1])
+    assert 64 < fitting < 160
+    assert footprint.estimate(trainer, shapes_of(fitting)) == pytest.approx(room, rel=0.05)
+    monkeypatch.setattr(footprint, "machine_memory", lambda: 1e6)
+    with pytest.raises(InputError, match="no batch of these records fits"):
+        footprint.check(trainer, shapes, 256)
+
+
+def test_nothing_is_said_of_small_networks(capsys):
+    footprint.check(make_trainer(), shapes_of(2), 2)
+    assert capsys.readouterr().out == ""
