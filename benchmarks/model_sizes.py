@@ -19,6 +19,7 @@ from benchmarks.tables.cells import Cell
 from benchmarks.tables.material import PERPLEXITY, Material, TableFlags
 from benchmarks.tables.table import Column, Table, make
 from bert_tf import flags
+from bert_tf.errors import InputError
 from bert_tf.flags import option
 
 _TASKS = ("MNLI-m", "MRPC", "SST-2")
@@ -36,6 +37,14 @@ class ModelSizesFlags(TableFlags):
     layer_scale: int = option(3, "Number by which the layers are divided.", least=1, most=3)
     width_scale: int = option(4, "Number by which the width is divided.", least=1, most=16)
     learning_rate: float = option(1e-3, "Peak of the learning rate in pre-training.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for shape in PUBLISHED:
+            width, heads = shape[1] // self.width_scale, shape[2]
+            if width % heads:
+                raise InputError(f"--width_scale={self.width_scale} gives a width of {width}, which "
+                                 f"{heads} heads can't share; give 1, 2, 4, 8 or 16.")
 
 
 def scaled(job: ModelSizesFlags, shape: tuple[int, int, int]) -> dict[str, int]:

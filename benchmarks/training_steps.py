@@ -33,7 +33,7 @@ class TrainingStepsFlags(TableFlags):
     task: str = option("MNLI-m", "The task of the score.", choices=tuple(COLUMNS))
     points: int = option(6, "Checkpoints of each pre-training.", least=1)
     include_start: bool = option(
-        True, "A point at step 0 too: random weights, without pre-training.")
+        True, "A point at step 0 too: the original's random weights, without pre-training.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
