@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from bert_tf.config import Sizes
@@ -49,7 +50,9 @@ class Objective(FromConfig, keras.layers.Layer):
         inputs: names of the features, of a fixed length, that its logits depend on beside the
             network's outputs.
         positional: names of its answers per position, [B, S, ...].
-        measures: names of the results of `measure`.
+        measures: names of the results of `measure` that are (sum, count).
+        tallies: names of its other results, float32 arrays that add up over batches and devices.
+            Evaluation gives their sums to `summarize`.
         likelihood: of a language model, the measure that is the mean negative log likelihood of a
             token, whose exponential is the perplexity; else "".
         auxiliary: whether it serves training only, and is not saved.
@@ -68,6 +71,7 @@ class Objective(FromConfig, keras.layers.Layer):
     inputs: tuple[str, ...] = ()
     positional: tuple[str, ...] = ()
     measures: tuple[str, ...] = ("loss", "accuracy")
+    tallies: tuple[str, ...] = ()
     likelihood = ""
     auxiliary = False
     in_order = False
@@ -127,11 +131,14 @@ class Objective(FromConfig, keras.layers.Layer):
         (float32 scalar). Weights are the second of `targets`."""
         return ops.sum(ops.sum(DIVERGENCES[form](logits, other), axis=-1) * weights)
 
-    def measure(self, logits: Tensor, labels: Tensor, weights: Tensor
-                ) -> dict[str, tuple[Tensor, Tensor]]:
-        """Returns (sum, count) of each of `measures`, including the loss."""
+    def measure(self, logits: Tensor, labels: Tensor, weights: Tensor) -> dict[str, Any]:
+        """Returns (sum, count) of each of `measures`, including the loss, and the `tallies`."""
         return {"loss": self.loss(logits, labels, weights),
                 "accuracy": self.accuracy(logits, labels, weights)}
+
+    def summarize(self, tallies: Mapping[str, np.ndarray]) -> dict[str, float]:
+        """Returns the further metrics of an evaluation from the sums of `tallies`, by name."""
+        return {}
 
     def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the weighted number of correct predictions, and the sum of the weights."""

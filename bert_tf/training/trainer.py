@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import InputError
@@ -90,9 +91,12 @@ class _Replica:
             batch, tf.TensorSpec([], tf.int64), tf.TensorSpec([2], tf.int32), counts, scalar).graph
 
     def _measure(self, batch):
+        """The measures and the tallies of a batch, and its carried state."""
         logits = self._learner(batch)
-        return (self._pack(self._learner.measure_logits(logits, batch)),
-                logits.get("carried", {}))
+        measures = self._learner.measure_logits(logits, batch)
+        tallies = {one.name: {kind: measures[one.name][kind] for kind in one.tallies}
+                   for one in self._learner.objectives if one.tallies}
+        return self._pack(measures), tallies, logits.get("carried", {})
 
     def _answer(self, batch, measures):
         """The measures of a batch (zeros if they are not wanted), and each objective's answers."""
@@ -316,23 +320,28 @@ class Trainer:
 
     @tf.function(autograph=False)
     def _evaluate_step(self, batch, state):
-        sums, state = self.strategy.run(
+        *sums, state = self.strategy.run(
             lambda *args: self.replica.measure(self.replica.carry(*args)), args=(batch, state))
         return self.strategy.reduce("SUM", sums, axis=None), state
 
     def evaluate(self, batches: tf.distribute.DistributedDataset) -> dict[str, float]:
         """Means over all records of a distributed dataset: the losses and accuracies of `train`,
-        and the "name/perplexity" of each language model."""
-        sums, state = 0.0, None
+        the "name/perplexity" of each language model, and what objectives `summarize`."""
+        total, state = None, None
         with self.averaged():
             for batch in batches:
                 if state is None:
                     state = self.strategy.run(self.replica.begin, args=(batch,))
-                step_sums, state = self._evaluate_step(batch, state)
-                sums += step_sums.numpy()
+                sums, state = self._evaluate_step(batch, state)
+                sums = tf.nest.map_structure(lambda value: value.numpy().astype("float64"), sums)
+                total = sums if total is None else tf.nest.map_structure(np.add, total, sums)
+        sums, tallies = total
         found = self.means(sums)
-        return {**found, **{f"{name}/perplexity": math.exp(min(found[loss], 700))
-                            for name, loss in self.replica.likelihoods.items() if loss in found}}
+        found |= {f"{name}/perplexity": math.exp(min(found[loss], 700))
+                  for name, loss in self.replica.likelihoods.items() if loss in found}
+        return found | {
+            f"{one.metrics_name}/{kind}": value for one in self.learner.objectives
+            if one.name in tallies for kind, value in one.summarize(tallies[one.name]).items()}
 
     @tf.function(autograph=False)
     def _predict_step(self, iterator, measures):

@@ -7,15 +7,17 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from sklearn.metrics import roc_auc_score
 
 from bert_tf import recipes
 from bert_tf.config import EncoderConfig
 from bert_tf.data.masking.electra import hide_with_repeats
 from bert_tf.errors import InputError
-from bert_tf.objectives.replaced_token import written
+from bert_tf.objectives.replaced_token import area_under_curve, logit_histogram, written
 from bert_tf.training import Electra, GeneratorSettings, Learner, make_optimizer
 from bert_tf.training.learners.electra import sample, scatter_update
 from bert_tf.training.optimizers.adam import WarmupLinearDecay
+from bert_tf.training.trainer import Trainer
 from tests.goldens import at_hand
 from tests.rounding import ROUNDED, off
 
@@ -78,7 +80,7 @@ def gradients(learner, batch):
 
 def means(measures):
     return {f"{name}/{kind}": float(total / count) for name, kinds in measures.items()
-            for kind, (total, count) in kinds.items()}
+            for kind, (total, count) in kinds.items() if kind != "histogram"}
 
 
 @pytest.mark.parametrize("name", at_hand("golden/electra/pretraining_{}.npz", VARIANTS))
@@ -268,6 +270,47 @@ def test_replaced_tokens_can_be_predicted():
     outputs = learner.encoder({**features, "input_ids": logits["corrupted_ids"]})
     np.testing.assert_allclose(
         logits["replaced_lm"], head(outputs, features, learner.encoder.embedding_table), rtol=1e-5)
+
+
+def error_of_bins(labels, logits):
+    """Half the share of pairs of both labels that lie within 1/2048 of a logit."""
+    bins = np.floor(np.clip(logits.astype(float), -16, 15.9999) * 2048)
+    shared = sum((labels[bins == one] == 0).sum() * (labels[bins == one] == 1).sum()
+                 for one in np.unique(bins))
+    return shared / 2 / (labels == 0).sum() / (labels == 1).sum()
+
+
+@pytest.mark.parametrize("center, width", [(0, 1), (-2, 0.05), (-15, 3), (3, 0)])
+def test_the_area_under_the_curve(center, width):
+    rng = np.random.default_rng(8)
+    labels = rng.random(5000) < 0.1
+    logits = (center + width * (rng.normal(size=5000) + labels)).astype(np.float32)
+    used = rng.random(5000) < 0.9
+    area = area_under_curve(logit_histogram(logits, labels, used * np.float32(1)))
+    bound = error_of_bins(labels[used], logits[used])
+    assert abs(area - roc_auc_score(labels[used], logits[used])) <= bound + 1e-12
+    assert bound < 0.03 or not width
+    assert np.isnan(area_under_curve(logit_histogram(logits, labels | True, used * np.float32(1))))
+
+
+def test_evaluation_has_the_area_over_batches_and_replicas(eagerly, mirrored):
+    parts = [batch(seed)[0] for seed in range(3)]
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    for strategy in (tf.distribute.get_strategy(), mirrored):
+        with strategy.scope():
+            learner = make()
+        trainer = Trainer(learner, None, strategy, trains=False)
+        # One row a replica, so that the rows' 6 x 3 parts are all added up.
+        found = trainer.evaluate(trainer.distribute(
+            lambda *_: tf.data.Dataset.from_tensor_slices(whole).batch(3)))
+        logits = learner(whole)
+        used = whole["input_mask"] > 0
+        labels = np.asarray(logits["corrupted_ids"] != logits["original_ids"])[used].astype(int)
+        replaced = np.asarray(logits["replaced_token"])[used]
+        assert found["replaced_token/auc"] == pytest.approx(
+            roc_auc_score(labels, replaced), abs=error_of_bins(labels, replaced) + 1e-6)
+        assert found["replaced_token/recall"] == pytest.approx(
+            ((replaced > 0) & (labels == 1)).sum() / labels.sum(), rel=1e-5)
 
 
 def test_gradients_reach_the_generator_through_the_embeddings_alone():

@@ -15,7 +15,7 @@ from bert_tf.layers.masks import NOISES
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.objectives.base import Batch, Objective
 
-Measures = dict[str, dict[str, tuple[Tensor, Tensor]]]
+Measures = dict[str, dict[str, Any]]
 # Factors of parts of the network, which are no features of the records.
 _MASKS = ("head_mask", "unit_mask")
 
