@@ -95,7 +95,7 @@ def _as_trained(task, model, kinds, is_named):
     if saved.kind != task.kind:
         raise InputError(f"{model.path} is a model for {saved.kind.title}, not for "
                          f"{task.kind.title}; name another --init_checkpoint.")
-    if task.labels and tuple(task.labels) != saved.labels:
+    if task.labels and not task.kind.fits_labels(task.labels, saved.labels):
         raise InputError(f"{model.path} knows the labels {', '.join(saved.labels)}, "
                          f"{task.name} has {', '.join(task.labels)}; name another "
                          "--init_checkpoint.")

@@ -13,6 +13,7 @@ from bert_tf.tasks.named import SQUAD, TASK_NAMES, find_task
 from bert_tf.tasks.reading import KeptRows, discover_labels
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.split_records import Source
+from bert_tf.tasks.tag_schemes import SCHEMES, labels_in, scheme_of
 from bert_tf.tasks.task import KINDS, OWN, Split, Task
 
 _FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
@@ -66,6 +67,11 @@ class TaskFlags:
         [], "Columns of the choices in a multiple choice, such as ending*.")
     labels: list[str] = option(
         [], "All labels; default: the labels of the training file.", rare=True)
+    tag_scheme: str | None = option(
+        None, "Tags of entities that a tagger learns. bio: B- for the first word, I- for the "
+        "others. bioes: S- for the word of an entity that has one word; B-, I- and E- for the "
+        "first, inner and last words of the others, as in ELECTRA. Files, predictions and scores "
+        "are the same. Default: as in training, else bio.", choices=SCHEMES, rare=True)
     multi_label: bool = option(
         False, "An example has any number of labels, separated by commas.", rare=True)
     label_scale: float | None = option(
@@ -122,7 +128,7 @@ class TaskFlags:
             if own:
                 raise InputError(f"--task={self.task} is read from its official files; leave out "
                                  f"either --task or --{own[0]}.")
-            return find_task(self.task)
+            return self._in_scheme(find_task(self.task))
         kind = self.task_kind or kind
         if self.multi_label:
             if kind not in ("classification", "multi_label"):
@@ -137,11 +143,18 @@ class TaskFlags:
         if not text_a:
             raise InputError(f"--task must be given (one of {', '.join(TASK_NAMES)}), or "
                              "--text_a_column for files of your own.")
-        return own_task(
+        return self._in_scheme(own_task(
             kind, {split: file for split, file in files.items() if file},
             [column for column in (text_a, self.text_b_column) if column],
             label or None, choices=self.choice_columns, labels=self.labels,
-            header=self.header, labelled_test=self.labelled_test, tfds_name=self.tfds_name)
+            header=self.header, labelled_test=self.labelled_test, tfds_name=self.tfds_name))
+
+    def _in_scheme(self, task):
+        """The task with its labels, if they are known, in --tag_scheme."""
+        if self.tag_scheme and task.kind != KINDS["tagging"]:
+            raise InputError(f"--tag_scheme={self.tag_scheme} is for tagging; leave it out.")
+        return dataclasses.replace(task, labels=labels_in(self.tag_scheme, task.labels)
+                                   ) if task.labels else task
 
     def settle(self, task: Task, options: dict) -> Task:
         """The task with all options known, which decide nothing here."""
@@ -165,6 +178,9 @@ class TaskFlags:
                     raise
         if not found:
             raise problems[0]
+        if task.labels and self.tag_scheme not in (None, scheme_of(task.labels)):
+            raise InputError(f"--tag_scheme={self.tag_scheme}: the model was trained with "
+                             f"{scheme_of(task.labels)}; leave the flag out.")
         rows = {split: KeptRows() for split in found}
         labelled = [split for split, layout in task.splits.items()
                     if split in found and layout.label is not None]
@@ -175,6 +191,7 @@ class TaskFlags:
             task = discover_labels(task, first, found[first], Omissions(self.skip_malformed_lines),
                                    rows[first], [(split, found[split], rows[split])
                                                  for split in others])
+            task = self._in_scheme(task)
         _check_training_flags(self, task)
         return [_source(self, task, split, found[split], rows[split])
                 for split in splits or found]

@@ -97,6 +97,24 @@ def fixture_trained(data, tagger):
     return folder
 
 
+def test_another_scheme_of_tags_changes_neither_files_nor_scores(eagerly, data, tagger, tmp_path):
+    flags = {"do_eval": True, "test_file": "train.txt", "labelled_test": True}
+    folder = tagger(tmp_path / "bioes", do_train=True, do_predict=True, tag_scheme="bioes", **flags)
+    task = json.loads((folder / "task.json").read_text(encoding="utf-8"))["task"]
+    assert task["labels"] == ["O", *(f"{p}-{t}" for p in "BEIS" for t in ("LOC", "PER"))]
+    scores = read_scores(folder)
+    assert scores["test/entity_f1"] == scores["test/tag_accuracy"] == 1
+    _, gold, predicted = zip(*read_columns(folder / "dev_predictions.txt"))
+    assert {tag[0] for tags in (*gold, *predicted) for tag in tags} == set("BIO")
+    correct, guessed, labelled = conlleval(gold, predicted)
+    assert scores["dev/entity_f1"] == pytest.approx(2 * correct / (guessed + labelled))
+    again = tagger(tmp_path / "again", init_checkpoint=str(folder), max_seq_length=0, **flags)
+    assert read_scores(again) == pytest.approx(scores, rel=1e-5)
+    with pytest.raises(InputError, match="--tag_scheme=bio: the model was trained with bioes"):
+        tagger(tmp_path / "other", init_checkpoint=str(folder), max_seq_length=0,
+               tag_scheme="bio", **flags)
+
+
 def weights(folder):
     return bert_tf.Tagging.from_pretrained(str(folder), num_labels=5).get_weights()
 

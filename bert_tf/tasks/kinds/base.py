@@ -75,6 +75,10 @@ class Kind:
         """Returns the task with these labels."""
         return dataclasses.replace(task, labels=tuple(labels))
 
+    def fits_labels(self, labels: tuple, trained: tuple) -> bool:
+        """Whether a model with the labels `trained` does a task with these labels."""
+        return tuple(labels) == tuple(trained)
+
     def num_texts(self, task: Task, split: str = "train") -> int | None:
         """Returns the number of texts of a split's examples, if a model may meet another number;
         else None."""

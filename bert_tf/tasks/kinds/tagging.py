@@ -15,14 +15,15 @@ from bert_tf.metrics import entities, is_entity_tag
 from bert_tf.tasks.kinds.encoding import label_id
 from bert_tf.tasks.kinds.labelled import LabelledKind
 from bert_tf.tasks.reading import Example
+from bert_tf.tasks.tag_schemes import from_bioes, labels_in, scheme_of, to_bioes
 
 _KEPT = "document_context"      # may differ from what the model was trained with
 
 
 class Tagging(LabelledKind):
     """The tags of words. An example's texts are a sentence's words; labels and predictions are
-    lists of sentences, each a list of tags. Answers and features have a row for each window: logits
-    [W, S, L] for W windows."""
+    lists of sentences, each a list of tags, in the scheme `bio` whatever the scheme of the task's
+    labels is. Answers and features have a row for each window: logits [W, S, L] for W windows."""
 
     name, title, script = "tagging", "tagging", "run_tagger"
     features = FINETUNING["tagging"]
@@ -34,6 +35,7 @@ class Tagging(LabelledKind):
     def label(self, task, ids, texts, raw, where):
         if raw is None:
             return [0] * len(texts)
+        raw = to_bioes(raw) if scheme_of(task.labels) == "bioes" else raw
         return [label_id(tag, ids, where) for tag in raw]
 
     def with_labels(self, task, labels):
@@ -43,6 +45,11 @@ class Tagging(LabelledKind):
         if labels and not any(map(is_entity_tag, labels)):
             task = dataclasses.replace(task, metrics=("tag_accuracy",))
         return task
+
+    def fits_labels(self, labels, trained):
+        if scheme_of(labels) == scheme_of(trained) or not any(map(is_entity_tag, labels)):
+            return super().fits_labels(labels, trained)
+        return set(labels_in("bioes", labels)) == set(labels_in("bioes", trained))
 
     def counted(self, label):
         return label
@@ -133,10 +140,10 @@ class Tagging(LabelledKind):
         is_word = features["label_weights"].astype(bool)
         best = answers["logits"].argmax(-1)[is_word] if is_word.size else np.zeros(0, int)
         tags = iter(np.array(task.labels, object)[best].tolist())
-        return [list(itertools.islice(tags, len(example.texts))) for example in examples]
+        return [_in_bio(task, itertools.islice(tags, len(example.texts))) for example in examples]
 
     def targets(self, task, examples):
-        return [[task.labels[tag] for tag in example.label] for example in examples]
+        return [_in_bio(task, (task.labels[tag] for tag in example.label)) for example in examples]
 
     def is_degenerate(self, predictions, labels):
         """False: the score of entities shows a model that finds none."""
@@ -162,6 +169,10 @@ class Tagging(LabelledKind):
                 file.writelines(" ".join(line) + "\n" for line in zip(*sentence, strict=True))
                 file.write("\n")
         return [path]
+
+
+def _in_bio(task, tags):
+    return from_bioes(list(tags)) if scheme_of(task.labels) == "bioes" else list(tags)
 
 
 def _documents(examples, sentences):
