@@ -102,6 +102,10 @@ class DistillFlags:
     masked_lm: str = option(
         "", "With --augmentation=masked_words, folder of a pre-trained model with its masked LM.",
         rare=True)
+    word_vectors: str = option(
+        "", "File of word vectors in the text format of word2vec or GloVe, with which the "
+        "embeddings of a BiLSTM student begin; they are trained on. Tokens that the file lacks, "
+        "such as those with ##, begin with random ones.", rare=True)
     glove_embs: str = option(
         "", "With --augmentation=masked_words, a file of word vectors, such as GloVe's, from which "
         "words of several pieces are replaced; without it they stay.", rare=True)

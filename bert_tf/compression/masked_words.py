@@ -6,6 +6,7 @@ Shapes: K words of a text, S sequence, V vocabulary.
 """
 
 import dataclasses
+import itertools
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -15,8 +16,8 @@ import tensorflow as tf
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from bert_tf import checkpoints, networks
+from bert_tf.compression.word_vectors import read_word_vectors
 from bert_tf.errors import InputError
-from bert_tf.files import open_unpacked
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.tokenization import find_vocabulary, open_tokenizer
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer, split_words
@@ -95,22 +96,11 @@ class WordModel:
 
 
 class WordVectors:
-    """Word vectors, such as GloVe's, for finding near words. `path` has a word and its numbers a
-    line, plain or gzip; the first 100,000 are read."""
+    """Word vectors, such as GloVe's, for finding near words. `path` is a file of
+    `read_word_vectors`; the first 100,000 are read."""
 
     def __init__(self, path: str):
-        words, rows = [], []
-        with open_unpacked(path) as file:
-            for number, line in zip(range(1, _VECTORS + 1), file):
-                word, *values = line.decode("utf-8").rstrip().split(" ")
-                try:
-                    rows.append(np.array(values, np.float32))
-                except ValueError:
-                    rows.append(np.zeros(0, np.float32))
-                if not len(rows[-1]) or len(rows[-1]) != len(rows[0]):
-                    raise InputError(f"--glove_embs: {path}, line {number} is no word with "
-                                     f"{len(rows[0])} numbers.")
-                words.append(word)
+        words, rows = zip(*itertools.islice(read_word_vectors(path, "glove_embs"), _VECTORS))
         table = np.stack(rows)
         self._words, self._places = words, {word: place for place, word in enumerate(words)}
         self._table = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)

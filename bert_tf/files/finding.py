@@ -23,7 +23,7 @@ TOKENIZER_ENDING = ".tokenizer"
 # Flags that name files or folders.
 PATH_FLAGS = re.compile(
     "(?:.*_)?(?:file|filelist|dir|checkpoint|path)|ensemble|eval_text|glove_embs|input|masked_lm|"
-    "output|peer_python|picture|predecessor|student|teacher")
+    "output|peer_python|picture|predecessor|student|teacher|word_vectors")
 
 
 def check_decodable(values: list, source: str) -> None:

@@ -52,6 +52,7 @@ class FineTuning:
         init_checkpoint: weights to begin with, of any format; "" for random ones.
         keep_head: whether to begin with that checkpoint's head, too.
         weights: the `Weights` of that checkpoint if it was opened; they are dropped when loaded.
+        change_start: function (Learner) that changes the weights with which training begins.
     """
 
     settings: FineTuneSettings
@@ -67,6 +68,7 @@ class FineTuning:
     init_checkpoint: str = ""
     keep_head: bool = False
     weights: "checkpoints.Weights | None" = None
+    change_start: Callable[[Learner], None] | None = None
     _is_checked = False
 
     def check_trial(self, settings: FineTuneSettings) -> None:
@@ -100,6 +102,8 @@ class FineTuning:
         elif path:
             print(checkpoints.load(path, trainer.learner.encoder), flush=True)
         transfer.reinitialize_top(trainer.learner.encoder, settings.reinit_layers)
+        if self.change_start:
+            self.change_start(trainer.learner)
 
     def load(self, path: str) -> Trainer:
         """Returns a Trainer with the weights at `path`, head included, to evaluate and to predict.

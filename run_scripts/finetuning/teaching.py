@@ -1,11 +1,16 @@
 """Records and losses from which the student of bert-distill learns."""
 
 import dataclasses
+import hashlib
 from typing import Any
+
+import numpy as np
 
 import bert_tf
 from bert_tf import compression
 from bert_tf.compression.masked_words import MaskedWords, WordModel, WordVectors
+from bert_tf.compression.word_vectors import vectors_of_tokens
+from bert_tf.config import BiLstmConfig
 from bert_tf.errors import InputError
 from bert_tf.recipes.distillation import Distillation, patience_layers
 from bert_tf.tasks.kinds.labelled import LabelledKind
@@ -18,6 +23,7 @@ class Teaching:
 
     flags: Any
     row: Distillation
+    vectors: tuple[np.ndarray, np.ndarray] | None = None    # of --word_vectors: ids and rows
 
     def teachers(self, plan):
         """The `Teachers` of a plan's student.
@@ -59,6 +65,7 @@ class Teaching:
     def records(self, plan, folder: str):
         """The records that the student learns from."""
         own, kind, model = plan.wanted.sources["train"], plan.task.kind, plan.model
+        self._read_vectors(model)
         if not isinstance(kind, LabelledKind):
             return self._of_answers(kind.records(own, model.tokenizer, model.max_seq_length,
                                                  plan.options, folder), plan)
@@ -78,6 +85,30 @@ class Teaching:
             self.in_step(plan)
             return SplitRecords(source, options, tokenizer, folder)
         return compression.TaughtRecords(source, options, tokenizer, folder, self.teachers(plan))
+
+    def _read_vectors(self, model):
+        """Reads the file of --word_vectors, if there is one.
+
+        Raises:
+            InputError: the student does not begin with random embeddings of words, or the file has
+                none for it.
+        """
+        path = self.flags.word_vectors
+        if not path:
+            return
+        if not isinstance(model.config, BiLstmConfig) or model.path:
+            raise InputError("--word_vectors is for a --student that is a JSON of sizes with "
+                             '"model_type": "bilstm"; leave it out.')
+        self.vectors = vectors_of_tokens(path, model.tokenizer, model.config.embedding_size,
+                                         "word_vectors")
+
+    def _give_vectors(self, learner):
+        """Writes the vectors into the student's embeddings."""
+        ids, rows = self.vectors
+        table = learner.encoder.embedding_table
+        values = table.numpy()
+        values[ids] = rows
+        table.assign(values)
 
     def _of_answers(self, records, plan):
         """The records of questions about paragraphs.
@@ -142,7 +173,11 @@ class Teaching:
                             compression.make_terms(self.row, config, head, dtype))]
 
         teacher = {"teacher": compression.Teacher(in_step.folder).digest()} if in_step else {}
+        if self.vectors:
+            content = b"".join(part.tobytes() for part in self.vectors)
+            teacher["word_vectors"] = hashlib.sha256(content).hexdigest()
         return dataclasses.replace(
             goal, make_objective=make_objectives,
+            change_start=self._give_vectors if self.vectors else None,
             learner=in_step.learner if in_step else compression.Student,
             options={**goal.options, **teacher, "distillation": self.row.describe()})

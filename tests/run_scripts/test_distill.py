@@ -15,6 +15,7 @@ from bert_tf.errors import InputError
 from bert_tf.finetuning.head_flags import TaggerFlags
 from bert_tf.finetuning.mixture import MixtureFlags
 from bert_tf.finetuning.model import ModelFlags
+from bert_tf.models import open_model
 from bert_tf.tasks.task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
@@ -180,6 +181,31 @@ def test_a_student_learns_from_the_mean_of_its_teachers(data, models, tmp_path, 
     assert "fine-tuned for classification" in (tmp_path / "README.md").read_text()
     answer = bert_tf.Predictor(str(tmp_path))("a good film")
     assert answer.keys() == {"label", "probabilities"}
+
+
+def test_a_bilstm_begins_with_word_vectors(data, models, tmp_path, capsys):
+    """With next to no training, its embeddings are those of the file."""
+    sizes = {"model_type": "bilstm", "vocab_size": tiny.VOCAB, "embedding_size": 5, "lstm_size": 3,
+             "hidden_size": 4, "pairs": False}
+    (tmp_path / "bilstm.json").write_text(json.dumps(sizes))
+    known = WORDS[::2]
+    vectors = dict(zip(known, np.random.default_rng(2).normal(2, 1, (len(known), 5)).round(3)))
+    (tmp_path / "vectors.txt").write_text(f"{len(known)} 5\n" + "".join(
+        f"{word} {' '.join(map(str, row))}\n" for word, row in vectors.items()))
+    flags = {"student": str(tmp_path / "bilstm.json"), "recipe": "bilstm_soft",
+             "augmentation": "none", "word_vectors": str(tmp_path / "vectors.txt")}
+    distilled(data, models[:1], tmp_path / "out", {"learning_rate": 1e-7}, **flags)
+    table = open_model(str(tmp_path / "out")).network().embedding_table.numpy()
+    tokens = (data / "words.txt").read_text().split("\n")[:-1]
+    for token, row in zip(tokens, table, strict=True):
+        assert (np.allclose(row, vectors[token], atol=1e-4) if token in vectors
+                else np.abs(row).max() < 0.251)
+    assert f"vectors of {len(known)} of {tiny.VOCAB} tokens" in capsys.readouterr().out
+    for changes, message in (
+            ({"student": str(data / "small.json")}, "--word_vectors is for"),
+            ({"word_vectors": str(data / "words.txt")}, "--word_vectors: .* line 1")):
+        with pytest.raises(InputError, match=message):
+            distilled(data, models[:1], tmp_path / "other", **{**flags, **changes})
 
 
 def test_labelling_goes_on_where_it_was_killed(data, models, tmp_path, monkeypatch):

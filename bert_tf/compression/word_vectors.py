@@ -1,0 +1,88 @@
+"""Word vectors in the text format of word2vec, GloVe and fastText: a word and its numbers a line.
+
+word2vec and fastText begin with a line of the number of words and the width.
+
+Shapes: E width of a vector, K tokens that have one.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from bert_tf.errors import InputError
+from bert_tf.files import open_unpacked
+from bert_tf.tokenization.base import Tokenizer
+
+
+def read_word_vectors(path: str, flag: str, is_wanted: Callable[[str], bool] = lambda word: True
+                      ) -> Iterator[tuple[str, np.ndarray]]:
+    """Yields the words of a file, plain or compressed, that are wanted, and their vectors, float32
+    [E]. A word may hold spaces, as some of GloVe's do.
+
+    Raises:
+        InputError: a line is no word with as many numbers as the others; names file and line.
+    """
+    width = 0
+    with open_unpacked(path) as file:
+        for number, line in enumerate(file, 1):
+            # Files hold words that were cut within a character.
+            text = line.decode("utf-8", "replace").rstrip(" \t\r\n")
+            if number == 1 and len(parts := text.split(" ")) == 2 and all(map(str.isdigit, parts)):
+                width = int(parts[1])
+                continue
+            width = width or text.count(" ")
+            word, *values = text.rsplit(" ", width)
+            if len(values) == width > 0 and not is_wanted(word):
+                continue
+            try:
+                vector = np.array(values, np.float32)
+            except ValueError:
+                vector = np.zeros(0, np.float32)
+            if not width or len(vector) != width or not np.isfinite(vector).all():
+                raise InputError(f"--{flag}: {path}, line {number} is no word with {width} "
+                                 "numbers.")
+            yield word, vector
+    if not width:
+        raise InputError(f"--{flag}: {path} has no line.")
+
+
+def vectors_of_tokens(path: str, tokenizer: Tokenizer, width: int, flag: str
+                      ) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the ids of the tokens that a file has vectors of, int64 [K] in rising order, and
+    these, float32 [K, E]; prints how many they are.
+
+    The first line with exactly a token's text counts. If there is none and the tokenizer
+    lower-cases, the first line counts whose word is the token in lower case.
+
+    Args:
+        width: the E that the vectors must have.
+        flag: the name of the flag that names the file, in errors.
+
+    Raises:
+        InputError: see `read_word_vectors`; or the width differs, or no token has a vector.
+    """
+    _, first = next(read_word_vectors(path, flag))
+    if len(first) != width:
+        raise InputError(f"--{flag}: {path} has vectors of {len(first)} numbers, but the "
+                         f"embedding_size of the student is {width}; change one of them.")
+    tokens = tokenizer.vocabulary.tokens
+    ids = {token: index for index, token in enumerate(tokens)}
+    lowers = tokenizer.do_lower_case
+
+    def token_of(word):
+        return word if word in ids else word.lower() if lowers and word.lower() in ids else None
+
+    exact: dict[int, np.ndarray] = {}
+    lowered: dict[int, np.ndarray] = {}
+    for word, vector in read_word_vectors(path, flag, lambda word: token_of(word) is not None):
+        (exact if word in ids else lowered).setdefault(ids[token_of(word)], vector)
+    found = lowered | exact
+    if not found:
+        raise InputError(f"--{flag}: {path} has no token of the vocabulary; name vectors of its "
+                         "language.")
+    others = len(found) - len(exact)
+    print(f"{path}: vectors of {len(found):,} of {len(tokens):,} tokens "
+          f"({len(found) / len(tokens):.1%})"
+          + (f", {others:,} of them in lower case alone" if others else ""), flush=True)
+    order = np.array(sorted(found), np.int64)
+    return order, np.stack([found[index] for index in order.tolist()])
