@@ -63,8 +63,8 @@ class TableFlags:
     columns: list[str] = option([], "Some of the columns; default: all.")
     seeds: int = option(3, "Number of seeds, from 1 on.", least=1, alias="num_trials")
     pretraining_seeds: int = option(
-        0, "Number of seeds of pre-training, over which those of fine-tuning are spread; 0: as "
-        "many.", least=0)
+        0, "Number of seeds of pre-training, over which the seeds of fine-tuning are spread. 0: as "
+        "many as --seeds.", least=0)
     vocab_size: int = option(
         8000, "Maximum size of the vocabulary, which is learned from the text.")
     num_hidden_layers: int = option(2, "Layers.", least=1)
