@@ -42,7 +42,9 @@ class SuiteFlags:
     vocab_file: str = option(
         "", "The vocabulary of the tokenizer; default: that beside --init_checkpoint.")
     do_lower_case: bool | None = option(None, "Lower-case the text; default: as in pre-training.")
-    tasks: list[str] = option([], "Some of the suite's tasks; default: all.")
+    tasks: list[str] = option(
+        [], "Some of the suite's tasks, or of the ways zero-shot, translate-train and "
+        "translate-test of xnli; default: all.")
     train_majority: list[str] = option(
         [], "Tasks that are learned although the suite gives every example their most frequent "
         "label, as WNLI in GLUE.")

@@ -319,17 +319,20 @@ def find_rows(suite: Suite, tasks: list[str], trained: list[str],
     `intermediate`.
 
     Args:
+        tasks: their names, and names of ways, which mean all tasks of a way.
         trained: tasks that are learned although the suite's row has the most frequent label.
 
     Raises:
         InputError: the suite has no such task.
     """
     known = {row.task.replace("-", ""): row for row in suite.rows}
+    tasks = [task for name in tasks
+             for task in (suite.ways[name].values() if name in suite.ways else [name])]
     plain = [[name.lower().replace("-", "") for name in names] for names in (tasks, trained)]
     for name in plain[0] + plain[1]:
         if name not in known:
             raise InputError(f"the suite has no task {name!r}; " + choose_from(
-                name, [row.task for row in known.values()]))
+                name, [*suite.ways, *(row.task for row in known.values())]))
     return [dataclasses.replace(row, majority=False) if name in plain[1] else row
             for name, row in known.items()
             if name in plain[0] or not tasks and (intermediate or not row.is_first)]

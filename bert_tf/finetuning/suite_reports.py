@@ -33,6 +33,9 @@ def summarize(run: SuiteRun) -> dict[str, Any]:
     if run.suite.has_average and not set(missing) & {
             row.task for row in run.suite.rows if row.average}:
         figures["average"] = run.suite.average(medians)
+    for split in ("dev", "test"):
+        if found := run.suite.languages(medians, split):
+            figures.setdefault("ways", {})[split] = found
     return {"tasks": tasks, "missing": missing, **figures}
 
 
@@ -68,10 +71,23 @@ def table(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
     return lines
 
 
+def table_of_ways(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
+    """The lines of a table in Markdown for dev and for test: a row for each way to other languages,
+    a column for each language."""
+    lines = []
+    for split, ways in summary.get("ways", {}).items():
+        columns = [*next(iter(run.suite.ways.values())), "average"]
+        lines += ["", f"| {split} | {' | '.join(columns)} |", "|---" * (1 + len(columns)) + "|"]
+        lines += [f"| {way} | " + " | ".join(
+            f"{100 * cells[column]:.1f}" if column in cells else "-" for column in columns) + " |"
+            for way, cells in ways.items()]
+    return lines
+
+
 def report(run: SuiteRun) -> dict[str, Any]:
     """Writes and prints results.json, table.md and submission.zip; returns the results."""
     summary = summarize(run)
-    lines = table(run, summary)
+    lines = table(run, summary) + table_of_ways(run, summary)
     lines += [""] + [f"{name.title()} of the medians: {100 * summary[name]:.1f}"
                      for name in ("average", "score") if name in summary]
     if summary["missing"] and run.suite.has_score:

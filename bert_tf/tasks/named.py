@@ -77,7 +77,7 @@ def _super_glue(name, folder, texts, labels, sizes, *, kind="classification", ch
 
 
 # English comes first: a model that learned from it is chosen by its score there.
-_XNLI_LANGUAGES = ("en", "ar", "bg", "de", "el", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur",
+XNLI_LANGUAGES = ("en", "ar", "bg", "de", "el", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur",
                    "vi", "zh")
 _PAWS_X_LANGUAGES = ("en", "de", "es", "fr", "ja", "ko", "zh")
 
@@ -87,7 +87,7 @@ def _in(folder, *names):
     return (*names, *(f"{folder}/{name}" for name in names))
 
 
-def _xnli(name, train="", languages=_XNLI_LANGUAGES, translated=False, **fields):
+def _xnli(name, train="", languages=XNLI_LANGUAGES, translated=False, **fields):
     """Makes XNLI: a split for each language's examples of a file.
 
     Args:
@@ -202,13 +202,13 @@ TASKS = {task.name: task for task in (
     # Learned from English alone; the other two ways of arXiv:1809.05053 translate what is trained
     # on, or what is predicted.
     _xnli("xnli", "en"),
-    _xnli("xnli-translate-test", languages=_XNLI_LANGUAGES[1:], translated=True, model_of="xnli"),
-    *(_xnli(f"xnli-{language}", language, (language,)) for language in _XNLI_LANGUAGES[1:]),
+    _xnli("xnli-translate-test", languages=XNLI_LANGUAGES[1:], translated=True, model_of="xnli"),
+    *(_xnli(f"xnli-{language}", language, (language,)) for language in XNLI_LANGUAGES[1:]),
     _paws_x("paws-x"),
     *(_paws_x(f"paws-x-{language}", language, (language,)) for language in _PAWS_X_LANGUAGES[1:]),
 )}
 # As help and errors list them: tasks in one language stand together.
-TASK_NAMES = [name for name in TASKS if name.rpartition("-")[2] not in _XNLI_LANGUAGES + (
+TASK_NAMES = [name for name in TASKS if name.rpartition("-")[2] not in XNLI_LANGUAGES + (
     *_PAWS_X_LANGUAGES,)] + ["xnli-LANGUAGE", "paws-x-LANGUAGE"]
 
 def _questions(name, version, sizes, metrics, defaults):

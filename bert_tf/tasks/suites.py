@@ -1,7 +1,8 @@
 """Suites of tasks: their rows, and the figures that sum up the scores of all tasks.
 
 GLUE is arXiv:1804.07461 with the Average of arXiv:1810.04805, table 1, and the Score of
-gluebenchmark.com; SuperGLUE is arXiv:1905.00537.
+gluebenchmark.com; SuperGLUE is arXiv:1905.00537. The ways of XNLI are those of arXiv:1809.05053,
+with the average over languages of arXiv:1901.07291, table 1.
 """
 
 import dataclasses
@@ -9,6 +10,8 @@ import itertools
 import statistics
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
+
+from bert_tf.tasks.named import XNLI_LANGUAGES
 
 Scores = Mapping[str, Mapping[str, float]]      # of tasks, by "split/metric"
 
@@ -73,12 +76,14 @@ class Suite:
             their own papers, one point.
         has_score: whether the mean over tasks is reported.
         has_average: whether the mean over cells is reported beside the mean over tasks.
+        ways: of each way to other languages the task that has the score of each language.
     """
 
     rows: tuple[Row, ...]
     grids: Mapping[str, Grid] = dataclasses.field(default_factory=dict)
     has_score: bool = True
     has_average: bool = False
+    ways: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
 
     def row(self, task: str) -> Row:
         """The row of a task."""
@@ -104,6 +109,16 @@ class Suite:
         return statistics.fmean(statistics.fmean(row.cells(scores, row.metrics))
                                 for row in self.rows if row.counts)
 
+    def languages(self, scores: Scores, split: str) -> dict[str, dict[str, float]]:
+        """The scores of each way by language, on dev or test, and their average; it is left out
+        while a language is missing, and a way without scores is too."""
+        found = {way: {language: of[name] for language, task in tasks.items()
+                       if (name := f"{split}_{language}/{self.row(task).metrics[0]}")
+                       in (of := scores.get(task, {}))} for way, tasks in self.ways.items()}
+        return {way: cells | ({"average": statistics.fmean(cells.values())}
+                              if len(cells) == len(self.ways[way]) else {})
+                for way, cells in found.items() if cells}
+
 
 def is_of(name: str, metrics: Collection[str]) -> bool:
     """Whether a score, "split/metric", is one of some metrics on a development set."""
@@ -112,6 +127,7 @@ def is_of(name: str, metrics: Collection[str]) -> bool:
 
 
 _BOTH = ("f1", "accuracy")
+_NOT_ENGLISH = XNLI_LANGUAGES[1:]
 SUITES = {
     "glue": Suite((
         Row("cola", ("matthews",), ("matthews",)),
@@ -148,5 +164,17 @@ SUITES = {
         Row("squad_v2", ("f1", "exact"), begins_with="triviaqa", keeps_head=True),
         Row("triviaqa", ("f1", "exact_match"), counts=False, is_first=True),
     ), has_score=False),
+    # In English nothing is translated: its score is that of zero-shot in every way.
+    "xnli": Suite((
+        Row("xnli"),
+        *(Row(f"xnli-{language}") for language in _NOT_ENGLISH),
+        Row("xnli-translate-test"),
+    ), {"bert": Grid((5e-5,), (32,), (2.0,))},      # google-research/bert, multilingual.md
+        has_score=False, ways={
+            "zero-shot": dict.fromkeys(XNLI_LANGUAGES, "xnli"),
+            "translate-train": {"en": "xnli"} | {
+                language: f"xnli-{language}" for language in _NOT_ENGLISH},
+            "translate-test": {"en": "xnli"} | dict.fromkeys(
+                _NOT_ENGLISH, "xnli-translate-test")}),
     "race": Suite((Row("race", shown=("middle_accuracy", "high_accuracy")),)),
 }

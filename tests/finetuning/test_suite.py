@@ -22,7 +22,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import Held, locked
 from bert_tf.finetuning import suite, suite_plan, suite_reports
 from bert_tf.tasks.kinds.sentence import write_submission
-from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.named import TASKS, XNLI_LANGUAGES
 from bert_tf.tasks.suites import SUITES
 from bert_tf.training.learners.learner import Learner
 from run_scripts import run_suite
@@ -346,6 +346,52 @@ def test_trivia_qa_and_then_squad(folder, tmp_path):
             place / "log.txt").read_text()
     rows = run_suite.open_suite(dataclasses.replace(job, intermediate=False)).rows
     assert [row.task for row in rows] == ["squad", "squad_v2"]      # TriviaQA is not asked for
+
+
+def test_three_ways_to_other_languages(folder, tmp_path):
+    """Files in the layout of XNLI-1.0 and XNLI-MT-1.0, those of most translations left out."""
+    rng, header = np.random.default_rng(0), ("language", "gold_label", "sentence1", "sentence2")
+
+    def pair():
+        return " ".join(map(str, rng.integers(0, 90, 4))), str(rng.integers(0, 90))
+
+    place = tmp_path / "data" / "XNLI"
+    (place / "XNLI-MT-1.0").mkdir(parents=True)
+    gold = {language: [MNLI[rng.integers(3)] for _ in range(6)] for language in XNLI_LANGUAGES}
+    write(place / "XNLI-1.0" / "xnli.dev.tsv", [header], [
+        (language, gold[language][i], *pair()) for i in range(6) for language in XNLI_LANGUAGES])
+    write(place / "XNLI-MT-1.0" / "xnli" / "xnli.dev.zh.tsv", [header], [
+        ("zh", label, *pair()) for label in gold["zh"]])
+    for language in ("en", "zh"):
+        write(place / "XNLI-MT-1.0" / "multinli" / f"multinli.train.{language}.tsv",
+              [("premise", "hypo", "label")], [
+                  (*pair(), label) for label in ("contradictory", "entailment", "neutral") * 4])
+    job = flags(tmp_path / "data", tmp_path / "out", suite="xnli", num_trials=1,
+                init_checkpoint=str(folder / "model"), grid_learning_rate=["3e-2"],
+                tasks=["zero-shot", "xnli-zh", "translate-test"])
+    run_suite.main(job)
+
+    def score(task, language):
+        [path] = (tmp_path / "out" / "tasks" / task).rglob(f"dev_{language}_predictions.jsonl")
+        return accuracy_score(gold[language], [row["label"] for row in answers(path)])
+
+    zero_shot = {language: score("xnli", language) for language in XNLI_LANGUAGES}
+    found = json.loads((tmp_path / "out" / "results.json").read_text())["ways"]["dev"]
+    assert found == {
+        "zero-shot": pytest.approx(zero_shot | {"average": np.mean(list(zero_shot.values()))}),
+        **{way: pytest.approx({"en": zero_shot["en"], "zh": score(task, "zh")}) for way, task in (
+            ("translate-train", "xnli-zh"), ("translate-test", "xnli-translate-test"))}}
+    cells = [f"{100 * found['translate-train'][language]:.1f}" if language in ("en", "zh") else "-"
+             for language in XNLI_LANGUAGES]
+    assert f"| translate-train | {' | '.join(cells)} | - |" in (
+        tmp_path / "out" / "table.md").read_text().splitlines()
+    assert not (tmp_path / "out" / "submission.zip").exists()
+    with pytest.raises(InputError, match="no .*multinli.train.ar.tsv"):
+        run_suite.open_suite(dataclasses.replace(job, tasks=["translate-train"]))
+    run = run_suite.open_suite(dataclasses.replace(
+        job, grid_learning_rate=[], grid_train_batch_size=[], num_train_steps=None))
+    assert run.points == [      # google-research/bert, multilingual.md
+        {"learning_rate": 5e-5, "train_batch_size": 32, "num_train_epochs": 2.0}]
 
 
 def test_grids_are_those_of_papers(folder, tmp_path):

@@ -31,6 +31,36 @@ SUPER = {
     "RoBERTa": (87.1, (90.5, 95.2), 90.6, (84.4, 52.5), (90.6, 90.0), 88.2, 69.9, 89.0, 84.6),
     "BERT": (77.4, (75.7, 83.6), 70.6, (70.0, 24.1), (72.0, 71.3), 71.7, 69.6, 64.4, 69.0)}
 
+# arXiv:1901.07291, table 1, XLM (MLM + TLM), in its order of languages, then the average.
+LANGUAGES = "en fr es de el bg ru tr ar vi th zh hi sw ur".split()
+XLM = {
+    "zero-shot": (85.0, 78.7, 78.9, 77.8, 76.6, 77.4, 75.3, 72.5, 73.1, 76.1, 73.2, 76.5, 69.6,
+                  68.4, 67.3, 75.1),
+    "translate-train": (85.0, 80.2, 80.8, 80.3, 78.1, 79.3, 78.1, 74.7, 76.5, 76.6, 75.5, 78.6,
+                        72.3, 70.9, 63.2, 76.7),
+    "translate-test": (85.0, 79.0, 79.5, 78.1, 77.8, 77.6, 75.5, 73.7, 73.7, 70.8, 70.4, 73.6, 69.0,
+                       64.7, 65.1, 74.2)}
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_ways_to_other_languages(split):
+    zero_shot, train, test = ({f"{split}_{language}/accuracy": value for language, value in zip(
+        LANGUAGES, XLM[way])} for way in XLM)
+    xnli, test = SUITES["xnli"], dict(list(test.items())[1:])
+    scores = {"xnli": zero_shot, "xnli-translate-test": test} | {
+        f"xnli-{name.partition('/')[0][-2:]}": {name: value, f"{split}_zz/accuracy": 0.0}
+        for name, value in train.items()}
+    found = xnli.languages(scores, split)
+    assert {way: round(cells.pop("average"), 1) for way, cells in found.items()} == {
+        way: cells[-1] for way, cells in XLM.items()}
+    assert found == {way: dict(zip(LANGUAGES, cells)) for way, cells in XLM.items()}
+    del scores["xnli-zh"]
+    assert {way for way, cells in xnli.languages(scores, split).items() if "average" not in cells
+            } == {"translate-train"}
+    assert xnli.languages({"xnli-zh": {f"{split}_zh/accuracy": 1.0}}, split) == {
+        "translate-train": {"zh": 1.0}}
+    assert SUITES["glue"].languages({"mnli": {f"{split}_en/accuracy": 1.0}}, split) == {}
+
 
 @pytest.mark.parametrize("system", SUPER)
 def test_score_of_super_glue(system):
