@@ -34,7 +34,8 @@ class SuiteFlags:
     """The suite, the model, and what is tried."""
 
     suite: str = option(REQUIRED, "Tasks and their figures.", choices=tuple(SUITES))
-    data_dir: str = option(REQUIRED, "Folder with a subfolder of official files for each task.")
+    data_dir: str = option(REQUIRED, "Folder with a subfolder of official files for each task; or "
+                           "tfds:glue, hf://datasets/nyu-mll/glue and the like.")
     output_dir: str = option(REQUIRED, "Folder for all runs, the table and the archive.")
     init_checkpoint: str = option("", "The model to begin with, of any format.")
     bert_config_file: str = option(

@@ -8,6 +8,7 @@ import os
 import numpy as np
 
 from bert_tf.files import write_json
+from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.kinds.labelled import SplitPredictions
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task_flags import TaskFlags
@@ -16,7 +17,7 @@ from bert_tf.tasks.task_flags import TaskFlags
 def answer_most_frequent(task: str, data_dir: str, output_dir: str) -> None:
     """Answers the labelled splits and the test files of a named task, and writes predictions and
     scores as a fine-tuning run does. Of equally frequent labels the first counts."""
-    named = TASKS[task]
+    named = placed(TASKS[task], data_dir)
     has_test = any(named.has_file(data_dir, split) for split in named.splits
                    if split.startswith("test"))
     wanted = TaskFlags(task=task, data_dir=data_dir).find(named, True, True, has_test)

@@ -28,6 +28,7 @@ from bert_tf.files import (
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.majority import answer_most_frequent
 from bert_tf.options import read_json
+from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.named import OF_SUITES, SQUAD, find_folder
 from bert_tf.tasks.suites import Row, Suite, is_of
 
@@ -109,7 +110,8 @@ class SuiteRun:
         return find_folder(self.data_dir, row.task, "leave the task out of --tasks")
 
     def _cells_of(self, row):
-        task, data_dir = OF_SUITES[row.task], self.folder(row)
+        data_dir = self.folder(row)
+        task = placed(OF_SUITES[row.task], data_dir)
         labelled = [split for split, layout in task.splits.items()
                     if split != "train" and layout.label is not None]
         if not any(task.has_file(data_dir, split) for split in labelled) and not task.model_of:

@@ -15,6 +15,7 @@ from bert_tf.finetuning.suite import MAJORITY, Cell, SuiteRun
 from bert_tf.models import Model, open_model
 from bert_tf.options import read_json
 from bert_tf.tasks.answer_spans import SpanOptions
+from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.named import OF_SUITES
 from bert_tf.tasks.squad import read_references
 from bert_tf.tasks.task import Task
@@ -75,7 +76,8 @@ def describe(run: SuiteRun) -> list[str]:
 
 def _load(run, cell: Cell, model: Model) -> Load:
     """The work of a cell."""
-    task, data_dir = OF_SUITES[cell.row.task], run.folder(cell.row)
+    data_dir = run.folder(cell.row)
+    task = placed(OF_SUITES[cell.row.task], data_dir)
     if cell.point == MAJORITY:
         return Load(0, 0, 0.0)
     defaults = finetuning_defaults.find(model.config, task.name)

@@ -12,6 +12,8 @@ github.com/google-research-datasets/paws.
 import os
 
 from bert_tf.errors import InputError, choose_from
+from bert_tf.tasks.in_libraries import configuration
+from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.task import KINDS, Defaults, Split, Task, named_folder
 
 _SENTENCES = ("sentence1", "sentence2")
@@ -246,7 +248,7 @@ def find_task(name: str) -> Task:
 
 
 def find_folder(data_dir: str, name: str, remedy: str) -> str:
-    """Returns the folder of a named task's files in `data_dir`.
+    """Returns the folder of a named task's files in `data_dir`, or the name of its data set.
 
     Args:
         remedy: completes the error: put the files there, or ...
@@ -255,6 +257,8 @@ def find_folder(data_dir: str, name: str, remedy: str) -> str:
         InputError: there is none.
     """
     found = named_folder(data_dir, name, OF_SUITES[name].folder_of or name)
+    if not found and is_library_name(data_dir):
+        return configuration(data_dir, OF_SUITES[name])
     if not found:
         raise InputError(f"--data_dir: there is no folder of the task {name} in {data_dir!r}; put "
                          f"its official files there, or {remedy}.")

@@ -111,7 +111,7 @@ class Task:
     def path(self, data_dir: str, split: str) -> str:
         """Returns a split's file in the folder `data_dir`, which must exist."""
         files = self.split(split).files
-        if self.split(split).format == "tfds":
+        if self.split(split).format in ("tfds", "library"):
             return files[0]
         paths = [os.path.join(data_dir, name) for name in files]
         exists = is_folder if self.split(split).format == "race" else is_file

@@ -8,6 +8,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import is_file, unpacked_name
 from bert_tf.flags import check, option
 from bert_tf.tasks import conllu
+from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.kinds.windows import WAYS
 from bert_tf.tasks.named import SQUAD, TASK_NAMES, find_task
 from bert_tf.tasks.reading import KeptRows, discover_labels
@@ -43,8 +44,9 @@ class TaskFlags:
     task: str = option("", f"One of {', '.join(TASK_NAMES)}, in its official files. Without it, "
                        "the flags from --task_kind on describe files of your own.",
                        alias="task_name")
-    data_dir: str = option("", "Folder of the task's files; names of your own files are relative "
-                           "to it.")
+    data_dir: str = option(
+        "", "Folder of the task's files, or its data set, tfds:NAME or hf://datasets/OWNER/NAME; "
+        "names of your own files are relative to it.")
     task_kind: str | None = option(
         None, "What is predicted for an example; default: the script's own kind of task.",
         choices=[name for name, kind in KINDS.items() if kind.own_metrics])
@@ -128,7 +130,7 @@ class TaskFlags:
             if own:
                 raise InputError(f"--task={self.task} is read from its official files; leave out "
                                  f"either --task or --{own[0]}.")
-            return self._in_scheme(find_task(self.task))
+            return self._in_scheme(placed(find_task(self.task), self.data_dir))
         kind = self.task_kind or kind
         if self.multi_label:
             if kind not in ("classification", "multi_label"):

@@ -10,6 +10,8 @@ import re
 import shutil
 import statistics
 import string
+import sys
+import types
 import zipfile
 
 import numpy as np
@@ -175,6 +177,28 @@ def test_a_run_that_is_stopped_and_shared_ends_with_the_same_bytes(
     assert "as in the 1 run(s) that are done" in capsys.readouterr().out
     with pytest.raises(InputError, match="holds a run with other settings"):
         run_suite.main(flags(folder, tmp_path, tasks=["cola"], max_seq_length=12))
+
+
+def test_a_suite_of_a_library_gives_the_scores_of_files(folder, whole, tmp_path, monkeypatch):
+    def load(name, split, with_info):
+        assert name == "glue/cola" and with_info
+        path = folder / "CoLA" / f"{'dev' if split == 'validation' else split}.tsv"
+        rows = [line.split("\t") for line in path.read_text().splitlines()]
+        rows = [(row[1], -1) for row in rows[1:]] if split == "test" else [
+            (row[3], int(row[1])) for row in rows]
+        classes = types.SimpleNamespace(names=["unacceptable", "acceptable"])
+        return [{"sentence": text.encode(), "label": label} for text, label in rows], (
+            types.SimpleNamespace(features={"sentence": object(), "label": classes}))
+
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", types.SimpleNamespace(
+        load=load, as_numpy=iter))
+    run_suite.main(flags(folder, tmp_path, data_dir="tfds:glue", tasks=["cola"]))
+    results = [json.loads((output / "results.json").read_text())["tasks"]["cola"]
+               for output in (whole, tmp_path)]
+    assert results[0] == results[1]
+    found, wanted = ([row["label"] for row in answers(
+        output / results[0]["folder"] / "test_predictions.jsonl")] for output in (tmp_path, whole))
+    assert found == wanted and len(found) == 5
 
 
 def test_a_cell_of_another_process_is_left_alone(folder, whole):
