@@ -13,13 +13,13 @@ _TEXTS = {"cola": ("sentence",), "mrpc": ("sentence1", "sentence2"),
           **dict.fromkeys(("mnli", "ax", "snli", "scitail", "xnli"), _PREMISE)}
 _OF_LANGUAGES = ("xnli", "paws-x")      # a configuration for each language
 _CONFIGURATIONS = {"sst-2": "sst2", "sts-b": "stsb", "ax-b": "axb", "ax-g": "axg",
-                   "superglue-rte": "rte"}
+                   "superglue-rte": "rte", "wnli-ranking": "wnli"}
 _BY_ROWS = ("tsv", "csv", "jsonl")
 
 
 def placed(task: Task, data_dir: str) -> Task:
-    """Returns a task whose splits are those of a data set where `data_dir` names one and has no
-    official files; else the task as it is.
+    """Returns a task with the splits of a data set where `data_dir` names one and has no official
+    files; else the task as it is.
 
     Raises:
         InputError: the library has no such rows of the task.
