@@ -263,6 +263,7 @@ DIRECT = re.compile(
     r"\bpathlib\.")
 LOCAL = {
     "bert_tf/networks/memory.py": "/proc",
+    "bert_tf/training/footprint.py": "/proc",
     "bert_tf/flags/program.py": "/dev",
     "bert_tf/training/devices.py": "/dev",
     "bert_tf/checkpoints/checksummed.py": "a file that is being written aside",
