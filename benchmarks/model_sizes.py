@@ -43,7 +43,7 @@ class ModelSizesFlags(TableFlags):
         for shape in PUBLISHED:
             width, heads = shape[1] // self.width_scale, shape[2]
             if width % heads:
-                raise InputError(f"--width_scale={self.width_scale} gives a width of {width}, which "
+                raise InputError(f"--width_scale={self.width_scale} is a width of {width}, which "
                                  f"{heads} heads can't share; give 1, 2, 4, 8 or 16.")
 
 

@@ -29,9 +29,9 @@ _IN_PLACE = {"AddV2", "AddN", "Sub", "Mul", "RealDiv", "DivNoNan", "Square", "Sq
 # Operations whose result takes no memory of its own, or little.
 _FREE = {"Const", "ReadVariableOp", "Placeholder", "NoOp", "Shape"}
 _KEPT_OPERATIONS = {"AssignVariableOp", "AssignAddVariableOp"}
-# As measured on an x86 CPU: what a step takes beyond the tensors of its graph, for its plan; gaps
-# between the tensors; the optimizer's new values, in units of the gradient.
-_OVERHEAD, _SPREAD, _UPDATE = 200e6, 1.1, 1.0
+# What a step takes beyond the tensors of its graph: bytes for its plan; the optimizer's new values,
+# in units of the gradient. Fitted to steps of BERT on an x86 CPU, see docs/results.md.
+_OVERHEAD, _UPDATE = 270e6, 1.4
 _SMALL = 256e6      # bytes
 
 
@@ -149,7 +149,7 @@ def estimate(trainer: Trainer, features: Mapping[str, tf.TensorSpec]) -> float |
     gradient = sum(4 * variable.shape.num_elements() for variable in _weights(trainer))
     with open("/proc/self/statm", encoding="utf-8") as file:
         present = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return present + replicas * (_SPREAD * peak(graph) + _UPDATE * gradient) + _OVERHEAD
+    return present + replicas * (peak(graph) + _UPDATE * gradient) + _OVERHEAD
 
 
 def check(trainer: Trainer, features: Mapping[str, tf.TensorSpec], batch_size: int,
