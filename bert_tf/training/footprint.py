@@ -163,13 +163,18 @@ def check(trainer: Trainer, features: Mapping[str, tf.TensorSpec], batch_size: i
         says: whether to print.
 
     Raises:
-        InputError: it is more than the machine has; names the largest batch that fits.
+        InputError: it is more than the machine has, with the largest batch that fits; or more than
+            TensorFlow can plan.
     """
     if (has_accelerator(trainer.strategy) or not os.path.exists("/proc/self/statm")
             or not trainer.replica.traces or _is_small(trainer, features)
             or any(None in spec.shape for spec in features.values())):
         return
-    needed, room = estimate(trainer, features), machine_memory()
+    try:
+        needed, room = estimate(trainer, features), machine_memory()
+    except ValueError as error:     # tensors of more numbers than TensorFlow can count
+        raise InputError(f"--train_batch_size={batch_size}: TensorFlow can't plan such a step "
+                         f"({str(error)[:200]}); give a smaller batch.") from error
     if needed is None:
         return
     if needed <= room:

@@ -103,6 +103,14 @@ def test_a_batch_that_does_not_fit_is_refused(monkeypatch, capsys):
         footprint.check(trainer, shapes, 256)
 
 
+def test_a_step_that_cannot_be_planned_is_refused(monkeypatch):
+    def estimate(trainer, features):
+        raise ValueError("Dimension size must be non-negative but is -1794605056")
+    monkeypatch.setattr(footprint, "estimate", estimate)
+    with pytest.raises(InputError, match="--train_batch_size=256: TensorFlow can't plan such a st"):
+        footprint.check(make_trainer(), shapes_of(256), 256)
+
+
 def test_nothing_is_said_of_small_networks(capsys):
     footprint.check(make_trainer(), shapes_of(2), 2)
     assert capsys.readouterr().out == ""
