@@ -203,9 +203,11 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     """Checks everything, then labels, trains, scores and predicts."""
     row, saved = job.row(), _saved(job)
     from bert_tf.finetuning.run import open_run
+    from bert_tf.training import adversarial
     from run_scripts.finetuning import carry_out
     from run_scripts.finetuning.teaching import Teaching
 
+    adversarial.check_gold(settings, [row])
     if task_flags.long_text:
         raise InputError("--long_text is not for students, which are taught by rows; leave it out.")
     files = _task_flags(task_flags, saved)

@@ -105,8 +105,10 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     from bert_tf.checkpoints import keras_file
     from bert_tf.compression import theseus
     from bert_tf.finetuning.run import open_run
+    from bert_tf.training import adversarial
     from run_scripts.finetuning import carry_out
 
+    adversarial.check_draws(settings, theseus.Theseus)
     layers = checkpoints.read_config(os.path.join(job.predecessor, keras_file.NAME)).depth
     kept = job.successor_layers or layers // 2
     theseus.check_layers(layers, kept)

@@ -81,6 +81,7 @@ class Theseus(Learner):
     """
 
     epsilon = 0.0
+    draws = "which of its layers are replaced"
 
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective],
                  predecessor: keras.Model | None = None, replacing: Replacing | None = None,

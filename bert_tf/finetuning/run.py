@@ -262,6 +262,8 @@ def open_mixture(flags: mixture.MixtureFlags, model_flags: ModelFlags,
     run = FineTuneRun(members, model_flags, settings,
                       deciding=flags.deciding([member.name for member in members]))
     if model_flags.do_train:
+        training.adversarial.check_gold(settings, [
+            member.distillation if member.teachers else None for member in members])
         for member in members:
             check_task(member.folder, member.task, model, member.options)
     run.guests = mixture.find_guests(flags, model_flags, members)

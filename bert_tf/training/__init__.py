@@ -4,7 +4,7 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["distribution", "resume", "stacking", "transfer", "trials"],
+    submodules=["adversarial", "distribution", "resume", "stacking", "transfer", "trials"],
     submod_attrs={
         "batches": ["Feed", "predict", "put"],
         "distribution": [

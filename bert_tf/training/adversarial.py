@@ -3,6 +3,7 @@
 Shapes: B rows of a batch, S sequence, E width of what the noise is added to.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
@@ -54,6 +55,9 @@ class Plain:
 
     measure_names: tuple[tuple[str, str], ...] = ()
 
+    def check(self, learner: Learner) -> None:
+        """Raises InputError if a learner can't be trained so."""
+
     def gradients(self, of: Pass, seed: Any) -> tuple[Measures, list[Any], dict[str, Any]]:
         """Returns the measures of a batch, the gradient of its loss by the trainable variables, and
         its logits. `seed`, integer [2], determines all that is drawn."""
@@ -79,6 +83,12 @@ class Smart(Plain):
         self._settings = settings
         self._steps, self._size, self._norm = settings.ascent
 
+    def check(self, learner):
+        check_draws(self._settings, learner)
+        if not any(one.loss_weight and not one.auxiliary for one in learner.objectives):
+            raise InputError("--adv_train=smart compares answers of heads that learn from labels, "
+                             "but all objectives are auxiliary or have the weight 0; leave it out.")
+
     def gradients(self, of, seed):
         first, *seeds = of.seeds(seed, 2 + self._steps)
         with tf.GradientTape() as tape:
@@ -87,7 +97,7 @@ class Smart(Plain):
             with tape.stop_recording():
                 noise = self._find(of, logits, seeds[:-1], self._first(of, first))
             moved = of.logits(seeds[-1], embedding_noise=noise)
-            apart = self._divergences(of, logits, moved, self._settings.adv_loss)
+            apart = self._divergences(of, logits, moved, self._settings.adv_loss, by_class=True)
             loss = of.loss(measures) + self._settings.adv_alpha * of.loss(apart)
         total = of.learner.total_loss(apart)
         return ({**measures, "smoothness": {"loss": (total, tf.ones([]))}},
@@ -113,16 +123,19 @@ class Smart(Plain):
             noise = _scaled(noise, self._norm, self._settings.adv_epsilon)
         return noise
 
-    def _divergences(self, of, logits, other, form):
-        """(sum, count) of the divergence of each objective's logits from others, as measures."""
+    def _divergences(self, of, logits, other, form, by_class=False):
+        """(sum, count) of the divergence of each objective's logits from others, as measures. The
+        count is the sum of the weights where these are `by_class`, too."""
         found = {}
         for objective in of.learner.objectives:
-            total = count = tf.zeros([])
+            total = tf.zeros([])
             if not objective.auxiliary:
-                weights = of.learner.targets(of.batch)[objective.name][1]
+                labels, weights = of.learner.targets(of.batch)[objective.name][:2]
+                if by_class:
+                    weights = objective.weights_in_loss(labels, weights)
                 total = objective.divergence(logits[objective.name], other[objective.name],
                                              weights, form)
-                count = objective.count(of.learner.batch_for(objective, of.batch))
+            count = objective.count(of.learner.batch_for(objective, of.batch))
             found[objective.name] = {"loss": (total, count)}
         return found
 
@@ -214,11 +227,27 @@ def check(settings: RobustnessSettings, network: type, config: Any, learner: Any
         reason = f"a {network.__name__}, to whose embeddings nothing can be added"
     elif getattr(config, "quantisation", None):
         reason = "a network with rounded numbers, which notes their ranges once a step"
-    elif settings.adv_train == "smart" and (
-            learner is GatedLearner or getattr(settings, "concrete_coef", 0)):
-        reason = "a network whose heads have gates, which are drawn once a step"
     if reason:
         raise InputError(f"--adv_train={settings.adv_train} is not for {reason}; leave it out.")
+    check_draws(settings, GatedLearner if getattr(settings, "concrete_coef", 0) else learner)
+
+
+def check_draws(settings: RobustnessSettings, learner: Any) -> None:
+    """Raises InputError if passes that are compared would be those of different networks."""
+    if settings.adv_train == "smart" and (drawn := getattr(learner, "draws", "")):
+        raise InputError("--adv_train=smart compares passes of one network, but this one draws "
+                         f"anew in each pass {drawn}; leave it out.")
+
+
+def check_gold(settings: RobustnessSettings, ways: Iterable[Any]) -> None:
+    """Raises InputError if nothing that SMART smooths has a weight. `ways` has for each task the
+    `recipes.Distillation` by which it learns from its teachers, None where it has none."""
+    ways = list(ways)
+    if settings.adv_train == "smart" and all(way and not way.gold_weight for way in ways):
+        names = ", ".join(dict.fromkeys(way.name for way in ways if way))
+        raise InputError(f"--adv_train=smart smooths what is learned from gold labels, whose "
+                         f"weight is 0 in {names}; give --gold_weight above 0 or a distillation "
+                         "that has it, such as mtdnn_kd, or leave it out.")
 
 
 def describe(settings: RobustnessSettings) -> str:

@@ -227,12 +227,14 @@ class Trainer:
                  accumulation: int = 1, sums_losses: bool = False,
                  batch_size: int | None = None, trains: bool = True,
                  way: adversarial.Plain | None = None) -> None:
+        way = way or adversarial.Plain()
+        way.check(learner)
         self.learner, self.optimizer, self.strategy = learner, optimizer, strategy
         # Under TPUStrategy `strategy.run` compiles the whole step by itself.
         jit_compile = jit_compile and not isinstance(strategy, tf.distribute.TPUStrategy)
         self.state = memory.CarriedState(learner.carries, batch_size, strategy)
         self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation, sums_losses,
-                                self.state, way or adversarial.Plain())
+                                self.state, way)
         self.replica.share_ranges(strategy.num_replicas_in_sync)
         with strategy.scope():
             if trains:
@@ -326,7 +328,8 @@ class Trainer:
 
     def evaluate(self, batches: tf.distribute.DistributedDataset) -> dict[str, float]:
         """Means over all records of a distributed dataset: the losses and accuracies of `train`,
-        the "name/perplexity" of each language model, and what objectives `summarize`."""
+        the "name/perplexity" of each language model that has predicted a token, and what objectives
+        `summarize`."""
         total, state = None, None
         with self.averaged():
             for batch in batches:
@@ -337,8 +340,9 @@ class Trainer:
                 total = sums if total is None else tf.nest.map_structure(np.add, total, sums)
         sums, tallies = total
         found = self.means(sums)
+        counts = self._counts(sums)
         found |= {f"{name}/perplexity": math.exp(min(found[loss], 700))
-                  for name, loss in self.replica.likelihoods.items() if loss in found}
+                  for name, loss in self.replica.likelihoods.items() if counts.get(loss)}
         return found | {
             f"{one.metrics_name}/{kind}": value for one in self.learner.objectives
             if one.name in tallies for kind, value in one.summarize(tallies[one.name]).items()}
@@ -369,6 +373,9 @@ class Trainer:
                  in zip(self.replica.names, sums)
                  if count or not self.learner.one_task_a_batch}
         return {"loss": float(self._total(sums)), **means}
+
+    def _counts(self, sums):
+        return {name: count for name, (_, count) in zip(self.replica.names, sums)}
 
     def distribute(self, make_batches: Callable) -> tf.distribute.DistributedDataset:
         """A distributed dataset from `make_batches(worker, workers, replicas)`."""

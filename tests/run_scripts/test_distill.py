@@ -249,6 +249,23 @@ def test_a_model_of_several_tasks_learns_from_their_teachers(data, models, tagge
         "label", "probabilities"}
 
 
+def test_smoothness_without_gold_labels_is_refused(data, models, taggers, tmp_path):
+    smart = {"adv_train": "smart", "adv_noise_var": 0.01}
+    for recipe in ("tinybert", "pre_trained", "minibert", "bilstm_soft", "tinybert_layers"):
+        with pytest.raises(InputError, match="give --gold_weight above 0"):
+            distilled(data, models, tmp_path / "out", smart, recipe=recipe)
+    tags = {**TAGS, "data_dir": str(data), "task_kind": "tagging", "teachers": taggers[1],
+            "distillation": "minibert"}
+    (tmp_path / "tasks.json").write_text(json.dumps({"tags": tags, "others": tags}))
+    with pytest.raises(InputError, match="weight is 0 in minibert; give"):
+        run_multitask.main(
+            MixtureFlags(task_config_path=str(tmp_path / "tasks.json")),
+            ModelFlags(do_train=True, vocab_file=str(data / "words.txt"),
+                       bert_config_file=str(data / "small.json"), max_seq_length=40),
+            FineTuneSettings(output_dir=str(tmp_path / "out"), **SETTINGS, **smart))
+    assert not (tmp_path / "out").exists()
+
+
 def test_tinybert_learns_layers_and_then_predictions(data, models, tmp_path):
     def encoder(folder):
         return bert_tf.open_model(str(folder), finetuned=True).learner().encoder.get_weights()

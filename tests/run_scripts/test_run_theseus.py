@@ -73,6 +73,12 @@ def test_long_texts_are_read_as_the_predecessor_does(model, tmp_path):
                          FineTuneSettings(output_dir=str(tmp_path / "out")))
 
 
+def test_smoothness_of_changing_networks_is_refused(model, tmp_path):
+    with pytest.raises(InputError, match="draws anew in each pass which of its layers"):
+        train(model, tmp_path / "out", adv_train="smart")
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("is_earlier", [False, True])
 def test_another_predecessor_or_size_is_refused(is_earlier, model, tmp_path):
     folder = str(tmp_path / "successor")

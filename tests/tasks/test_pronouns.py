@@ -116,6 +116,7 @@ def test_scores_and_loss_equal_the_formulas(tokenizer):
     """The mean log probability of a masked language model, read token by token; fairseq's margin
     loss of pairs whose first candidate is right."""
     network, head = model(tokenizer)
+    assert head.likelihood == ""        # its loss is no mean of tokens
     plain = MaskedLM(network.config, name="masked_lm")
     rng = np.random.default_rng(0)
     for mine, other in zip(head.weights, plain.weights, strict=True):

@@ -42,7 +42,7 @@ def make_distiller(student=STUDENT, teacher=TEACHER):
     keras.utils.set_random_seed(3)
     return Distiller(networks.build(student), [
         objectives.Classification(student, 3), objectives.AttentionTransfer(student),
-        objectives.HiddenTransfer(student, 32)],
+        objectives.HiddenTransfer(student, teacher.hidden_size)],
         teacher=Learner(networks.build(teacher), [objectives.Classification(teacher, 3)]))
 
 
@@ -63,6 +63,17 @@ def test_the_teacher_only_teaches():
     assert len([name for name in variables(trainer) if name.startswith("learner/")]) == len(mine)
     assert type(learner.parts()["model"]) is Learner
     assert [o.name for o in learner.parts()["model"].objectives] == ["classification"]
+
+
+def test_the_teacher_reads_no_noise():
+    learner, batch = make_distiller(teacher=dataclasses.replace(TEACHER, hidden_size=16)
+                                    ), make_batch()
+    noise = tf.cos(tf.range(4 * 12 * 16, dtype=tf.float32))
+    for name in ("word_noise", "embedding_noise"):
+        moved = {**batch, name: tf.reshape(noise, [4, 12, 16])}
+        for one, other in zip(*(tf.nest.flatten(learner.teach(x)) for x in (batch, moved))):
+            assert np.array_equal(one, other)
+        assert not np.allclose(learner(batch)["classification"], learner(moved)["classification"])
 
 
 @pytest.mark.parametrize("of_masked", [False, True])

@@ -10,11 +10,16 @@ import tensorflow as tf
 from safetensors.numpy import save_file
 
 from bert_tf import checkpoints, networks, recipes
+from bert_tf.compression.soft_targets import SoftTargets
+from bert_tf.compression.student import Student
+from bert_tf.compression.theseus import Theseus
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
 from bert_tf.objectives.classification import Classification, MultiLabel, Regression
 from bert_tf.objectives.conditional_span import ConditionalSpan
 from bert_tf.objectives.divergences import DIVERGENCES
+from bert_tf.objectives.layer_transfer import HiddenTransfer
+from bert_tf.recipes.distillation import DISTILLATIONS
 from bert_tf.training import Learner, adversarial, make_optimizer
 from bert_tf.training.robustness_settings import CRITERIA, RobustnessSettings
 from bert_tf.training.settings import FineTuneSettings
@@ -166,6 +171,23 @@ def test_averages_are_those_of_the_weights_after_each_step(eagerly, optimizer, k
     assert off(made.averages[0], wanted) < ROUNDED
 
 
+@pytest.mark.parametrize("optimizer, options", [
+    ("adamw", {"average": "ema"}), ("adamw", {"average": "swa"}), ("averaged_adam", {})])
+def test_averages_of_skipped_steps_are_the_weights(eagerly, optimizer, options):
+    """float16 begins with steps whose gradient is not finite."""
+    variable = keras.Variable(np.ones([3, 4], "float32"))
+    made = make_optimizer(optimizer, 0.1, skip_nonfinite=True, **options)
+    made.build([variable])
+    variable.assign(variable + 1)       # as weights are loaded
+    for _ in range(2):
+        made.apply([tf.fill([3, 4], np.nan)], [variable])
+        assert np.array_equal(variable, np.full([3, 4], 2.0))
+        assert np.array_equal(made.averages[0], variable)
+    made.apply([tf.ones([3, 4])], [variable])
+    low, high = np.array(variable).min(), 2.0
+    assert low < high and np.all((made.averages[0] >= low) & (made.averages[0] <= high))
+
+
 # The trainer
 
 ROWS = 8
@@ -240,6 +262,52 @@ def test_a_compiled_step_is_the_same(monkeypatch):
     one, other = (train(way=WAYS["smart"], jit_compile=compiled, steps=1)[0]
                   for compiled in (False, True))
     assert tiny.largest_difference(tiny.weights(one), tiny.weights(other)) < 1e-6
+
+
+def test_class_weights_keep_the_smoothness_a_mean(eagerly, learner, golden, monkeypatch):
+    """Equal texts have equal divergences, whatever their labels and weights."""
+    Fixed(monkeypatch)
+    whole = one_pass(learner, golden).batch
+    batch = {name: tf.repeat(value[:1], 4, 0) for name, value in whole.items()}
+    batch["label_ids"] = tf.constant([0, 1, 1, 2])
+    found = []
+    for weights in (None, (1.0, 3.0, 0.5)):
+        head = Classification(learner.encoder.config, 3, class_weights=weights, dropout_rate=0.0)
+        head.set_weights(learner.objectives[0].get_weights())
+        learner = Learner(learner.encoder, [head])
+        of = adversarial.Pass(learner, batch, learner.counts(batch), 1.0)
+        measures, grads, _ = adversarial.make(WAYS["smart"]).gradients(of, SEED)
+        _, plain, _ = adversarial.Plain().gradients(of, SEED)
+        found.append([measures["smoothness"]["loss"][0],
+                      *(tf.convert_to_tensor(a) - tf.convert_to_tensor(b)
+                        for a, b in zip(grads, plain))])
+    assert float(found[0][0]) > 1e-6
+    for one, other in zip(*found):
+        largest = max(np.abs(one).max(), 1e-2)      # a difference of gradients of about 1
+        assert np.abs(np.array(one) - other).max() < 1e-3 * largest
+
+
+def test_loss_is_that_of_the_task_and_smoothness_has_the_weights_of_heads(eagerly, monkeypatch):
+    """In a student's training too, where the weight of gold labels is a flag."""
+    Fixed(monkeypatch)
+    config = tiny.config(num_hidden_layers=1, initializer_range=0.3)
+    ids = tf.random.stateless_uniform([4, tiny.LENGTH], [1, 2], 1, tiny.VOCAB, tf.int32)
+    batch = {"input_ids": ids, "input_mask": tf.ones_like(ids), "segment_ids": ids * 0,
+             "label_ids": tf.constant([0, 1, 1, 0]), "teacher_logits": tf.zeros([4, 2])}
+    found = {}
+    for weight in (0.25, 1.0):
+        keras.utils.set_random_seed(5)
+        learner = Student(networks.build(config), [
+            Classification(config, 2, dropout_rate=0.0, loss_weight=weight),
+            SoftTargets(config, "classification", loss_weight=0.5)])
+        trainer = Trainer(learner, make_optimizer("adamw", 0.0), tf.distribute.get_strategy(),
+                          way=adversarial.make(WAYS["smart"]))
+        found[weight] = trainer.train(iter([batch]), 1)
+    assert found[0.25]["smoothness/loss"] > 0
+    assert found[0.25]["smoothness/loss"] == pytest.approx(found[1.0]["smoothness/loss"] / 4)
+    for weight, metrics in found.items():
+        assert metrics["loss"] == pytest.approx(weight * metrics["classification/loss"]
+                                                + 0.5 * metrics["soft_targets/loss"])
 
 
 @pytest.mark.parametrize("recipe", ["xlnet", "gpt", "mobilebert"])
@@ -317,4 +385,29 @@ def test_networks_that_take_no_noise():
     gates = FineTuneSettings(output_dir="out", adv_train="smart", concrete_coef=0.1)
     with pytest.raises(InputError, match="gates"):
         adversarial.check(gates, networks.BertEncoder, tiny.config(), Learner)
+
+
+def test_smart_needs_heads_that_learn_from_labels_and_one_network():
+    config, way = tiny.config(num_hidden_layers=1), adversarial.make(WAYS["smart"])
+    network, head = networks.build(config), Classification(config, 2)
+    hidden = HiddenTransfer(config, config.hidden_size)
+    for objectives in ([hidden], [Classification(config, 2, loss_weight=0.0), hidden]):
+        with pytest.raises(InputError, match="auxiliary or have the weight 0"):
+            Trainer(Learner(network, objectives), make_optimizer("adamw", 1e-2),
+                    tf.distribute.get_strategy(), way=way)
+    way.check(Learner(network, [head, hidden]))
+    successor = Theseus(network, [head], networks.build(
+        tiny.config(num_hidden_layers=2), name="predecessor"))
+    with pytest.raises(InputError, match="which of its layers are replaced"):
+        way.check(successor)
+    adversarial.make(WAYS["freelb"]).check(successor)
+
+
+def test_smart_needs_a_weight_of_gold_labels():
+    rows = [DISTILLATIONS[name] for name in ("minibert", "tinybert")]
+    with pytest.raises(InputError, match="weight is 0 in minibert, tinybert; give --gold_weight"):
+        adversarial.check_gold(WAYS["smart"], rows)
+    for others in ([None], [DISTILLATIONS["mtdnn_kd"]], [rows[0].with_soft(gold=0.5)]):
+        adversarial.check_gold(WAYS["smart"], [*rows, *others])
+    adversarial.check_gold(WAYS["freelb"], rows)
 

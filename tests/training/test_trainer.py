@@ -186,6 +186,16 @@ def test_perplexity_is_that_of_the_logits(eagerly, records):
     assert "next_sentence/perplexity" not in found
 
 
+def test_nothing_predicted_has_no_perplexity(eagerly, records):
+    trainer, features = tiny.trainer(), tiny.write_records(records.paths[0] + ".none", 8, seed=6)
+    none = {**features, "masked_lm_weights": features["masked_lm_weights"] * 0}
+    tiny.write_features(records.paths[0] + ".none", none)
+    held_out = RecordSet.open(records.paths[0] + ".none", "input_file")
+    found = trainer.evaluate(trainer.distribute(
+        lambda worker, workers, replicas: held_out.evaluation_batches(8, 0, replicas)))
+    assert found["masked_lm/loss"] == 0 and "masked_lm/perplexity" not in found
+
+
 def test_a_loss_that_is_not_finite_is_named_by_its_step(eagerly, records):
     trainer = tiny.trainer(rate=1e3)
     batches = iter(trainer.distribute(lambda *_: records.training_batches(3, 0, BATCH, 1)))

@@ -15,6 +15,7 @@ from bert_tf import checkpoints, networks, objectives
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.masks import NOISES
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.taught import LAYER_WEIGHTS, TOKEN_LOGITS, TaughtObjective, of_teacher
 from bert_tf.objectives.weight_projection import layer_weights
@@ -140,8 +141,8 @@ class Distiller(Learner):
                 for name, value in found.items()}
 
     def teacher_batch(self, batch: Batch) -> Batch:
-        """Returns the batch that the teacher reads."""
-        return batch
+        """Returns the batch that the teacher reads: noise is for the network that learns."""
+        return {name: value for name, value in batch.items() if name not in NOISES}
 
     def see_teacher(self, outputs: dict[str, Any]) -> dict[str, Any]:
         """Returns the outputs of the teacher's network that are compared."""

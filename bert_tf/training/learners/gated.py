@@ -33,6 +33,8 @@ class GatedLearner(Learner):
         rate_factor: factor of the gates' learning rate.
     """
 
+    draws = "the gates of its heads"
+
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective],
                  rate_factor: float = 1.0, **kwargs: Any):
         super().__init__(encoder, objectives, **kwargs)

@@ -33,11 +33,13 @@ class Learner(keras.Model):
         epsilon: the original's guard against a batch without a masked position; 0 where the mean
             of nothing is 0.
         one_task_a_batch: whether the means over steps count only the steps that had the objective.
+        draws: what it draws anew in each pass of a training step, beside dropout; "" for nothing.
     """
 
     settings_class: ClassVar[type | None] = None
     epsilon = 1e-5
     one_task_a_batch = False
+    draws = ""
     objectives: list[Objective]
 
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective], **kwargs: Any):

@@ -146,11 +146,12 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
     def _assign(self, gradient, updates):
         """Assigns new values, pairs of a variable and its value, and what averages then are."""
-        updates = [*updates, *(self._averaged(updates) if self.average else ())]
         if self.skip_nonfinite:
             # Clipping has made all of the gradient NaN if its norm was not finite.
             is_finite = ops.all(ops.isfinite(gradient))
             updates = [(old, ops.where(is_finite, new, old)) for old, new in updates]
+        # A step that is not taken counts with the weights that it leaves.
+        updates = [*updates, *(self._averaged(updates) if self.average else ())]
         for old, new in updates:
             self.assign(old, new)
 

@@ -36,7 +36,7 @@ class AveragedAdam(AdamWeightDecay):
         # Weights may have been loaded since the averages were made.
         kept = ops.where(step > 0, ops.minimum(self.MOST, (1 + step) / (10 + step)), 0.0)
         average = self.averages[self._get_variable_index(variable)]
-        self._assign(gradient, [(average, average - (1 - kept) * (average - variable))])
+        self.assign(average, average - (1 - kept) * (average - variable))
         super().update_step(gradient, variable, learning_rate)
 
 
