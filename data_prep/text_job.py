@@ -82,9 +82,9 @@ class TextJob:
         """Returns the checksum that the manifest has of a piece, which is read for it."""
         return google_crc32c.value(places.read_piece(piece))
 
-    def version(self, piece: places.Piece) -> list[str]:
-        """Returns a value that changes with the files of a piece."""
-        return [place.version for place in piece]
+    def version(self, piece: places.Piece) -> list[list]:
+        """Returns a value that changes with the files of a piece, and with its place in them."""
+        return [[place.version, place.start, place.end, place.added.hex()] for place in piece]
 
     def check_text(self) -> None:
         """Raises InputError if a piece can't be read or is not UTF-8."""

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -72,6 +73,22 @@ def test_what_a_living_process_writes_is_left_to_it(tmp_path):
     with files.write_aside(path) as file, files.folder_aside(str(folder)):
         file.write("whole")
     assert sorted(os.listdir(tmp_path)) == sorted(["a.txt", "out", *names[6:]])
+
+
+def test_what_a_machine_that_is_gone_left_is_removed_after_a_day(tmp_path):
+    now = time.time()
+    for name, hours in (("1-abc-1", 25), ("2-abc-2", 23)):
+        ending = files.ASIDE + name
+        for path in (tmp_path / f"a.txt{ending}", tmp_path / f"out{ending}/x"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("half")
+            os.utime(path, (now - 3600 * hours,) * 2)
+    for name in ("1-abc-1", "2-abc-2"):     # a file in the second is being written
+        os.utime(tmp_path / f"out{files.ASIDE}{name}", (now - 360000,) * 2)
+    with files.write_aside(tmp_path / "a.txt"), files.folder_aside(str(tmp_path / "out")):
+        pass
+    assert sorted(os.listdir(tmp_path)) == [
+        "a.txt", f"a.txt{files.ASIDE}2-abc-2", "out", f"out{files.ASIDE}2-abc-2"]
 
 
 @pytest.mark.parametrize("path", ["no://bucket/run", "file:///tmp/x"])

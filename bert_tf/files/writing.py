@@ -6,13 +6,16 @@ import hashlib
 import io
 import itertools
 import json
+import math
 import os
 import re
 import shutil
 import socket
 import tempfile
+import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 
 from bert_tf.errors import InputError
 from bert_tf.files.places import (
@@ -33,6 +36,10 @@ ASIDE = ".tmp-bert_tf-"
 _OWNER = re.compile(r"(\d+)(?:-([0-9a-f]+)-([0-9a-f]+))?")
 _START = uuid.uuid4().hex[:12]      # tells a process from an earlier one of the same number
 _numbers = itertools.count()
+# Age at which what another machine writes is taken for left behind: whether the process lives can't
+# be seen from here.
+_DAY = 86400.0
+_check: ContextVar[Callable[[], None]] = ContextVar("_check", default=lambda: None)
 
 
 def leftovers(*paths: str, ending: str = "") -> list[str]:
@@ -64,21 +71,32 @@ def _machine():
     return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
 
 
-def _remove_leftovers(path, ending=""):
-    """Removes what is left of `path`, but not what a process that lives, here or on another
-    machine, may be writing."""
-    for leftover in leftovers(path, ending=ending):
+def remove_leftovers(*paths: str, ending: str = "") -> None:
+    """Removes what processes left of some paths, but not what a process that lives may be writing:
+    one of this machine that is alive, or one of another that wrote within a day."""
+    for leftover in leftovers(*paths, ending=ending):
         process, machine, start = _OWNER.fullmatch(
             leftover.rpartition(ASIDE)[2].removesuffix(ending)).groups()
-        if machine not in (None, _machine()) or (
-                start is not None and start.startswith(_START) if int(process) == os.getpid()
-                else _is_alive(int(process))):
+        if machine not in (None, _machine()):
+            if time.time() - _last_written(leftover) < _DAY:
+                continue
+        elif (start is not None and start.startswith(_START) if int(process) == os.getpid()
+              else _is_alive(int(process))):
             continue
         if os.path.isdir(leftover):
             shutil.rmtree(leftover, ignore_errors=True)
         else:
             with contextlib.suppress(FileNotFoundError):    # another process removes it too
                 os.remove(leftover)
+
+
+def _last_written(path):
+    """When a file, or the newest file of a folder, was written; a file that vanishes is new."""
+    try:
+        return max(os.path.getmtime(each) for each in [path, *(
+            os.path.join(base, name) for base, _, names in os.walk(path) for name in names)])
+    except FileNotFoundError:
+        return math.inf
 
 
 def _is_alive(process):
@@ -92,6 +110,17 @@ def _is_alive(process):
 
 
 @contextlib.contextmanager
+def checked(check: Callable[[], None]) -> Iterator[None]:
+    """Calls a function before each file that this thread writes in the block gets its final name;
+    the file does not get it if the function raises an error."""
+    token = _check.set(check)
+    try:
+        yield
+    finally:
+        _check.reset(token)
+
+
+@contextlib.contextmanager
 def replace_aside(path, ending=""):
     """Gives the name of a local file to write; it becomes `path` only when the block ends without
     error.
@@ -100,10 +129,11 @@ def replace_aside(path, ending=""):
         ending: end of the temporary name, for libraries that look at it.
     """
     place = upload_place(path) if is_remote(path) else path
-    _remove_leftovers(place, ending)
+    remove_leftovers(place, ending=ending)
     aside = _aside(place, ending)
     try:
         yield aside
+        _check.get()()
         if is_remote(path):
             send(aside, path)
             return
@@ -162,7 +192,7 @@ def folder_aside(path, marker=""):
         raise InputError(f"{path} is there already and isn't an empty folder; name another.")
     place = upload_place(path) if is_remote(path) else os.path.abspath(path)
     aside = _aside(place)
-    _remove_leftovers(place)
+    remove_leftovers(place)
     try:
         try:
             os.makedirs(aside)

@@ -1,15 +1,22 @@
 """Shares of the pieces that several processes make: the files of one process, after any stop."""
 
+import contextvars
+import itertools
 import os
+import pathlib
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 
+from bert_tf import files
 from bert_tf.data.records import jobs, shards
 from bert_tf.errors import InputError
+from bert_tf.files import writing
 from data_prep import text_job
 from data_prep.runner_flags import RunnerFlags
 from tests.data_prep.test_pieces import content, raise_
@@ -85,12 +92,94 @@ def test_a_job_that_another_process_ends_meanwhile(share, tmp_path, whole, monke
 
     def finish(self, index, piece):
         monkeypatch.setattr(text_job.TextJob, "__call__", do)
-        share()
+        contextvars.Context().run(share)    # as in another process
         return do(self, index, piece)
     monkeypatch.setattr(text_job.TextJob, "__call__", finish)
     share("0/2")
     assert "are there already" in capsys.readouterr().out
     assert content(tmp_path / "out") == whole
+
+
+def test_pieces_that_moved_are_made_again(prepare, tmp_path):
+    """A file before them became shorter, and there are as many pieces as before."""
+    paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    documents = [f"the {letter} house\n" * 20 + "\n" for letter in "abcdefghijklmnopqrstuvwxyzABC"]
+    paths[0].write_text("".join(documents[:9]), encoding="utf-8")
+    paths[1].write_text("".join(documents[9:]), encoding="utf-8")
+    given = {"input_file": list(map(str, paths)), "piece_bytes": 6 * len(documents[0])}
+    prepare(None, runner=RunnerFlags(piece_share="1/2"), **given)
+    paths[0].write_text("".join(documents[1:9]), encoding="utf-8")
+    prepare(None, **given)
+    prepare(None, **given, output_file=[str(tmp_path / "whole/r.tfrecord")])
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("other", ["", "1/2"])
+def test_a_share_leaves_the_shards_of_a_job_with_other_flags(share, prepare, tmp_path, monkeypatch,
+                                                             other):
+    """That job began while the share was at work, and has ended or not."""
+    do = text_job.TextJob.__call__
+
+    def begin_other(self, index, piece):
+        patch.setattr(text_job.TextJob, "__call__", do)
+        contextvars.Context().run(prepare, None, runner=RunnerFlags(piece_share=other),
+                                  piece_bytes=2000, random_seed=2)
+        return do(self, index, piece)
+    with monkeypatch.context() as patch:
+        patch.setattr(text_job.TextJob, "__call__", begin_other)
+        with pytest.raises(InputError, match=r"r\.(manifest.json|progress): another job, with"):
+            share("0/2", random_seed=1)
+    found = {name: data for name, data in content(tmp_path / "out").items()
+             if "progress" not in name}
+    share(random_seed=2, output_file=[str(tmp_path / "other/r.tfrecord")])
+    whole = content(tmp_path / "other")
+    assert found == {name: whole.get(name) for name in found}
+    share("0/2", random_seed=2)
+    assert content(tmp_path / "out") == whole
+
+
+def test_pieces_of_an_earlier_text_are_not_taken(share, prepare, tmp_path, text, capsys):
+    """A share that read the text before it changed ends while another is at work."""
+    share("0/2")
+    shutil.move(tmp_path / "out", tmp_path / "earlier")
+    changed, do = text.replace("house", "walks"), text_job.TextJob.__call__
+    given = {"piece_bytes": 2000, "runner": RunnerFlags(piece_share="1/2")}
+
+    def let_other_end(self, index, piece):
+        shutil.copytree(tmp_path / "earlier", tmp_path / "out", dirs_exist_ok=True)
+        return do(self, index, piece)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_job.TextJob, "__call__", let_other_end)
+        prepare(changed, **given)
+    assert "share 1/2 is finished; other shares" in capsys.readouterr().out
+    prepare(changed, piece_bytes=2000)
+    prepare(changed, piece_bytes=2000, output_file=[str(tmp_path / "new/r.tfrecord")])
+    assert content(tmp_path / "out") == content(tmp_path / "new")
+
+
+def test_a_share_whose_text_changed_says_so(share, tmp_path, text, monkeypatch):
+    do = text_job.TextJob.__call__
+
+    def change(self, index, piece):
+        (tmp_path / "text0.txt").write_text(text.replace("house", "walks"), encoding="utf-8")
+        os.utime(tmp_path / "text0.txt", (index, index))
+        return do(self, index, piece)
+    monkeypatch.setattr(text_job.TextJob, "__call__", change)
+    with pytest.raises(InputError, match="text0.txt was changed while its records were made"):
+        share("0/2")
+
+
+def test_the_end_of_a_job_leaves_what_others_are_writing(share, tmp_path):
+    (tmp_path / "out").mkdir()
+    start = tmp_path / f"out/r.tfrecord-00001-of-00006{files.ASIDE}"
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    own = writing._machine()
+    for name in ((writes := f"{start}{os.getppid()}-{own}-12"), f"{start}{ended.pid}-{own}-12"):
+        pathlib.Path(name).write_text("half")
+    share()
+    assert (tmp_path / "out/r.tfrecord-00001-of-00006").exists()
+    assert list(map(str, (tmp_path / "out").glob(f"*{files.ASIDE}*"))) == [writes]
 
 
 @pytest.mark.parametrize("given", ["1", "2/2", "-1/2", "a/b", "0/0", "1/2/3"])
@@ -110,6 +199,23 @@ def test_a_share_waits_a_while_for_its_turn(share, tmp_path, monkeypatch):
         with pytest.raises(InputError, match=f"records: process {other.pid} on .* is at work on"):
             share("0/2")
         other.stdin.close()
+
+
+def test_a_share_waits_for_a_process_that_reads_long(share, tmp_path, monkeypatch, capsys):
+    (tmp_path / "out").mkdir()
+    code = ("import sys; from bert_tf import files\n"
+            "with files.locked(sys.argv[1], 'test'): print(flush=True); sys.stdin.read()")
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "out/r.manifest.json")],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        hours, sleeps = itertools.count(), itertools.count()
+        monkeypatch.setattr(shards, "time", types.SimpleNamespace(
+            monotonic=lambda: 3600.0 * next(hours),
+            sleep=lambda _: next(sleeps) and other.communicate()))
+        share("0/2")
+    found = capsys.readouterr().out
+    assert found.count(f"waiting: records: process {other.pid} on ") == 1
+    assert "share 0/2 is finished" in found
 
 
 def test_shares_at_once_and_one_killed(share, tmp_path, whole, vocab_file):

@@ -19,6 +19,7 @@ import google_crc32c
 from bert_tf import signals
 from bert_tf.errors import InputError
 from bert_tf.files import (
+    checked,
     is_folder,
     is_taken,
     list_folder,
@@ -36,6 +37,10 @@ _JOB = "job.json"
 _PIECE = re.compile(r"piece-(\d+)\.json")
 _NOTE = re.compile(r"(job|piece-\d+)\.json(\.tmp-.*)?$")
 _SECONDS_TO_END = 5         # for a worker to remove its temporary files
+
+
+class Closed(InputError):
+    """The notes of a job are gone: another process has finished it, or makes another job's."""
 
 
 class Progress:
@@ -70,6 +75,7 @@ class Progress:
             remove_folder(folder)
             make_folders(folder)
             write_json(job, fingerprint)
+        self._job = _checksum(earlier if self.goes_on else fingerprint)
 
     def _check_own(self):
         """Raises InputError if the folder is not one that may be emptied."""
@@ -78,6 +84,21 @@ class Progress:
         if foreign:
             raise InputError(f"{os.path.join(self._folder, foreign[0])} is in the place where a "
                              "job keeps its notes; move it away, or name another output.")
+
+    def check(self) -> None:
+        """Checks that the notes still are of the job that they were opened for.
+
+        Raises:
+            Closed: there are none.
+            InputError: they are of another job.
+        """
+        found = _read(os.path.join(self._folder, _JOB))
+        if found is None:
+            raise Closed(f"{self._folder} is gone, with the notes of this job; start the same "
+                         "command again.")
+        if _checksum(found) != self._job:
+            raise InputError(f"{self._folder}: another job, with other flags or another text, has "
+                             "taken the place of this one; name another output.")
 
     def _path(self, index):
         return os.path.join(self._folder, f"piece-{index:05d}.json")
@@ -102,10 +123,13 @@ class Progress:
         """Notes that a piece is finished; its files must have their final names by now.
 
         Nothing is noted if another process that did the piece too has finished the job.
+
+        Raises:
+            InputError: the notes are of another job.
         """
-        if is_taken(os.path.join(self._folder, _JOB)):
-            with contextlib.suppress(FileNotFoundError):    # it finishes now
-                write_json(self._path(index), {"result": result, "crc32c": _checksum(result)})
+        with contextlib.suppress(Closed, FileNotFoundError):    # it has finished, or finishes now
+            self.check()
+            write_json(self._path(index), {"result": result, "crc32c": _checksum(result)})
 
     def close(self) -> None:
         """Removes all notes: the job is finished."""
@@ -282,7 +306,8 @@ class _NotedWork:
         self._work, self._progress = work, progress
 
     def __call__(self, index, piece):
-        result = self._work(index, piece)
+        with checked(self._progress.check):
+            result = self._work(index, piece)
         self._progress.save(index, result)
         return result
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from bert_tf.data.records import manifest, tfrecord
-from bert_tf.data.records.jobs import Progress, Runner, Share, run_pieces
+from bert_tf.data.records.jobs import Closed, Progress, Runner, Share, run_pieces
 from bert_tf.errors import InputError
 from bert_tf.files import (
     Held,
@@ -19,15 +19,16 @@ from bert_tf.files import (
     is_file,
     is_taken,
     join_path,
-    leftovers,
     locked,
     remove_file,
+    remove_leftovers,
     write_json,
 )
 from bert_tf.options import same_options
 
-# Seconds that a share waits for another process that holds the lock: each only begins or ends.
-_TURN_SECONDS = 120.0
+# Seconds that a share waits for another process that holds the lock. Who holds it is alive, and may
+# read a large text for its checksums, or make all pieces.
+_TURN_SECONDS = 86400.0
 
 
 class Unfinished(Exception):
@@ -115,14 +116,15 @@ def _make_share(job, share, num_workers):
     with _turn(job.path):
         if earlier := job.begin():
             return earlier, True
-    run_pieces(job.pieces, job.count, job.work, job.progress, num_workers,
-               functools.partial(_is_intact, job.folder), share)
+    with contextlib.suppress(Closed):       # below it is known by whom
+        run_pieces(job.pieces, job.count, job.work, job.progress, num_workers,
+                   functools.partial(_is_intact, job.folder), share)
     with _turn(job.path):
         if exists(job.path):
-            return manifest.load_manifest(job.path), True
-        is_whole = len(job.progress.noted()) >= job.count
-        results = [job.progress.result(index) for index in range(job.count)] if is_whole else []
-        if not is_whole or not all(_has_sizes(job.folder, result) for result in results):
+            return job.made_by_another(), True
+        job.progress.check()
+        results = job.noted()
+        if not all(_has_sizes(job.folder, result) for result in results):
             raise Unfinished(f"share {share} is finished; other shares, or the same command "
                              f"without --piece_share, make the rest of the {job.count} pieces")
         return job.finish(results), False
@@ -130,16 +132,20 @@ def _make_share(job, share, num_workers):
 
 @contextlib.contextmanager
 def _turn(path):
-    """Locks the records; waits while another process begins or ends its share."""
+    """Locks the records; waits while another process holds them, and says which."""
     deadline = time.monotonic() + _TURN_SECONDS
+    is_said = False
     with contextlib.ExitStack() as stack:
         while True:
             try:
                 stack.enter_context(locked(path, "records"))
                 break
-            except Held:
+            except Held as error:
                 if time.monotonic() > deadline:
                     raise
+                if not is_said:
+                    print(f"waiting: {error}", flush=True)
+                is_said = True
                 time.sleep(0.2)
         yield
 
@@ -202,6 +208,39 @@ class _Job:
                     self.progress.forget(index)
         return None
 
+    def made_by_another(self) -> dict:
+        """Returns the manifest that another process wrote while this one was at work.
+
+        Raises:
+            InputError: it is of another job.
+        """
+        found = manifest.load_manifest(self.path)
+        if not self._is_same(found.get("fingerprint")):
+            raise InputError(f"{self.path}: another job, with other flags or another text, has "
+                             "taken the place of this one; name another output.")
+        return found
+
+    def noted(self) -> list[Any]:
+        """Returns the results by piece if there are notes of all, else None for each. A piece whose
+        text has changed has None too, and its note is removed.
+
+        Raises:
+            InputError: the text is not what it was when this process began.
+        """
+        if self.by_place:
+            self.work.check_unchanged()
+        results: list[Any] = [None] * self.count
+        noted = [index for index in self.progress.noted() if index < self.count]
+        if len(noted) < self.count:     # no need to read them
+            return results
+        for index in noted:
+            result = self.progress.result(index)
+            if not self.by_place or self._is_current(index, result):
+                results[index] = result
+            else:
+                self.progress.forget(index)
+        return results
+
     def finish(self, results: list[dict]) -> dict:
         """Writes the manifest and returns it."""
         if self.by_place:
@@ -216,7 +255,7 @@ class _Job:
                   "fingerprint": {**self.fingerprint, "pieces": self._entries(results)}}
         write_json(self.path, record)
         self.progress.close()
-        _remove_leftovers(self.folder, _planned(self.fingerprint))
+        remove_leftovers(*(join_path(self.folder, name) for name in _planned(self.fingerprint)))
         return record
 
     def _discard(self, names):
@@ -284,13 +323,7 @@ def _remove(folder, names):
     for name in names:
         with contextlib.suppress(FileNotFoundError):
             remove_file(join_path(folder, name))
-    _remove_leftovers(folder, names)
-
-
-def _remove_leftovers(folder, names):
-    for found in leftovers(*(join_path(folder, name) for name in names)):
-        with contextlib.suppress(FileNotFoundError):
-            remove_file(found)
+    remove_leftovers(*(join_path(folder, name) for name in names))
 
 
 def find_damaged(folder: str, shards: list[dict]) -> str | None:
