@@ -19,6 +19,7 @@ from bert_tf.files import (
     is_file,
     is_taken,
     join_path,
+    leftovers,
     locked,
     remove_file,
     remove_leftovers,
@@ -319,11 +320,12 @@ def _refuse_foreign(folder, names):
 
 
 def _remove(folder, names):
-    """Removes shards, and what killed processes left of them."""
-    for name in names:
+    """Removes shards that are not to be, finished or not: a share that still writes one ends before
+    it has its final name."""
+    paths = [join_path(folder, name) for name in names]
+    for path in [*paths, *leftovers(*paths)]:
         with contextlib.suppress(FileNotFoundError):
-            remove_file(join_path(folder, name))
-    remove_leftovers(*(join_path(folder, name) for name in names))
+            remove_file(path)
 
 
 def find_damaged(folder: str, shards: list[dict]) -> str | None:
