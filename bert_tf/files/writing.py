@@ -75,8 +75,8 @@ def remove_leftovers(*paths: str, ending: str = "") -> None:
     """Removes what processes left of some paths, but not what a process that lives may be writing:
     one of this machine that is alive, or one of another that wrote within a day."""
     for leftover in leftovers(*paths, ending=ending):
-        process, machine, start = _OWNER.fullmatch(
-            leftover.rpartition(ASIDE)[2].removesuffix(ending)).groups()
+        owner = _OWNER.fullmatch(leftover.rpartition(ASIDE)[2].removesuffix(ending))
+        process, machine, start = owner.groups()     # type: ignore[union-attr]
         if machine not in (None, _machine()):
             if time.time() - _last_written(leftover) < _DAY:
                 continue
