@@ -4,6 +4,7 @@ The process that cuts does little else: a piece goes as bytes, or as the place w
 process that reads its documents. Pieces do not depend on the number of processes.
 """
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -16,7 +17,6 @@ from typing import Any, NamedTuple
 import google_crc32c
 
 from bert_tf.data.text import corpus
-from bert_tf.data.text.places import BLANK_LINE
 from bert_tf.errors import InputError
 from bert_tf.files import identity, open_unpacked, staged, unpacked_name
 from bert_tf.tasks import libraries
@@ -25,8 +25,15 @@ from data_prep import wikipedia
 _PIECE_BYTES = 8 << 20
 _LINE = re.compile(rb"\n")
 _PAGE_END = re.compile(wikipedia.PAGE_END + rb"\s*")
-_TWO_BLANK_LINES = re.compile(rb"\n[ \t\r\v\f]*\n[ \t\r\v\f]*\n")
+# What `str.strip` takes from the ends of a line.
+_WHITE = b"(?:%s)*" % b"|".join(re.escape(sign.encode()) for sign in map(chr, range(1 << 14))
+                                if sign.isspace() and sign != "\n")
+_BLANK = re.compile(_WHITE + rb"\n?")
+# Line ends with nothing between them, by how many there are.
+_GAPS = {2: re.compile(rb"\n" + _WHITE + rb"\n"),
+         3: re.compile(rb"\n" + _WHITE + rb"\n" + _WHITE + rb"\n")}
 _HEAD_BYTES = 1 << 16
+_WINDOW = 1 << 16
 
 
 class Piece(NamedTuple):
@@ -57,18 +64,40 @@ class Container:
 
 
 def _cut(source, boundary):
-    """Yields the bytes of a file as pieces that end at boundaries."""
-    line = 1
-    for content in corpus.read_pieces([source], _PIECE_BYTES, boundary=boundary):
-        yield Piece(source, content, line)
-        line += content.count(b"\n")
+    """Yields the bytes of a file as pieces that end at boundaries; the file is read once, from its
+    begin to its end. A piece is larger than `_PIECE_BYTES` only if a document is."""
+    line, held, size = 1, b"", _PIECE_BYTES
+    with open_unpacked(source) as file:
+        while True:
+            held += file.read(size - len(held))
+            is_last = len(held) < size
+            end = len(held) if is_last else _last_end(held, boundary)
+            if end:
+                yield Piece(source, held[:end], line)
+                line += held.count(b"\n", 0, end)
+                held = held[end:]
+            if is_last:
+                return
+            size = _PIECE_BYTES if len(held) < _PIECE_BYTES else 2 * len(held)
+
+
+def _last_end(content, boundary):
+    """Where the last boundary in some bytes ends; 0 if there is none."""
+    window = _WINDOW
+    while True:
+        low = max(len(content) - window, 0)
+        if ends := [found.end() for found in boundary.finditer(content, low)]:
+            return ends[-1]
+        if not low:
+            return 0
+        window *= 8
 
 
 def _plain_pieces(source, column):
     del column
-    gap = _TWO_BLANK_LINES if _has_gaps(source) else BLANK_LINE
-    for piece in _cut(source, gap):
-        yield piece._replace(content=(piece.content, 3 if gap is _TWO_BLANK_LINES else 2))
+    newlines = 3 if _has_gaps(source) else 2
+    for piece in _cut(source, _GAPS[newlines]):
+        yield piece._replace(content=(piece.content, newlines))
 
 
 def _has_gaps(source):
@@ -76,7 +105,7 @@ def _has_gaps(source):
     blank, begun = 0, False
     with open_unpacked(source) as file:
         for line in file:
-            if line.isspace():
+            if _BLANK.fullmatch(line):
                 blank += 1
             elif begun and blank > 1:
                 return True
@@ -118,13 +147,18 @@ def _text_of(row, column, where):
     return text or ""
 
 
+@contextlib.contextmanager
 def _parquet_file(source):
     try:
         from pyarrow import parquet  # an extra
-        return parquet.ParquetFile(staged(source))
     except ImportError as error:
         raise InputError(f"{source}: Parquet needs a package that is not installed; pip install "
                          "'bert_tf[corpora]'.") from error
+    try:
+        with parquet.ParquetFile(staged(source)) as file:
+            yield file
+    except InputError:      # a ValueError too
+        raise
     except (OSError, ValueError) as error:      # of which pyarrow's errors are
         raise InputError(f"{source}: can't be read ({error}); is it damaged?") from error
 
@@ -137,12 +171,9 @@ def _parquet_pieces(source, column):
 
 def _parquet_documents(piece, column):
     with _parquet_file(piece.source) as file:
-        try:
-            for batch in file.iter_batches(row_groups=[piece.first], columns=[column]):
-                for text in batch.column(0).to_pylist():
-                    yield _text_of({column: text}, column, piece.source)
-        except (OSError, ValueError) as error:
-            raise InputError(f"{piece.source}: can't be read ({error}); is it damaged?") from error
+        for batch in file.iter_batches(row_groups=[piece.first], columns=[column]):
+            for text in batch.column(0).to_pylist():
+                yield _text_of({column: text}, column, piece.source)
 
 
 def _dump_pieces(source, column):

@@ -115,7 +115,16 @@ class Corpus:
                                  "its finished parts; move it away, or name another output.")
 
     def make(self) -> None:
-        """Makes the sentences of all pieces that are not made yet."""
+        """Makes the sentences of all pieces that are not made yet; an error before the first piece
+        is finished leaves nothing beside the output."""
+        try:
+            self._make()
+        except BaseException:
+            if not self._progress.noted():
+                self.close()
+            raise
+
+    def _make(self):
         make_folders(self._maker.folder)
         pieces = (piece for source in self._sources
                   for piece in container_of(source).pieces(source, self._maker.column))

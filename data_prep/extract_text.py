@@ -199,7 +199,7 @@ def _choose_held_out(job, text):
         return lambda name: _draw("eval", name) < job.eval_share
     if text.is_one_document:
         names = [name for name, _ in text.documents()]
-        count = max(round(job.eval_share * len(names)), len(names) > 1)
+        count = min(max(round(job.eval_share * len(names)), 1), len(names) - 1)
         print(f"note: the text is one document; it is cut into {len(names)} of up to {PART} "
               f"sentences, the last {count} of which are held out. Blank lines divide documents.",
               flush=True)
@@ -207,9 +207,13 @@ def _choose_held_out(job, text):
     if text.is_plain:
         return hold_out({name: len(found) for name, found in text.documents()},
                         job.eval_share).__contains__
-    # One at least; memory does not grow with the number of documents.
-    least = min((_draw("eval", name) for name, _ in text.documents()), default=0)
-    return lambda name: _draw("eval", name) < max(job.eval_share, math.nextafter(least, 1))
+    # One at least, and not all; memory does not grow with the number of documents.
+    least, most = 1.0, 0.0
+    for name, _ in text.documents():
+        draw = _draw("eval", name)
+        least, most = min(least, draw), max(most, draw)
+    share = max(job.eval_share, math.nextafter(least, 1))
+    return lambda name: _draw("eval", name) < (min(share, most) if least < most else share)
 
 
 def main(job):
@@ -236,6 +240,12 @@ def main(job):
             if not sources and size >= job.max_megabytes * 1e6:
                 break
         if not outputs["output_file"].documents:
+            if text:
+                text.close()
+            if any(output.documents for output in outputs.values()):
+                raise InputError("--eval_share: all documents were drawn for --eval_file, equal "
+                                 "ones together, and none is left for --output_file; give more "
+                                 "text or a smaller share, or leave out --eval_file.")
             raise InputError("no text was found; name files or packages with sentences in them.")
     if text:
         text.close()

@@ -17,7 +17,7 @@ _HEADING = ("task", "metric", "settings", "mean ± deviation", "median", "best",
 def summarize(run: SuiteRun) -> dict[str, Any]:
     """The results of all finished cells: of each task and point the mean, the deviation of a sample
     and the median of each metric; of finished tasks the choice; and the suite's figures of the
-    medians."""
+    medians. Percentages are given as fractions."""
     tasks: dict[str, Any] = {}
     medians: dict[str, dict[str, float]] = {}
     for row in run.rows:
@@ -44,7 +44,7 @@ def _point(run, row, cells: list[Cell]) -> dict[str, Any]:
     names = next(iter(results.values()), {})
     found = {}
     for name in names:
-        if OF_SUITES[row.task].kind.percent and is_of(name, row.metrics):
+        if OF_SUITES[row.task].kind.is_percent(name):
             for metrics in results.values():
                 metrics[name] /= 100
         values = [metrics[name] for metrics in results.values()]

@@ -94,19 +94,20 @@ def _xnli(name, train="", languages=XNLI_LANGUAGES, translated=False, **fields):
 
     Args:
         train: the language of the training file; "" if another task's model answers.
-        translated: whether the examples are those that a machine translated into English, which
-            have a file for each language.
+        translated: whether the examples are those that a machine translated into English, all in
+            one file or in a file for each language.
     """
     splits = {"train": Split(
         _in("XNLI-MT-1.0", f"multinli/multinli.train.{train}.tsv"), ("premise", "hypo"), "label",
         size=392702, words=(("label", "contradictory", "contradiction"),))} if train else {}
     for split, size in (("dev", 2490), ("test", 5010)):
         for language in languages:
-            files, only = _in("XNLI-1.0", f"xnli.{split}.tsv"), ("language", language)
+            files = _in("XNLI-1.0", f"xnli.{split}.tsv")
             if translated:
-                files, only = _in("XNLI-MT-1.0", f"xnli/xnli.{split}.{language}.tsv"), ()
+                files = _in("XNLI-MT-1.0", f"xnli/xnli.{split}.{language}.tsv",
+                            f"xnli/xnli.{split}.en.tsv")
             splits[f"{split}_{language}"] = Split(files, _SENTENCES, "gold_label", size=size,
-                                                  only=only)
+                                                  only=("language", language))
     return Task(name, KINDS["classification"], splits, _MNLI, folder_of="xnli", **fields)
 
 

@@ -75,8 +75,9 @@ def _read_trivia_qa(path, is_training):
             answer = row.get("Answer") or {}
             aliases = list(dict.fromkeys([*answer.get("Aliases", ()),
                                           *answer.get("NormalizedAliases", ())]))
-            documents = [(folder, page["Filename"]) for key, folder in _FOLDERS.items()
-                         for page in row.get(key) or ()]
+            # Each once: some questions name a document twice.
+            documents = dict.fromkeys((folder, page["Filename"]) for key, folder in _FOLDERS.items()
+                                      for page in row.get(key) or ())
             name, text = row["QuestionId"], row["Question"]
         except (AttributeError, KeyError, TypeError) as error:
             raise InputError(f"{path}: question {number} is none of TriviaQA "

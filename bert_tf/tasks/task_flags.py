@@ -138,7 +138,7 @@ class TaskFlags:
                                  "one of the flags.")
             kind = "multi_label"
         files = {split: getattr(self, f"{split}_file") for split in ("train", "dev", "test")}
-        is_conllu = KINDS[kind].format == "words" and any(map(_is_conllu, files.values()))
+        is_conllu = KINDS[kind].format == "words" and _are_conllu(files)
         text_a, label = (given or default for given, default in zip(
             (self.text_a_column, self.label_column),
             conllu.DEFAULT_COLUMNS if is_conllu else KINDS[kind].default_columns))
@@ -288,6 +288,17 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
         splits[split] = Split((file,), tuple(texts), label if has_label else None, tuple(choices),
                               "tfds" if tfds_name else _format(file, owned), header)
     return owned.with_labels(Task(OWN, owned, splits, metrics=owned.own_metrics), labels)
+
+
+def _are_conllu(files):
+    """Whether the files of the splits are CoNLL-U; InputError if some are not."""
+    named = [(f"--{split}_file={file}", _is_conllu(file)) for split, file in files.items() if file]
+    one = next((name for name, is_conllu in named if is_conllu), None)
+    other = next((name for name, is_conllu in named if not is_conllu), None)
+    if one and other:
+        raise InputError(f"{one} is CoNLL-U and {other} is not, by the ends of their names: give "
+                         "files of one format, since one flag names the column of all.")
+    return bool(one)
 
 
 def _is_conllu(file):

@@ -5,6 +5,8 @@ import gzip
 import io
 import json
 import lzma
+import os
+import random
 import re
 import sys
 import xml.sax.saxutils
@@ -148,6 +150,44 @@ def test_a_plain_text_of_many_pieces_has_its_documents(tmp_path, small_pieces):
         text.replace(". ", ".\n") + "\n" for text in documents)
 
 
+WHITE = "\u00a0\u3000\u0085\u001c\u2028\t \r"
+
+
+def divided(text):
+    """The documents of a plain text, divided as a whole text by the first version that did so."""
+    text = "\n".join(line.strip() for line in text.split("\n")).strip()
+    documents = re.split(r"\n{3,}" if "\n\n\n" in text else r"\n\n", text)
+    return [[" ".join(paragraph.split()) for paragraph in document.split("\n\n")]
+            for document in documents]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("seed", range(15))
+def test_all_white_space_makes_blank_lines(tmp_path, monkeypatch, seed, pack):
+    rng = random.Random(seed)
+    monkeypatch.setattr(containers, "_PIECE_BYTES", rng.choice([9, 30, 200]))
+    monkeypatch.setattr(containers, "_WINDOW", 4)
+    most = rng.choice([3, 4])      # lines from one letter to the next
+    white, least = (WHITE[:4], 1) if seed % 2 else (WHITE, 0)
+    text = "Begin" + "".join(
+        rng.choice("AB\u65e5") + "\n".join("".join(rng.choices(white, k=rng.randint(least, 2)))
+                                        for _ in range(rng.randint(1, most))) for _ in range(60))
+    (tmp_path / "a.txt").write_bytes(pack(text.encode()))
+    assert [found.split("\n") for found in extract(tmp_path / "out", tmp_path / "a.txt").decode()[
+        :-1].split("\n\n")] == divided(text)
+
+
+def test_packed_files_take_no_room_on_the_disk(tmp_path, monkeypatch):
+    """A text of 22 MB, of which one document is longer than a piece."""
+    monkeypatch.setenv("BERT_TF_STAGE_FOLDER", str(tmp_path / "copies"))
+    documents = ["It rains. " * 1000, "It snows. " * (1 << 20), *["It rains. " * 1000] * 1200]
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress("\n\n".join(documents).encode(), 1))
+    pieces = list(containers.container_of("a.txt.gz").pieces(str(tmp_path / "a.txt.gz"), "text"))
+    assert [piece.first for piece in pieces][:2] == [1, 3] and len(pieces) == 3
+    assert not (tmp_path / "copies").exists()
+    assert b"".join(piece.content[0] for piece in pieces) == "\n\n".join(documents).encode()
+
+
 def test_line_breaks_may_end_paragraphs(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps({"page": "A heading\nIt rains\nOn. And on."}))
     for option, wanted in ((False, "A heading It rains On.\nAnd on.\n"),
@@ -173,7 +213,31 @@ def test_refusals(tmp_path, name, content, parts):
     with pytest.raises(InputError) as error:
         extract(tmp_path / "out", tmp_path / name)
     assert all(part in str(error.value) for part in parts), error.value
-    assert not (tmp_path / "out").exists()
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_what_was_finished_before_an_error_is_kept(tmp_path, small_pieces):
+    (tmp_path / "a.jsonl").write_bytes(json_lines(texts(60)) + b"[1]\n")
+    with pytest.raises(InputError, match="line 123 is not a JSON object"):
+        extract(tmp_path / "out", tmp_path / "a.jsonl")
+    assert sorted(os.listdir(tmp_path)) == ["a.jsonl", "out.parts", "out.progress"]
+
+
+@pytest.mark.parametrize("name, make", [
+    ("a.jsonl", lambda: json_lines(["One.", "Two.", "Three."])),
+    ("a.txt", lambda: b"It rains. " * 149)])
+def test_a_document_is_left_however_large_the_share(tmp_path, name, make):
+    (tmp_path / name).write_bytes(make())
+    extract(tmp_path / "train", tmp_path / name, eval_file=str(tmp_path / "eval"), eval_share=0.999)
+    parts = [(tmp_path / part).read_text().split("\n\n") for part in ("train", "eval")]
+    assert list(map(len, parts)) == [1, 2]
+
+
+def test_equal_documents_cannot_be_divided(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(json_lines(["It rains."] * 2))
+    with pytest.raises(InputError, match="all documents were drawn for --eval_file, equal ones to"):
+        extract(tmp_path / "train", tmp_path / "a.jsonl", eval_file=str(tmp_path / "eval"))
+    assert os.listdir(tmp_path) == ["a.jsonl"]
 
 
 def test_parquet_is_checked(tmp_path):
@@ -181,6 +245,10 @@ def test_parquet_is_checked(tmp_path):
     (tmp_path / "a.parquet").write_bytes(parquet_of(["A."]))
     with pytest.raises(InputError, match="a.parquet has no column 'page'; it has id, text"):
         extract(tmp_path / "out", tmp_path / "a.parquet", text_column="page")
+    with pytest.raises(InputError) as error:
+        extract(tmp_path / "out", tmp_path / "a.parquet", text_column="id")
+    assert str(error.value).endswith("a.parquet has int where a text must be; name the column of "
+                                     "the texts with --text_column.")
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match="a.parquet: can't be read"):
         extract(tmp_path / "out", tmp_path / "a.parquet")

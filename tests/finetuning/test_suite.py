@@ -363,6 +363,7 @@ def test_trivia_qa_and_then_squad(folder, tmp_path):
         wanted = official(gold[version], json.loads((place / "predictions.json").read_text()),
                           version == "v2.0")
         assert cells["squad/f1"]["mean"] == pytest.approx(wanted["f1"])
+        assert all(0 <= cell["mean"] <= 1 for name, cell in cells.items() if "thresh" not in name)
         exact = "squad/exact" if version == "v2.0" else "squad/exact_match"
         assert cells[exact]["mean"] == pytest.approx(wanted["exact"])
         # The encoder's tensors and the two of the head.

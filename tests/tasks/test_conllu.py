@@ -81,6 +81,13 @@ def test_refusals(tmp_path, rows, tag, message):
         read(write(tmp_path / "a.conllu", rows), tag)
 
 
+def test_files_of_two_formats_are_refused():
+    flags = TaskFlags(task_kind="tagging", train_file="train.conllu.gz", dev_file="dev.txt")
+    with pytest.raises(InputError, match="--train_file=train.conllu.gz is CoNLL-U and "
+                                         "--dev_file=dev.txt is not"):
+        flags.read_task()
+
+
 @pytest.mark.parametrize("column, labels", [
     ("", ("ADP", "CCONJ", "DET", "NOUN", "NUM", "PRON", "PROPN", "VERB", "X")),
     ("feats.Number", ("Dual", "Plur", "Sing", "_"))])

@@ -90,6 +90,14 @@ def test_documents_of_trivia_qa(trivia):
         list(read_paragraphs(path, False))
 
 
+def test_a_document_that_a_question_names_twice_is_read_once(trivia):
+    content = json.loads(trivia.read_text())
+    content["Data"][0]["SearchResults"] *= 2
+    trivia.write_text(json.dumps(content))
+    assert [p.questions[0].id for p in read_paragraphs(str(trivia), True)] == ["q--2.txt"]
+    assert list(read_answers(str(trivia))) == ["q--Bo.txt", "q--1.txt", "q--2.txt"]
+
+
 def test_other_files_are_squad(tmp_path):
     path = tmp_path / "x.json"
     path.write_text('{"version": "1.1", "data": []}')

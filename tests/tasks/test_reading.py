@@ -136,7 +136,9 @@ def test_xnli_in_its_three_settings(tmp_path):
         **{f"XNLI-MT-1.0/multinli/multinli.train.{language}.tsv":
            f"premise\thypo\tlabel\n{language} 1\t2\tcontradictory\n3\t4\tneutral\n"
            for language in ("en", "zh")},
-        "XNLI-MT-1.0/xnli/xnli.dev.zh.tsv": XNLI + xnli_row("zh", "neutral", "in English")})
+        "XNLI-MT-1.0/xnli/xnli.dev.zh.tsv": XNLI + xnli_row("zh", "neutral", "in English"),
+        "XNLI-MT-1.0/xnli/xnli.test.en.tsv": XNLI + "".join(
+            xnli_row(language, "entailment", f"from {language}") for language in ("ar", "zh"))})
     zero_shot, chinese, test = (find_task(name) for name in (
         "XNLI", "xnli-zh", "xnli-translate-test"))
     assert len(zero_shot.splits) == 1 + 2 * 15 and len(test.splits) == 2 * 14
@@ -149,6 +151,7 @@ def test_xnli_in_its_three_settings(tmp_path):
     assert read(chinese, tmp_path, "dev_zh") == [Example(["\u4e00 a", "\u4e00 b"], 0)]
     assert list(chinese.splits) == ["train", "dev_zh", "test_zh"]
     assert read(test, tmp_path, "dev_zh") == [Example(["in English a", "in English b"], 2)]
+    assert read(test, tmp_path, "test_zh") == [Example(["from zh a", "from zh b"], 1)]
     with pytest.raises(InputError, match="is empty"):
         read(zero_shot, tmp_path, "dev_sw")
 

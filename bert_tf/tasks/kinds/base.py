@@ -39,7 +39,6 @@ class Kind:
         is_grouped: whether a question or a line has several examples, which have its number for a
             `document`; a task's sizes then count these.
         keeps_head: whether training begins with the head of pre-training that it is named as.
-        percent: whether its scores are percentages, as an official script prints them.
         measures: whether records to predict hold labels, so that their loss can be measured.
         reads: names of the features from which a model writes texts; () for other models.
     """
@@ -52,7 +51,7 @@ class Kind:
     format: str | None = None
     default_columns: tuple = ("", "")
     lines = 1
-    needs_choices = has_labels = is_grouped = keeps_head = percent = False
+    needs_choices = has_labels = is_grouped = keeps_head = False
     labels_are_classes = smooths = measures = True
 
     def __eq__(self, other):
@@ -68,6 +67,10 @@ class Kind:
     def on_disk(self) -> dict:
         """The kind as `task.json` and manifests write it."""
         return {"kind": self.name, "multi_label": False}
+
+    def is_percent(self, score: str) -> bool:
+        """Returns whether a score is a percentage, as an official script prints it."""
+        return False
 
     # The model
 

@@ -38,8 +38,11 @@ class Span(Kind):
     name, title, script = "span", "answers in paragraphs", "run_squad"
     features = features.ANSWER_SPAN + features.ANSWER_SPAN_LABELS
     smooths = measures = False
-    percent = True
     texts = (2, 2, "a tuple of a question and a passage")
+
+    def is_percent(self, score):
+        """All scores of the official scripts but the thresholds."""
+        return not score.endswith(("_thresh", THRESHOLD))
 
     def options(self, given, saved, is_training, path):
         """See `Kind.options`; defaults are the original's. Training drops the model's threshold."""
