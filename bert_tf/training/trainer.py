@@ -324,7 +324,9 @@ class Trainer:
     def _evaluate_step(self, batch, state):
         *sums, state = self.strategy.run(
             lambda *args: self.replica.measure(self.replica.carry(*args)), args=(batch, state))
-        return self.strategy.reduce("SUM", sums, axis=None), state
+        # One by one: several workers can't reduce a structure.
+        return tf.nest.map_structure(
+            lambda value: self.strategy.reduce("SUM", value, axis=None), sums), state
 
     def evaluate(self, batches: tf.distribute.DistributedDataset) -> dict[str, float]:
         """Means over all records of a distributed dataset: the losses and accuracies of `train`,
