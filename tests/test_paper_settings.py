@@ -28,7 +28,8 @@ _RATE, _BATCH, _EPOCHS, _LENGTH = (
 _STEPS, _WARMUP, _SHARE = "num_train_steps", "num_warmup_steps", "warmup_proportion"
 _DECAY, _SCHEDULE, _STYLE = "weight_decay", "learning_rate_schedule", "squad_style"
 
-_SUPER = {"boolq", "cb", "copa", "superglue-rte", "ax-b", "ax-g"}
+_SUPER = {"boolq", "cb", "copa", "multirc", "record", "superglue-rte", "wic", "wsc", "wsc-ranking",
+          "ax-b", "ax-g"}
 # Defaults of tasks, which are BERT's.
 TASK_TABLES: list[Table] = [
     (_SHORT, (_LENGTH,), [(tuple(set(TASKS) - {"race", *_SUPER}), 128)]),
