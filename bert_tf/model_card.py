@@ -18,7 +18,7 @@ from bert_tf.files import (
     write_aside,
 )
 from bert_tf.options import read_json
-from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.saved_task import SavedTask
 
 NAME = "README.md"
 _MARK = "<!-- A model card of bert_tf, which is written again with the model. -->"

@@ -13,7 +13,7 @@ from bert_tf.checkpoints import keras_file, quantised, task_heads
 from bert_tf.config import read_config
 from bert_tf.errors import InputError
 from bert_tf.files import fetched, is_folder
-from bert_tf.tasks.task import TASK_FILE, SavedTask
+from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tokenization import Tokenizer, check_fits, open_tokenizer
 
 

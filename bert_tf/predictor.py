@@ -13,7 +13,7 @@ from bert_tf.export.ids_model import answers
 from bert_tf.files import fetched, is_folder
 from bert_tf.fill_mask import FillMask, open_masked_lm
 from bert_tf.models import open_model
-from bert_tf.tasks.task import TASK_FILE, SavedTask
+from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tokenization import check_fits
 from bert_tf.training.batches import answer_rows
 from bert_tf.training.learners.learner import Learner

@@ -15,7 +15,8 @@ from bert_tf.files import absolute, exists, fetched, folder_aside
 from bert_tf.finetuning.jobs import finetune
 from bert_tf.model_card import write_card
 from bert_tf.predictor import Predictor
-from bert_tf.tasks.task import KINDS, SavedTask
+from bert_tf.tasks.kinds.table import KINDS
+from bert_tf.tasks.saved_task import SavedTask
 
 _KINDS = ("classification", "multi_label", "regression")
 _TEXTS, _LABEL = ("text_a", "text_b"), "label"

@@ -39,7 +39,7 @@ from bert_tf.recipes.distillation import (
     find_distillation,
 )
 from bert_tf.tasks.kinds.span import THRESHOLD
-from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.tokenization import find_vocabulary
 from bert_tf.training.settings import FineTuneSettings

@@ -22,7 +22,7 @@ from bert_tf.files import STANDARD, fetched, is_file, make_folder, shown_name
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.rows import Omissions
-from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.saved_task import SavedTask
 from run_scripts import example_files
 from run_scripts.example_files import Columns
 

@@ -22,7 +22,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import absolute
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import Scope, option
-from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import graphlib
 import importlib
 import pathlib
 import re
@@ -116,6 +117,16 @@ def test_the_library_imports_one_way(path):
     assert own in ALLOWED, f"{own} has no place in the table of this file yet"
     assert parts_used(path) <= ALLOWED[own] | {own}
     assert not roots(path) & {"data_prep", "run_scripts", "benchmarks", "tests"}
+
+
+def test_no_file_needs_itself_through_others():
+    """Imports for types count too."""
+    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts): path
+               for path in sources(*PACKAGES)}
+    graphlib.TopologicalSorter({
+        module: {name if name in modules else name.rpartition(".")[0] for name in imports(path)
+                 } & modules.keys() - {module}
+        for module, path in modules.items()}).prepare()
 
 
 # The rooms of `bert_tf/data`, and those that each may import.

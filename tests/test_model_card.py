@@ -5,7 +5,8 @@ import re
 
 import bert_tf
 from bert_tf import model_card
-from bert_tf.tasks.task import SavedTask, Task
+from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.task import Task
 from run_scripts import convert_checkpoint
 from tests.training import tiny
 

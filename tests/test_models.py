@@ -17,7 +17,8 @@ from bert_tf.config import EncoderConfig, T5Config, XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.models import open_model
 from bert_tf.networks import build
-from bert_tf.tasks.task import SavedTask, Task
+from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.task import Task
 from bert_tf.training.run import save_model
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"

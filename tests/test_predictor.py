@@ -13,7 +13,8 @@ import pytest
 import bert_tf
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.metrics import entities
-from bert_tf.tasks.task import SavedTask, Task
+from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.run import save_model
 from bert_tf.training.settings import FineTuneSettings

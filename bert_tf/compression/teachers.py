@@ -21,8 +21,9 @@ from bert_tf.errors import InputError
 from bert_tf.files import digest
 from bert_tf.models import open_model
 from bert_tf.tasks.kinds import windows
+from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.split_records import PieceWriter, SplitRecords
-from bert_tf.tasks.task import TASK_FILE, SavedTask, Task
+from bert_tf.tasks.task import Task
 from bert_tf.training.batches import answer_rows
 
 _SHARD_EXAMPLES = 1 << 10       # labelled before the work is noted

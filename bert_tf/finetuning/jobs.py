@@ -16,8 +16,9 @@ from bert_tf.finetuning.python_values import plain, typed, written
 from bert_tf.finetuning.run import FineTuneRun, open_mixture, open_task
 from bert_tf.finetuning.text import TextModelFlags, TextRun, open_writer
 from bert_tf.options import read_json
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import find_task
-from bert_tf.tasks.task import KINDS, SavedTask
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.tasks.text_flags import TextFlags
 from bert_tf.training.settings import FineTuneSettings, TrainSettings

@@ -19,7 +19,8 @@ from bert_tf.heads import HEADS
 from bert_tf.models import Model
 from bert_tf.options import read_json
 from bert_tf.tasks.named import TASKS, find_folder, find_task
-from bert_tf.tasks.task import TASK_FILE, Defaults, SavedTask
+from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
+from bert_tf.tasks.task import Defaults
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 

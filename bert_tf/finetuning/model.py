@@ -13,7 +13,8 @@ from bert_tf.files import exists, is_folder, real_path
 from bert_tf.finetuning.quantisation import QuantisationFlags
 from bert_tf.flags import Scope, check, option
 from bert_tf.models import Model, open_model
-from bert_tf.tasks.task import TASK_FILE, SavedTask, Task
+from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
+from bert_tf.tasks.task import Task
 from bert_tf.tokenization import check_case, default_case
 from bert_tf.training.settings import FineTuneSettings
 

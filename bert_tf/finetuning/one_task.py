@@ -17,7 +17,8 @@ from bert_tf.finetuning.model import (
     open_encoder,
     reader_options,
 )
-from bert_tf.tasks.task import KINDS, TASK_FILE
+from bert_tf.tasks.kinds.table import KINDS
+from bert_tf.tasks.saved_task import TASK_FILE
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 

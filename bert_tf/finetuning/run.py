@@ -19,7 +19,7 @@ from bert_tf.finetuning.model import BALANCED, ModelFlags, check_task, save_task
 from bert_tf.finetuning.one_task import fixed_options, plan_task
 from bert_tf.heads import HEADS
 from bert_tf.model_card import write_card
-from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.training.settings import FineTuneSettings
 
 

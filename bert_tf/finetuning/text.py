@@ -16,8 +16,10 @@ from bert_tf.finetuning.model import open_beginning
 from bert_tf.flags import check, option
 from bert_tf.options import settle
 from bert_tf.recipes import Term
+from bert_tf.tasks.kinds.table import KINDS
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.suites import SUITES
-from bert_tf.tasks.task import KINDS, SavedTask, Task
+from bert_tf.tasks.task import Task
 from bert_tf.tasks.text_files import Sources, longest_target
 from bert_tf.tasks.text_scores import score
 from bert_tf.tasks.text_submissions import write_submission

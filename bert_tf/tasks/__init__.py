@@ -7,13 +7,14 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submodules=["kinds", "squad", "squad_scorer"],
     submod_attrs={
         "answer_spans": ["AnswerSpans", "SpanOptions", "cut_spans"],
-        "kinds.base": ["Kind"],
+        "kinds.table": ["KINDS", "kind_on_disk"],
         "named": ["TASKS", "find_task"],
         "reading": ["Example", "discover_labels", "read_examples"],
         "rows": ["Omissions"],
         "split_records": ["RecordOptions", "Source", "SplitRecords"],
         "answer_finders": ["AnswerOptions", "Prediction"],
         "squad_answers": ["find_answers", "find_file_answers", "predict_answers", "predict_file"],
-        "task": ["KINDS", "TASK_FILE", "Defaults", "SavedTask", "Split", "Task", "kind_on_disk"],
+        "saved_task": ["TASK_FILE", "SavedTask"],
+        "task": ["Defaults", "Kind", "Split", "Task"],
         "task_flags": ["SquadFlags", "TaskFlags", "own_task"],
     })

@@ -13,8 +13,9 @@ import os
 
 from bert_tf.errors import InputError, choose_from
 from bert_tf.tasks.in_libraries import configuration
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.libraries import is_library_name
-from bert_tf.tasks.task import KINDS, Defaults, Split, Task, named_folder
+from bert_tf.tasks.task import Defaults, Split, Task, named_folder
 
 _SENTENCES = ("sentence1", "sentence2")
 _BINARY = ("0", "1")

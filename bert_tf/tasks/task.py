@@ -1,20 +1,21 @@
-"""The record of a task: its files, labels and metrics, and the part of it that is saved beside a
-fine-tuned model in `task.json`.
+"""A task and the interface of its kind. Readers, records, scripts and the Predictor use a kind, and
+none of them knows which kinds there are.
 """
+
+from __future__ import annotations
 
 import dataclasses
 import os
+import typing
 
-from bert_tf.errors import InputError, counted
-from bert_tf.files import is_file, is_folder, match_names, write_json
-from bert_tf.options import read_json
+from bert_tf.errors import InputError
+from bert_tf.files import is_file, is_folder, match_names
+from bert_tf.heads import BILSTM, HEADS
+from bert_tf.options import settle
 from bert_tf.tasks import kinds
-from bert_tf.tasks.kinds.base import Kind
+from bert_tf.tasks.reading import Example
 
-TASK_FILE = "task.json"
 OWN = "own"         # name of a task that files of a user describe
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (
-    getattr(kinds, name)() for names in kinds.CLASSES.values() for name in names)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +64,163 @@ class Defaults:
     num_train_epochs: float = 3.0
 
 
+class Kind:
+    """One kind of task. A kind has no state: a method takes the `Task` that it works for.
+
+    Attributes:
+        name: a key of `KINDS`.
+        title: the kind's name in messages.
+        script: the script that fine-tunes such a task.
+        features: the `Feature`s of training records.
+        texts: the least and the most texts of an example (None: any number), and their name in
+            errors.
+        own_metrics: metrics of a user's own files, the headline first; () if a kind takes no such
+            files.
+        format: of a user's own files; None if the file's ending shows it.
+        default_columns: the text and label columns of own files that need no flag.
+        lines: lines of a table for each example.
+        needs_choices: whether own files must have columns of choices.
+        has_labels: whether labels come from a list of names, which is kept with the model.
+        labels_are_classes: whether a model classifies into these names, so that they may have any
+            order, and weights.
+        smooths: whether its loss can smooth labels.
+        is_grouped: whether a question or a line has several examples, which have its number for a
+            `document`; a task's sizes then count these.
+        keeps_head: whether training begins with the head of pre-training that it is named as.
+        measures: whether records to predict hold labels, so that their loss can be measured.
+        reads: names of the features from which a model writes texts; () for other models.
+    """
+
+    name = title = script = ""
+    features: tuple = ()
+    texts: tuple = (1, None, "a text")
+    own_metrics: tuple = ()
+    reads: tuple[str, ...] = ()
+    format: str | None = None
+    default_columns: tuple = ("", "")
+    lines = 1
+    needs_choices = has_labels = is_grouped = keeps_head = False
+    labels_are_classes = smooths = measures = True
+
+    def __eq__(self, other):
+        return type(self) is type(other)
+
+    def __hash__(self):
+        return hash(self.name)
+
+    def __str__(self):
+        return self.name
+
+    @property
+    def on_disk(self) -> dict:
+        """The kind as `task.json` and manifests write it."""
+        return {"kind": self.name, "multi_label": False}
+
+    def is_percent(self, score: str) -> bool:
+        """Returns whether a score is a percentage, as an official script prints it."""
+        return False
+
+    # The model
+
+    def with_labels(self, task: Task, labels) -> Task:
+        """Returns the task with these labels."""
+        return dataclasses.replace(task, labels=tuple(labels))
+
+    def fits_labels(self, labels: tuple, trained: tuple) -> bool:
+        """Whether a model with the labels `trained` does a task with these labels."""
+        return tuple(labels) == tuple(trained)
+
+    def num_texts(self, task: Task, split: str = "train") -> int | None:
+        """Returns the number of texts of a split's examples, if a model may meet another number;
+        else None."""
+        return None
+
+    def options(self, given: dict, saved: dict, is_training: bool, path: str) -> dict:
+        """Returns the options of input and head: the flag, else the value that the model was
+        trained with.
+
+        Args:
+            given: values of flags by name, None where a flag is not given.
+            saved: the options of the model's `SavedTask`.
+        """
+        return settle(given, saved)
+
+    def check_options(self, options: dict, max_seq_length: int, tokenizer) -> None:
+        """Raises InputError for options that cannot work."""
+
+    def fixed_options(self, options: dict) -> dict:
+        """Returns the options that must be equal to resume a run."""
+        return options
+
+    def head(self, task: Task, options: dict) -> tuple[str, dict]:
+        """Returns the head's name in `bert_tf.heads` and its arguments."""
+        name, arguments = self._head(task, options)
+        size = options.get("bilstm_size")
+        if size and not BILSTM.keys() <= HEADS[name].shapes.keys():
+            raise InputError(f"--bilstm_size is for heads that are one layer, not for {name}; "
+                             "leave it out.")
+        return name, {**arguments, **({"bilstm_size": size} if size else {})}
+
+    def _head(self, task, options):
+        return self.name, {"num_labels": len(task.labels)} if self.has_labels else {}
+
+    def gather(self, task: Task, rows: typing.Iterator[tuple], path: str, omissions
+               ) -> typing.Iterator[tuple]:
+        """Groups a file's rows into examples' rows; see `bert_tf.tasks.reading.read_examples`."""
+        return rows
+
+    # Runs of the scripts
+
+    def records(self, source, tokenizer, max_seq_length: int, options: dict,
+                output_dir: str):
+        """Plans the records: `make` writes them, `report` prints what was written."""
+        raise NotImplementedError
+
+    def predictions(self, source, tokenizer, max_seq_length: int, options: dict,
+                    is_scored: bool):
+        """Returns an object that decodes, scores and writes the predictions for a `Source`, with
+        the methods of `bert_tf.tasks.kinds.labelled.SplitPredictions`. `is_scored` requires the
+        file to hold the right answers."""
+        raise NotImplementedError
+
+    def headline(self, task: Task, eval_splits: list) -> str:
+        """Returns the metric that decides between trials, named as `SplitPredictions` and the run
+        name it."""
+        return f"{eval_splits[0]}/{task.headline}" if eval_splits else ""
+
+    def scored_on(self, identities: list, options: dict) -> list | None:
+        """Returns all that a trial's scores depend on, a JSON value: the identities of its records,
+        and the options that decide about answers."""
+        return identities
+
+    # The Predictor
+
+    def example(self, given: str | tuple, number: int) -> Example:
+        """Makes an `Example` without a label from a text or a tuple of texts, the only one of
+        document `number`."""
+        return Example(list(given) if isinstance(given, tuple) else [given], 0, number)
+
+    def generation(self, options: dict) -> dict:
+        """Returns the arguments of generation for a network that writes texts."""
+        raise NotImplementedError
+
+    def batch_key(self, example: Example) -> int:
+        """Returns a key; examples with different keys do not share a batch."""
+        return len(example.texts)
+
+    def check_example(self, texts: list, tokenizer, where: str) -> None:
+        """Raises InputError for texts that the model cannot read."""
+
+    def answer(self, task: Task, examples: list, run: typing.Callable, tokenizer,
+               max_seq_length: int, options: dict) -> list[dict]:
+        """Returns the Predictor's answers to examples: dicts in their order.
+
+        Args:
+            run: function from features to the model's answers, arrays by name.
+        """
+        raise NotImplementedError
+
+
 @dataclasses.dataclass(frozen=True)
 class Task:
     """One task; a new one is one row of a table.
@@ -96,7 +254,7 @@ class Task:
 
     def __post_init__(self):
         if isinstance(self.kind, str):
-            object.__setattr__(self, "kind", KINDS[self.kind])
+            object.__setattr__(self, "kind", kinds.KINDS[self.kind])
 
     @property
     def headline(self) -> str:
@@ -146,88 +304,3 @@ def named_folder(folder: str, *names: str) -> str | None:
 
 def _plain(name):
     return name.lower().replace("-", "").replace("_", "")
-
-
-def kind_on_disk(described: dict) -> Kind:
-    """Returns the kind that `task.json` or a manifest describes with `kind` and `multi_label`."""
-    wanted = {name: described[name] for name in ("kind", "multi_label")}
-    for kind in KINDS.values():
-        if kind.on_disk == wanted:
-            return kind
-    raise InputError(f"there is no kind {described['kind']!r} of tasks in this version; use the "
-                     "version that wrote it.")
-
-
-@dataclasses.dataclass(frozen=True)
-class SavedTask:
-    """A task without its files, as in `task.json` beside a fine-tuned model.
-
-    Attributes:
-        task: `Task` without splits.
-        max_seq_length: S.
-        options: other settings of the input and the head.
-        num_texts: how many texts a training example had; None where it is not known, as in files of
-            earlier versions, or decides nothing.
-    """
-
-    task: Task
-    max_seq_length: int
-    do_lower_case: bool
-    options: dict = dataclasses.field(default_factory=dict)
-    num_texts: int | None = None
-
-    def is_of(self, task: Task) -> bool:
-        """Whether this is the task; length, case and options may differ."""
-        return _described(task) == _described(self.task)
-
-    def check_texts(self, num_texts: int | None, where: str) -> None:
-        """Raises InputError, naming `where`, if examples have more or fewer texts than those
-        trained on. None: any number will do."""
-        if num_texts is None or self.num_texts is None:
-            return
-        if num_texts != self.num_texts:
-            raise InputError(f"{where} has {counted(num_texts, 'text')}, but the model was trained "
-                             f"on examples of {counted(self.num_texts, 'text')}; give as many.")
-
-    def write(self, folder: str) -> None:
-        """Writes it beside a model."""
-        known = {} if self.num_texts is None else {"num_texts": self.num_texts}
-        named = {"label_names": self.task.label_names} if self.task.label_names else {}
-        write_json(os.path.join(folder, TASK_FILE), {
-            "task": {**_described(self.task), **named}, "max_seq_length": self.max_seq_length,
-            "do_lower_case": self.do_lower_case, "options": self.options, **known})
-
-    @classmethod
-    def require(cls, folder: str, flag: str) -> "SavedTask":
-        """Returns the task saved beside the model in a folder, or raises InputError that names the
-        flag."""
-        saved = cls.read(folder)
-        if saved is None:
-            raise InputError(f"--{flag}: there is no {TASK_FILE} in {folder!r}; name the "
-                             "--output_dir of a model that was fine-tuned for one task.")
-        return saved
-
-    @classmethod
-    def read(cls, folder: str) -> "SavedTask | None":
-        """Returns the task saved beside the model in a folder, or None if there is no file."""
-        path = os.path.join(folder, TASK_FILE)
-        if not is_file(path):
-            return None
-        saved = read_json(path)
-        try:
-            task = saved["task"]
-            task = Task(task["name"], kind_on_disk(task), {}, tuple(task["labels"]),
-                        tuple(task["metrics"]), task["bounds"] and tuple(task["bounds"]),
-                        label_names=tuple(task.get("label_names", ())))
-            return cls(task, int(saved["max_seq_length"]), bool(saved["do_lower_case"]),
-                       dict(saved["options"]), saved.get("num_texts"))
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path} does not describe a task ({error}); fine-tune the model "
-                             "again.") from error
-
-
-def _described(task):
-    """Returns a task's content of `task.json`."""
-    return {"name": task.name, "kind": task.kind.on_disk["kind"], "labels": task.labels,
-            "metrics": task.metrics, "multi_label": task.kind.on_disk["multi_label"],
-            "bounds": task.bounds}

@@ -9,13 +9,14 @@ from bert_tf.files import is_file, unpacked_name
 from bert_tf.flags import check, option
 from bert_tf.tasks import conllu
 from bert_tf.tasks.in_libraries import placed
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.kinds.windows import WAYS
 from bert_tf.tasks.named import SQUAD, TASK_NAMES, find_task
 from bert_tf.tasks.reading import KeptRows, discover_labels
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.tag_schemes import SCHEMES, labels_in, scheme_of
-from bert_tf.tasks.task import KINDS, OWN, Split, Task
+from bert_tf.tasks.task import OWN, Split, Task
 
 _FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
 # The keys of tasks/passages.py's PASSAGES, which is not loaded for flags.

@@ -18,7 +18,7 @@ from bert_tf.files import absolute, file_size, list_folder
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.finetuning.run import open_run
 from bert_tf.tasks import named
-from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.kept_results import KeptResults

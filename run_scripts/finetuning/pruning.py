@@ -14,7 +14,7 @@ from bert_tf.files import make_folder, normal_path, write_json
 from bert_tf.finetuning.head_masks import parse_heads
 from bert_tf.model_card import write_card
 from bert_tf.networks import attentions
-from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
 from run_scripts.analysis.model import Progress

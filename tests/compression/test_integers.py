@@ -22,7 +22,8 @@ from bert_tf.errors import InputError
 from bert_tf.layers.quantisation import QuantisedDense
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.classification import Classification
-from bert_tf.tasks.task import SavedTask, Task
+from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer

@@ -12,7 +12,7 @@ from bert_tf.data.records import tfrecord
 from bert_tf.data.records.features import FINETUNING
 from bert_tf.errors import InputError
 from bert_tf.tasks import split_records
-from bert_tf.tasks.task import KINDS
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
 from data_prep import create_finetuning_data, verify_records

@@ -18,7 +18,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.data.text.vectors import Texts
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
-from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.training.run import save_model
 from bert_tf.training.settings import TrainSettings
 from run_scripts.analysis import (

@@ -11,7 +11,7 @@ import pytest
 from bert_tf import flags
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.tasks.named import find_task
-from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.saved_task import SavedTask
 from run_scripts import commands
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from bert_tf.finetuning.head_flags import TaggerFlags
 from bert_tf.finetuning.mixture import MixtureFlags
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.models import open_model
-from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import distill, run_classifier, run_multitask, run_squad, run_tagger

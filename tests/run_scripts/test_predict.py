@@ -9,7 +9,7 @@ import pytest
 
 import bert_tf
 from bert_tf.errors import InputError
-from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.saved_task import SavedTask
 from run_scripts import example_files, fill_mask, predict
 from run_scripts.fill_mask import FillMaskFlags
 from run_scripts.predict import PredictFlags

@@ -15,8 +15,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from bert_tf import metrics
 from bert_tf.errors import InputError
 from bert_tf.finetuning.model import ModelFlags
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import TASKS
-from bert_tf.tasks.task import KINDS
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_classifier

@@ -15,6 +15,7 @@ from bert_tf.finetuning.model import ModelFlags
 from bert_tf.finetuning.run import open_run
 from bert_tf.predictor import Predictor
 from bert_tf.tasks.answer_spans import SpanOptions
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.squad import read_answers
 from bert_tf.tasks.squad_answers import (
     AnswerOptions,
@@ -22,7 +23,7 @@ from bert_tf.tasks.squad_answers import (
     write_predictions,
 )
 from bert_tf.tasks.squad_scorer import normalize, score_v1, score_v2
-from bert_tf.tasks.task import SavedTask, Task
+from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import SquadFlags
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer

@@ -11,8 +11,8 @@ from bert_tf.predictor import Predictor
 from bert_tf.tasks import pronouns
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import Example, read_examples
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.split_records import Source
-from bert_tf.tasks.task import SavedTask
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training.learners.learner import Learner
 from tests.training import tiny

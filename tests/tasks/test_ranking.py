@@ -8,11 +8,11 @@ import pytest
 from bert_tf import metrics
 from bert_tf.errors import InputError
 from bert_tf.tasks.kinds.ranking import encode_candidates
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.split_records import RecordOptions, Source, SplitRecords
-from bert_tf.tasks.task import KINDS
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
 

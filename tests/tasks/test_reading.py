@@ -6,10 +6,10 @@ import json
 import pytest
 
 from bert_tf.errors import InputError
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import TASKS, find_task
 from bert_tf.tasks.reading import Example, discover_labels, read_examples
 from bert_tf.tasks.rows import Omissions
-from bert_tf.tasks.task import KINDS
 from bert_tf.tasks.task_flags import TaskFlags, own_task
 
 

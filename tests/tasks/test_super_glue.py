@@ -18,8 +18,8 @@ from bert_tf.objectives.span_comparison import SpanComparison
 from bert_tf.predictor import Predictor
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import Example, read_examples
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.split_records import Source
-from bert_tf.tasks.task import SavedTask
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training.learners.learner import Learner
 from tests.training import tiny

@@ -9,10 +9,10 @@ import pytest
 from bert_tf import metrics
 from bert_tf.errors import InputError
 from bert_tf.tasks import TaskFlags
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.tag_schemes import from_bioes, labels_in, scheme_of, to_bioes
-from bert_tf.tasks.task import KINDS
 from tests.test_metrics import conlleval
 
 CONLL = TASKS["conll2003"]

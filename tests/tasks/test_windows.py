@@ -6,8 +6,9 @@ import pytest
 from bert_tf.errors import InputError
 from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.encoding import encode_pairs
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.reading import Example
-from bert_tf.tasks.task import KINDS, Task
+from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
 

@@ -15,5 +15,5 @@ CLASSES = {
 }
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs={"base": ["Kind"], "labelled": ["LabelledKind"], **CLASSES})
+    __name__, submod_attrs={"labelled": ["LabelledKind"], "table": ["KINDS"], **CLASSES})
 __all__ += ["CLASSES"]

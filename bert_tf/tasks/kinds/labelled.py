@@ -17,13 +17,10 @@ from bert_tf import metrics
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 from bert_tf.tasks.kinds import windows
-from bert_tf.tasks.kinds.base import Kind
 from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
 from bert_tf.tasks.reading import read_parts
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
-
-if typing.TYPE_CHECKING:
-    from bert_tf.tasks.task import Task
+from bert_tf.tasks.task import Kind, Task
 
 _TINY = 1e-37       # its logarithm is finite in float32
 

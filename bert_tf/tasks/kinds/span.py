@@ -14,7 +14,6 @@ from bert_tf.options import defaults_of, settle
 from bert_tf.tasks import squad, squad_scorer
 from bert_tf.tasks.answer_finders import AnswerOptions
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
-from bert_tf.tasks.kinds.base import Kind
 from bert_tf.tasks.squad_answers import (
     combine_predictions,
     find_answers,
@@ -22,6 +21,7 @@ from bert_tf.tasks.squad_answers import (
     write_predictions,
 )
 from bert_tf.tasks.squad_records import SquadRecords
+from bert_tf.tasks.task import Kind
 
 THRESHOLD = "null_score_diff_threshold"
 _NEGATIVE = "version_2_with_negative"

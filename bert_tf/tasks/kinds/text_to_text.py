@@ -3,7 +3,7 @@
 import numpy as np
 
 from bert_tf.data.records.features import known
-from bert_tf.tasks.kinds.base import Kind
+from bert_tf.tasks.task import Kind
 
 _MOST_TARGETS = 128     # tokens of an answer, where a model does not know how long its targets were
 

@@ -1,0 +1,18 @@
+"""All kinds by name."""
+
+from bert_tf.errors import InputError
+from bert_tf.tasks import kinds
+from bert_tf.tasks.task import Kind
+
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (
+    getattr(kinds, name)() for names in kinds.CLASSES.values() for name in names)}
+
+
+def kind_on_disk(described: dict) -> Kind:
+    """Returns the kind that `task.json` or a manifest describes with `kind` and `multi_label`."""
+    wanted = {name: described[name] for name in ("kind", "multi_label")}
+    for kind in KINDS.values():
+        if kind.on_disk == wanted:
+            return kind
+    raise InputError(f"there is no kind {described['kind']!r} of tasks in this version; use the "
+                     "version that wrote it.")
