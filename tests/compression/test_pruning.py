@@ -92,7 +92,7 @@ def test_importance_as_in_the_paper_and_in_its_code(golden, eagerly):
 
 
 @pytest.mark.parametrize("size", [1, 8])
-def test_importance_and_entropy_of_run_bertology(golden, eagerly, size):
+def test_importance_and_entropy_of_run_bertology(golden, size):
     golden, learner = golden
     rows = features(golden)
     parts = [{name: values[start:start + size] for name, values in rows.items()}
