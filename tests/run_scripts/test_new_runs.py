@@ -22,6 +22,8 @@ def fixture_train(tmp_path_factory):
     folder = tmp_path_factory.mktemp("packing")
     tiny.config(0.1, num_hidden_layers=1).to_json_file(folder / "config.json")
     features = tiny.write_records(folder / "long.tfrecord", 40)
+    features["input_mask"][:] = 1
+    tiny.write_features(folder / "long.tfrecord", features)
     for name in ("input_ids", "input_mask", "segment_ids"):
         features[name][::2, 7:] = 0
     features["masked_lm_positions"] %= 7
@@ -31,7 +33,7 @@ def fixture_train(tmp_path_factory):
         flags = {"bert_config_file": str(folder / "config.json"),
                  "input_file": [str(folder / f"{records}.tfrecord")], "max_seq_length": tiny.LENGTH,
                  "max_predictions_per_seq": tiny.PREDICTIONS, "do_train": True,
-                 "output_dir": str(folder / output), "train_batch_size": 8, "num_train_steps": 6,
+                 "output_dir": str(folder / output), "train_batch_size": 8, "num_train_steps": 4,
                  "num_warmup_steps": 1, "save_checkpoints_steps": 2, "iterations_per_loop": 1,
                  "learning_rate": 1e-2, **changes}
         run_pretraining.main(
@@ -51,10 +53,11 @@ def test_a_new_run_packs_records_where_it_pays(train, capsys, monkeypatch):
     assert extra["run"]["pack"] and "records share rows: " in capsys.readouterr().out
     values, extra = train("open")
     assert extra["run"]["pack"] and equal(train("asked"), (values, extra))
-    assert "pack" not in train("refused", pack=False)[1]["run"]
-    assert "pack" not in train("long records", "long")[1]["run"]
+    once = {"stop_at_step": 1}
+    assert "pack" not in train("refused", pack=False, **once)[1]["run"]
+    assert "pack" not in train("long records", "long", **once)[1]["run"]
     monkeypatch.setattr(packing.training, "needs_static_shapes", lambda strategy: True)
-    assert "pack" not in train("as on a TPU")[1]["run"]
+    assert "pack" not in train("as on a TPU", **once)[1]["run"]
     for name in values:
         assert np.isfinite(values[name]).all()
 
@@ -66,8 +69,8 @@ def test_a_run_goes_on_as_it_began(train, capsys):
         train(f"stopped {begun}", pack=begun, stop_at_step=3)
         assert equal(wanted, train(f"stopped {begun}"))
     capsys.readouterr()
-    train("changed", pack=False, stop_at_step=3)
-    train("changed", pack=True)
+    train("changed", pack=False, stop_at_step=1)
+    train("changed", pack=True, stop_at_step=2)
     assert "another --pack (none, now True)" in capsys.readouterr().out
 
 
@@ -75,7 +78,7 @@ def test_networks_that_need_a_row_for_each_record_say_so(train, monkeypatch):
     monkeypatch.setattr(run_pretraining.training.Learner, "packs", False)
     with pytest.raises(InputError, match="--pack: this network .* leave it out"):
         train("impossible", pack=True)
-    assert "pack" not in train("possible")[1]["run"]
+    assert "pack" not in train("possible", stop_at_step=1)[1]["run"]
 
 
 def test_first_weights_are_a_setting_of_a_new_run(train, capsys, tmp_path):

@@ -81,9 +81,9 @@ class PackedRecords(RecordSet):
 
     def share(self, global_batch: int) -> float:
         """Returns the rows that are computed as a share of the records, measured on the first
-        steps."""
+        steps, at most an epoch."""
         part = global_batch // self.parts
-        steps = max(_SAMPLE // global_batch, 1)
+        steps = max(min(_SAMPLE, self.size) // global_batch, 1)
         shapes = itertools.islice(self.batch_lengths(0, 0, global_batch), steps)
         return sum(rows for rows, _ in shapes) / (steps * part)
 
