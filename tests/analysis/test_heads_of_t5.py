@@ -33,24 +33,33 @@ def make_batch(seed=0):
             "decoder_target_tokens": targets.astype("int32")}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_mask_equals_rows_of_zeros_in_the_output_projection(name):
-    network, batch = T5(CONFIG), make_batch()
-    number, mask = NAMES.index(name), np.ones((len(NAMES), 2), "float32")
+@pytest.fixture(name="whole", scope="module")
+def fixture_whole():
+    """A network and its output."""
+    network = T5(CONFIG)
     assert list(attentions(network)) == NAMES
-    whole = np.array(network(batch)["sequence_output"])
+    return network, np.array(network(make_batch())["sequence_output"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_mask_equals_rows_of_zeros_in_the_output_projection(name, whole):
+    (network, whole), batch = whole, make_batch()
+    number, mask = NAMES.index(name), np.ones((len(NAMES), 2), "float32")
     mask[number, 1] = 0
     masked = np.array(network(batch, head_mask=mask)["sequence_output"])
     assert np.abs(masked - whole).max() > 1e-3
     with analysis.disabled(network, [(number, 1)], "zero"):
         off = np.array(network(batch)["sequence_output"])
-        written = np.array(network.generate(batch["encoder_input_tokens"], 6))
+        written = np.array(network.generate(batch["encoder_input_tokens"], 3))
     kernel = attentions(network)[name].output_.kernel
-    kernel.assign(kernel.numpy() * (np.arange(6) < 3)[:, None])
+    values = kernel.numpy()
+    kernel.assign(values * (np.arange(6) < 3)[:, None])
     cut = np.array(network(batch)["sequence_output"])
+    also = np.array(network.generate(batch["encoder_input_tokens"], 3))
+    kernel.assign(values)
     np.testing.assert_allclose(masked, cut, atol=1e-6)
     np.testing.assert_allclose(off, cut, atol=1e-6)
-    assert np.array_equal(written, np.array(network.generate(batch["encoder_input_tokens"], 6)))
+    assert np.array_equal(written, also)
 
 
 @pytest.mark.parametrize("architecture", ["language_model", "prefix_lm"])
@@ -68,13 +77,14 @@ def test_importance_is_the_derivative_of_each_examples_loss():
     """Against the quotient of differences, example by example."""
     keras.utils.set_random_seed(3)
     learner, batch, step = Learner(T5(CONFIG), [SequenceLM(CONFIG)]), make_batch(), 2e-3
+    tf.config.run_functions_eagerly(False)
+    measure = tf.function(lambda batch: learner.measure(batch)["sequence_lm"]["loss"][0])
 
     def loss(row, number, head, factor):
         mask = np.ones((len(NAMES), 2), "float32")
         mask[number, head] = factor
-        one = {name: values[row:row + 1] for name, values in batch.items()}
-        return float(learner.measure({**one, "head_mask": tf.constant(mask)})["sequence_lm"][
-            "loss"][0])
+        one = {name: tf.constant(values[row:row + 1]) for name, values in batch.items()}
+        return float(measure({**one, "head_mask": list(map(tf.constant, mask))}))
 
     found = compression.importance(learner, [batch])
     assert [scores.shape for scores in found] == [(2,)] * len(NAMES)

@@ -1,5 +1,6 @@
 """Fine-tuning of T5 from files to scores and answers."""
 
+import contextlib
 import functools
 import io
 import json
@@ -45,16 +46,16 @@ def fixture_folder(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(name="run")
-def fixture_run(folder, tmp_path):
-    """Function that runs the command; returns the folder that it writes."""
-    def run(output="out", files=("train", "dev", "test"), **changes):
+@pytest.fixture(name="run_into", scope="module")
+def fixture_run_into(folder):
+    """Function that runs the command with an output folder, which it returns."""
+    def run(output, files=("train", "dev", "test"), **changes):
         given = {f"{split}_file": str(folder / ("inputs.tsv" if split == "test" else "pairs.tsv"))
                  for split in files}
         job = {"do_train": True, "do_eval": True, "bert_config_file": str(folder / "config.json"),
                "vocab_file": str(folder / "spiece.model"), "dropout_rate": 0.0,
                "max_seq_length": 16}
-        settings = {"output_dir": str(tmp_path / output), "train_batch_size": 4,
+        settings = {"output_dir": str(output), "train_batch_size": 4,
                     "num_train_steps": 24, "iterations_per_loop": 12, "optimizer": "adafactor",
                     "save_checkpoints_steps": 20, "keep_checkpoint_max": 2, "learning_rate": 0.1,
                     "learning_rate_schedule": "rsqrt", "num_warmup_steps": 100,
@@ -63,17 +64,30 @@ def fixture_run(folder, tmp_path):
             (given if hasattr(TextFlags, name) or name == "tasks" else
              settings if hasattr(TrainSettings, name) else job)[name] = value
         run_text_to_text.main(TextFlags(**given), TextModelFlags(**job), TrainSettings(**settings))
-        return tmp_path / output
+        return output
     return run
+
+
+@pytest.fixture(name="run")
+def fixture_run(run_into, tmp_path):
+    """The same with a name of the folder in the test's own."""
+    return lambda output="out", **changes: run_into(tmp_path / output, **changes)
+
+
+@pytest.fixture(name="learned", scope="module")
+def fixture_learned(run_into, folder):
+    """The folder of a model that has learned the pairs, and what was printed."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        return run_into(folder / "learned", do_predict=True, eval_steps=12, early_stopping=2), said
 
 
 def weights(folder):
     return checksummed.read(resume.checkpoints(str(folder))[-1])[0]
 
 
-def test_a_task_is_learned_and_goes_on_after_a_stop(run, tmp_path, capsys):
-    whole = run(do_predict=True, eval_steps=12, early_stopping=2)
-    assert "of 24; the weights of step 24 are the best" in capsys.readouterr().out
+def test_a_task_is_learned_and_goes_on_after_a_stop(run, learned, tmp_path, capsys):
+    whole, said = learned
+    assert "of 24; the weights of step 24 are the best" in said.getvalue()
     metrics = json.loads((whole / "metrics.json").read_text())["metrics"]
     assert metrics == {"average": 100.0, "pairs/exact_match": 100.0}
     for split in ("dev", "test"):
@@ -115,9 +129,9 @@ def test_the_averages_that_are_saved_write_the_texts(run, monkeypatch):
     assert seen and all(map(np.array_equal, seen[-1], saved))
 
 
-def test_the_score_without_each_head(run, folder, tmp_path):
+def test_the_score_without_each_head(learned, folder, tmp_path):
     """Each score is the one that the model has whose output projection lacks the head's rows."""
-    model, pairs = run(), str(folder / "pairs.tsv")
+    model, pairs = learned[0], str(folder / "pairs.tsv")
     heads.main(heads.HeadsFlags(model_dir=str(model), dev_file=pairs, form="zero",
                                 output_dir=str(tmp_path / "heads")))
     found = json.loads((tmp_path / "heads" / "heads.json").read_text())
