@@ -387,14 +387,14 @@ def test_stopped_at_a_step_it_goes_on(eagerly, tune, examples, tmp_path, capsys)
     {"adv_train": "smart", "adv_noise_var": 0.01, "weight_average": "swa", "optimizer": "radam"},
     {"adv_train": "freelb", "weight_average": "ema", "adv_steps": 2}])
 def test_stopped_in_adversarial_training_it_goes_on(eagerly, tune, examples, tmp_path, capsys, way):
-    way = {**way, "num_train_steps": 8, "learning_rate": 0.05}
+    way = {**way, "num_train_steps": 4, "learning_rate": 0.05}
     expected = plain(tune("whole", **way).train(examples))
     assert f"adversarial training ({way['adv_train']}): each step takes" in capsys.readouterr().out
-    assert tune("stopped", **way, stop_at_step=5).train(examples) is None
+    assert tune("stopped", **way, stop_at_step=3).train(examples) is None
     assert plain(tune("stopped", **way).train(examples)) == expected
     assert same(weights(tmp_path / "stopped"), weights(tmp_path / "whole"))
     with pytest.raises(InputError, match=r"--adv_train \("):
-        tune("whole", num_train_steps=8, learning_rate=0.05).train(examples)
+        tune("whole", num_train_steps=4, learning_rate=0.05).train(examples)
 
 
 # Early stopping
