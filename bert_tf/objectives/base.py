@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 from keras import ops
+from keras.src.utils.naming import to_snake_case
 
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
@@ -44,7 +45,8 @@ class Objective(FromConfig, keras.layers.Layer):
     weights [...]. Losses are sums with their counts, so that a mean can be taken over all devices.
 
     Attributes:
-        name: the prefix of its weights; differs between the objectives of a Learner.
+        name: the prefix of its weights; differs between the objectives of a Learner. By default
+            the name of the class, "masked_lm" for MaskedLM.
         metrics_name: the prefix of its metrics; by default the name.
         reads: names of the features that training records must have.
         inputs: names of the features, of a fixed length, that its logits depend on beside the
@@ -85,7 +87,7 @@ class Objective(FromConfig, keras.layers.Layer):
         return None
 
     def __init__(self, config: Sizes, loss_weight: float = 1.0, **kwargs: Any):
-        super().__init__(config, **kwargs)
+        super().__init__(config, **{"name": to_snake_case(type(self).__name__), **kwargs})
         self.loss_weight = loss_weight
 
     @property

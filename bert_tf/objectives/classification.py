@@ -36,9 +36,6 @@ class MultiLabel(LabelHead):
     torch.nn.BCEWithLogitsLoss; the mean is not divided by it.
     """
 
-    def __init__(self, config: Sizes, num_labels: int, name: str = "multi_label", **kwargs: Any):
-        super().__init__(config, num_labels, name=name, **kwargs)
-
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """float32 labels and weights [B, num_labels]."""
         return self.row_targets(batch)

@@ -34,7 +34,6 @@ class _InternalTransfer(TaughtObjective):
             raise InputError(f"--phase_steps is {phase_steps}; it must be at least 0.")
         super().__init__(config, **kwargs)
         self.phase_steps, self.stacked = phase_steps, stacked
-        self.built = True
 
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
         """Returns the loss of each example, float32 [B], from a layer's tensors of both networks
@@ -76,9 +75,6 @@ class InternalAttention(_InternalTransfer):
 
     internals = ("attention_scores",)
 
-    def __init__(self, config: Sizes, name: str = "internal_attention", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
-
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
         """From the scores [B, N, S, S] after the mask."""
         if ours.shape[1] != theirs.shape[1]:
@@ -94,9 +90,6 @@ class InternalCosine(_InternalTransfer):
     """1 - the cosine of the vectors of [CLS]; both networks must have the width H."""
 
     internals = ("layer_outputs",)
-
-    def __init__(self, config: Sizes, name: str = "internal_cosine", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
 
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
         """From the outputs [B, S, H]."""

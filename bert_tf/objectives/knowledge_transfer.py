@@ -39,7 +39,6 @@ class _ProgressiveTransfer(TaughtObjective):
     def __init__(self, config: Sizes, phase_steps: int = 0, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.phase_steps = phase_steps
-        self.built = True
 
     def compare(self, ours: Tensor, theirs: Tensor, layers: Sequence[Tensor]) -> Tensor:
         """Returns each position's loss, float32 [B, S], from a layer's tensors of both networks and
@@ -76,10 +75,6 @@ class FeatureMapTransfer(_ProgressiveTransfer):
 
     internals = ("layer_outputs",)
 
-    def __init__(self, config: Sizes, phase_steps: int = 0, name: str = "feature_map_transfer",
-                 **kwargs: Any):
-        super().__init__(config, phase_steps, name=name, **kwargs)
-
     def compare(self, ours: Tensor, theirs: Tensor, layers: Sequence[Tensor]) -> Tensor:
         return ops.mean(ops.square(_normalised(theirs) - _normalised(ours)), axis=-1)
 
@@ -89,10 +84,6 @@ class AttentionMapTransfer(_ProgressiveTransfer):
     """The cross-entropy of both layers' attention maps, mean over equally many heads."""
 
     internals = ("attention_scores",)
-
-    def __init__(self, config: Sizes, phase_steps: int = 0, name: str = "attention_map_transfer",
-                 **kwargs: Any):
-        super().__init__(config, phase_steps, name=name, **kwargs)
 
     def compare(self, ours: Tensor, theirs: Tensor, layers: Sequence[Tensor]) -> Tensor:
         if ours.shape[1] != theirs.shape[1]:
@@ -135,10 +126,6 @@ class _StatisticsTransfer(_ProgressiveTransfer):
 class MeanTransfer(_StatisticsTransfer):
     """The square of the difference of means."""
 
-    def __init__(self, config: Sizes, phase_steps: int = 0, of_all_layers: bool = True,
-                 name: str = "mean_transfer", **kwargs: Any):
-        super().__init__(config, phase_steps, of_all_layers, name=name, **kwargs)
-
     def differ(self, ours: Tensor, theirs: Tensor) -> Tensor:
         return ops.square(ops.mean(theirs, axis=-1) - ops.mean(ours, axis=-1))
 
@@ -146,10 +133,6 @@ class MeanTransfer(_StatisticsTransfer):
 @register
 class VarianceTransfer(_StatisticsTransfer):
     """The absolute difference of variances."""
-
-    def __init__(self, config: Sizes, phase_steps: int = 0, of_all_layers: bool = True,
-                 name: str = "variance_transfer", **kwargs: Any):
-        super().__init__(config, phase_steps, of_all_layers, name=name, **kwargs)
 
     def differ(self, ours: Tensor, theirs: Tensor) -> Tensor:
         return ops.abs(ops.var(theirs, axis=-1) - ops.var(ours, axis=-1))
@@ -160,10 +143,6 @@ class PredictionTransfer(TaughtObjective):
     """The cross-entropy of the masked LM's predictions with the teacher's, at masked positions."""
 
     internals = ("masked_lm",)
-
-    def __init__(self, config: Sizes, name: str = "prediction_transfer", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
-        self.built = True
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B, P]."""

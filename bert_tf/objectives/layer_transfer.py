@@ -64,10 +64,6 @@ class AttentionTransfer(_LayerTransfer):
 
     internals = ("attention_scores",)
 
-    def __init__(self, config: Sizes, name: str = "attention_transfer", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
-        self.built = True
-
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B]."""
         ours, theirs = outputs["attention_scores"], batch[of_teacher("attention_scores")]
@@ -99,7 +95,6 @@ class HiddenTransfer(_LayerTransfer):
         self.teacher_width = teacher_width
         self.fit_dense = self.dense(teacher_width, "fit_dense")
         self.fit_dense.build((None, None, config.hidden_size))
-        self.built = True
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B]."""

@@ -18,14 +18,16 @@ from bert_tf.objectives.base import Batch, LabelHead
 
 class SequenceTask(LabelHead):
     """A class of the sequence: logits [B, num_labels], labels `next_sentence_labels`, for the
-    records whose task is `task_id`."""
+    records whose task is `task_id`. `defaults` are those of both numbers."""
 
+    defaults: tuple[int, int]
     reads: tuple[str, ...] = ("next_sentence_labels", "task_ids")
 
-    def __init__(self, config: Sizes, num_labels: int, task_id: int,
+    def __init__(self, config: Sizes, num_labels: int = 0, task_id: int = 0,
                  dropout_rate: float = 0.0, **kwargs: Any):
-        super().__init__(config, num_labels, dropout_rate=dropout_rate, **kwargs)
-        self.task_id = task_id
+        labels, place = self.defaults
+        super().__init__(config, num_labels or labels, dropout_rate=dropout_rate, **kwargs)
+        self.task_id = task_id or place
 
     def is_mine(self, batch: Batch) -> Tensor:
         """float32 [B], 1 where a record belongs to this task."""
@@ -60,33 +62,25 @@ class TokenTask(SequenceTask):
 class Capitalization(TokenTask):
     """Whether a word of a lower-cased text begins with a capital."""
 
-    def __init__(self, config: Sizes, num_labels: int = 2, name: str = "capitalization",
-                 task_id: int = 1, **kwargs: Any):
-        super().__init__(config, num_labels, task_id, name=name, **kwargs)
+    defaults = 2, 1
 
 
 @register
 class TokenDocument(TokenTask):
     """Whether a token recurs in the rest of its document."""
 
-    def __init__(self, config: Sizes, num_labels: int = 2, name: str = "token_document",
-                 task_id: int = 2, **kwargs: Any):
-        super().__init__(config, num_labels, task_id, name=name, **kwargs)
+    defaults = 2, 2
 
 
 @register
 class SentenceReordering(SequenceTask):
     """The order of the parts of a paragraph: one of 1! + 2! + 3!."""
 
-    def __init__(self, config: Sizes, num_labels: int = 9, name: str = "sentence_reordering",
-                 task_id: int = 3, **kwargs: Any):
-        super().__init__(config, num_labels, task_id, name=name, **kwargs)
+    defaults = 9, 3
 
 
 @register
 class SentenceDistance(SequenceTask):
     """Whether two segments are adjacent, in the same document, or in two."""
 
-    def __init__(self, config: Sizes, num_labels: int = 3, name: str = "sentence_distance",
-                 task_id: int = 4, **kwargs: Any):
-        super().__init__(config, num_labels, task_id, name=name, **kwargs)
+    defaults = 3, 4

@@ -105,9 +105,6 @@ class BidirectionalLM(StepLM):
     reads = ("next_token_ids", "reverse_next_token_ids")
     measures = ("loss", "accuracy", "forward_loss", "backward_loss")
 
-    def __init__(self, config: Sizes, name: str = "bidirectional_lm", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
-
     @property
     def _width(self):
         return self.config.projection_dim
@@ -159,9 +156,8 @@ class RecurrentLM(StepLM):
 
     reads = ("next_token_ids", "next_token_weights")
 
-    def __init__(self, config: Sizes, n_negative_samples_batch: int = 1024,
-                 name: str = "recurrent_lm", **kwargs: Any):
-        super().__init__(config, n_negative_samples_batch, name=name, **kwargs)
+    def __init__(self, config: Sizes, n_negative_samples_batch: int = 1024, **kwargs: Any):
+        super().__init__(config, n_negative_samples_batch, **kwargs)
 
     def _first_weights(self):
         # The original draws the bias too, as of a matrix of one column.

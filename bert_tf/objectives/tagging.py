@@ -8,7 +8,7 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf.config import EncoderConfig, Sizes
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch, LabelHead
@@ -26,9 +26,6 @@ class Tagging(LabelHead):
     source = "sequence_output"
     reads = ("label_ids", "label_weights")
     positional = ("logits", "probabilities")
-
-    def __init__(self, config: Sizes, num_labels: int, name: str = "tagging", **kwargs: Any):
-        super().__init__(config, num_labels, name=name, **kwargs)
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Labels and weights [B, S]."""

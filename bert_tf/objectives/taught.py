@@ -43,6 +43,10 @@ class TaughtObjective(Objective):
     measures = ("loss",)
     auxiliary = True
 
+    def __init__(self, config: Sizes, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.built = True
+
     @classmethod
     def of_teacher_sizes(cls, teacher: Sizes) -> dict[str, Any]:
         """Returns the arguments `sizes` for a teacher's configuration."""

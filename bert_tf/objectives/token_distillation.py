@@ -20,10 +20,6 @@ _LEAST = 1e-8       # of a norm, as in torch.nn.CosineEmbeddingLoss
 class _OfTokens(TaughtObjective):
     """A mean over the tokens that are not padding."""
 
-    def __init__(self, config: Sizes, **kwargs: Any):
-        super().__init__(config, **kwargs)
-        self.built = True
-
     def token_weights(self, batch: Batch) -> Tensor:
         """float32 [B, S], 1 for tokens."""
         return ops.cast(batch["input_mask"], "float32")
@@ -63,11 +59,10 @@ class TokenDistillation(_OfPredictions):
     settings: ClassVar[dict[str, str]] = {"temperature": "distill_temperature",
                                           **_OfPredictions.settings}
 
-    def __init__(self, config: Sizes, temperature: float = 2.0, name: str = "token_distillation",
-                 **kwargs: Any):
+    def __init__(self, config: Sizes, temperature: float = 2.0, **kwargs: Any):
         if not temperature > 0:
             raise InputError(f"--distill_temperature is {temperature}; it must be above 0.")
-        super().__init__(config, name=name, **kwargs)
+        super().__init__(config, **kwargs)
         self.temperature = temperature
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
@@ -86,9 +81,6 @@ class TokenSquaredError(_OfPredictions):
     """The squared difference of the masked LM's logits from the teacher's, summed over the
     vocabulary, for each token (`alpha_mse` of distiller.py)."""
 
-    def __init__(self, config: Sizes, name: str = "token_squared_error", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
-
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B, S]."""
         apart = outputs[TOKEN_LOGITS] - batch[of_teacher(TOKEN_LOGITS)]
@@ -101,9 +93,6 @@ class HiddenCosine(_OfTokens):
     H."""
 
     internals = ("sequence_output",)
-
-    def __init__(self, config: Sizes, name: str = "hidden_cosine", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B, S]."""

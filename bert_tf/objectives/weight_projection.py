@@ -42,7 +42,6 @@ class WeightProjection(TaughtObjective):
         first, last = (width, teacher_width) if up else (teacher_width, width)
         self.before = self.add_weight((last, first), "glorot_uniform", name="before")
         self.after = self.add_weight((first, last), "glorot_uniform", name="after")
-        self.built = True
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [number of weights], times the rows of the batch."""
