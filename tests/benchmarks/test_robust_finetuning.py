@@ -10,7 +10,7 @@ from benchmarks.robust_finetuning import ROWS, RobustnessComparisonFlags
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
 from bert_tf.training.settings import FineTuneSettings
-from tests.benchmarks.test_finetuning import write_files
+from tests.benchmarks.test_finetuning_benchmark import write_files
 
 
 @pytest.fixture(name="job")

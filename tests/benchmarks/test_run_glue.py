@@ -12,7 +12,7 @@ from benchmarks.finetuning import Comparison
 from benchmarks.run_glue import GlueComparison, RunGlueFlags
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
-from tests.benchmarks.test_finetuning import write_material
+from tests.benchmarks.test_finetuning_benchmark import write_material
 
 # At seed 2 it is wrong about the first of the four examples.
 PEER = f"""#!{sys.executable}
