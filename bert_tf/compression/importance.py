@@ -134,16 +134,15 @@ def to_unit_range(scores: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [(layer - low) / (high - low) for layer in scores]
 
 
-def steps_of(percents: Sequence[float], layers: int, of_layer: int, at_least: int = 0
-             ) -> list[int]:
+def steps_of(percents: Sequence[float], sizes: Sequence[int], at_least: int = 0) -> list[int]:
     """Returns how many parts are gone after each step, in increasing order.
 
     Args:
         percents: shares of all parts.
-        layers, of_layer: L, and the number of parts in each layer.
+        sizes: the number of parts of each layer, L.
         at_least: how many parts of each layer stay; the last step leaves no others.
     """
-    total, most = layers * of_layer, layers * max(of_layer - at_least, 0)
+    total, most = sum(sizes), sum(max(size - at_least, 0) for size in sizes)
     found = []
     for percent in sorted(percents):
         wanted = int(total * percent / 100)
@@ -160,10 +159,12 @@ def order_of(scores: Sequence[np.ndarray], pruned: Iterable[tuple[int, int]] = (
     Args:
         scores: L arrays [N].
         pruned: heads that are gone.
-        at_least: how many of each layer's best are left out.
+        at_least: how many of each layer's best present heads are left out.
     """
+    gone = set(pruned)
     flat = sorted(((layer, head) for layer, of_layer in enumerate(scores)
-                   for head in range(len(of_layer))), key=lambda pair: scores[pair[0]][pair[1]])
+                   for head in range(len(of_layer)) if (layer, head) not in gone),
+                  key=lambda pair: scores[pair[0]][pair[1]])
     kept: dict[int, int] = {}
     found = []
     for layer, head in reversed(flat):
@@ -171,5 +172,4 @@ def order_of(scores: Sequence[np.ndarray], pruned: Iterable[tuple[int, int]] = (
             kept[layer] = kept.get(layer, 0) + 1
         else:
             found.append((layer, head))
-    gone = set(pruned)
-    return [pair for pair in reversed(found) if pair not in gone]
+    return found[::-1]

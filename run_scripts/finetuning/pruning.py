@@ -93,8 +93,13 @@ class Curve:
 
     def total_of(self, order: str) -> int:
         """How many parts there are for an order."""
-        return sum(len(parts) for parts, name in zip(self._every(), self._names)
-                   if name.startswith(order)) if order in KINDS else self.total
+        return sum(self._sizes(order))
+
+    def _sizes(self, order):
+        """The number of parts of each layer that an order takes them from."""
+        every = self._every()
+        return [len(parts) for parts, name in zip(every, self._names)
+                if name.startswith(order)] if order in KINDS else list(map(len, every))
 
     def save(self, lines: dict[str, list[dict]], **more: Any) -> None:
         """Writes the points of each order."""
@@ -168,12 +173,10 @@ class Curve:
             return
         every, job = self._every(), self.job
         least = {"heads": job.at_least_x_heads_per_layer, "units": 1, "layers": 0}[job.parts]
-        total = self.total_of(order)
         # Heads of other kinds are out of the question.
         others = [(layer, place) for layer, parts in enumerate(every) for place in range(len(parts))
                   if order in KINDS and not self._names[layer].startswith(order)]
-        layers = len(every) * total // self.total
-        counts = compression.steps_of(job.percents, layers, total / layers, least)
+        counts = compression.steps_of(job.percents, self._sizes(order), least)
         if job.parts == "layers":
             counts = [count for count in dict.fromkeys(counts) if 0 < count < self.total]
         scores, off = None, []

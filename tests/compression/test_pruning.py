@@ -127,7 +127,7 @@ def test_iterative_pruning(is_exact, golden, eagerly):
     golden, learner = golden
     steps = json.loads(str(golden["iterative_exact" if is_exact else "iterative"]))
     gone, scores = [], None
-    counts = steps_of(steps["percents"], 4, 4)[:2 if is_exact else None]
+    counts = steps_of(steps["percents"], [4] * 4)[:2 if is_exact else None]
     for count, wanted in zip(counts, steps["pruned"]):
         if is_exact or not scores:
             with disabled(learner.encoder, gone, "zero"):
@@ -140,11 +140,18 @@ def test_iterative_pruning(is_exact, golden, eagerly):
 def test_order_with_ties_and_protected_heads(test_data):
     for case in json.loads((test_data / "golden/pruning/what_to_prune_seed1.json").read_text()):
         least = case["at_least_heads_a_layer"]
-        counts = steps_of(case["percents"], case["layers"], case["heads"], least)
+        counts = steps_of(case["percents"], [case["heads"]] * case["layers"], least)
         assert list(np.diff([0, *counts])) == case["heads_a_step"]
         order = order_of(case["importance"], (), least)
         assert [sorted(map(list, order[:count])) for count in counts] == [
             sorted(pruned) for pruned in case["pruned_after"]]
+
+
+def test_heads_that_are_gone_are_not_those_that_stay():
+    """By exact --orders=reverse, heads that are off have the highest score, 0."""
+    scores = [np.array([0.0, -0.2, -0.1]), np.array([-0.3, -0.5, -0.4])]
+    assert order_of(scores, [(0, 0)], at_least=1) == [(1, 1), (1, 2), (0, 1)]
+    assert steps_of([50, 100], [1, 4], at_least=2) == [2, 2]
 
 
 def test_cut_equals_masked_and_golden(golden, eagerly, tmp_path):

@@ -79,6 +79,14 @@ def test_prune_and_compare(model, tmp_path, eagerly, monkeypatch):
     assert "x4, 99, - |" in (tmp_path / "table" / "compression.md").read_text()
 
 
+@pytest.mark.parametrize("change, off", [
+    ({"at_least_x_heads_per_layer": 1}, [1, 2, 2]), ({"parts": "units"}, [16, 32, 62])])
+def test_parts_that_stay_in_each_layer(model, tmp_path, eagerly, change, off):
+    """At 100 per cent, too."""
+    task_flags, job = flags(model, tmp_path / "out", prune_percent=["25", "50", "100"], **change)
+    assert [point["off"] for point in Curve(job, task_flags).points("importance")] == off
+
+
 def test_scores_are_those_of_the_weights_not_of_the_path(model, tmp_path, eagerly):
     """An earlier version kept no digest of the weights; its scores are those of the model."""
     copy, job = shutil.copytree(model, tmp_path / "model"), {"prune_heads": ["1:1"]}
