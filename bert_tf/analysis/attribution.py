@@ -16,7 +16,7 @@ READINGS = ("jacobian", "sum")
 
 
 def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "jacobian",
-                      by: str = "embeddings", projections: int | None = None, seed: int = 0,
+                      by: str = "embeddings", projections: int | None = None,
                       progress: Callable[[], None] = lambda: None) -> np.ndarray:
     """Returns the contributions in every layer: float32 [L, n, n], rows hidden and columns input
     tokens.
@@ -35,7 +35,7 @@ def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "
     if reading == "sum":
         directions = np.ones((1, width), "float32")
     elif projections:
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(0)
         directions = rng.standard_normal((projections, width)).astype("float32")
     inputs, run = _input_and_layers(encoder, features, by, len(directions))
     copies = tf.repeat(inputs, len(directions), 0)                      # [K, n, H or E]

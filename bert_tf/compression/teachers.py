@@ -27,6 +27,7 @@ from bert_tf.tasks.task import Task
 from bert_tf.training.batches import answer_rows
 
 _SHARD_EXAMPLES = 1 << 10       # labelled before the work is noted
+_BATCH_SIZE = 32                # examples that a teacher reads at a time
 
 
 class Teacher:
@@ -35,7 +36,6 @@ class Teacher:
     Args:
         layers: whose [CLS] vectors are wanted, from 0.
         has_marks: whether "[MASK]" in texts is the mask token.
-        batch_size: examples that it reads at a time.
 
     Raises:
         InputError: the folder holds no fine-tuned model, or one that reads texts in windows.
@@ -45,10 +45,8 @@ class Teacher:
         config: its network's.
     """
 
-    def __init__(self, folder: str, layers: Sequence[int] = (), has_marks: bool = False,
-                 batch_size: int = 32):
-        self.folder, self.layers, self._batch_size = folder, tuple(layers), batch_size
-        self._has_marks = has_marks
+    def __init__(self, folder: str, layers: Sequence[int] = (), has_marks: bool = False):
+        self.folder, self.layers, self._has_marks = folder, tuple(layers), has_marks
         self.saved = SavedTask.require(folder, "teacher")
         if windows.is_cut_in_windows(self.saved.options):
             raise InputError(f"--teacher: {folder} answers windows of long texts (--long_text="
@@ -102,7 +100,7 @@ class Teacher:
         """Returns its answers to features of its own tokenizer's records, `max_seq_length` long."""
         learner, _, forward = self._model
         return answer_rows(forward, features, learner.encoder.reads, max_seq_length,
-                           self._batch_size, learner.objectives[0].positional, self._choices)
+                           _BATCH_SIZE, learner.objectives[0].positional, self._choices)
 
 
 @dataclasses.dataclass(frozen=True)

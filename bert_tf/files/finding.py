@@ -87,11 +87,10 @@ def _matching(pattern):
                 if info["type"] == "file" and _hidden_parts(each) <= _hidden_parts(name)]
 
 
-def _inputs_under(folder, suffixes):
-    """Lists the visible files with such suffixes, but not those of tokenizers in the folder."""
+def _inputs_under(folder):
+    """Lists the visible files, but not those of tokenizers in the folder."""
     return [name for name in files_under(folder)
             if not os.path.basename(name).startswith(".")
-            and (suffixes is None or name.endswith(tuple(suffixes)))
             and (not (parent := os.path.dirname(name)).endswith(TOKENIZER_ENDING)
                  or parent == folder.rstrip("/"))]
 
@@ -101,21 +100,20 @@ def _hidden_parts(path):
     return sum(part.startswith(".") for part in path.split("/"))
 
 
-def find_files(patterns, flag, suffixes=None):
+def find_files(patterns, flag):
     """Lists the files of comma-separated names, globs and folders, each pattern sorted.
 
     Flagfiles and tokenizers, which jobs write next to their output, are only found by their names.
 
     Args:
         patterns: a string such as "a.txt,more/*.txt,gs://bucket/folder" or a list of them.
-        suffixes: in a folder, take the files that end in one of these; all visible files if None.
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")
     found = []
     for pattern in filter(None, (p.strip() for p in patterns)):
         if is_folder(pattern):
-            names = _inputs_under(pattern, suffixes)
+            names = _inputs_under(pattern)
         else:
             names = [pattern] if is_file(pattern) else _matching(pattern)
         names = sorted(name for name in names if (is_remote(name) or is_file(name)) and (

@@ -12,7 +12,7 @@ from bert_tf.config.quantisation import FLOAT_BITS
 from bert_tf.layers.from_keras import Dense, Tensor, register
 from bert_tf.layers.quantisation import QuantisedDense
 
-__all__ = ["Dense", "FromConfig", "Tensor", "register"]
+__all__ = ["Dense", "FromConfig", "Network", "Tensor", "register"]
 
 
 class _Paths(saving_lib.H5IOStore):
@@ -138,3 +138,17 @@ class FromConfig:
     def from_config(cls, config: dict[str, Any]) -> Self:
         options = {key: value for key, value in config.items() if key != "weights"}
         return cls(**{**options, "config": config_from_dict(config["config"])})
+
+
+class Network(FromConfig, keras.Model):
+    """A network; see `bert_tf.networks.build`.
+
+    `fit` draws from its `seed_generator`; a training loop that must resume passes `dropout_seed`.
+    """
+
+    embeddings: Any
+
+    @property
+    def embedding_table(self) -> keras.Variable:
+        """The variable [V, E] of word embeddings."""
+        return self.embeddings.word_embeddings

@@ -12,7 +12,7 @@ import keras
 from keras import ops
 
 from bert_tf.config import BiLstmConfig
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import FromConfig, Network, Tensor, register
 from bert_tf.layers.lstm import Lstm
 
 _LARGEST = 0.25     # of the embeddings of words at first
@@ -33,7 +33,7 @@ class UniformEmbeddings(FromConfig, keras.layers.Layer):
 
 
 @register
-class BiLstm(FromConfig, keras.Model):
+class BiLstm(Network):
     """One LSTM in each direction, and a layer with ReLU on both final states. Two texts a and b are
     read apart; the layer reads [a, b, |a - b|, a * b].
 
@@ -59,11 +59,6 @@ class BiLstm(FromConfig, keras.Model):
                 lstm.build()
         with keras.name_scope("pooler"):
             self.pooler.build((None, self.config.read_width))
-
-    @property
-    def embedding_table(self) -> keras.Variable:
-        """The variable [V, E] of word embeddings."""
-        return self.embeddings.word_embeddings
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Any]:

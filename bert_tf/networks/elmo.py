@@ -11,7 +11,7 @@ import keras
 from keras import ops
 
 from bert_tf.config import ElmoConfig
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import FromConfig, Network, Tensor, register
 from bert_tf.layers.characters import CharacterCnn, unpack_spelling
 from bert_tf.layers.lstm import Lstm, reverse_tokens
 from bert_tf.layers.masks import last_token
@@ -35,7 +35,7 @@ class WordTable(FromConfig, keras.layers.Layer):
 
 
 @register
-class Elmo(FromConfig, keras.Model):
+class Elmo(Network):
     """LSTMs from left to right and others from right to left, on the same tokens.
 
     In pre-training, where there are `reverse_` features, each direction reads a text of its own,
@@ -63,7 +63,6 @@ class Elmo(FromConfig, keras.Model):
             for i in range(config.n_layers)] for way in WAYS}
         self.carries = {lstm.name: (lstm.state_size,)
                         for lstms in self.lstms.values() for lstm in lstms}
-        # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
 

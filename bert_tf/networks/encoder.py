@@ -11,7 +11,7 @@ from keras import ops
 
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import Network, Tensor, register
 from bert_tf.layers.masks import (
     NOISES,
     PACKED,
@@ -36,7 +36,7 @@ _POOLERS = {"first_token_transform": "tanh", "first_token_relu": "relu",
 
 
 @register
-class BertEncoder(FromConfig, keras.Model):
+class BertEncoder(Network):
     """A Transformer that returns all of its named tensors; bidirectional unless its configuration
     says `left_to_right`.
 
@@ -81,7 +81,6 @@ class BertEncoder(FromConfig, keras.Model):
         self.pooler = self.dense(
             config.hidden_size, activation=_POOLERS[config.pooler_type]
         ) if config.has_pooler else None
-        # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
 
@@ -155,11 +154,6 @@ class BertEncoder(FromConfig, keras.Model):
         if self.pooler:
             with keras.name_scope("pooler"):
                 self.pooler.build((None, self.config.hidden_size))
-
-    @property
-    def embedding_table(self) -> keras.Variable:
-        """The variable [V, E] of word embeddings."""
-        return self.embeddings.word_embeddings
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,

@@ -11,7 +11,7 @@ import keras
 from keras import ops
 
 from bert_tf.config import SequenceLstmConfig
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import FromConfig, Network, Tensor, register
 from bert_tf.layers.lstm import Lstm
 from bert_tf.layers.masks import last_token
 from bert_tf.layers.seeds import seed_of_pass, split_seed, uniform
@@ -57,7 +57,7 @@ class NormalizedEmbeddings(FromConfig, keras.layers.Layer):
 
 
 @register
-class SequenceLstm(FromConfig, keras.Model):
+class SequenceLstm(Network):
     """LSTMs from left to right, without a bias of the forget gate.
 
     Attributes:
@@ -76,7 +76,6 @@ class SequenceLstm(FromConfig, keras.Model):
         self.lstms = [Lstm(width, config.hidden_size, name=f"lstm_{i}", dtype=self.dtype_policy)
                       for i, width in enumerate(widths)]
         self.carries = {lstm.name: (lstm.state_size,) for lstm in self.lstms}
-        # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
 
@@ -89,11 +88,6 @@ class SequenceLstm(FromConfig, keras.Model):
     def take_counts(self, counts: Any) -> None:
         """Sets each token's frequency in the training text, int [V]."""
         self.embeddings.token_counts.assign(ops.cast(counts, "float32"))
-
-    @property
-    def embedding_table(self) -> keras.Variable:
-        """The variable [V, E] of word embeddings, before they are normalised."""
-        return self.embeddings.word_embeddings
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Any]:

@@ -36,11 +36,8 @@ def frame(message):
                      struct.pack("<I", _masked_crc(message))))
 
 
-def read_records(path, check=True):
+def read_records(path):
     """Yields the messages of a TFRecord file, plain or gzip.
-
-    Args:
-        check: verify the data's checksum too; the framing is always verified.
 
     Raises:
         InputError: a truncated or damaged record; names file and record (counted from 0).
@@ -57,7 +54,7 @@ def read_records(path, check=True):
                 message, foot = file.read(length), file.read(4)
                 if len(message) < length or len(foot) < 4:
                     raise InputError(_truncated(path, number))
-                if check and struct.unpack("<I", foot)[0] != _masked_crc(message):
+                if struct.unpack("<I", foot)[0] != _masked_crc(message):
                     raise InputError(_damaged(path, number, "data"))
                 yield message
                 number += 1

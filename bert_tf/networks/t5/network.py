@@ -12,7 +12,7 @@ import keras
 from keras import ops
 
 from bert_tf.config import T5Config
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import Network, Tensor, register
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.layers.vocabulary import vocabulary_logits
 from bert_tf.networks.t5 import generation
@@ -26,7 +26,7 @@ def _outputs(stack):
 
 
 @register
-class T5(FromConfig, keras.Model):
+class T5(Network):
     """An encoder and a decoder, or a decoder alone, with one table of words.
 
     Attributes:
@@ -50,7 +50,6 @@ class T5(FromConfig, keras.Model):
         self.logits_layer = None if config.tie_word_embeddings else self.dense(
             config.vocab_size, "logits", use_bias=False,
             initializer=truncated(config.initializer_factor))
-        # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
         if not config.has_encoder:
@@ -63,11 +62,6 @@ class T5(FromConfig, keras.Model):
                 layer.build()
         if self.logits_layer:
             self.logits_layer.build((None, None, self.config.d_model))
-
-    @property
-    def embedding_table(self) -> keras.Variable:
-        """The variable [V, H] of words."""
-        return self.embeddings.word_embeddings
 
     # A method: Keras saves the layers that a property returns a second time.
     def attentions(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import keras
 from keras import ops
 
 from bert_tf.config import UniversalConfig
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import Network, Tensor, register
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.layers.transformer import LayerNorm
 from bert_tf.networks.universal.layers import (
@@ -26,7 +26,7 @@ _MAPS = ("attention_probs", "attention_scores")
 
 
 @register
-class UniversalTransformer(FromConfig, keras.Model):
+class UniversalTransformer(Network):
     """An encoder that is recurrent in depth: every step applies the same layer to all positions.
 
     Before each step, signals of the position and of the step are added, which stay in the vectors.
@@ -45,7 +45,6 @@ class UniversalTransformer(FromConfig, keras.Model):
         self.shared_layer = UniversalLayer(config, name="layer_0", dtype=policy)
         self.norm = LayerNorm(config, dtype=policy)
         self.pooler = self.dense(config.hidden_size, activation="tanh")
-        # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
 
@@ -56,11 +55,6 @@ class UniversalTransformer(FromConfig, keras.Model):
             self.norm.build()
         with keras.name_scope("pooler"):
             self.pooler.build((None, self.config.hidden_size))
-
-    @property
-    def embedding_table(self) -> keras.Variable:
-        """The variable [V, H] of word embeddings."""
-        return self.embeddings.word_embeddings
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,

@@ -12,7 +12,7 @@ import keras
 from keras import ops
 
 from bert_tf.config import XLNetConfig
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import FromConfig, Network, Tensor, register
 from bert_tf.layers.seeds import dropout, seed_of_pass, split_seed
 from bert_tf.networks.xlnet.layers import (
     Seen,
@@ -45,7 +45,7 @@ class XLNetEmbeddings(FromConfig, keras.layers.Layer):
 
 
 @register
-class XLNet(FromConfig, keras.Model):
+class XLNet(Network):
     """XLNet; bidirectional unless its configuration or its inputs restrict what a token sees.
 
     A memory is carried from step to step (see `training.carried`): the inputs of each layer at the
@@ -78,7 +78,6 @@ class XLNet(FromConfig, keras.Model):
             self.carries["memory"] = (config.n_layer, config.mem_len, config.hidden_size)
             if config.is_causal:
                 self.carries["remembered"] = (1,)
-        # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
 
@@ -90,11 +89,6 @@ class XLNet(FromConfig, keras.Model):
             for layer in self.layers_:
                 layer.build()
         self.pooler.build()
-
-    @property
-    def embedding_table(self) -> keras.Variable:
-        """The variable [V, H] of word embeddings."""
-        return self.embeddings.word_embeddings
 
     def call(self, inputs: Mapping[str, Any], training: bool = False,
              dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
