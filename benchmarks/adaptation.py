@@ -21,6 +21,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from benchmarks.kept_comparison import KeptComparison
 from benchmarks.task_trials import cut_files, percent, run_trial, write_table
 from bert_tf import flags
 from bert_tf.errors import InputError
@@ -34,7 +35,6 @@ from bert_tf.tasks.task import Task
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_multitask
-from run_scripts.kept_results import KeptComparison
 
 BERT, MTDNN = STARTS = "BERT", "MT-DNN"
 # Accuracy of base models on development sets by the number of examples: table 5.

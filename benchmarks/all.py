@@ -18,13 +18,14 @@ import itertools
 import statistics
 from typing import ClassVar
 
+from benchmarks.kept_comparison import KeptComparison
 from benchmarks.peers import running
 from benchmarks.peers.running import OURS
 from bert_tf import flags
 from bert_tf.config import PRESETS
 from bert_tf.files import make_folder, replace_aside, write_aside
 from bert_tf.flags import REQUIRED, option
-from run_scripts.kept_results import KeptComparison, KeptResults
+from run_scripts.kept_results import KeptResults
 
 _JOBS = ("train", "predict")
 _DTYPES = ("float32", "bfloat16")

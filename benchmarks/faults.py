@@ -24,11 +24,12 @@ from benchmarks.faulting.commands import COMMANDS, Material, check_names
 from benchmarks.faulting.kinds import FAULTS
 from benchmarks.faulting.places import S3, Local
 from benchmarks.faulting.store import ENVIRONMENT, s3_server
+from benchmarks.kept_comparison import KeptComparison
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
-from run_scripts.kept_results import KeptComparison, KeptResults
+from run_scripts.kept_results import KeptResults
 
 _PLACES = ("disk", "S3")
 # What --smoke tries, once each.

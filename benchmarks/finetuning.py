@@ -27,6 +27,7 @@ from typing import ClassVar
 import numpy as np
 
 from benchmarks import programs
+from benchmarks.kept_comparison import KeptComparison
 from benchmarks.programs import OURS, PEER
 from benchmarks.task_trials import cut_files
 from bert_tf import flags, metrics
@@ -37,7 +38,6 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.options import read_json
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
-from run_scripts.kept_results import KeptComparison
 
 WEIGHT_DECAY = 0.01
 

@@ -18,6 +18,7 @@ import statistics
 from typing import ClassVar
 
 from benchmarks.all import operations
+from benchmarks.kept_comparison import KeptComparison
 from benchmarks.peers import running
 from benchmarks.peers.running import OURS_ON_JAX
 from bert_tf import flags
@@ -25,7 +26,7 @@ from bert_tf.config import PRESETS
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
-from run_scripts.kept_results import KeptComparison, KeptResults
+from run_scripts.kept_results import KeptResults
 
 _PEER = "transformers"
 _MATRIX = {"gpu": 8192, "cpu": 1024}        # rows of the matrices whose product gives the peak

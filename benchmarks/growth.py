@@ -13,13 +13,14 @@ import math
 import statistics
 from typing import ClassVar
 
+from benchmarks.kept_comparison import KeptComparison
 from benchmarks.peers import running
 from benchmarks.peers.running import OURS
 from bert_tf import flags
 from bert_tf.config import PRESETS
 from bert_tf.files import make_folder, replace_aside
 from bert_tf.flags import REQUIRED, option
-from run_scripts.kept_results import KeptComparison, KeptResults
+from run_scripts.kept_results import KeptResults
 
 # By flag: the setting of a job, and its name in the picture.
 _AXES = {"lengths": ("length", "tokens of a sequence"), "batch_sizes": ("batch_size", "sequences"),

@@ -4,10 +4,10 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from benchmarks.kept_comparison import KeptComparison
 from benchmarks.programs import check_width
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
-from run_scripts.kept_results import KeptComparison
 
 
 @dataclasses.dataclass

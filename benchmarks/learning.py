@@ -32,6 +32,7 @@ from typing import ClassVar
 import numpy as np
 
 from benchmarks import programs
+from benchmarks.kept_comparison import KeptComparison
 from benchmarks.programs import OURS, PEER
 from bert_tf import data, flags, training
 from bert_tf.config import PRESETS, EncoderConfig
@@ -42,7 +43,6 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.options import read_json
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import create_pretraining_data
-from run_scripts.kept_results import KeptComparison
 
 LOSS = "masked_lm/loss"
 METRICS = (LOSS, "masked_lm/accuracy", "next_sentence/accuracy", "cpu_seconds", "seconds")

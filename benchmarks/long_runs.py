@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
+from benchmarks.kept_comparison import KeptComparison
 from benchmarks.programs import TICKS, family, process_fields
 from bert_tf import flags
 from bert_tf.errors import InputError
@@ -39,7 +40,6 @@ from bert_tf.files import (
 )
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization import open_tokenizer
-from run_scripts.kept_results import KeptComparison
 
 # Share of the lines that end with a word that no other line has: what tokenizers remember of words
 # fills up within the first fifth of the job.

@@ -20,6 +20,7 @@ import importlib
 import math
 from typing import ClassVar
 
+from benchmarks.kept_comparison import KeptComparison
 from benchmarks.task_trials import cut_files, percent, run_trial, train_limits, write_table
 from bert_tf import flags
 from bert_tf.errors import InputError
@@ -32,7 +33,6 @@ from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_multitask
-from run_scripts.kept_results import KeptComparison
 
 BERT, SINGLE, UNTUNED, TUNED = ROWS = "BERT", "ST-DNN", "MT-DNN, no fine-tuning", "MT-DNN"
 # Of BERT-large, development sets, tables 3 and 4 of arXiv:1901.11504, by the headline: BERT,

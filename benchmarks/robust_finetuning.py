@@ -21,6 +21,7 @@ import statistics
 import time
 from typing import Any, ClassVar
 
+from benchmarks.kept_comparison import KeptComparison
 from benchmarks.programs import take_little
 from benchmarks.task_trials import cut_files, percent, run_trial, train_limits, write_table
 from bert_tf import flags
@@ -29,7 +30,6 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.kept_results import KeptComparison
 
 PLAIN, SECONDS = "plain", "cpu_seconds"
 ROWS: dict[str, dict[str, Any]] = {

@@ -20,12 +20,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from benchmarks.kept_comparison import KeptComparison
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.finetuning.measured import Measured, MeasuredSplit
-from run_scripts.kept_results import KeptComparison
 
 
 @dataclasses.dataclass(kw_only=True)

@@ -2,14 +2,19 @@
 
 import dataclasses
 import functools
-import os
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files import exists, make_folder, write_json
-from bert_tf.flags import check
+from bert_tf.files import exists, write_json
 from bert_tf.options import defaults_of, read_json
+
+
+def given(flags: Any) -> dict[str, Any]:
+    """Returns the flags of a dataclass that differ from their defaults."""
+    defaults = defaults_of(type(flags))
+    return {name: value for name, value in dataclasses.asdict(flags).items()
+            if value != defaults.get(name)}
 
 
 class KeptResults:
@@ -51,40 +56,3 @@ class KeptResults:
         """Keeps what was made of all results, in the place of what is there."""
         self._content[key] = value
         write_json(self._path, self._content)
-
-
-class KeptComparison:
-    """A command that resumes where it was stopped: the base of its dataclass of flags, which has
-    `output_dir`.
-
-    Attributes:
-        free: flags that may change when it resumes.
-    """
-
-    free: ClassVar[tuple[str, ...]] = ("num_trials",)
-    output_dir: str
-
-    def check(self) -> None:
-        """Raises InputError for values that can't work."""
-        check(self)
-
-    def settings(self) -> dict[str, Any]:
-        """Returns the values that must be equal for results to be comparable."""
-        values = dataclasses.asdict(self)       # type: ignore[call-overload]
-        return {name: value for name, value in values.items()
-                if name not in ("output_dir", *self.free)}
-
-    def path(self, *parts: str) -> str:
-        """A path in the output folder."""
-        return os.path.join(self.output_dir, *parts)
-
-    def open_results(self, *others: Any) -> KeptResults:
-        """Opens the results in the output folder, which is made. Flags of `others` that differ from
-        their defaults must be equal too."""
-        make_folder(self.output_dir, "output_dir")
-        settings = self.settings()
-        for other in others:
-            defaults = defaults_of(type(other))
-            settings |= {name: value for name, value in dataclasses.asdict(other).items()
-                         if value != defaults.get(name)}
-        return KeptResults(self.path("results.json"), settings)

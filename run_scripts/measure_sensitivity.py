@@ -15,15 +15,19 @@ only the missing ones.
 
 import dataclasses
 import functools
+import os
 import typing
-from typing import ClassVar
 
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.flags import REQUIRED, option
+from bert_tf.files import make_folder
+from bert_tf.flags import REQUIRED, check, option
 from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.analysis.model import Progress
-from run_scripts.kept_results import KeptComparison, KeptResults
+from run_scripts.kept_results import KeptResults, given
+
+# Flags that must be equal when a command resumes, beside those of the task.
+_COMPARED = ("init_checkpoint", "examples", "tolerance", "most_products", "random_seed")
 
 if typing.TYPE_CHECKING:
     import numpy as np
@@ -32,7 +36,7 @@ if typing.TYPE_CHECKING:
 
 
 @dataclasses.dataclass(kw_only=True)
-class SensitivityFlags(KeptComparison):
+class SensitivityFlags:
     """The model, the samples, and the bits."""
 
     init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
@@ -51,8 +55,6 @@ class SensitivityFlags(KeptComparison):
     batch_size: int = option(16, "Examples per batch.", least=1)
     random_seed: int = option(1, "Seed of the samples and of the initial vectors.")
 
-    free: ClassVar = ("measure_sensitivity", "bits", "sensitive_layers", "samples", "batch_size")
-
     def few_and_many(self) -> tuple[int, int]:
         """Returns the two numbers of bits."""
         try:
@@ -60,6 +62,13 @@ class SensitivityFlags(KeptComparison):
         except ValueError:
             raise InputError(f"--bits={','.join(self.bits)}: give two numbers.") from None
         return few, many
+
+
+def open_results(job: SensitivityFlags, task_flags: TaskFlags) -> KeptResults:
+    """Opens the results in the output folder, which is made."""
+    make_folder(job.output_dir, "output_dir")
+    return KeptResults(os.path.join(job.output_dir, "results.json"), {
+        **{name: getattr(job, name) for name in _COMPARED}, **given(task_flags)})
 
 
 def measure(job: SensitivityFlags, split: "MeasuredSplit", results: KeptResults
@@ -94,9 +103,9 @@ def measure(job: SensitivityFlags, split: "MeasuredSplit", results: KeptResults
 
 def main(task_flags: TaskFlags, job: SensitivityFlags) -> None:
     """Measures and prints."""
-    job.check()
+    check(job)
     bits = job.few_and_many()
-    results = job.open_results(task_flags)
+    results = open_results(job, task_flags)
     from bert_tf.compression import hessian
     from run_scripts.finetuning.measured import Measured
     model = Measured(job.init_checkpoint, task_flags, job.output_dir, job.batch_size,
