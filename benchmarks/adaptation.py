@@ -7,8 +7,8 @@ one seed, a smaller share is a part of a larger one; seeds differ in all random 
 the same way. The best epoch of each run counts. The table has mean and standard deviation over the
 seeds, and published figures; curve.png shows both.
 
-Results are kept in results.json as they arrive, and the table in table.md. The same command started
-again runs only what is missing.
+Results are kept in results.json as they arrive, and the table in table.md. Run the same command
+again to resume.
 
 Example:
     bert-benchmark adaptation --task=snli --data_dir=. --init_checkpoint=uncased_L-12_H-768_A-12 \\
@@ -56,7 +56,7 @@ class AdaptationFlags(KeptComparison):
         REQUIRED, "Checkpoint of MT-DNN: a model of several tasks, made from that BERT.")
     output_dir: str = option(REQUIRED, "Folder for results.")
     task: str = option("snli", "The new task.", choices=tuple(PUBLISHED))
-    vocab_file: str = option("", "Vocabulary of both models; default: that beside each.")
+    vocab_file: str = option("", "Vocabulary of both models; default: the file beside each model.")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     train_fractions: list[str] = option(["0.001", "0.01", "0.1", "1"],
                                         "Shares of the training file.")

@@ -9,8 +9,8 @@ the peer needs, over what bert_tf needs in the same round; above 1 bert_tf is fa
 whole step of pre-training: dropout, loss, gradients, clipping, AdamW. All sequences are full, so
 that nobody gains by packing rows. CPU seconds are counted, since a machine is seldom quiet.
 
-Writes results.json; speed.md, the tables; speed.png, a chart. The same command started again
-measures only what is missing.
+Writes results.json; speed.md, the tables; speed.png, a chart. Run the same command again to measure
+only what is missing.
 """
 
 import dataclasses

@@ -27,7 +27,8 @@ PEER = "official.nlp.data.create_pretraining_data"
 class DataBenchmarkFlags:
     """Text to measure on, and the peer."""
 
-    input_file: str = option(REQUIRED, "Text, one sentence a line, a blank line between documents.")
+    input_file: str = option(REQUIRED, "Text, one sentence per line, a blank line between "
+        "documents.")
     vocab_file: str = option(REQUIRED, "The WordPiece vocabulary.")
     dupe_factors: list[str] = option(["1", "10"], "The values of --dupe_factor to measure.")
     peer_python: str = option(sys.executable, "The interpreter that has tf-models-official.")

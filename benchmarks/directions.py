@@ -8,8 +8,8 @@ With --snli_dir there is a column of single sentences: are the second ones of SN
 contradicted by a text that the model does not see? The losses of pre-training are not compared: one
 system predicts 15% of the tokens, the other all.
 
-The same command started again does what is missing, and several processes share the work. Writes
-directions.md, .json and .png.
+Run the same command again to resume; several processes share the work. Writes directions.md, .json
+and .png.
 
 Example:
     bert-benchmark directions --input_file=text.txt --data_dir=glue \\
@@ -55,8 +55,8 @@ class DirectionsFlags(TableFlags):
     num_train_epochs: float = option(
         0.0, "Epochs on each task but SQuAD and single sentences, in place of --finetuning_steps.",
         rare=True, least=0)
-    sentence_epochs: float = option(0.0, "The same on single sentences.", rare=True, least=0)
-    squad_epochs: float = option(0.0, "The same on SQuAD.", rare=True, least=0)
+    sentence_epochs: float = option(0.0, "Epochs on single sentences.", rare=True, least=0)
+    squad_epochs: float = option(0.0, "Epochs on SQuAD.", rare=True, least=0)
 
     def find(self, column: str) -> str:
         if column == _SENTENCE:

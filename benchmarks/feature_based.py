@@ -5,8 +5,8 @@ one, are fine-tuned on CoNLL-2003; and of the smaller one, which is not trained 
 of some layers are read by two LSTMs in both directions. The paper's models are cased;
 --do_lower_case=False makes these so.
 
-The same command started again does what is missing, and several processes share the work. Writes
-feature-based.md, .json and .png.
+Run the same command again to resume; several processes share the work. Writes feature-based.md,
+.json and .png.
 
 Example:
     bert-benchmark feature-based --data_dir=. --input_file=text.txt --output_dir=/tmp/tables

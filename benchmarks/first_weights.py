@@ -5,8 +5,8 @@ at neighbouring tokens. They are pre-trained on the same text with the same sett
 checkpoints of each run are scored, by the share of held-out masked words that the model predicts,
 or by a task after fine-tuning (--task). The picture has a curve for each of the two.
 
-The same command started again does what is missing, and several processes share the work. Writes
-first-weights.md, .json and .png.
+Run the same command again to resume; several processes share the work. Writes first-weights.md,
+.json and .png.
 
 Example:
     bert-benchmark first-weights --input_file=text.txt --output_dir=/tmp/tables

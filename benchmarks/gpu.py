@@ -8,7 +8,7 @@ is a record. Seconds are counted from the first kernel to the last. The share of
 a large matrix product in JAX.
 
 Both systems run under this interpreter, or under others that --peer_python names; neither needs
-TensorFlow. Writes results.json, and gpu.md, a table. The same command started again measures only
+TensorFlow. Writes results.json, and gpu.md, a table. Run the same command again to measure only
 what is missing.
 """
 

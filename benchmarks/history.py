@@ -6,7 +6,7 @@ text that the model does not see?), pairs of sentences (SNLI), and the names in 
 (CoNLL-2003, in lower case but for ELMo and T5). ELMo's network gives features to LSTMs and is not
 trained further; T5 writes labels and tags as text. The table also has published figures.
 
-The same command started again runs only what is missing.
+Run the same command again to resume.
 
 Example:
     bert-benchmark history --input_file=text.txt --snli_dir=snli --conll2003_dir=conll2003 \\

@@ -5,8 +5,8 @@ next sentence prediction; whole sentences, across documents or of one, without. 
 from the same text for the same steps, with masks that are drawn while training; a step of the
 shorter sequences reads fewer tokens, as --train_batch_size counts sequences.
 
-The same command started again does what is missing, and several processes share the work. Writes
-input-formats.md, .json and .png.
+Run the same command again to resume; several processes share the work. Writes input-formats.md,
+.json and .png.
 
 Example:
     bert-benchmark input-formats --data_dir=glue --input_file=text.txt --output_dir=/tmp/tables

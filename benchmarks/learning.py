@@ -14,8 +14,8 @@ original's, from a normal distribution cut off at two standard deviations, which
 narrower than the peer's. In so short a run this changes the loss.
 
 Both run as programs on the CPU. Seconds count the whole program, start-up and evaluation included.
-The peer runs under --peer_python. Results are kept as they arrive: the same command started again
-only runs what is missing.
+The peer runs under --peer_python. Results are kept as they arrive: run the same command again to
+resume.
 
 Example:
     bert-benchmark learning --input_file=text.txt --vocab_file=vocab.txt \\
@@ -53,7 +53,7 @@ WEIGHT_DECAY = 0.01
 class LearningComparisonFlags(KeptComparison):
     """Material of both sides, and their training."""
 
-    input_file: list[str] = option(REQUIRED, "Text, one sentence a line, a blank line between "
+    input_file: list[str] = option(REQUIRED, "Text, one sentence per line, a blank line between "
                                    "documents: files, globs or folders, plain or .gz.")
     vocab_file: str = option(REQUIRED, "The WordPiece vocabulary.")
     output_dir: str = option(REQUIRED, "Folder for records, batches and results.")

@@ -7,7 +7,7 @@ in other orders, with words that are new in each pass. The training run takes --
 steps of a tiny model on records of --input_file. Both are commands as users start them; a sample of
 all their processes is taken from /proc every --seconds. A figure is flat if its mean over the last
 fifth of the job is near that over the second fifth. Writes results.json, long_runs.md and
-long_runs.png. The same command started again runs only the job that is missing.
+long_runs.png. Run the same command again to resume.
 """
 
 import contextlib
@@ -56,7 +56,7 @@ class LongRunsFlags(KeptComparison):
     """How long the two jobs are."""
 
     output_dir: str = option(REQUIRED, "The folder to write into.")
-    input_file: list[str] = option(REQUIRED, "Text: a sentence a line, a blank line between "
+    input_file: list[str] = option(REQUIRED, "Text: one sentence per line, a blank line between "
                                    "documents.")
     vocab_file: str = option(REQUIRED, "The vocabulary.")
     text_bytes: int = option(1_000_000_000, "Bytes of text of the data job.", least=1)

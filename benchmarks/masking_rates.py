@@ -6,8 +6,8 @@ what they are, and become a random token. Each is fine-tuned on MNLI and on CoNL
 the last column LSTMs read the vectors of the last four layers, or of the last one of a smaller
 model, which is not trained further.
 
-The same command started again does what is missing, and several processes share the work. Writes
-masking-rates.md, .json and .png.
+Run the same command again to resume; several processes share the work. Writes masking-rates.md,
+.json and .png.
 
 Example:
     bert-benchmark masking-rates --data_dir=glue,. --input_file=text.txt --output_dir=/tmp/tables

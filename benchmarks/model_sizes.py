@@ -6,8 +6,8 @@ are pre-trained on the same text for the same steps. The perplexity is that of t
 that is held out, the exponential of the mean loss of a masked token. Each is fine-tuned on the
 tasks whose files are there.
 
-The same command started again does what is missing, and several processes share the work. Writes
-model-sizes.md, .json and .png.
+Run the same command again to resume; several processes share the work. Writes model-sizes.md, .json
+and .png.
 
 Example:
     bert-benchmark model-sizes --data_dir=glue --input_file=text.txt --output_dir=/tmp/tables

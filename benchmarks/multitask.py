@@ -6,8 +6,8 @@ fine-tuning" is that model, and "MT-DNN" is the same model after fine-tuning on 
 with its own head. All begin with --init_checkpoint, and the epoch with the best score of each run
 counts. The table has mean and standard deviation over the seeds, and published figures.
 
-Results are kept in results.json as they arrive, and the table in table.md. The same command started
-again runs only what is missing.
+Results are kept in results.json as they arrive, and the table in table.md. Run the same command
+again to resume.
 
 Example:
     bert-benchmark multitask --tasks=mnli,cola,mrpc,sts-b --data_dir=glue \\
@@ -48,15 +48,16 @@ class MultitaskComparisonFlags(KeptComparison):
 
     tasks: list[str] = option(REQUIRED, "Names of tasks.")
     data_dir: str = option(REQUIRED, "Folder with a subfolder for each task's official files.")
-    init_checkpoint: str = option(REQUIRED, "The model to begin with, of any format.")
+    init_checkpoint: str = option(REQUIRED, "The initial checkpoint, of any format.")
     output_dir: str = option(REQUIRED, "Folder for models and results.")
-    vocab_file: str = option("", "Vocabulary of the model; default: that beside --init_checkpoint.")
+    vocab_file: str = option("", "Vocabulary of the model; default: the file beside "
+        "--init_checkpoint.")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     num_trials: int = option(3, "Number of runs of each row, with seeds from 1 on.", least=1)
     max_train_examples: list[str] = option(
         [], "Maximum training examples of each task, drawn at random and the same for all rows, "
         "such as 1000,mnli=6000 (default: all).")
-    max_eval_examples: int = option(0, "The same of each file to score on.")
+    max_eval_examples: int = option(0, "Maximum examples of each file to score on.")
     max_seq_length: int = option(128, "Length of the longest sequence.")
     train_batch_size: int = option(32, "Examples per step.", least=1)
     learning_rate: float = option(5e-5, "Peak of the learning rate.")

@@ -9,8 +9,7 @@ score itself; the pre-trained ones have only one of these.
 
 The check passes if accuracy is better by --margin points in the mean over the seeds, and by more
 than two standard errors of that mean, 2 * s / sqrt(n), with s the sample standard deviation of the
-n seeds' differences; else the exit status is 1. The same command started again only runs the
-trials that are missing.
+n seeds' differences; else the exit status is 1. Run the same command again to resume.
 
 Example:
     bert-quickstart && bert-benchmark pretraining-helps

@@ -6,8 +6,8 @@ flags that `ROWS` names. The table has the mean and the standard deviation over 
 task's first metric, the mean difference to plain of the same seed with its standard error, and the
 CPU seconds of a run. These include loading and compiling, not the start of the program.
 
-Results are kept in results.json as they arrive, and the table in table.md. The same command started
-again runs only what is missing.
+Results are kept in results.json as they arrive, and the table in table.md. Run the same command
+again to resume.
 
 Example:
     bert-benchmark robust-finetuning --data_dir=glue --init_checkpoint=all-MiniLM-L6-v2 \\
@@ -55,7 +55,7 @@ class RobustnessComparisonFlags(KeptComparison):
         "num_train_epochs": 1.0, "max_seq_length": 32}
 
     data_dir: str = option(REQUIRED, "Folder with a subfolder for each task's official files.")
-    init_checkpoint: str = option(REQUIRED, "The model to begin with, of any format.")
+    init_checkpoint: str = option(REQUIRED, "The initial checkpoint, of any format.")
     output_dir: str = option(REQUIRED, "Folder for models and results.")
     tasks: list[str] = option(["mrpc", "cola"], "Names of tasks.")
     rows: list[str] = option(list(ROWS), "Rows, beside plain.", choices=tuple(ROWS))
@@ -63,7 +63,7 @@ class RobustnessComparisonFlags(KeptComparison):
     max_train_examples: list[str] = option(
         ["800"], "Maximum training examples of each task, drawn at random and the same for all "
         "rows, such as 800,cola=2000; 0: all.")
-    max_eval_examples: int = option(0, "The same of each file to score on.", least=0)
+    max_eval_examples: int = option(0, "Maximum examples of each file to score on.", least=0)
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     max_seq_length: int = option(64, "Length of the longest sequence.")
     train_batch_size: int = option(16, "Examples per step.", least=1)

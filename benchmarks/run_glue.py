@@ -8,7 +8,7 @@ to cut long pairs. One scorer scores both on the development set by GLUE's metri
 
 The table has the mean and the standard deviation over the seeds, the difference with its standard
 error, and the CPU seconds of the whole programs: start-up, training, saving and prediction. Results
-are kept in results.json as they arrive; the same command started again runs only what is missing.
+are kept in results.json as they arrive; run the same command again to resume.
 
 Example:
     bert-benchmark run-glue --data_dir=glue --init_checkpoint=all-MiniLM-L6-v2 \\
@@ -50,7 +50,7 @@ class RunGlueFlags(FinetuningComparisonFlags):
     max_train_examples: list[str] = option(
         ["1500", "cola=3000"], "Maximum training examples of each task, drawn at random and the "
         "same for both sides and all seeds, such as 1500,cola=3000; 0: all.")
-    max_eval_examples: int = option(0, "The same of the development set.", least=0)
+    max_eval_examples: int = option(0, "Maximum examples of the development set.", least=0)
     learning_rate: float = option(1e-4, "Peak of the learning rate.")
     num_train_epochs: float = option(2.0, "Number of epochs.")
     warmup_proportion: float = option(0.0, "Share of the steps in which the learning rate rises.")

@@ -5,9 +5,9 @@
 
 Each runtime answers the same examples, one at a time, all padded to one length, with one thread.
 The table has the bytes of the file, the CPU seconds an example (the least of --repeats), and the
-score. Files and results.json stay in --output_dir: the same command started again runs only what is
-missing. The integers come from each runtime's own dynamic quantisation: weights are rounded when
-the file is written, inputs while it runs. A runtime whose package is not installed is left out.
+score. Files and results.json stay in --output_dir: run the same command again to resume. The
+integers come from each runtime's own dynamic quantisation: weights are rounded when the file is
+written, inputs while it runs. A runtime whose package is not installed is left out.
 """
 
 import contextlib

@@ -7,8 +7,8 @@ is held out, whatever it has learned, and is fine-tuned on the tasks whose files
 paper's claim: a model of the order can tell next sentences, a model of next sentences can't tell
 the order.
 
-The network is BERT's. The same command started again does what is missing, and several processes
-share the work. Writes sentence-order.md, .json and .png.
+The network is BERT's. Run the same command again to resume; several processes share the work.
+Writes sentence-order.md, .json and .png.
 
 Example:
     bert-benchmark sentence-order --data_dir=glue --input_file=text.txt --output_dir=/tmp/tables

@@ -6,8 +6,8 @@ each reading draws other masks. Both learn from the same text for the same steps
 only show where the text is read more often than there are masks of it, so the text should be short.
 The perplexity is on text that is held out.
 
-The same command started again does what is missing, and several processes share the work. Writes
-static-masks.md, .json and .png.
+Run the same command again to resume; several processes share the work. Writes static-masks.md,
+.json and .png.
 
 Example:
     bert-benchmark static-masks --data_dir=glue --input_file=text.txt --output_dir=/tmp/tables

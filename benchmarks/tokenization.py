@@ -25,7 +25,7 @@ class TokenizationBenchmarkFlags:
     """Text to measure on."""
 
     input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
-    vocab_file: str = option(REQUIRED, "The WordPiece vocabulary, one token a line.")
+    vocab_file: str = option(REQUIRED, "The WordPiece vocabulary, one token per line.")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     rounds: int = option(3, "Number of measurements of each tokenizer; the median is printed.")
 

@@ -6,8 +6,8 @@ distances, and each is fine-tuned. The columns are the steps of pre-training; th
 curve for each model. The paper states that the masked LM converges somewhat more slowly, as it
 predicts 15% of the tokens alone, but is ahead almost immediately.
 
-The same command started again does what is missing, and several processes share the work. Writes
-training-steps.md, .json and .png.
+Run the same command again to resume; several processes share the work. Writes training-steps.md,
+.json and .png.
 
 Example:
     bert-benchmark training-steps --data_dir=glue --input_file=text.txt --output_dir=/tmp/tables

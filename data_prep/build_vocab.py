@@ -1,8 +1,8 @@
 """Trains a WordPiece, byte-level BPE or SentencePiece vocabulary on your own text.
 
-Words are cut exactly as the tokenizer cuts them, so every token can be reached. The same text and
-flags give the same files. Byte-level BPE has the special tokens of RoBERTa, and gpt_bpe is GPT's
-encoding; both write merges.txt next to --output_file. SentencePiece has the special tokens of
+Words are cut exactly as the tokenizer cuts them, so the tokenizer can produce every token. The same
+text and flags give the same files. Byte-level BPE has the special tokens of RoBERTa, and gpt_bpe is
+GPT's encoding; both write merges.txt next to --output_file. SentencePiece has the special tokens of
 ALBERT, XLNet or T5. elmo_words are words between white space, for the recipe elmo; sequence_words
 are the words of the recipes lm_lstm and sa_lstm. In both the most frequent words come first.
 
@@ -86,7 +86,7 @@ _PIECES = {
 class BuildVocabFlags:
     """Text, and the vocabulary that is made of it."""
 
-    input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or packed.")
+    input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or compressed.")
     output_file: str = option(
         REQUIRED, "File for the vocabulary: vocab.txt, vocab.json with byte_bpe, spiece.model "
         "with sentencepiece.")

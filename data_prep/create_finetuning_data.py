@@ -1,8 +1,8 @@
 """Writes the records of a fine-tuning task once: TFRecords and a manifest for each split.
 
 The files are the official ones of a named task, or your own. A file of records is complete or
-absent, and it is the same for any number of workers. The same command, started again, continues
-where it was killed, and makes nothing twice.
+absent, and it is the same for any number of workers. Run the same command again to resume a killed
+job.
 
 Example:
     bert-create-finetuning-data --task=mrpc --data_dir=glue/MRPC --vocab_file=vocab.txt \\

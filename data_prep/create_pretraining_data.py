@@ -1,12 +1,12 @@
 """Turns text into pre-training records, as BERT's original code does or by another recipe.
 
-The input has one sentence a line and a blank line between documents. The records of --recipe=bert
-equal google-research/bert create_pretraining_data.py's, value for value, for a text that fits
-one piece (--piece_bytes); a larger text is cut into pieces of whole documents, each treated as the
-original would treat a separate file. The same command, started again, continues where it stopped.
+The input has one sentence per line and a blank line between documents. The records of --recipe=bert
+equal google-research/bert create_pretraining_data.py's, value for value, for a text that fits one
+piece (--piece_bytes); a larger text is cut into pieces of whole documents, each treated as the
+original would treat a separate file. Run the same command again to resume.
 
-With --recipe=xlnet the text is read as a stream, and the records equal those
-that zihangdai/xlnet data_utils.py writes.
+With --recipe=xlnet the text is read as a stream, and the records equal the records of
+zihangdai/xlnet data_utils.py.
 
 With --masking=dynamic the records hold the text without masks, and bert-run-pretraining draws new
 masks at each reading.

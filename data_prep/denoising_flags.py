@@ -21,7 +21,7 @@ class DenoisingFlags:
 
     objective: str | None = _of_pairs(
         None, "How a text becomes an input and a target. span_corruption (the default): spans are "
-        "hidden in the input, and are the target. Four objectives hide single tokens: iid_u_u by "
+        "masked in the input, and are the target. Four objectives mask single tokens: iid_u_u by "
         "unique sentinels, iid_d_d by dropping them, iid_m_f by one sentinel for each (MASS), "
         "iid_r10s90_f by a random token or a sentinel (BERT); for the last two the target is the "
         "whole text. all_permute: the input is the text in another order. prefix_lm: the input is "

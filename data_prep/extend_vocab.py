@@ -1,4 +1,4 @@
-"""Adds words to a vocabulary, for a model that is to grow with it.
+"""Adds words to a vocabulary, before the model gets new rows for them.
 
 Words go to the end, or, with --fill_unused, first into the [unused...] slots of Google's
 vocabularies, which leaves a model's size as it is. bert-convert-checkpoint --vocab_file then gives
@@ -30,10 +30,11 @@ class ExtendVocabFlags:
     """Vocabulary, and words to add."""
 
     init_vocab_file: str = option(
-        REQUIRED, "The vocabulary that words are added to, one token a line.", alias="vocab_file")
+        REQUIRED, "The vocabulary that words are added to, one token per line.", alias="vocab_file")
     output_file: str = option(REQUIRED, "File for the new vocabulary.")
     words: list[str] = option([], "Words to add.")
-    input_file: list[str] = option([], "Files with words to add, one per line, plain or packed.")
+    input_file: list[str] = option([], "Files with words to add, one per line, plain or "
+        "compressed.")
     fill_unused: bool = option(False, "Fill [unused...] slots first.")
     do_lower_case: bool = option(True, "Lower-case the words and drop accents, as the tokenizer "
                                  "does with text.")

@@ -1,13 +1,12 @@
-"""Writes text in BERT's input format: one sentence a line, a blank line between documents.
+"""Writes text in BERT's input format: one sentence per line, a blank line between documents.
 
-Without --input_file the text is English that is on every machine with our dependencies: the
-documentation inside the standard library and the installed packages. The docstrings of a module
-make one document; no sentence is repeated. With --input_file the text is your own:
-plain text, JSON lines, Parquet, a Wikipedia dump or a data set by name. The end of a file of plain
-text ends a document, and so do two blank lines. In a file without two successive blank lines, a
-single one ends a document. Whole documents are held out. A text that is one document is cut into
-documents of 50 sentences, of which the last ones are held out. A killed job is continued by the
-same command.
+Without --input_file the text is the English documentation of Python's standard library and of the
+installed packages. The docstrings of a module make one document; no sentence is repeated. With
+--input_file the text is your own: plain text, JSON lines, Parquet, a Wikipedia dump or a data set
+by name. The end of a file of plain text ends a document, and so do two blank lines. In a file
+without two successive blank lines, one blank line ends a document. --eval_file gets whole
+documents. A text that is a single document is cut into documents of 50 sentences, and the last of
+them are held out. Run the same command again to resume a killed job.
 
 Example:
     bert-extract-text --output_file=train.txt --eval_file=eval.txt --eval_share=0.05
@@ -57,8 +56,8 @@ class ExtractTextFlags:
     output_file: str = option(REQUIRED, "File for the text.")
     input_file: list[str] = option(
         [], "Your own text, instead of documentation: files, globs or folders of plain text, JSON "
-        "lines (.jsonl), Parquet (.parquet) or a Wikipedia dump (.xml), plain or packed (.gz, .xz, "
-        ".bz2, .zst); or data sets by name, hf://datasets/OWNER/NAME or tfds:NAME.")
+        "lines (.jsonl), Parquet (.parquet) or a Wikipedia dump (.xml), plain or compressed (.gz, "
+        ".xz, .bz2, .zst); or data sets by name, hf://datasets/OWNER/NAME or tfds:NAME.")
     text_column: str = option("text", "Column of the texts in JSON lines, Parquet and data sets.")
     lines_are_paragraphs: bool = option(
         False, "A line break ends a paragraph, as in texts of web pages; if false, only a blank "

@@ -36,12 +36,12 @@ class PretrainingDataFlags:
     A recipe's flag that is None or empty has the recipe's value.
     """
 
-    input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or packed.")
+    input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or compressed.")
     output_file: list[str] = option(
         REQUIRED, "TFRecord file, or several over which the records are spread; .gz compresses. A "
         "corpus of several pieces gives one shard per piece: name.tfrecord-00000-of-00003.")
     vocab_file: str = option(
-        REQUIRED, "The vocabulary of the tokenizer: vocab.txt, one token a line, or a folder.",
+        REQUIRED, "The vocabulary of the tokenizer: vocab.txt, one token per line, or a folder.",
         alias="tokenizer_file")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     do_whole_word_mask: bool | None = option(

@@ -101,7 +101,7 @@ def _input_notes(paths, by_file):
         if _is_empty(path):
             notes.append(f"{path} is empty.")
     if len(paths) > 1 and not by_file:
-        notes += [f"{path} does not end with a blank line: its last document goes on in the next "
+        notes += [f"{path} does not end with a blank line: its last document continues in the next "
                   "file, as in the original." for path in paths[:-1] if not _ends_document(path)]
     return notes
 

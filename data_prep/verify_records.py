@@ -1,8 +1,8 @@
 """Checks records: every byte, every record, and the manifest's figures.
 
-The records may be of any recipe or task. Each problem is printed with its file and record
-(counted from 0); the exit status is 1 if there is any. Without a manifest next to the shards only
-the records themselves are checked.
+The records may be of any recipe or task. The command prints each problem with its file and record
+(counted from 0). If there is a problem, the exit status is 1. Without a manifest beside the shards,
+the command checks only the records.
 
 Example:
     bert-verify-records --input_file=/tmp/text.manifest.json

@@ -40,12 +40,12 @@ class ConvertFlags:
         None, "Number of positions to keep, if the checkpoint has more.")
     vocab_size: int | None = option(
         None, "Number of rows of the vocabulary to keep, to cut off padding.")
-    hidden_act: str | None = option(None, "The activation to write, in place of the checkpoint's.",
+    hidden_act: str | None = option(None, "The activation to write, instead of the checkpoint's.",
                                     choices=ACTIVATIONS)
     dtype: str | None = option(
         None, "Type to which all tensors are rounded. Default: each tensor keeps its own.",
         choices=("float16", "bfloat16", "float32", "float64"))
-    task: str | None = option(None, "What a classifier's head does, where the files leave it open.",
+    task: str | None = option(None, "The task of the head, if the files do not say it.",
                               choices=_CLASSIFIERS)
     generator: bool = option(False, "Convert the generator of a checkpoint of ELECTRA's "
                              "pre-training, not the model.")

@@ -1,10 +1,10 @@
-"""Trains a small model, the student, to answer as one or several fine-tuned models, its teachers.
+"""Trains a small model, the student, on the answers of fine-tuned models, its teachers.
 
 The teachers label the task's training file and any number of further texts once: the records in
 --output_dir keep their answers. The student learns from these answers, and from gold labels where
 there are some. --recipe names a published method, whose weights, temperature and form of the loss
 are flags. --output_dir gets what bert-finetune writes there: the student is a model like any other.
-The same command started again continues where it stopped.
+Run the same command again to resume.
 
 --student is a configuration, such as {"vocab_size": 30522, "hidden_size": 256, "num_hidden_layers":
 4, "num_attention_heads": 4, "intermediate_size": 1024}, which begins with random weights, or the
@@ -62,7 +62,7 @@ class DistillFlags:
         flags.REQUIRED, "Folder of a fine-tuned model, or several, whose answers are averaged.")
     student: str = option(
         flags.REQUIRED, "JSON of the student's sizes, or the folder of a model whose weights the "
-        "student begins with.")
+        "student starts from.")
     student_layers: list[str] = option(
         [], "Layers that the student takes from the model in --student, from 0; default: all.",
         rare=True)
@@ -131,7 +131,7 @@ class DistillFlags:
     do_eval: bool = option(True, "Score the student, on the files that have labels.")
     do_predict: bool = option(False, "Predict the test files.")
     vocab_file: str = option(
-        "", "The student's vocabulary; default: that beside --student, else the teacher's.")
+        "", "The student's vocabulary; default: the file beside --student, else the teacher's.")
     do_lower_case: bool | None = option(
         None, "Lower-case the student's text; default: as the teacher's.", rare=True)
     max_seq_length: int = option(

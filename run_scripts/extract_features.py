@@ -45,7 +45,8 @@ _REPORT_SECONDS = 5
 class ExtractFeaturesFlags(EncoderFlags):
     """The model, the texts, and which vectors of them."""
 
-    input_file: str = option(REQUIRED, "The texts, one or \"text ||| text\" a line, plain or .gz.")
+    input_file: str = option(REQUIRED, "The texts, one text or \"text ||| text\" per line, plain "
+        "or .gz.")
     output_file: str = option(REQUIRED, "The file to write.")
     layers: list[str] = option(
         ["-1", "-2", "-3", "-4"], "Layers whose vectors are written: -1 is the last and 0 the "
@@ -61,7 +62,7 @@ class ExtractFeaturesFlags(EncoderFlags):
         "most context on both sides; for --pooling=none. Pairs are cut.", choices=tuple(_TEXTS))
     normalize: bool = option(False, "Scale each vector to the length 1.")
     output_format: str | None = option(
-        None, "Format of the output; default: by the ending of --output_file.",
+        None, "Format of the output; default: by the extension of --output_file.",
         choices=vectors.FORMATS)
     dtype: str = option(
         "float32", "Type of the computation; the output is float32.", choices=tuple(POLICIES))
@@ -93,7 +94,7 @@ def count_lines(path: str) -> int:
         raise InputError(f"--input_file: there is no file {path}.")
     count = sum(map(len, read_lines(path, _PIECE_LINES)))
     if not count:
-        raise InputError(f"--input_file: {path} is empty; it must hold a text a line.")
+        raise InputError(f"--input_file: {path} is empty; it must hold one text per line.")
     return count
 
 

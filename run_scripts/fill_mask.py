@@ -33,19 +33,19 @@ class FillMaskFlags:
         REQUIRED, "The --output_dir of run_pretraining, or a folder or file of any format that "
         "convert_checkpoint reads.")
     text: str = option("", "One text; instead of --input_file.")
-    input_file: str = option(STANDARD, "Texts, one a line, plain or .gz; - is standard input.")
-    output_file: str = option(STANDARD, "The file to write; - is standard output. One that ends in "
-                              ".jsonl has a JSON object a line.")
+    input_file: str = option(STANDARD, "Texts, one per line, plain or .gz; - is standard input.")
+    output_file: str = option(STANDARD, "The file to write; - is standard output. A file that ends "
+                              "in .jsonl has one JSON object per line.")
     ask: str = option(
-        "masks", "masks: the likeliest tokens in the place of each mask. next_sentence: the "
-        "probability that the second text of a line follows the first. pseudo_perplexity: "
-        "exp(-mean log p) of a text's tokens, each masked in turn.", choices=_ASKS)
+        "masks", "masks: the likeliest tokens for each mask. next_sentence: the probability that "
+        "the second text of a line follows the first. pseudo_perplexity: exp(-mean log p) of a "
+        "text's tokens, each masked in turn.", choices=_ASKS)
     top_k: int = option(5, "Number of tokens for each mask.", least=1)
     mask: str | None = option(
-        None, "What stands in a mask's place. Default: [MASK], or the vocabulary's own token, such "
-        "as <mask>.")
+        None, "The sign for a mask in your text. Default: [MASK], or the vocabulary's own token, "
+        "such as <mask>.")
     output_format: str | None = option(
-        None, "lines: to read. jsonl: a JSON object a line. Default: by the ending of "
+        None, "lines: to read. jsonl: one JSON object per line. Default: by the extension of "
         "--output_file, else lines.", choices=("lines", "jsonl"))
     vocab_file: str | None = option(None, "The model's vocabulary, if it isn't beside the model.")
     do_lower_case: bool | None = option(
@@ -84,7 +84,7 @@ def main(job: FillMaskFlags) -> None:
                             do_lower_case=job.do_lower_case, mask=job.mask)
     answer = asked(job, fill)
     if not job.text and job.input_file == STANDARD and sys.stdin.isatty():
-        print("a text a line, then Enter; Ctrl-D ends", file=sys.stderr)
+        print("type one text per line; Ctrl-D ends", file=sys.stderr)
     rows = (example_files.text_rows([(1, job.text)]) if job.text
             else example_files.read_texts(job.input_file))
     name = "--text" if job.text else shown_name(job.input_file)

@@ -36,10 +36,10 @@ class PredictFlags:
     input_file: str = option(STANDARD, "The examples, plain or .gz; - is standard input.")
     output_file: str = option(STANDARD, "The file to write; - is standard output.")
     input_format: str | None = option(
-        None, "Format of the input. Default: by the ending of --input_file; lines, if that says "
-        "nothing.", choices=example_files.FORMATS)
+        None, "Format of the input. Default: by the extension of --input_file; if it has none, "
+        "lines.", choices=example_files.FORMATS)
     output_format: str | None = option(
-        None, "Format of the output. Default: by the ending of --output_file, else the input's.",
+        None, "Format of the output. Default: by the extension of --output_file, else the input's.",
         choices=example_files.FORMATS)
     text_a_column: str = option(
         "", "In a table, the column of the text, by name or number from 0. Default: the column "

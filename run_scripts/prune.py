@@ -55,14 +55,14 @@ class PruneFlags:
     at_least_x_heads_per_layer: int = option(
         0, "Number of heads that stay in each layer, the most important ones.", least=0)
     prune_percent: list[str] = option(
-        [str(share) for share in range(10, 101, 10)], "The steps: how many per cent are off after "
-        "each.", items=float, least=0, most=100)
+        [str(share) for share in range(10, 101, 10)], "The percentages of the parts that are off, "
+        "one for each step.", items=float, least=0, most=100)
     prune_heads: list[str] = option(
         [], "Instead of --orders: switch off these heads, layer:head, both from 1. Or dead: the "
-        "heads that give nothing in the model as it is, because their gates are closed "
-        "(bert-finetune classifier --concrete_coef).")
-    actually_prune: bool = option(False, "Remove what is off after the last step of the last "
-                                         "order, and write the model.")
+        "heads with an output of 0, because their gates are closed (bert-finetune classifier "
+        "--concrete_coef).")
+    actually_prune: bool = option(False, "Write a smaller model, without the parts that are off "
+                                         "after the last step of the last order.")
     split: str = option(
         "", "The split to score on (default: the first labelled split other than train).")
     examples: int = option(0, "Number of examples of the split, from its start; 0: all.", least=0)

@@ -1,9 +1,9 @@
 """From text to a pre-trained BERT-Tiny with held-out scores, in minutes on a laptop.
 
-Without --input_file the text is the documentation of Python and of libraries that bert_tf
-requires, which is on this machine already. Every part is one of the other commands, with small
-settings; what is finished is not done again. The command fails if the model is no better at masked
-words than guessing the most frequent one.
+Without --input_file the text is the documentation of Python and of libraries that bert_tf requires,
+which is on this machine already. Every part is one of the other commands, with small settings;
+finished parts are not repeated. The command fails if the model predicts masked words no better than
+the most frequent word does.
 
 Example:
     bash run_scripts/quickstart.sh --input_file=my_text.txt --output_dir=my_bert
@@ -136,7 +136,7 @@ def main(job: QuickstartFlags) -> None:
     def path(*parts):
         return os.path.join(folder, *parts)
 
-    _say(1, "text: one sentence a line, a blank line between documents")
+    _say(1, "text: one sentence per line, a blank line between documents")
     _make_text(job, path("train.txt"), path("held_out.txt"))
     _say(2, f"vocabulary: up to {_VOCAB_SIZE:,} WordPieces learned from the text")
     _make_vocabulary(path("train.txt"), path("vocab.txt"))

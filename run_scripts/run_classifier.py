@@ -1,8 +1,8 @@
-"""Fine-tunes BERT to classify or to rate texts, scores it, and predicts.
+"""Fine-tunes a model to classify texts or predict numbers; scores it and predicts.
 
-The task is one that has a name, in its official files (GLUE, SNLI, SciTail), or your own TSV, CSV
-or JSON lines; an example may have several labels. Records are made once. The same command started
-again continues where it stopped; trials that are finished are not run again.
+The task is a named task in its official files (GLUE, SNLI, SciTail), or your own TSV, CSV or JSON
+lines. An example may have several labels. Records are made once. Run the same command again to
+resume; it does not repeat finished trials.
 
 Example:
     bert-finetune --task=MRPC --data_dir=glue/MRPC --do_train --do_eval --do_predict \\

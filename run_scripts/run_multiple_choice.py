@@ -1,8 +1,8 @@
 """Fine-tunes BERT to choose how a text continues, scores it, and predicts.
 
 The task is SWAG, in its official files, or your own CSV, TSV or JSON lines with a column for each
-of any number of choices; the label is the number of the right one, from 0. Records are made once.
-The same command started again continues where it stopped; finished trials are not run again.
+choice. The label is the number of the right choice, from 0. Records are made once. Run the same
+command again to resume; it does not repeat finished trials.
 
 Example:
     bert-finetune --task=SWAG --data_dir=swag --do_train --do_eval --do_predict \\

@@ -1,10 +1,10 @@
 """Pre-trains a model on records: BERT with masked LM and next sentence prediction, or a relative.
 
-The records come from create_pretraining_data, and their manifest names the recipe that they were
-made for, so that --recipe need not be given again. The same command started again continues where
-it stopped, and ends with the very weights of a run that was never stopped. To continue with longer
-sequences, as the original recipe does for its last tenth, give the other records and lengths with
-the same --output_dir; the optimizer is carried over:
+The records come from bert-create-pretraining-data. Their manifest names the recipe, so you need not
+give --recipe again. Run the same command again to resume; it ends with the weights of an
+uninterrupted run. To continue with longer sequences, as the original recipe does for its last
+tenth, give the other records and lengths with the same --output_dir; the state of the optimizer
+stays:
 
     bert-run-pretraining --input_file='/data/s128/*.tfrecord*' --max_seq_length=128 \\
         --max_predictions_per_seq=20 --num_train_steps=1000000 --stop_at_step=900000 ...

@@ -1,18 +1,18 @@
 """Fine-tunes BERT to find answers in paragraphs: SQuAD v1.1 and v2.0.
 
---do_train learns from --train_file. --do_predict answers --predict_file, and scores the answers
-where the file holds the correct ones. With --do_eval, --predict_file is used to choose: it must
-hold the answers; every trial is scored on it; and in v2.0 the --null_score_diff_threshold of the
-best F1 is found on it after training, kept with the model and used from then on.
+--do_train learns from --train_file. --do_predict answers --predict_file, and scores the answers if
+the file holds the correct answers. With --do_eval, the file must hold the answers: every trial is
+scored on it. In v2.0 the command also finds the --null_score_diff_threshold with the best F1 on it
+after training, and keeps this threshold with the model.
 
 By default sequences are 384 tokens long, and training is as in the paper: 3 epochs in batches of
-32, in v2.0 2 epochs in batches of 48, at a rate of 5e-5. How a model was trained to read and to
-answer is kept with it, and is the default when it predicts.
+32, in v2.0 2 epochs in batches of 48, with a learning rate of 5e-5. The model keeps its lengths and
+its style, which are the defaults when it predicts.
 
---output_dir gets predictions.json and nbest_predictions.json, in v2.0 null_odds.json, and, where
-there are correct answers, metrics.json and eval_results.txt. Scores are in percent, as the official
-scripts print them. Records are made once. The same command started again continues where it
-stopped; trials that are finished are not run again.
+--output_dir gets predictions.json and nbest_predictions.json, in v2.0 null_odds.json, and, if the
+file holds the correct answers, metrics.json and eval_results.txt. Scores are in percent, as the
+official scripts print them. Records are made once. Run the same command again to resume; it does
+not repeat finished trials.
 
 Example:
     bert-finetune --train_file=train-v1.1.json --predict_file=dev-v1.1.json --do_train \\

@@ -1,10 +1,10 @@
-"""Fine-tunes a model on all tasks of a suite, such as GLUE, and fills a row of its table.
+"""Fine-tunes a model on all tasks of a suite, such as GLUE, and prints the table of scores.
 
-Each task is learned at every point of a grid, with several seeds; the point with the best median on
-the development set is chosen, and its best run predicts the test files. The command ends with the
-mean, deviation and median of every cell, the suite's figures, and the archive that its server
-takes. Several processes with the same flags share the work. The same command started again does
-what is missing.
+Each task is learned at every point of a grid, with several seeds; the command chooses the point
+with the best median on the development set, and the best run of this point predicts the test files.
+It writes the mean, deviation and median of every cell, the suite's averages, and the archive for
+the server. Several processes with the same flags share the work. Run the same command again to
+resume.
 
 Example:
     bert-run-suite --suite=glue --data_dir=glue --init_checkpoint=uncased_L-12_H-768_A-12 \\
@@ -33,22 +33,22 @@ _SUITE = ("suite", "data_dir", "output_dir", "tasks", "train_majority", "rank_pr
 class SuiteFlags:
     """The suite, the model, and what is tried."""
 
-    suite: str = option(REQUIRED, "Tasks and their figures.", choices=tuple(SUITES))
+    suite: str = option(REQUIRED, "The suite of tasks.", choices=tuple(SUITES))
     data_dir: str = option(REQUIRED, "Folder with a subfolder of official files for each task; or "
                            "tfds:glue, hf://datasets/nyu-mll/glue and the like.")
     output_dir: str = option(REQUIRED, "Folder for all runs, the table and the archive.")
-    init_checkpoint: str = option("", "The model to begin with, of any format.")
+    init_checkpoint: str = option("", "The initial checkpoint, of any format.")
     bert_config_file: str = option(
-        "", "The bert_config.json of the model; default: that beside --init_checkpoint.")
+        "", "The bert_config.json of the model; default: the file beside --init_checkpoint.")
     vocab_file: str = option(
-        "", "The vocabulary of the tokenizer; default: that beside --init_checkpoint.")
+        "", "The vocabulary of the tokenizer; default: the file beside --init_checkpoint.")
     do_lower_case: bool | None = option(None, "Lower-case the text; default: as in pre-training.")
     tasks: list[str] = option(
         [], "Some of the suite's tasks, or of the ways zero-shot, translate-train and "
         "translate-test of xnli; default: all.")
     train_majority: list[str] = option(
-        [], "Tasks that are learned although the suite gives every example their most frequent "
-        "label, as WNLI in GLUE.")
+        [], "Tasks, such as WNLI, to train a model for; otherwise the suite gives every example "
+        "their most frequent label.")
     rank_pronouns: bool = option(
         False, "In WNLI and WSC, let the masked LM of --init_checkpoint rank what a pronoun may "
         "refer to, as RoBERTa's paper does.")
@@ -64,12 +64,12 @@ class SuiteFlags:
         [], "Batch sizes to try; default: as in the model's paper.", items=int, above=0)
     grid_num_train_epochs: list[str] = option(
         [], "Numbers of epochs to try; default: as in the model's paper.", items=float, above=0)
-    dry_run: bool = option(False, "Print the plan, with an estimate of the time, and end.")
+    dry_run: bool = option(False, "Print the plan, with an estimate of the time, and stop.")
     # Settings of every run; None: the default of the task and the model.
     max_seq_length: int | None = option(None, "Length of all sequences; default: each task's.",
                                         least=4)
     num_train_steps: int | None = option(
-        None, "Steps of every run, in place of epochs.", least=1, rare=True)
+        None, "Steps of every run, instead of epochs.", least=1, rare=True)
     warmup_proportion: float | None = option(
         None, "Share of the steps in which the learning rate rises.", least=0, most=1)
     weight_decay: float | None = option(None, "Weight decay.", least=0)

@@ -1,10 +1,10 @@
 """Fine-tunes BERT to give each word of a sentence a tag, scores it, and predicts.
 
-The task is CoNLL-2003, in its official files, or your own: a word a line with its tag in the last
-column, and a blank line between sentences. Names such as B-PER are scored as entities, other tags
-word by word. With --feature_layers the encoder stays as it is, and LSTMs learn from its vectors of
-the words. Records are made once. The same command started again continues where it stopped;
-finished trials are not run again.
+The task is CoNLL-2003, in its official files, or your own: one word per line with its tag in the
+last column, and a blank line between sentences. Names such as B-PER are scored as entities, other
+tags word by word. With --feature_layers the encoder is not trained, and LSTMs learn from its
+vectors. Records are made once. Run the same command again to resume; it does not repeat finished
+trials.
 
 Example:
     bert-finetune --task=conll2003 --data_dir=conll2003 --do_lower_case=False \\

@@ -1,14 +1,14 @@
-"""Fine-tunes T5 to write a text for a text: one task or a mixture of several.
+"""Fine-tunes T5, text to text: one task or a mixture of several.
 
 --tasks names tasks of GLUE, SuperGLUE and SQuAD in their official files, which become text as in
 the original: "mnli hypothesis: ... premise: ...", and the words of a label. Files of your own hold
-an input and a target on each line with a tab between; the task may be any, such as words with
-their tags. Scores are the official metrics of each task, in percent. A text that is not one of a
-task's labels counts as wrong.
+an input and a target on each line with a tab between; the task may be any, such as words with their
+tags. Scores are the official metrics of each task, in percent. A text that is not a label of its
+task counts as wrong.
 
-By default training is that of the original: Adafactor at a constant rate of 0.001. The same command
-started again continues where it stopped. --output_dir gets the model, which `bert_tf.Predictor`
-opens, predictions.tsv of each file and metrics.json.
+By default training is that of the original: Adafactor at a constant rate of 0.001. Run the same
+command again to resume. --output_dir gets the model, which `bert_tf.Predictor` opens,
+predictions.tsv of each file and metrics.json.
 
 Example:
     bert-finetune text-to-text --tasks=cola,mrpc --data_dir=glue --do_train --do_eval \\

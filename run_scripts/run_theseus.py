@@ -3,8 +3,8 @@
 Each layer of the successor replaces several layers of the predecessor, with a probability that
 grows during training. It begins as a copy of one of the lowest layers. The successor learns from
 the task's labels alone. Once the probability is 1, the successor is trained by itself. --output_dir
-gets what bert-finetune writes there: the successor is a model like any other. The same
-command started again continues where it stopped.
+gets what bert-finetune writes there: the successor is a model like any other. Run the same command
+again to resume.
 
 Example:
     bert-distill --recipe=theseus --predecessor=/tmp/mrpc --successor_layers=6 --task=MRPC \\

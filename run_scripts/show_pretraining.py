@@ -49,9 +49,9 @@ class ShowPretrainingFlags:
                                        "guess. Default: as in --output_dir.")
     eval_input_file: list[str] = option([], "The run's held-out records. Default: as in "
                                             "--output_dir.")
-    eval_text: str = option("", "Held-out text, one sentence a line, to guess words in; none: no "
+    eval_text: str = option("", "Held-out text, one sentence per line, to guess words in; none: no "
                                 "words are guessed. For a text of your own, see bert-fill-mask.")
-    picture: str = option("", "Where the curves go, as PNG; none: they are not drawn.")
+    picture: str = option("", "PNG file for the curves; none: they are not drawn.")
     random_seed: int = option(12345, "Seed that draws the words to guess.", least=0)
 
 

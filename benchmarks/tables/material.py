@@ -74,8 +74,8 @@ class TableFlags:
     train_batch_size: int = option(32, "Records per step of pre-training.", least=1)
     learning_rate: float = option(2e-3, "Peak of the learning rate in pre-training.")
     first_weights: str = option(
-        "neighbours", "First weights of pre-training. With those that look at neighbours, small "
-        "models learn within hundreds of steps.", choices=("original", "neighbours"))
+        "neighbours", "First weights of pre-training. With neighbours, small models learn within "
+        "hundreds of steps.", choices=("original", "neighbours"))
     finetuning_steps: int = option(300, "Steps of each fine-tuning.", least=1)
     finetuning_batch_size: int = option(32, "Examples per step of fine-tuning.", least=1)
     finetuning_learning_rate: float = option(5e-4, "Peak of the learning rate in fine-tuning.")

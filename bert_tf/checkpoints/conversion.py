@@ -87,12 +87,12 @@ def _account(weights, tensors, table, name, notes):
     lost = sorted({names.head(ours) for ours in set(weights.tensors) - written}
                   & set(names.NETWORK))
     if lost:
-        raise InputError(f"the format {name} has no place for {', '.join(lost)} of "
+        raise InputError(f"the format {name} can't hold {', '.join(lost)} of "
                          f"{weights.source}; choose another format.")
     torn = {names.head(ours) for ours in set(weights.tensors) - written} & set(
         map(names.head, written))
     if torn:
-        raise InputError(f"the format {name} has no place for all of {', '.join(sorted(torn))} of "
+        raise InputError(f"the format {name} can't hold all of {', '.join(sorted(torn))} of "
                          f"{weights.source}; give --leave_out={','.join(sorted(torn))}.")
     left = {tensor.name: f"of the head {names.head(ours)}, which the format {name} does not have"
             for ours, tensor in weights.tensors.items() if ours not in written}

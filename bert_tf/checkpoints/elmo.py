@@ -99,7 +99,7 @@ def table_for(weights: Weights) -> Format:
         raise InputError(f"{weights.source}: the format elmo holds the language models of ELMo, "
                          f"not the model_type {weights.config.model_type}; choose another format.")
     if others := set(weights.heads) - {"bidirectional_lm"}:
-        raise InputError(f"{weights.source}: the format elmo has no place for "
+        raise InputError(f"{weights.source}: the format elmo can't hold "
                          f"{', '.join(sorted(others))}; give --leave_out={','.join(others)}.")
     return FORMAT
 

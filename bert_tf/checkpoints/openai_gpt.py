@@ -86,7 +86,7 @@ def add_special(words: Tensor, width: int) -> Tensor:
     return dataclasses.replace(words, shape=(words.shape[0] + SPECIAL, width), read=read)
 
 
-SPECIAL_NOTE = f"{SPECIAL} rows of words are drawn anew, those of the special tokens."
+SPECIAL_NOTE = f"{SPECIAL} rows of words are reinitialised: the special tokens'."
 
 
 def find(path: str) -> str | None:
@@ -148,7 +148,7 @@ def check(weights: Weights, form: str, heads: frozenset[str] = frozenset()) -> N
                          "layers that are four times as wide inside; choose the format keras.")
     others = set(weights.heads) - heads
     if others:
-        raise InputError(f"{weights.source}: the format {form} has no place for "
+        raise InputError(f"{weights.source}: the format {form} can't hold "
                          f"{', '.join(sorted(others))}; give --leave_out={','.join(others)}.")
 
 

@@ -184,19 +184,19 @@ class ModelFlags(QuantisationFlags):
     do_eval: bool = option(False, "Score the model, on the files that have labels.")
     do_predict: bool = option(False, "Predict the test files.")
     init_checkpoint: str = option(
-        "", "Weights to begin with, a folder or file of any format. Without --do_train: the "
+        "", "The initial checkpoint, a folder or file of any format. Without --do_train: the "
         "fine-tuned model (default: the model in --output_dir).")
     ensemble: list[str] = option(
-        [], "Folders of fine-tuned models, in place of --init_checkpoint. The mean of their "
+        [], "Folders of fine-tuned models, instead of --init_checkpoint. The mean of their "
         "predicted probabilities or numbers is scored and written.", rare=True)
     keep_head: bool = option(
         False, "Train the head of --init_checkpoint further, instead of a new one.", rare=True,
         for_=Scope("runs with --init_checkpoint", bool, "init_checkpoint"))
     bert_config_file: str = option(
-        "", "The bert_config.json of the model; default: that beside --init_checkpoint. Without "
-        "--init_checkpoint, training begins with random weights.")
+        "", "The bert_config.json of the model; default: the file beside --init_checkpoint. "
+        "Without --init_checkpoint, training starts from random weights.")
     vocab_file: str = option(
-        "", "The vocabulary of the tokenizer; default: that beside --init_checkpoint.",
+        "", "The vocabulary of the tokenizer; default: the file beside --init_checkpoint.",
         alias="tokenizer_file")
     do_lower_case: bool | None = option(
         None, "Lower-case the text. Default: as pre-training did, where its files beside the model "
@@ -220,7 +220,7 @@ class ModelFlags(QuantisationFlags):
     num_workers: int = option(
         0, "Processes that make records; 0 for one per core.", rare=True, least=0, most=4096)
     attention_mask_heads: list[str] = option(
-        [], "Switch off these attention heads, so that they give nothing, while scoring and "
+        [], "Switch off these attention heads, so that their output is 0, while scoring and "
         "predicting (arXiv:1905.10650): layer:head, both from 1, such as 1:3,1:5,4:12.", rare=True,
         for_=Scope("runs without --do_train", operator.not_, "do_train"))
     reverse_head_mask: bool = option(

@@ -37,15 +37,15 @@ class TextModelFlags:
     do_train: bool = option(False, "Fine-tune, on the training files.")
     do_eval: bool = option(
         False, "Score the model on the dev files; during training too, every --eval_steps.")
-    do_predict: bool = option(False, "Write texts for the test files.")
+    do_predict: bool = option(False, "Predict the test files.")
     init_checkpoint: str = option(
-        "", "Weights to begin with, a folder or file of any format. Without --do_train: the "
+        "", "The initial checkpoint, a folder or file of any format. Without --do_train: the "
         "fine-tuned model (default: the model in --output_dir).")
     bert_config_file: str = option(
-        "", "The configuration of the model; default: that beside --init_checkpoint. Without "
-        "--init_checkpoint, training begins with random weights.")
+        "", "The configuration of the model; default: the file beside --init_checkpoint. Without "
+        "--init_checkpoint, training starts from random weights.")
     vocab_file: str = option(
-        "", "The vocabulary of the tokenizer; default: that beside --init_checkpoint.",
+        "", "The vocabulary of the tokenizer; default: the file beside --init_checkpoint.",
         alias="tokenizer_file")
     max_seq_length: int | None = option(
         None, "Maximum tokens of an input, its final token included; longer inputs are cut. "
@@ -139,8 +139,8 @@ class TextRun:
                                {"early_stopping": job.early_stopping} if best else {})
             if job.do_train:
                 if not self._train(run, trainer, best):
-                    print(f"stopped at --stop_at_step={settings.last_step}; the same command "
-                          "without it goes on.", flush=True)
+                    print(f"stopped at --stop_at_step={settings.last_step}; to resume, run "
+                          "the same command without the flag.", flush=True)
                     return
             else:
                 print(self._model.load(trainer.learner), flush=True)

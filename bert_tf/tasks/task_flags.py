@@ -337,10 +337,10 @@ class SquadFlags:
     version_2_with_negative: bool | None = option(
         None, "Questions may have no answer, as in SQuAD v2.0.")
     squad_style: str | None = option(
-        None, "Whose code is followed. bert: answers consist of words; starts and ends are "
-        "predicted separately. albert: answers consist of SentencePiece pieces; in v2.0 ends are "
-        "predicted from starts, and an output predicts whether there is an answer. electra: ends "
-        "and answerability as in albert's v2.0, for v1.1 too, but answers as in bert. xlnet: "
+        None, "The system whose code is followed. bert: answers consist of words; starts and ends "
+        "are predicted separately. albert: answers consist of SentencePiece pieces; in v2.0 ends "
+        "are predicted from starts, and an output predicts whether there is an answer. electra: "
+        "ends and answerability as in albert's v2.0, for v1.1 too, but answers as in bert. xlnet: "
         "albert's v2.0 for v1.1 too, with the passage before the question. (Default: the style of "
         "the model.)", choices=SQUAD_STYLES)
     start_n_top: int | None = option(
@@ -350,12 +350,12 @@ class SquadFlags:
         None, "Number of ends considered for each of these starts (default: --start_n_top).",
         rare=True, least=1)
     doc_stride: int | None = option(
-        None, "Tokens between the starts of two successive parts of a long paragraph (default: "
+        None, "Tokens between the starts of two successive windows of a long paragraph (default: "
         "128).", least=1)
     max_query_length: int | None = option(
         None, "Questions longer than this lose their last tokens (default: 64).", least=1)
     n_best_size: int | None = option(
-        None, "Number of starts and ends considered in each part, and of answers kept for each "
+        None, "Number of starts and ends considered in each window, and of answers kept for each "
         "question (default: 20).", least=1)
     max_answer_length: int | None = option(
         None, "Maximum tokens of an answer (default: 30).", least=1)

@@ -27,8 +27,8 @@ class TextFlags:
     train_file: str = option(
         "", "Instead of --tasks: a file to train on, without a header. Each line has an input, a "
         "tab and a target.")
-    dev_file: str = option("", "A file of the same form, to score on.")
-    test_file: str = option("", "A file of the same form, or of inputs alone, to write texts for.")
+    dev_file: str = option("", "A file of the same format, to score on.")
+    test_file: str = option("", "A file of the same format, or with inputs only, to predict.")
     mixing_maximum: int | None = option(
         None, "Tasks are mixed in proportion to their examples; at most this many examples of a "
         "task count. Default: all.", least=1, rare=True)

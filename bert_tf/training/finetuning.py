@@ -170,8 +170,8 @@ class FineTuning:
             if name not in results:
                 result = self._run(trial, examples, results)
                 if result is None:
-                    print(f"stopped at --stop_at_step={trial.last_step}; the same command without "
-                          "it goes on.", flush=True)
+                    print(f"stopped at --stop_at_step={trial.last_step}; to resume, run the "
+                          "same command without the flag.", flush=True)
                     return None
                 results[name] = result
             print(f"{name}: {trials.describe_one(results[name], headline)}", flush=True)

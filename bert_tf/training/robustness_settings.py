@@ -23,16 +23,18 @@ class RobustnessSettings:
     """Adversarial training, and averages of the weights."""
 
     adv_train: str = option(
-        "none", "Train on embeddings that are moved to where the model errs. smart: add the "
-        "divergence between the answers with and without noise to the loss (arXiv:1911.03437), "
-        "two more forward passes and two more backward passes a step. freelb: the mean gradient of "
-        "--adv_steps passes, each of them a step uphill in the loss (arXiv:1909.11764).",
+        "none", "Adversarial training: add noise to the embeddings in the direction that raises "
+        "the loss. smart: add the divergence between the answers with and without noise to the "
+        "loss (arXiv:1911.03437); a step has two more forward and backward passes. freelb: take "
+        "the mean gradient of --adv_steps passes, and raise the loss after each "
+        "(arXiv:1909.11764).",
         choices=("none", *_ASCENT), rare=True)
     adv_steps: int = option(
-        0, "Steps of ascent; 0: 1 of smart, 3 of freelb. Each takes a forward and a backward pass.",
+        0, "Number of steps of the noise; 0: 1 for smart, 3 for freelb. Each takes a forward and a "
+        "backward pass.",
         alias="adv_k", least=0, for_=_ADVERSARIAL, rare=True)
     adv_step_size: float = option(
-        0.0, "Size of a step of ascent; 0: 0.001 of smart, 0.04 of freelb.", alias="adv_lr",
+        0.0, "Size of a step of the noise; 0: 0.001 for smart, 0.04 for freelb.", alias="adv_lr",
         least=0, for_=_ADVERSARIAL, rare=True)
     adv_p_norm: str = option(
         "auto", "Norm of the noise of a token with smart; by default inf. Norm of a step of an "
@@ -48,8 +50,8 @@ class RobustnessSettings:
         "sym_kl", "The divergence, as in --soft_loss of bert-distill; of numbers it is the squared "
         "difference.", choices=CRITERIA, for_=_SMART, rare=True)
     adv_noise_var: float = option(
-        1e-5, "Standard deviation of the first noise; at least 0.01 in bfloat16 and 0.001 in "
-        "float16, which do not see less.", above=0, for_=_SMART, rare=True)
+        1e-5, "Standard deviation of the first noise. bfloat16 needs at least 0.01 and float16 "
+        "0.001, since smaller noise is lost in rounding.", above=0, for_=_SMART, rare=True)
     adv_epsilon: float = option(
         1e-6, "Added to the norm by which noise is divided.", above=0, for_=_SMART, rare=True)
     adv_init_mag: float = option(

@@ -142,8 +142,8 @@ class Run:
                 self._save(saving)
         if number:
             self._mean(0)       # no worker ends before the chief has written
-            raise Stopped(f"stopped by a signal at step {self.step:,}, which is saved; the same "
-                          "command goes on from there.", number)
+            raise Stopped(f"stopped by a signal at step {self.step:,}, which is saved; run the "
+                          "same command again to resume.", number)
 
     def _any_signal(self, noted):
         """The number of a signal that a worker has noted, 0 if none has."""

@@ -48,7 +48,7 @@ class AttentionFlags:
     """The texts and what to do with them."""
 
     input_file: str = option(REQUIRED, "The texts, plain or .gz.")
-    texts: str = option("documents", "documents: a sentence or paragraph a line, a blank line "
+    texts: str = option("documents", "documents: one sentence or paragraph per line, a blank line "
                         "after each document, cut into pairs of segments as in the original; "
                         "lines: each line is a text, or two with \" ||| \" between them.",
                         choices=("documents", "lines"))

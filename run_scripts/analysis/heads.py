@@ -44,8 +44,8 @@ class HeadsFlags:
     split: str = option(
         "", "The split to score on (default: the first labelled split other than train).")
     examples: int = option(0, "Number of examples of the split, from its start; 0: all.", least=0)
-    form: str = option("uniform", "uniform: the head looks at all tokens alike; zero: it gives "
-                       "nothing.", choices=("uniform", "zero"))
+    form: str = option("uniform", "What a head does when it is off. uniform: it attends to all "
+                       "tokens equally. zero: its output is 0.", choices=("uniform", "zero"))
     reverse_head_mask: bool = option(False, "Score each layer with one of its heads alone, too.")
     choose_split: str = option("train", "The split on which the best head of a layer is chosen.")
     choose_examples: int = option(

@@ -37,7 +37,7 @@ _SHORTEST = 8
 class IdentifiabilityFlags:
     """The text and how much of it."""
 
-    input_file: str = option(REQUIRED, "The text: a sentence a line, a blank line after each "
+    input_file: str = option(REQUIRED, "The text: one sentence per line, a blank line after each "
                              "document, plain or .gz.")
     lengths: list[str] = option(["16", "32", "48", "64", "96", "128"], "Lengths of texts, in "
                                 "tokens, at which raw and effective attention are compared; those "

@@ -41,8 +41,8 @@ _CHUNKS = 4         # types of chunks to report
 class LayersFlags:
     """The tagged words."""
 
-    input_file: str = option(REQUIRED, "Words to learn from: a word a line, its tags in further "
-                             "columns, a blank line after each sentence.")
+    input_file: str = option(REQUIRED, "Words to learn from: one word per line, its tags in "
+                             "further columns, a blank line after each sentence.")
     eval_input_file: str = option(REQUIRED, "Words to measure on.")
     tags: list[str] = option(
         ["pos=1", "chunk=2", "ner=3"], "Kinds of tags: the name and the number of the column, "

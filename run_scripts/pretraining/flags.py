@@ -34,8 +34,8 @@ class PretrainingFlags:
         "", "Instead of --bert_config_file: a published size of the recipe, such as base, with "
         "the vocabulary of the records. An unknown name gives an error that lists the sizes.")
     vocab_file: str | None = option(
-        None, "The vocabulary of the records, which is kept with the model. Default: the one that "
-        "bert-create-pretraining-data wrote beside them.", rare=True)
+        None, "The vocabulary of the records, which is kept with the model. Default: the "
+        "vocabulary that bert-create-pretraining-data wrote beside the records.", rare=True)
     teacher_input_file: list[str] = option(
         [], "For recipe dual_training: records of the text in both vocabularies, from which the "
         "teacher learns. They are made with --second_vocab_file.", for_=_DUAL)
@@ -43,13 +43,13 @@ class PretrainingFlags:
     do_train: bool = option(False, "Train.")
     do_eval: bool = option(False, "Evaluate at the end, and every --eval_steps.")
     init_checkpoint: str = option(
-        "", "Weights to begin with: a folder of Google's or Hugging Face's format, or a training "
+        "", "The initial checkpoint: a folder of Google's or Hugging Face's format, or a training "
         "checkpoint of another run (its file or --output_dir).")
     first_weights: str = option(
         "original", "Weights of a new run without --init_checkpoint. original: small random "
         "numbers. neighbours: the heads of the two lowest layers look at neighbouring tokens from "
-        "the first step, so that a small model learns much sooner; its variables and its training "
-        "are the same.", choices=("original", "neighbours"), for_=Scope(
+        "the first step, so that a small model learns in fewer steps; its variables and its "
+        "training are the same.", choices=("original", "neighbours"), for_=Scope(
             "recipes on BERT's encoder", lambda recipe: recipe.network == "BertEncoder"))
     carry_optimizer: bool = option(
         False, "With a training checkpoint as --init_checkpoint: take over the optimizer's state "
@@ -71,9 +71,10 @@ class PretrainingFlags:
         "the records hold.",
         choices=("static", "dynamic"))
     pack: bool | None = option(
-        None, "Let several records share a row, so that less padding is computed; what is learned "
-        "does not change. Default: a new run packs its records where the network allows it and at "
-        "least 7% of the rows are saved, but not on a TPU; a resumed run continues as it began.")
+        None, "Put several records into one row, so that less padding is computed; the loss of a "
+        "step does not change. Default: a new run packs its records where the network allows it "
+        "and at least 7% of the rows are saved, but not on a TPU; a resumed run continues as it "
+        "began.")
     task_schedule: list[str] = option(
         [], "Order of the tasks, for records of several tasks, such as ernie2's. continual "
         "(the default): one stage for each new task, which is trained together with the tasks "

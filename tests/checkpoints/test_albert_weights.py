@@ -181,5 +181,5 @@ def test_networks_that_transformers_cannot_build(changes, message):
 def test_no_weight_of_the_encoder_is_left_out(tmp_path, monkeypatch):
     make_learner(TINY).save(tmp_path / "model.keras")
     monkeypatch.setattr(google, "table_for", lambda weights: rules.Format(()))
-    with pytest.raises(InputError, match="google has no place for embeddings, embeddings_project"):
+    with pytest.raises(InputError, match="google can't hold embeddings, embeddings_project"):
         checkpoints.convert(tmp_path / "model.keras", tmp_path / "out", "google")

@@ -189,7 +189,7 @@ def test_files_that_do_not_stand_together_and_gzip(tmp_path, model, lines):
 
 
 @pytest.mark.parametrize("text, options, message", [
-    (b"", {}, "in.txt is empty; it must hold a text a line"),
+    (b"", {}, "in.txt is empty; it must hold one text per line"),
     (b"a\nb\xff\n", {}, "in.txt, line 2, byte 2 is not UTF-8"),
     (b"a", {"input_file": "no.txt"}, "--input_file: there is no file no.txt"),
     (b"a", {"output_file": "x.txt"}, "--output_file: no format has the ending of x.txt"),
