@@ -9,10 +9,10 @@ Example:
 
 import dataclasses
 
-from benchmarks.operations import PUBLISHED_FLOPS, flops_of
 from benchmarks.sizes import read_model
 from bert_tf import flags, training
 from bert_tf.config import EncoderConfig
+from bert_tf.config.flops import PUBLISHED_FLOPS, flops_of
 from bert_tf.errors import InputError
 from bert_tf.flags import option
 

@@ -1,5 +1,9 @@
-"""Similarity of heads: their distances as Clark et al. measure them (arXiv:1906.04341,
-head_distances.py), their cosine as Kovaleva et al. do (arXiv:1908.08593)."""
+"""Similarity of heads, as three studies measure it.
+
+Distances: Clark et al. (arXiv:1906.04341, head_distances.py). Divergence, agreement and distance of
+the maximum: Michel et al. (arXiv:1905.10650, examples/util.py). Cosine: Kovaleva et al.
+(arXiv:1908.08593).
+"""
 
 import numpy as np
 
@@ -34,8 +38,44 @@ def scale(distances: np.ndarray) -> np.ndarray:
     return directions[:, :-3:-1] * np.sqrt(np.maximum(sizes[:-3:-1], 0))
 
 
+def pairwise_divergence(attention: np.ndarray) -> np.ndarray:
+    """Returns the Kullback-Leibler divergence of head j from head i of a layer, row by row:
+    [L, N, n, n] -> [L, N, N, n]. log 0 counts as -40."""
+    attention = np.asarray(attention, np.float64)
+    logs = np.where(attention > 0, np.log(np.where(attention > 0, attention, 1.0)), -40.0)
+    cross = -np.einsum("lirc,ljrc->lijr", attention, logs)
+    return cross - _entropy(attention)[:, :, None]
+
+
+def agreement(rows: np.ndarray) -> np.ndarray:
+    """Returns the product of two heads' rows, summed over rows, mean over all pairs of a layer's
+    heads, each with itself too: [L, N, n, ...] -> [L].
+
+    The original calls it disagreement. Give attention maps, or outputs scaled to length 1.
+    """
+    mean = np.asarray(rows, np.float64).mean(1)
+    return (mean ** 2).sum((-1, -2))
+
+
+def distance_of_maximum(attention: np.ndarray) -> np.ndarray:
+    """Returns |row - column of the largest weight|, mean over rows: [..., n, n] -> [...]."""
+    rows = np.arange(attention.shape[-1])
+    return np.abs(attention.argmax(-1) - rows).mean(-1)
+
+
 def cosine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Returns the cosine of each head's flattened maps in two networks: [..., n, n] -> [...]."""
     a, b = (np.reshape(maps, (*maps.shape[:-2], -1)).astype(np.float64)
             for maps in (first, second))
     return (a * b).sum(-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))
+
+
+def largest_to(attention: np.ndarray, columns: list[int]) -> np.ndarray:
+    """Returns Kovaleva's attention to a set of tokens: the weight on each column, mean over rows,
+    and the largest of these means: [..., n, n] -> [...]."""
+    return attention[..., columns].mean(-2).max(-1)
+
+
+def largest_between(attention: np.ndarray, sources: list[int], targets: list[int]) -> np.ndarray:
+    """Returns the largest single weight from a source to its target: [..., n, n] -> [...]."""
+    return attention[..., sources, targets].max(-1)

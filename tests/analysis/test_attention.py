@@ -63,10 +63,26 @@ def test_words_equal_the_originals(maps):
     assert group([0, 1, 2, 2, 1], continues) == [[0], [1, 2, 3], [4]]
 
 
-def test_cosines_of_heads_equal_the_originals(maps):
-    attention = maps["doc0/attns"]
-    found = head_comparison.cosine(attention, np.roll(attention, 1, 1))
-    np.testing.assert_allclose(found, maps["kovaleva/cosine_to_next_head"], rtol=0, atol=1e-5)
+def test_comparisons_equal_the_originals(maps):
+    attention, context = maps["doc0/attns"], maps["are16/context"]
+    unit = context / np.linalg.norm(context, axis=-1, keepdims=True)
+    previous = np.roll(attention, 1, 1)
+    for found, name in (
+            (head_comparison.pairwise_divergence(attention), "are16/pairwise_kl"),
+            (head_comparison.agreement(attention), "are16/attention_disagreement"),
+            (head_comparison.agreement(unit), "are16/output_disagreement"),
+            (head_comparison.distance_of_maximum(attention), "are16/distance"),
+            (head_comparison.cosine(attention, previous)[:, [1, 2, 0]],
+             "kovaleva/cosine_to_next_head"),
+            (head_comparison.largest_to(attention, [7, 13]), "kovaleva/to_sep"),
+            (head_comparison.largest_to(attention, [0]), "kovaleva/to_cls"),
+            (head_comparison.largest_to(attention, [2, 5]), "kovaleva/to_tokens_2_5"),
+            (head_comparison.largest_between(attention, [3, 8], [1, 9]),
+             "kovaleva/pairs_3to1_8to9")):
+        expected = maps[name]
+        if "cosine" in name:
+            expected = expected[:, [1, 2, 0]]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
 def test_segments_equal_the_originals(test_data):

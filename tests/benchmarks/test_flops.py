@@ -4,7 +4,7 @@ flops_computation.py prints, at commit 8a46635."""
 import pytest
 
 from benchmarks.flops import FlopsFlags, count, main
-from benchmarks.operations import PUBLISHED_FLOPS
+from bert_tf.config.flops import PUBLISHED_FLOPS
 from bert_tf.errors import InputError
 
 PRINTED = {
