@@ -15,8 +15,8 @@ _HEADING = ("task", "metric", "settings", "mean ± deviation", "median", "best",
 
 def summarize(run: SuiteRun) -> dict[str, Any]:
     """The results of all finished cells: of each task and point the mean, the deviation of a sample
-    and the median of each metric; of finished tasks the choice; and the suite's figures of the
-    medians. Percentages are given as fractions."""
+    and the median of each metric; of finished tasks the choice; the suite's figures of the
+    medians, and the development sets that these lack. Percentages are given as fractions."""
     tasks: dict[str, Any] = {}
     medians: dict[str, dict[str, float]] = {}
     for row in run.rows:
@@ -32,10 +32,20 @@ def summarize(run: SuiteRun) -> dict[str, Any]:
     if run.suite.has_average and not set(missing) & {
             row.task for row in run.suite.rows if row.average}:
         figures["average"] = run.suite.average(medians)
+    if figures and (lacking := {row.task: names for row in run.rows if (
+            names := _lacking(row, medians.get(row.task)))}):
+        figures["lacking"] = lacking
     for split in ("dev", "test"):
         if found := run.suite.languages(medians, split):
             figures.setdefault("ways", {})[split] = found
     return {"tasks": tasks, "missing": missing, **figures}
+
+
+def _lacking(row, scores):
+    """The development sets of a finished task, such as MNLI's two, that have no scores."""
+    known = {name.rpartition("/")[0] for name in scores or ()}
+    return scores and [name for name, split in OF_SUITES[row.task].splits.items()
+            if name.startswith("dev") and split.label is not None and name not in known]
 
 
 def _point(run, row, cells: list[Cell]) -> dict[str, Any]:
@@ -89,6 +99,8 @@ def report(run: SuiteRun) -> dict[str, Any]:
     lines = table(run, summary) + table_of_ways(run, summary)
     lines += [""] + [f"{name.title()} of the medians: {100 * summary[name]:.1f}"
                      for name in ("average", "score") if name in summary]
+    lines += [f"They count {task} without {' and '.join(names)}: no such file was there."
+              for task, names in summary.get("lacking", {}).items()]
     if summary["missing"] and run.suite.has_score:
         lines.append(f"No score: {', '.join(summary['missing'])} not measured.")
     print("\n".join(lines), flush=True)

@@ -3,8 +3,9 @@ of SQuAD.
 
 TriviaQA's file is qa/NAME.json of its archive; a document is evidence/wikipedia/FILE or
 evidence/web/FILE beside the folder qa. As in section 4.2 of arXiv:1810.04805, a document's first
-400 words are read, and one to train on must hold an answer. MRQA's file has JSON lines, with a
-header.
+400 words are read, and one to train on must hold an answer. The questions, documents and answers
+that count are those of mandarjoshi90/triviaqa, evaluation/triviaqa_evaluation.py. MRQA's file has
+JSON lines, with a header.
 """
 
 import collections
@@ -26,6 +27,10 @@ _WORD = re.compile(r"\S+")
 _FORMS = {"trivia_qa": re.compile(rb'\s*\{\s*"(Data|Domain|Split|VerifiedEval|Version)"\s*:'),
           "mrqa": re.compile(rb'\s*\{\s*"(header|context|id|qas|context_tokens)"\s*:')}
 _FOLDERS = {"EntityPages": "wikipedia", "SearchResults": "web"}
+# Keys of the whole file, which may follow all questions.
+_IS_VERIFIED, _IS_WEB = re.compile(rb'"VerifiedEval"\s*:\s*true'), re.compile(
+    rb'"Domain"\s*:\s*"Web"')
+_BLOCK, _LONGEST_MATCH = 1 << 20, 1 << 8
 
 Paragraph = tuple[str, list[tuple[dict, str]]]      # the text; questions, and their names in errors
 
@@ -71,14 +76,20 @@ def _read_mrqa(path, is_training):
 
 def _read_trivia_qa(path, is_training):
     evidence = os.path.join(os.path.dirname(os.path.dirname(absolute(path))), "evidence")
+    is_verified, is_web = _find(path, _IS_VERIFIED, _IS_WEB)
     for number, row in enumerate(read_elements(path, "Data")):
         try:
+            if is_verified and not row["QuestionPartOfVerifiedEval"]:
+                continue
             answer = row.get("Answer") or {}
             aliases = list(dict.fromkeys([*answer.get("Aliases", ()),
                                           *answer.get("NormalizedAliases", ())]))
-            # Each once: some questions name a document twice.
-            documents = dict.fromkeys((folder, page["Filename"]) for key, folder in _FOLDERS.items()
-                                      for page in row.get(key) or ())
+            right = [*answer.get("NormalizedAliases", aliases), *answer.get("HumanAnswers", ())]
+            # Each once: some questions name a document twice. Some pages were never fetched.
+            documents = dict.fromkeys(
+                (folder, page["Filename"]) for key, folder in _FOLDERS.items()
+                for page in row.get(key) or () if page.get("Filename")
+                and not (is_verified and is_web and not page["DocPartOfVerifiedEval"]))
             name, text = row["QuestionId"], row["Question"]
         except (AttributeError, KeyError, TypeError) as error:
             raise InputError(f"{path}: question {number} is none of TriviaQA "
@@ -89,13 +100,25 @@ def _read_trivia_qa(path, is_training):
             places = find_aliases(context, aliases)
             if places or not is_training:
                 named = f"{name}--{folder}/{file}" if names[file] > 1 else f"{name}--{file}"
-                yield context, [(_question(named, text, context, places, aliases),
+                yield context, [(_question(named, text, context, places, right),
                                  f"{path}: question {named!r}")]
 
 
-def _question(name: str, text: str, context: str, places: list, aliases: Any) -> dict:
+def _find(path, *patterns):
+    """Returns for each pattern whether a file has it."""
+    found, kept = [False] * len(patterns), b""
+    with open_unpacked(path) as file:
+        while block := file.read(_BLOCK):
+            kept += block
+            found = [known or bool(pattern.search(kept))
+                     for known, pattern in zip(found, patterns, strict=True)]
+            kept = kept[-_LONGEST_MATCH:]
+    return found
+
+
+def _question(name: str, text: str, context: str, places: list, right: Any) -> dict:
     """Returns the JSON of a question of SQuAD."""
-    return {"id": name, "question": text, "is_impossible": False, ALIASES: list(aliases),
+    return {"id": name, "question": text, "is_impossible": False, ALIASES: list(right),
             "answers": [{"text": context[start:end], "answer_start": start}
                         for start, end in places]}
 

@@ -1,5 +1,5 @@
-"""Scores of SQuAD v1.1 and v2.0, computed as in the official evaluation scripts, and the threshold
-of the odds above which no answer is best.
+"""Scores of SQuAD and TriviaQA as in the official evaluation scripts, and the threshold of the odds
+above which no answer is best.
 
 Predictions are compared without case, punctuation, the articles a, an and the, and extra spaces. A
 score is the best over the correct answers; scores are means in percent.
@@ -8,6 +8,7 @@ score is the best over the correct answers; scores are means in percent.
 import collections
 import re
 import string
+from collections.abc import Callable
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from bert_tf.errors import InputError
 
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
+_TRIVIA_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "‘’´", " "))
 
 
 def normalize(text: str) -> str:
@@ -22,9 +24,9 @@ def normalize(text: str) -> str:
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def same(answer: str, prediction: str) -> bool:
-    """Returns whether two texts are one answer to the official scripts."""
-    return bool(exact(normalize(answer), normalize(prediction)))
+def normalize_trivia(text: str) -> str:
+    """Returns the text in the form that TriviaQA's script compares: punctuation parts words."""
+    return " ".join(_ARTICLE.sub(" ", text.lower().translate(_TRIVIA_PUNCTUATION)).split())
 
 
 def exact(answer, prediction):
@@ -48,12 +50,14 @@ def f1_or_none(answer, prediction):
     return f1(answer, prediction) if answer and prediction else exact(answer, prediction)
 
 
-def score_v1(answers: dict, predictions: dict) -> dict[str, float]:
+def score_v1(answers: dict, predictions: dict,
+             normalized: Callable[[str], str] = normalize) -> dict[str, float]:
     """Returns exact_match and f1 of v1.1, in percent.
 
     Args:
         answers: {question id: correct answers}, as `squad.read_answers` returns it.
         predictions: {question id: text}; a question without one scores 0.
+        normalized: brings a text into the form that is compared.
 
     Raises:
         InputError: a prediction is no text, or a question has no correct answer; names the id.
@@ -65,7 +69,7 @@ def score_v1(answers: dict, predictions: dict) -> dict[str, float]:
             raise InputError(f"question {name!r} has no correct answer, as only SQuAD v2.0 allows; "
                              "set --version_2_with_negative.")
         if name in predictions:
-            totals += _best_scores([*map(normalize, texts)], predictions[name], f1)
+            totals += _best_scores([*map(normalized, texts)], normalized(predictions[name]), f1)
     exact_match, mean_f1 = (100.0 * totals / len(answers)).tolist()
     return {"exact_match": exact_match, "f1": mean_f1}
 
@@ -109,13 +113,13 @@ def question_scores(answers: dict, predictions: dict) -> dict:
 
     An answer of nothing but articles and punctuation counts as no answer.
     """
-    return {name: _best_scores([*filter(None, map(normalize, texts))] or [""], predictions[name],
-                               f1_or_none) for name, texts in answers.items()}
+    return {name: _best_scores([*filter(None, map(normalize, texts))] or [""],
+                               normalize(predictions[name]), f1_or_none)
+            for name, texts in answers.items()}
 
 
 def _best_scores(answers, prediction, overlap):
-    """Returns a prediction's best exact match and best `overlap` with normalised answers."""
-    prediction = normalize(prediction)
+    """Returns the best exact match and the best `overlap` with normalised answers."""
     return (max(exact(answer, prediction) for answer in answers),
             max(overlap(answer, prediction) for answer in answers))
 

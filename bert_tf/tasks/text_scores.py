@@ -3,8 +3,6 @@ t5/data/postprocessors.py, t5/evaluation/metrics.py and qa_utils.py).
 """
 
 import collections
-import re
-import string
 from collections.abc import Callable, Sequence
 
 import lazy_loader
@@ -16,11 +14,9 @@ from bert_tf.tasks.text_tasks import TextExample, TextTask
 
 _sklearn, _scipy = lazy_loader.load("sklearn"), lazy_loader.load("scipy")
 _NO_LABEL, _NO_NUMBER = -1, -1.0
-_QUOTES = "‘’´`_"
 _DETERMINERS = frozenset(
     "a an few her his each every many much my our some that the their these this those which whose "
     "your".split())
-_TRIVIA_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + _QUOTES, " "))
 Score = Callable[[Sequence, Sequence], float]
 
 
@@ -57,11 +53,6 @@ def _correlation(name):
         with np.errstate(invalid="ignore"):
             return getattr(_scipy.stats, name)(labels, predictions)[0] if len(labels) > 1 else 0.0
     return score
-
-
-def _normalize_trivia(text):
-    text = text.lower().translate(_TRIVIA_PUNCTUATION)
-    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
 
 
 def _answers(overlap, normalize):
@@ -125,8 +116,8 @@ METRICS: dict[str, Score] = {
     "referent_accuracy": _referent_accuracy,
     "em": _answers(squad_scorer.exact, squad_scorer.normalize),
     "answer_f1": _answers(squad_scorer.f1, squad_scorer.normalize),
-    "trivia_em": _answers(squad_scorer.exact, _normalize_trivia),
-    "trivia_f1": _answers(squad_scorer.f1, _normalize_trivia),
+    "trivia_em": _answers(squad_scorer.exact, squad_scorer.normalize_trivia),
+    "trivia_f1": _answers(squad_scorer.f1, squad_scorer.normalize_trivia),
 }
 
 

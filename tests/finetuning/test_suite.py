@@ -336,7 +336,8 @@ def test_trivia_qa_and_then_squad(folder, tmp_path):
     for split in ("train", "dev"):
         (data / f"TriviaQA/qa/wikipedia-{split}.json").write_text(json.dumps({"Data": [
             {"QuestionId": str(i), "Question": f"{i} 9", "EntityPages": [{"Filename": "p.txt"}],
-             "Answer": {"Aliases": [f"{i} {i + 1}"]}} for i in range(1, 6)]}))
+             "Answer": {"Aliases": [f"{i} {i + 1}"], "NormalizedAliases": [f"{i}_{i + 1}"]}}
+            for i in range(1, 6)]}))
         for version in ("v1.1", "v2.0"):
             questions = [{"id": str(i), "question": f"{i} 8", "is_impossible": False, "answers": [
                 {"text": str(i), "answer_start": 2 * i - 2}]} for i in range(1, 6)]
@@ -369,6 +370,12 @@ def test_trivia_qa_and_then_squad(folder, tmp_path):
         # The encoder's tensors and the two of the head.
         assert f"triviaqa/rate0.03-batch4/seed1/model.keras: {16 + 5 + 2 + 2} tensors" in (
             place / "log.txt").read_text()
+    found = results["tasks"]["triviaqa"]
+    wanted = official({f"{i}--p.txt": [f"{i} {i + 1}"] for i in range(1, 6)}, json.loads(
+        (tmp_path / "out" / found["folder"] / "predictions.json").read_text()), False)
+    # Its script takes 1_2 for two words, SQuAD's for one.
+    assert found["points"]["rate0.03-batch4"]["squad/f1"]["mean"] == pytest.approx(wanted["f1"])
+    assert wanted["f1"] > 0
     rows = run_suite.open_suite(dataclasses.replace(job, intermediate=False)).rows
     assert [row.task for row in rows] == ["squad", "squad_v2"]      # TriviaQA is not asked for
 
@@ -417,6 +424,26 @@ def test_three_ways_to_other_languages(folder, tmp_path):
         job, grid_learning_rate=[], grid_train_batch_size=[], num_train_steps=None))
     assert run.points == [      # google-research/bert, multilingual.md
         {"learning_rate": 5e-5, "train_batch_size": 32, "num_train_epochs": 2.0}]
+
+
+def test_figures_say_which_development_set_they_lack(folder, tmp_path, capsys):
+    run = run_suite.open_suite(flags(folder, tmp_path))
+    scores = {"mnli": ["dev_matched", "dev_mismatched"]}
+    cells = {row.task: suite.Cell(row, "p", 1, str(tmp_path), "", {}) for row in run.suite.rows}
+    run = dataclasses.replace(run, rows=list(run.suite.rows))
+    run.cells_of, run.chosen = lambda task: {"p": [cells[task]]}, cells.get
+    run.result = lambda cell: {"metrics": {
+        f"{split}/{metric}": 0.9 if split == "dev_mismatched" else 0.3
+        for split in scores.get(cell.row.task, ["dev"]) for metric in cell.row.metrics}}
+    found = suite_reports.report(run)
+    assert "lacking" not in found and "without" not in capsys.readouterr().out
+    assert found["average"] == pytest.approx((8 * 0.3 + 0.9) / 9)
+    scores["mnli"].pop()
+    found = suite_reports.report(run)
+    assert found["average"] == pytest.approx(0.3)
+    assert found["lacking"] == {"mnli": ["dev_mismatched"]}
+    line = "They count mnli without dev_mismatched: no such file was there."
+    assert line in capsys.readouterr().out and line in (tmp_path / "table.md").read_text()
 
 
 def test_grids_are_those_of_papers(folder, tmp_path):

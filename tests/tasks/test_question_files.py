@@ -7,6 +7,7 @@ import random
 import pytest
 
 from bert_tf.errors import InputError
+from bert_tf.tasks import question_files
 from bert_tf.tasks.question_files import find_aliases, form_of
 from bert_tf.tasks.squad import holds_answers, read_answers, read_paragraphs, read_references
 
@@ -84,7 +85,7 @@ def test_documents_of_trivia_qa(trivia):
     every = list(read_paragraphs(path, False))
     assert [p.questions[0].id for p in every] == ["q--Bo.txt", "q--1.txt", "q--2.txt"]
     assert len(every[0].words) == 400 and every[0].words[-2:] == ["by", "THE"]
-    assert read_answers(path)["q--1.txt"] == ["The Bo", "Robert", "bo"]
+    assert read_answers(path)["q--1.txt"] == ["bo"]
     (trivia.parent.parent / "evidence" / "web" / "1.txt").unlink()
     with pytest.raises(InputError, match="names the document .*1.txt, which is not there"):
         list(read_paragraphs(path, False))
@@ -107,6 +108,57 @@ def test_equal_names_in_both_folders_are_two_documents(trivia):
         "q--Bo.txt": "x", "q--wikipedia/2.txt": "Robert", "q--1.txt": "nobody",
         "q--web/2.txt": "It"}
     assert len(read_answers(str(trivia))) == 4
+
+
+def test_answers_of_people_are_right_but_not_sought(trivia):
+    """triviaqa_evaluation.py, get_ground_truths: NormalizedAliases and HumanAnswers."""
+    content = json.loads(trivia.read_text())
+    content["Data"][0]["Answer"]["HumanAnswers"] = ["nobody", "Bobby"]
+    trivia.write_text(json.dumps(content))
+    assert read_answers(str(trivia))["q--2.txt"] == ["bo", "nobody", "Bobby"]
+    assert [p.questions[0].id for p in read_paragraphs(str(trivia), True)] == ["q--2.txt"]
+
+
+def test_a_page_that_was_not_fetched_is_left_out(trivia):
+    content = json.loads(trivia.read_text())
+    del content["Data"][0]["SearchResults"][0]["Filename"]
+    trivia.write_text(json.dumps(content))
+    assert list(read_answers(str(trivia))) == ["q--Bo.txt", "q--2.txt"]
+
+
+@pytest.mark.parametrize(("domain", "names"), [
+    ("Web", ["q--Bo.txt", "q--2.txt"]),
+    ("Wikipedia", ["q--Bo.txt", "q--1.txt", "q--2.txt"])])
+def test_verified_files_hold_what_people_verified(trivia, domain, names):
+    """dataset_utils.py, read_triviaqa_data: all documents of Wikipedia, the verified of the web."""
+    content = json.loads(trivia.read_text())
+    question = content["Data"][0]
+    for page, verified in zip([*question["EntityPages"], *question["SearchResults"]], (1, 0, 1)):
+        page["DocPartOfVerifiedEval"] = bool(verified)
+    question["QuestionPartOfVerifiedEval"] = True
+    content["Data"].append({**question, "QuestionId": "r", "QuestionPartOfVerifiedEval": False})
+    for is_verified in (False, True):
+        trivia.write_text(json.dumps({
+            **content, "Domain": domain, "VerifiedEval": is_verified, "Version": 1.0}))
+        found = list(read_answers(str(trivia)))
+        assert found == (names if is_verified else [
+            f"{name}--{file}" for name in "qr" for file in ("Bo.txt", "1.txt", "2.txt")])
+    trivia.write_text(json.dumps({"VerifiedEval": True, "Data": [{
+        **question, "QuestionPartOfVerifiedEval": None}]}).replace(
+            ', "QuestionPartOfVerifiedEval": null', ""))
+    with pytest.raises(InputError, match="question 0 is none of TriviaQA .KeyError"):
+        read_answers(str(trivia))
+
+
+def test_what_is_verified_may_stand_between_blocks(trivia, monkeypatch):
+    content = json.loads(trivia.read_text())
+    content["Data"][0]["QuestionPartOfVerifiedEval"] = False
+    text = json.dumps({**content, "Domain": "Wikipedia", "VerifiedEval": True})
+    trivia.write_text(text)
+    for size in (text.index('"VerifiedEval"') + 3, len(text) - 2):
+        monkeypatch.setattr(question_files, "_BLOCK", size)
+        with pytest.raises(InputError, match="holds no question"):
+            read_answers(str(trivia))
 
 
 def test_other_files_are_squad(tmp_path):

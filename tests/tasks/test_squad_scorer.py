@@ -7,6 +7,7 @@ from bert_tf.errors import InputError
 from bert_tf.tasks.squad_scorer import (
     best_threshold,
     normalize,
+    normalize_trivia,
     question_scores,
     reachable_threshold,
     score_v1,
@@ -31,6 +32,17 @@ def test_v1_scores_are_the_official(tmp_path):
         scores, official = score_v1(answers, case["predictions"]), case["scores"]
         assert scores["exact_match"] == pytest.approx(100 * official["exact_match"], rel=1e-14)
         assert scores["f1"] == pytest.approx(100 * official["final_f1"], rel=1e-14)
+
+
+def test_scores_of_trivia_qa():
+    """triviaqa_evaluation.py, normalize_answer: punctuation and four quotes part words."""
+    for text, form in (("The Rock-n-Roll", "rock n roll"), ("snow_white", "snow white"),
+                       ("Rock ‘n’ Roll´s`", "rock n roll s"), ("O'Neill", "o neill"),
+                       ("a-ha", "ha"), ("“quoted”", "“quoted”")):
+        assert normalize_trivia(text) == form
+    answers, predictions = {"q": ["rock n roll", "rock"]}, {"q": "the Rock-n'-roll"}
+    assert score_v1(answers, predictions, normalize_trivia) == {"exact_match": 100.0, "f1": 100.0}
+    assert score_v1(answers, predictions) == {"exact_match": 0.0, "f1": 0.0}
 
 
 def test_v2_scores_and_thresholds_are_the_official(tmp_path):

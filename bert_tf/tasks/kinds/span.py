@@ -14,6 +14,7 @@ from bert_tf.options import defaults_of, settle
 from bert_tf.tasks import squad, squad_scorer
 from bert_tf.tasks.answer_finders import AnswerOptions
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
+from bert_tf.tasks.question_files import form_of
 from bert_tf.tasks.squad_answers import (
     combine_predictions,
     find_answers,
@@ -26,6 +27,8 @@ from bert_tf.tasks.task import Kind
 THRESHOLD = "null_score_diff_threshold"
 _NEGATIVE = "version_2_with_negative"
 _SAMPLES = 4        # answers that are shown
+# What texts are compared as, by the form of a file; other forms are compared as SQuAD.
+_NORMALIZED = {"trivia_qa": squad_scorer.normalize_trivia}
 # Beam widths of the styles whose head has beams.
 _BEAMS = {"albert": 5, "electra": 20, "xlnet": 5}
 
@@ -137,6 +140,7 @@ class SquadPredictions:
     def __init__(self, path, tokenizer, max_seq_length, options, is_scored):
         self._path, self._tokenizer, self._options = path, tokenizer, options
         self._span_options = _span_options(options, max_seq_length)
+        self._normalized = _NORMALIZED.get(form_of(path) or "", squad_scorer.normalize)
         self._answers = None
         if squad.holds_answers(path):
             self._answers = squad.read_answers(path)
@@ -184,7 +188,7 @@ class SquadPredictions:
         if self._options[_NEGATIVE]:
             scores = squad_scorer.score_v2(self._answers, texts, odds, self._threshold)
         else:
-            scores = squad_scorer.score_v1(self._answers, texts)
+            scores = squad_scorer.score_v1(self._answers, texts, self._normalized)
         names = ["f1", *(name for name in scores if name != "f1" and not name.endswith("total"))]
         return {name: scores[name] for name in names}
 
@@ -219,7 +223,7 @@ class SquadPredictions:
                 both, 0, None, -(-len(predicted) // _SAMPLES)):
             given = one.answer(self._threshold)
             known = "" if self._answers is None else (
-                "  (right)" if any(squad_scorer.same(given, text) for text in right or [""]) else
+                "  (right)" if self._normalized(given) in map(self._normalized, right or [""]) else
                 f"  (in the file: {right[0] if right else 'no answer'})")
             yield f"  {question} -> {given or 'no answer'}{known}"
 
