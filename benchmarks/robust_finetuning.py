@@ -35,7 +35,7 @@ PLAIN, SECONDS = "plain", "cpu_seconds"
 ROWS: dict[str, dict[str, Any]] = {
     PLAIN: {},
     "smart": {"adv_train": "smart"},
-    "smart_step": {"adv_train": "smart", "adv_norm_of": "step"},
+    "smart_paper": {"adv_train": "smart", "adv_norm_of": "step", "adv_max_norm": 1e-5},
     "freelb": {"adv_train": "freelb"},
     "ema": {"weight_average": "ema"},
     "swa": {"weight_average": "swa"},

@@ -74,8 +74,8 @@ class Smart(Plain):
     The noise is added to the output of the embeddings. mt-dnn gives that sum to the network as word
     vectors, so that positions and segments are added twice. As there, each pass draws its own
     dropout. The noise of a token is scaled to the norm 1 after each step, as there since August
-    2020; or each step has the norm of its size, as there before and in the paper. The proximal
-    point method, the paper's other half, is not in mt-dnn.
+    2020; or, as in the paper, each step has the norm of its size, and the noise is kept within a
+    bound. The proximal point method, the paper's other half, is not in mt-dnn.
     """
 
     measure_names = (("smoothness", "loss"),)
@@ -125,7 +125,17 @@ class Smart(Plain):
                 noise = noise + self._size * self._scaled(uphill)
             else:
                 noise = self._scaled(noise + self._size * uphill)
+            noise = self._bounded(noise)
         return noise
+
+    def _bounded(self, noise):
+        """The nearest noise within the bound."""
+        most = self._settings.adv_max_norm
+        if not most:
+            return noise
+        if self._norm == "l2":
+            return noise * (most / tf.maximum(tf.norm(noise, axis=-1, keepdims=True), most))
+        return tf.clip_by_value(noise, -most, most)
 
     def _divergences(self, of, logits, other, form, by_class=False):
         """(sum, count) of the divergence of each objective's logits from others, as measures. The

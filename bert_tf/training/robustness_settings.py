@@ -42,8 +42,8 @@ class RobustnessSettings:
         choices=("auto", "inf", "l2", "l1"), for_=_ADVERSARIAL, rare=True)
     adv_norm_of: str = option(
         "noise", "What is scaled to the norm 1. noise: all noise of a token after each step, as in "
-        "mt-dnn since August 2020. step: each step, which is then as long as --adv_step_size, as "
-        "in SMART's paper and in mt-dnn before.", choices=("noise", "step"), for_=_SMART, rare=True)
+        "mt-dnn since August 2020. step: each step, which is then as long as --adv_step_size; with "
+        "--adv_max_norm=1e-5 as in SMART's paper.", choices=("noise", "step"), for_=_SMART, rare=True)
     adv_alpha: float = option(
         1.0, "Weight of the divergence.", least=0, for_=_SMART, rare=True)
     adv_loss: str = option(
@@ -57,7 +57,8 @@ class RobustnessSettings:
     adv_init_mag: float = option(
         0.05, "Length of the first noise of an example.", least=0, for_=_FREELB, rare=True)
     adv_max_norm: float = option(
-        0.0, "Largest norm of an example's noise; 0: no bound.", least=0, for_=_FREELB, rare=True)
+        0.0, "Largest norm of the noise of a token with smart, of an example with freelb; 0: no "
+        "bound.", least=0, for_=_ADVERSARIAL, rare=True)
     weight_average: str = option(
         "none", "Evaluate and save averages of the weights over the steps. ema: recent steps count "
         "more. swa: all steps from --average_start on count the same (arXiv:1803.05407). Takes "
@@ -81,7 +82,8 @@ class RobustnessSettings:
             raise InputError(f"--adv_p_norm={self.adv_p_norm}: --adv_train={self.adv_train} has "
                              f"the norms {', '.join(norms)}.")
         lengths = {"adv_noise_var": self.adv_noise_var, **(
-            {"adv_step_size": self.ascent[1]} if self.adv_norm_of == "step" else {})}
+            {"adv_step_size": self.ascent[1]} if self.adv_norm_of == "step" else {}), **(
+            {"adv_max_norm": self.adv_max_norm} if self.adv_max_norm else {})}
         for name, length in lengths.items():
             if self.adv_train == "smart" and length < _SEEN[dtype]:
                 raise InputError(f"--{name} is {length:g}, which is rounded away with "

@@ -147,6 +147,27 @@ def test_steps_of_smart_have_their_size_and_go_uphill_in_the_divergence(
             assert np.corrcoef(slope, step[row, place])[0, 1] > 0.98
 
 
+@pytest.mark.parametrize("norm", ["inf", "l2", "l1"])
+def test_noise_of_smart_is_kept_within_its_bound(eagerly, golden, learner, norm, monkeypatch):
+    """SMART's paper, algorithm 1: the nearest point within the bound of the embeddings."""
+    seen, logits = [], adversarial.Pass.logits
+    first = tf.constant(golden["smart_inf_1/first_noise"])
+    monkeypatch.setattr(adversarial.Smart, "_first", lambda *_: first)
+    monkeypatch.setattr(adversarial.Pass, "logits", lambda self, seed, **noise: (
+        seen.append(noise) or logits(self, seed, **noise)))
+    for most in (0.0, 0.01):
+        adversarial.make(RobustnessSettings(
+            "smart", adv_norm_of="step", adv_step_size=0.02, adv_p_norm=norm,
+            adv_max_norm=most)).gradients(one_pass(learner, golden), SEED)
+    free, bound = seen[2]["embedding_noise"].numpy(), seen[5]["embedding_noise"].numpy()
+    if norm == "l2":
+        length = np.linalg.norm(free, axis=-1, keepdims=True)
+        wanted = np.where(length > 0.01, 0.01 * free / np.maximum(length, 1e-30), free)
+    else:
+        wanted = np.minimum(np.maximum(free, -0.01), 0.01)
+    assert np.allclose(bound, wanted, rtol=1e-6, atol=0) and not np.allclose(bound, free)
+
+
 def test_a_head_without_weight_does_not_steer_the_noise_of_smart(
         eagerly, golden, learner, monkeypatch):
     first, found = tf.constant(golden["smart_inf_1/first_noise"]), []
@@ -436,7 +457,7 @@ def test_settings_that_do_not_fit(settings, message):
 
 
 def test_flags_of_another_way_are_refused():
-    for wrong in ({"adv_alpha": 2.0}, {"adv_train": "smart", "adv_max_norm": 1.0},
+    for wrong in ({"adv_alpha": 2.0}, {"adv_train": "smart", "adv_init_mag": 1.0},
                   {"average_decay": 0.9}):
         with pytest.raises(InputError, match="leave it out"):
             FineTuneSettings(output_dir="out", **wrong)
