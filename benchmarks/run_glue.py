@@ -31,6 +31,7 @@ from bert_tf.files import make_folder, write_aside
 from bert_tf.flags import option
 from bert_tf.tasks.named import find_task
 
+_TASKS = ["cola", "mrpc", "sts-b", "wnli"]
 _SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run_glue_peer.py")
 
 
@@ -46,7 +47,7 @@ class RunGlueFlags(FinetuningComparisonFlags):
         "max_train_examples": ["32"], "max_eval_examples": 32, "num_trials": 1,
         "num_train_epochs": 1.0}
 
-    task: list[str] = option(["cola", "mrpc", "sts-b", "wnli"], "Names of tasks.")
+    task: list[str] = option(_TASKS, "Names of tasks.")
     max_train_examples: list[str] = option(
         ["1500", "cola=3000"], "Maximum training examples of each task, drawn at random and the "
         "same for both sides and all seeds, such as 1500,cola=3000; 0: all.")
@@ -68,7 +69,9 @@ class GlueComparison(Comparison):
     kinds = ("classification", "regression")
 
     def __init__(self, job, task):
-        limit = train_limits(job.max_train_examples, [find_task(name).name for name in job.task])
+        # The default names a task that --task may leave out.
+        limit = train_limits(job.max_train_examples,
+                             [*_TASKS, *(find_task(name).name for name in job.task)])
         super().__init__(job, task, {"train": limit[task.name], "dev": job.max_eval_examples})
         for split, examples in self.examples.items():
             with write_aside(self._texts(split)) as file:

@@ -67,6 +67,13 @@ def test_both_read_the_same_lines_of_the_official_files(job):
         assert ours["weight_decay"] == ours["warmup_proportion"] == 0   # Trainer's defaults
 
 
+def test_one_task_can_be_run_by_the_defaults(job):
+    job.task, job.max_train_examples = ["mrpc"], RunGlueFlags(
+        data_dir="", init_checkpoint="", output_dir="").max_train_examples
+    comparison = GlueComparison(job, find_task("mrpc"))
+    assert [len(comparison.examples[split]) for split in ("train", "dev")] == [21, 4]
+
+
 def test_the_table_tells_noise_from_a_difference(job, monkeypatch, capsys):
     scores = {"f1": (0.6, 0.5), "accuracy": (0.8, 0.9), "pearson": (0.5, 0.6),
               "spearman": (1.0, 1.0)}
