@@ -43,7 +43,8 @@ class RobustnessSettings:
     adv_norm_of: str = option(
         "noise", "What is scaled to the norm 1. noise: all noise of a token after each step, as in "
         "mt-dnn since August 2020. step: each step, which is then as long as --adv_step_size; with "
-        "--adv_max_norm=1e-5 as in SMART's paper.", choices=("noise", "step"), for_=_SMART, rare=True)
+        "--adv_max_norm=1e-5 as in SMART's paper.",
+        choices=("noise", "step"), for_=_SMART, rare=True)
     adv_alpha: float = option(
         1.0, "Weight of the divergence.", least=0, for_=_SMART, rare=True)
     adv_loss: str = option(
