@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import checkpoints, networks, objectives
+from bert_tf import checkpoints, networks, objectives, recipes
 from bert_tf.data.batches.bucketing import sorted_batches
 from bert_tf.data.records.features import pack_pairs
 from bert_tf.errors import InputError
@@ -236,8 +236,11 @@ class _Network:
             tf.TensorSpec([], tf.int32))
         self.score = _compiled(lambda ids, positions, tokens: tf.gather(
             log_probabilities(ids, positions), tokens, batch_dims=2), ids, places, places)
+        # Of ERNIE, label 1 says that B follows A.
+        row = recipes.RECIPES.get(encoder.config.model_type)
+        label = row.segments.next_label if row else 0
         self.follows = _compiled(
-            lambda ids: tf.nn.softmax(logits(others[0], ids))[:, 0], ids) if others else None
+            lambda ids: tf.nn.softmax(logits(others[0], ids))[:, label], ids) if others else None
 
     def run(self, function: Callable[[tuple], Iterable], rows: Iterable[_Row]
             ) -> Iterator[tuple[_Row, list[np.ndarray]]]:

@@ -1,7 +1,9 @@
 """Sentences with masks, as transformers answers them, from files of every format."""
 
+import dataclasses
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -121,6 +123,17 @@ def test_a_list_gives_each_answer_as_it_is_alone(fill):
     every = fill("[MASK]", top_k=len(LETTERS))["masks"][0]
     assert {guess["token"] for guess in every} == {*LETTERS}
     assert math.isclose(sum(guess["probability"] for guess in every), 1, abs_tol=1e-5)
+
+
+def test_ernies_label_of_pairs_in_order_is_the_other_one(run, fill, tmp_path):
+    folder = shutil.copytree(run, tmp_path / "ernie")
+    learner = Learner(networks.build(dataclasses.replace(CONFIG, model_type="ernie")), [
+        bert_tf.MaskedLM(CONFIG), bert_tf.SentencePrediction(CONFIG)])
+    checkpoints.load(run, learner)
+    save_model(str(folder), learner)
+    pair = ("a b", "c")
+    assert abs(fill.next_sentence(pair) - 0.5) > 0.01
+    assert FillMask(folder).next_sentence(pair) == pytest.approx(1 - fill.next_sentence(pair))
 
 
 def test_the_mask_is_text_where_it_is_not_asked_for(run, fill):
