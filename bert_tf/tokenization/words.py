@@ -10,7 +10,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import file_size, open_file
 from bert_tf.spelling import pack_spelling, spell, spelling_names
 from bert_tf.tokenization.base import Tokenizer
-from bert_tf.tokenization.vocabulary import VOCAB_FILE, Layout, Vocabulary
+from bert_tf.tokenization.vocabulary import BERT_ROLES, VOCAB_FILE, Layout, Vocabulary
 
 ELMO_ROLES = {"unk": "<UNK>", "cls": "<S>", "sep": "</S>"}
 SEQUENCE_ROLES = {"sep": "</s>"}
@@ -114,8 +114,8 @@ class ElmoTokenizer(Tokenizer):
 
     @classmethod
     def reads(cls, path):
-        """Whether the file has ELMo's special tokens."""
-        return _looks(path, ELMO_ROLES.values())
+        """Whether the file has ELMo's special tokens, and not BERT's."""
+        return _looks(path, ELMO_ROLES.values()) and not _looks(path, BERT_ROLES.values())
 
     @staticmethod
     def read_vocabulary(path):
@@ -138,6 +138,9 @@ class ElmoTokenizer(Tokenizer):
         return ([self.vocabulary.id_of(word.group()) for word in words],
                 [word.span() for word in words])
 
+    def _join(self, ids):
+        return " ".join(self.tokens(ids))
+
     def _continues(self, token):
         return False
 
@@ -158,8 +161,9 @@ class SequenceTokenizer(Tokenizer):
 
     @classmethod
     def reads(cls, path):
-        """Whether the file's last token is </s>."""
-        return _looks(path, SEQUENCE_ROLES.values()) and not ElmoTokenizer.reads(path)
+        """Whether the file has </s>, and neither ELMo's special tokens nor BERT's."""
+        return _looks(path, SEQUENCE_ROLES.values()) and not any(
+            _looks(path, roles.values()) for roles in (ELMO_ROLES, BERT_ROLES))
 
     @staticmethod
     def read_vocabulary(path):

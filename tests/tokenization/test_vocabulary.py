@@ -5,6 +5,7 @@ import hashlib
 import pytest
 
 from bert_tf.errors import InputError
+from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import (
     Layout,
     Vocabulary,
@@ -39,6 +40,21 @@ def test_bert_pads_with_0_whatever_token_that_is(tmp_path):
 def test_empty_lines_keep_the_ids_of_what_follows(tmp_path):
     vocabulary = Vocabulary.from_file(write(tmp_path, SPECIAL + "\na\n\u2028\nb\n"))
     assert vocabulary.ids["a"] == 6 and vocabulary.ids["b"] == 8
+
+
+@pytest.mark.parametrize("more, name", [
+    (["</s>", "a"], "WordpieceTokenizer"), (["a", "</s>"], "WordpieceTokenizer"),
+    (["<S>", "</S>", "<UNK>"], "WordpieceTokenizer"), (None, "SequenceTokenizer")])
+def test_a_vocabulary_with_berts_special_tokens_is_wordpiece(tmp_path, more, name):
+    """Whatever marks of other systems are among its tokens."""
+    content = "a\n</s>\n" if more is None else SPECIAL + "\n".join(more) + "\n"
+    assert type(open_tokenizer(str(write(tmp_path, content)))).__name__ == name
+
+
+def test_elmos_words_are_decoded_whenever_they_were_met(tmp_path):
+    tokenizer = open_tokenizer(str(write(tmp_path, "<S>\n</S>\n<UNK>\na\n")))
+    for text in ("a new", "a newer word"):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
 def test_released_vocabularies(test_data):
