@@ -132,8 +132,8 @@ class Finder:
         allowed = (first >= 0) & (first <= last) & (last < length - spans.passage_first)
         allowed &= last - first < self._options.max_answer_length
         context = spans.most_context(question)
-        at = np.clip(first + begin, 0, context.shape[1] - 1)
-        allowed &= np.take_along_axis(context[:, :, None], at, 1)
+        at = np.clip(first + begin, 0, len(context) - 1)
+        allowed &= context[at] == np.arange(len(begin))[:, None, None]
         parts = np.broadcast_arrays(start_logits, end_logits, first + begin, last + begin)
         return list(zip(*(part[allowed].tolist() for part in parts)))
 

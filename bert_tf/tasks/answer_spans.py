@@ -130,14 +130,18 @@ class AnswerSpans:
         }
 
     def most_context(self, question: int) -> np.ndarray:
-        """Returns which tokens of a question's spans have more context there than in its other
-        spans: bool [K, n] for K spans and the paragraph's n tokens."""
+        """Returns which of a question's spans, from 0, gives each token the most context: int [n]
+        for the paragraph's n tokens. Memory grows with n alone."""
         spans = slice(*self.first_span[question:question + 2])
-        start, length = self.start[spans, None], self.length[spans, None]
-        token = np.arange((start + length).max(initial=0))[None]
-        context = np.minimum(token - start, start + length - 1 - token)
-        score = np.where(context >= 0, context + 0.01 * length, -1)
-        return np.arange(len(start))[:, None] == score.argmax(0)
+        start, length = self.start[spans], self.length[spans]
+        most = np.full((start + length).max(initial=0), -1.0)
+        found = np.zeros(len(most), np.int64)
+        for number, (first, size) in enumerate(zip(start.tolist(), length.tolist())):
+            part, token = slice(first, first + size), np.arange(size)
+            score = np.minimum(token, size - 1 - token) + 0.01 * size
+            found[part] = np.where(score > most[part], number, found[part])
+            most[part] = np.maximum(score, most[part])
+        return found
 
 
 def cut_spans(paragraphs: list, tokenizer, options: SpanOptions) -> AnswerSpans:

@@ -1,6 +1,7 @@
 """Spans and labels against the original's."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ def test_real_paragraphs(test_data, name, options, negative, mode):
     assert (turn == golden["doc_span_index"]).all()
     for row, question in enumerate(spans.question):
         offset = spans.query_length[question] + 2
-        context = spans.most_context(question)[turn[row]]
+        context = spans.most_context(question) == turn[row]
         places = range(spans.start[row], spans.start[row] + spans.length[row])
         positions = [str(offset + place - spans.start[row]) for place in places]
         words = spans.passages.token_words[spans.doc_start[question]:]
@@ -89,3 +90,15 @@ def test_options_that_cannot_work(options, words):
     with pytest.raises(InputError, match=words):
         options.check(Layout())
     SpanOptions(68, 1, 64).check(Layout())
+
+
+def test_a_long_passage_takes_no_table_of_spans_and_tokens():
+    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"])
+    spans = cut_spans([Paragraph(["a"] * 30_000, [Question("0", "a")], [], "")],
+                      WordpieceTokenizer(vocabulary), SpanOptions(max_seq_length=64, doc_stride=16))
+    tracemalloc.start()
+    context = spans.most_context(0)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    tracemalloc.stop()
+    middles = spans.start + spans.length // 2
+    assert context[middles].tolist() == list(range(len(middles)))
