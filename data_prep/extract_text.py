@@ -246,6 +246,11 @@ def main(job):
                                  "ones together, and none is left for --output_file; give more "
                                  "text or a smaller share, or leave out --eval_file.")
             raise InputError("no text was found; name files or packages with sentences in them.")
+        if not all(output.documents for output in outputs.values()):
+            if text:
+                text.close()
+            raise InputError("--eval_share: no document was drawn for --eval_file; give more text "
+                             "or a larger share, or leave out --eval_file.")
     if text:
         text.close()
     for output in outputs.values():

@@ -197,6 +197,17 @@ def test_one_document_is_cut_and_its_end_held_out(tmp_path, capsys):
     assert (tmp_path / "eval.txt").read_text().startswith("This is sentence 100.\n")
 
 
+@pytest.mark.parametrize("source", [{"packages": ["json"]}, {"input_file": "one.txt"}])
+def test_held_out_text_is_not_empty(tmp_path, source):
+    (tmp_path / "one.txt").write_text("A short sentence is here. Another one is too.\n")
+    if "input_file" in source:
+        source = {"input_file": [str(tmp_path / "one.txt")], "num_workers": 1}
+    with pytest.raises(InputError, match="no document was drawn for --eval_file"):
+        extract_text.main(extract_text.ExtractTextFlags(
+            output_file=str(tmp_path / "out"), eval_file=str(tmp_path / "eval"), **source))
+    assert not (tmp_path / "out").exists() and not (tmp_path / "eval").exists()
+
+
 def test_prose_with_hard_line_breaks_is_told_from_sentences(test_data):
     words = [f"{'Aber' if n % 11 == 0 else 'word'}{n}{'.' * (n % 11 == 10)}" for n in range(900)]
     assert prose.is_wrapped([" ".join(words[n:n + 9]) for n in range(0, 900, 9)])
