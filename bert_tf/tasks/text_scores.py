@@ -12,7 +12,7 @@ from bert_tf import metrics
 from bert_tf.tasks import squad_scorer
 from bert_tf.tasks.text_tasks import TextExample, TextTask
 
-_sklearn, _scipy = lazy_loader.load("sklearn"), lazy_loader.load("scipy")
+_sklearn = lazy_loader.load("sklearn")
 _NO_LABEL, _NO_NUMBER = -1, -1.0
 _DETERMINERS = frozenset(
     "a an few her his each every many much my our some that the their these this those which whose "
@@ -45,13 +45,6 @@ def _mean_f1(classes):
     def score(labels, predictions):
         return _sklearn.metrics.f1_score(labels, predictions, labels=range(classes),
                                          average="macro", zero_division=0)
-    return score
-
-
-def _correlation(name):
-    def score(labels, predictions):
-        with np.errstate(invalid="ignore"):
-            return getattr(_scipy.stats, name)(labels, predictions)[0] if len(labels) > 1 else 0.0
     return score
 
 
@@ -109,8 +102,9 @@ METRICS: dict[str, Score] = {
     "f1": _f1,
     "group_em": _equal,         # of groups: MultiRC's exact match over questions
     "mean_f1_of_3": _mean_f1(3),
-    "pearson": _correlation("pearsonr"),
-    "spearman": _correlation("spearmanr"),
+    # Where all numbers are equal it is 0; the original's is not a number.
+    "pearson": metrics.METRICS["pearson"],
+    "spearman": metrics.METRICS["spearman"],
     "entity_f1": _entity_f1,
     "bleu": metrics.METRICS["bleu"],
     "referent_accuracy": _referent_accuracy,

@@ -71,6 +71,14 @@ def test_scores_equal_the_original():
             row["scores"], abs=1e-9)
 
 
+def test_equal_numbers_correlate_with_nothing():
+    """So that the mean of several tasks' scores stays a number."""
+    examples = [TextExample("a", target) for target in ("1.0", "2.0", "5.0")]
+    for texts in (["0.0"] * 3, ["no", "number", ""]):
+        assert text_scores.score(TEXT_TASKS["stsb"], examples, texts) == {
+            "pearson": 0.0, "spearman": 0.0}
+
+
 def test_names_of_official_tasks_and_metrics():
     for task in TEXT_TASKS.values():
         assert set(task.metrics) <= text_scores.METRICS.keys()
