@@ -131,3 +131,5 @@ def test_chance_of_translations():
     sides = [np.mean(every >= seen - 1e-9), np.mean(every <= seen + 1e-9)]
     assert analysis.p_value(wanted, *texts, "bleu") == pytest.approx(min(1, 2 * min(sides)))
     assert analysis.p_value(wanted, texts[0], texts[0], "bleu") == 1
+    assert analysis.p_value(*(side[:1] for side in (wanted, *texts)), "bleu") == 1
+    assert analysis.p_value([1.0], [2.0], [3.0], "pearson") == 1
