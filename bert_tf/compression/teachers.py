@@ -55,6 +55,9 @@ class Teacher:
         self._file = os.path.join(folder, keras_file.NAME)
         self.config: Any = checkpoints.read_config(self._file)
         self._choices = any(feature.axis == "C*S" for feature in self.saved.task.kind.features)
+        if layers and self._choices:
+            raise InputError(f"--teacher: {folder} reads several texts for an example, and one "
+                             "[CLS] vector is compared; give another --recipe.")
 
     def digest(self) -> str:
         """Returns the digest of the files that its answers depend on."""
@@ -68,14 +71,17 @@ class Teacher:
 
     @functools.cached_property
     def _model(self):
-        """The Learner, its tokenizer, and the function of a batch's features."""
+        """The Learner, its tokenizer, the names of a batch's features, and their function."""
         model = open_model(self.folder, finetuned=True)
         learner, tokenizer = model.learner(), model.tokenizer
-        reads, sizes = learner.encoder.reads, [None] * (3 if self._choices else 2)
+        fixed, sizes = learner.objectives[0].inputs, [None] * (3 if self._choices else 2)
+        reads = (*learner.encoder.reads, *fixed)
         forward = tf.function(
             lambda *ids: self._answers(learner, dict(zip(reads, ids))), autograph=False,
-            input_signature=[tf.TensorSpec(sizes, tf.int32, name) for name in reads])
-        return learner, MarkingTokenizer(tokenizer) if self._has_marks else tokenizer, forward
+            input_signature=[tf.TensorSpec([None] * 2 if name in fixed else sizes, tf.int32, name)
+                             for name in reads])
+        return (learner, MarkingTokenizer(tokenizer) if self._has_marks else tokenizer, reads,
+                forward)
 
     def _answers(self, learner, batch):
         objective, = learner.objectives
@@ -91,16 +97,17 @@ class Teacher:
         """Returns its answers to examples, with a row for each labelled unit; see
         `LabelledKind.units`. Sentences of a document must be together."""
         saved, kind = self.saved, self.saved.task.kind
-        _, tokenizer, _ = self._model
+        _, tokenizer, *_ = self._model
         features, _ = kind.encode(task, examples, tokenizer, saved.max_seq_length, saved.options)
         return kind.units(self.read(features, saved.max_seq_length), features)
 
     def read(self, features: Mapping[str, np.ndarray], max_seq_length: int
              ) -> dict[str, np.ndarray]:
         """Returns its answers to features of its own tokenizer's records, `max_seq_length` long."""
-        learner, _, forward = self._model
-        return answer_rows(forward, features, learner.encoder.reads, max_seq_length,
-                           _BATCH_SIZE, learner.objectives[0].positional, self._choices)
+        learner, _, reads, forward = self._model
+        head, = learner.objectives
+        return answer_rows(forward, features, reads, max_seq_length, self._batch_size,
+                           head.positional, self._choices, head.inputs)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -46,6 +46,7 @@ class _InternalTransfer(TaughtObjective):
         ours, theirs = outputs[name], batch[of_teacher(name)]
         every = layer_ratio(len(ours), len(theirs))
         mask = ops.cast(batch["input_mask"], "float32")
+        mask = ops.reshape(mask, (-1, ops.shape(mask)[-1]))     # of choices, [B * C, S]
         found: Tensor = 0.0
         for gate, mine, their in zip(self._gates(batch, len(ours)), ours,
                                      theirs[every - 1::every]):

@@ -38,8 +38,12 @@ def mean_square(ours: Sequence[Tensor], theirs: Sequence[Tensor], real: Tensor) 
 
 
 def real_rows(batch: Batch) -> Tensor:
-    """float32 [B], 0 for examples that only fill up a batch."""
-    return example_weights(batch, batch["input_ids"][:, 0])
+    """float32 [B], 0 for examples that only fill up a batch; [B * C] of C choices."""
+    sequences = ops.ones_like(batch["input_ids"][..., 0], "float32")        # [B] or [B, C]
+    weights = example_weights(batch, sequences)
+    if len(sequences.shape) > 1 and len(weights.shape) == 1:
+        weights = weights[:, None]
+    return ops.reshape(weights * sequences, (-1,))
 
 
 class _LayerTransfer(TaughtObjective):

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from bert_tf.errors import InputError
 from bert_tf.objectives.internal_transfer import InternalAttention, InternalCosine
+from bert_tf.objectives.layer_transfer import AttentionTransfer
 from bert_tf.objectives.taught import of_teacher
 from tests.training import tiny
 
@@ -92,6 +93,24 @@ def test_rows_that_fill_up_a_batch_do_not_count():
              "is_real_example": np.array([[1], [0], [0]])}
     losses = np.array(objective({"layer_outputs": list(ours)}, batch))
     assert losses[0] > 0 and (losses[1:] == 0).all() and float(objective.count(batch)) == 1
+
+
+@pytest.mark.parametrize("make, shape", [
+    (InternalAttention, (4, N, S, S)), (InternalCosine, (4, S, H)),
+    (AttentionTransfer, (4, N, S, S))])
+def test_choices_are_compared_as_single_texts(make, shape):
+    """Two examples of two choices, the second of which only fills up the batch."""
+    objective, mask = make(tiny.config()), MASK[[0, 1, 2, 0]].astype(np.int32)
+    (name,) = objective.internals
+    ours, theirs = map(list, tensors(shape, False))
+    inner = {"input_ids": mask, "input_mask": mask, of_teacher(name): theirs,
+             "is_real_example": np.array([[1], [1], [0], [0]])}
+    choices = {**inner, "input_ids": mask.reshape(2, 2, S), "input_mask": mask.reshape(2, 2, S),
+               "is_real_example": np.array([[1], [0]])}
+    wanted, found = ((np.array(objective({name: ours}, batch)), float(objective.count(batch)))
+                     for batch in (inner, choices))
+    np.testing.assert_array_equal(found[0], wanted[0])
+    assert found[1] == wanted[1] and wanted[0][0] > 0
 
 
 @pytest.mark.parametrize("make, shape, message", [

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
+from bert_tf.compression.teachers import Teacher
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.span_comparison import SpanComparison
@@ -22,6 +23,7 @@ from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.split_records import Source
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training.learners.learner import Learner
+from bert_tf.training.run import save_model
 from tests.training import tiny
 
 MULTIRC = [{"idx": 7, "passage": {"text": "<b>Sent 1: </b>A cat.<br><b>Sent 2: </b>A dog.<br>",
@@ -251,3 +253,21 @@ def test_a_predictor_reads_the_marked_words(tokenizer):
     logits = np.array(learner.objectives[0](outputs, made))
     np.testing.assert_allclose(found, 1 / (1 + np.exp(logits[:, 0] - logits[:, 1])), atol=1e-5)
     assert found[0] != found[1]
+
+
+def test_a_teacher_reads_the_marked_words(tokenizer, tmp_path):
+    """Of several texts, [CLS] vectors are not compared."""
+    task, network = TASKS["wic"], BertEncoder(tiny.config(vocab_size=tokenizer.vocabulary.size))
+    learner, saved = Learner(network, [SpanComparison(network.config, 2, True)]), SavedTask(
+        task, 16, True)
+    save_model(str(tmp_path), learner)
+    saved.write(str(tmp_path))
+    tokenizer.save(str(tmp_path))
+    rows = [("a ", "b", " c", "d", "e", ""), ("", "a", " b c", "d", "e", "")]
+    found = Teacher(str(tmp_path)).answer(task, [Example(list(row), 0) for row in rows])
+    predictor = Predictor.from_learner(learner, tokenizer, saved)
+    np.testing.assert_allclose(found["probabilities"][:, 1], [
+        row["probabilities"]["True"] for row in predictor(rows)], atol=1e-5)
+    SavedTask(TASKS["copa"], 16, True).write(str(tmp_path))
+    with pytest.raises(InputError, match="reads several texts for an example"):
+        Teacher(str(tmp_path), layers=(0,))
