@@ -106,7 +106,7 @@ class Teacher:
         """Returns its answers to features of its own tokenizer's records, `max_seq_length` long."""
         learner, _, reads, forward = self._model
         head, = learner.objectives
-        return answer_rows(forward, features, reads, max_seq_length, self._batch_size,
+        return answer_rows(forward, features, reads, max_seq_length, _BATCH_SIZE,
                            head.positional, self._choices, head.inputs)
 
 

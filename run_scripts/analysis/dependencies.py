@@ -49,9 +49,10 @@ def parse(path: str, count: int, encoder, tokenizer, length: int
                  attention=True)
     table, parsed = np.asarray(encoder.embedding_table), []
     for heads, attention, (ids, starts) in zip(found.tags["head"], found.attention, found.pieces):
-        if not all(head.isdecimal() and int(head) <= len(heads) for head in heads):
+        if not all(head.isdecimal() and int(head) <= len(heads) and int(head) != number
+                   for number, head in enumerate(heads, 1)):
             raise InputError(f"{path}: a sentence of {len(heads)} words has the heads "
-                             f"{' '.join(heads)}; they must be numbers of its words, or 0.")
+                             f"{' '.join(heads)}; they must be numbers of other words, or 0.")
         counts = np.diff(np.append(starts, len(ids)))
         vectors = np.add.reduceat(table[ids], starts) / counts[:, None]
         parsed.append(Parsed(attention, [int(head) - 1 for head in heads], vectors))

@@ -139,10 +139,11 @@ def test_dependencies(model, tmp_path, capsys):
     assert found["relations"]["all"]["best_offset"] == -1
     assert found["uas"]["distance -1"] == found["uas"]["attention and words"] == 1
     assert "obj" in capsys.readouterr().out
-    (tmp_path / "b.conllu").write_text(line.format(1, "a", 7, "obj"))
-    with pytest.raises(InputError, match="1 words has the heads 7"):
-        dependencies.main(flags_of(model, tmp_path / "out"), dataclasses.replace(
-            job, eval_input_file=str(tmp_path / "b.conllu")))
+    for head in (7, 1):     # of no word, of itself
+        (tmp_path / "b.conllu").write_text(line.format(1, "a", head, "obj"))
+        with pytest.raises(InputError, match=f"1 words has the heads {head}"):
+            dependencies.main(flags_of(model, tmp_path / "out"), dataclasses.replace(
+                job, eval_input_file=str(tmp_path / "b.conllu")))
 
 
 SENTENCES = ["abc d e .", "f a", "j i h g f", "c", "e e d", "b a . c"]
