@@ -50,7 +50,7 @@ ALLOWED = {
                         "training"},
     # These are above all the others, which do not import them.
     "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
-    "fill_mask": COMMON | {"checkpoints", "data", "models", "networks", "objectives",
+    "fill_mask": COMMON | {"checkpoints", "data", "models", "networks", "objectives", "recipes",
                            "tokenization", "training"},
     "predictor": COMMON | {"checkpoints", "export", "fill_mask", "models", "tasks",
                            "tokenization", "training"},
