@@ -64,6 +64,18 @@ def _from_tf_config(_):
     return Cluster(addresses, index + (sizes["chief"] if kind == "worker" else 0))
 
 
+def unjoined() -> str:
+    """Returns a sentence on the cluster that a run does not join; "" if TF_CONFIG names none."""
+    try:
+        workers = _from_tf_config(())
+    except InputError:
+        return ""
+    if len(workers.addresses) == 1:
+        return ""
+    return (f"TF_CONFIG names {len(workers.addresses)} workers, but this run trains alone; give "
+            "--distribution_strategy=multi_worker to join them.")
+
+
 def _from_slurm(_):
     try:
         # TensorFlow's count of GPUs fails where a task has none, or those that Slurm gave it.

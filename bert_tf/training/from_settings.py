@@ -41,8 +41,9 @@ def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool
                                           settings.tpu_zone, settings.gcp_project, workers)
     settings.check_replicas(strategy.num_replicas_in_sync, trains, evaluates)
     print(devices.describe(strategy, distribution.count_workers(strategy)), flush=True)
-    if problem := devices.missing():
-        print(f"warning: {problem}", flush=True)
+    for problem in (devices.missing(), "" if workers else cluster.unjoined()):
+        if problem:
+            print(f"warning: {problem}", flush=True)
     tf.get_logger().addFilter(_is_of_use)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()

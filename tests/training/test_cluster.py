@@ -10,6 +10,8 @@ import tensorflow as tf
 from bert_tf.errors import InputError
 from bert_tf.training import cluster
 from bert_tf.training.cluster import Cluster
+from bert_tf.training.from_settings import open_strategy
+from bert_tf.training.settings import TrainSettings
 
 VARIABLES = ("TF_CONFIG", "JOB_COMPLETION_INDEX", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
              "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE", "SLURMD_NODENAME",
@@ -94,6 +96,15 @@ def meet(workers, seconds):
 
 def test_workers_with_the_same_flags_go_on():
     assert meet([(index, {"rate": "1"}) for index in (2, 0, 1)], 60) == [None] * 3
+
+
+def test_a_run_that_joins_no_workers_says_so(environment, capsys):
+    environment(TF_CONFIG=config({"type": "worker", "index": 0}, worker=["a:1", "b:1"]))
+    open_strategy(TrainSettings(output_dir=""))
+    assert "warning: TF_CONFIG names 2 workers" in capsys.readouterr().out
+    environment(TF_CONFIG=config({"type": "worker", "index": 0}, worker=["a:1"]))
+    open_strategy(TrainSettings(output_dir=""))
+    assert "TF_CONFIG" not in capsys.readouterr().out
 
 
 def test_flags_that_differ_are_refused_by_all():
