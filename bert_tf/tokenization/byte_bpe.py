@@ -83,6 +83,14 @@ def spell(word: str) -> list[str]:
     return list(content.decode("latin-1").translate(_BY_CODE))
 
 
+def _unspell(token):
+    """Inverts `spell`: the bytes of a token. One that was added as plain text, with characters that
+    stand for no byte, is that text."""
+    if _BYTES.keys() >= set(token):
+        return bytes(map(_BYTES.__getitem__, token))
+    return token.encode("utf-8", "replace")
+
+
 class ByteBpeTokenizer(Tokenizer):
     """Text -> ids of byte-level BPE. Special tokens such as "<mask>" are plain text here."""
 
@@ -140,7 +148,7 @@ class ByteBpeTokenizer(Tokenizer):
 
     def _join(self, ids):
         special = {*self.vocabulary.special.values()}
-        return b"".join(token.encode() if token in special else bytes(map(_BYTES.get, token))
+        return b"".join(token.encode() if token in special else _unspell(token)
                         for token in self.tokens(ids)).decode("utf-8", "replace")
 
     def readable(self, index):
@@ -148,7 +156,7 @@ class ByteBpeTokenizer(Tokenizer):
         token = self.vocabulary.tokens[index]
         if token in self.vocabulary.special.values():
             return token
-        return bytes(map(_BYTES.__getitem__, token)).decode("utf-8", "replace")
+        return _unspell(token).decode("utf-8", "replace")
 
     def _continues(self, token):
         return not token.startswith((_BLANK, "madeupword"))

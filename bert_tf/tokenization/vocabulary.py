@@ -125,7 +125,8 @@ class Vocabulary:
             raise InputError(f"vocabulary {str(path)!r} can't be read ({error.strerror}); "
                              "give the path of a vocab.txt.") from error
         try:
-            lines = content.decode("utf-8").split("\n")
+            # The byte-order mark is part of no token.
+            lines = content.decode("utf-8").removeprefix("\ufeff").split("\n")
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start)
             byte = error.start - (content.rfind(b"\n", 0, error.start) + 1)

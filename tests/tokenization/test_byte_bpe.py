@@ -187,6 +187,13 @@ def test_merges_that_are_not_whole_are_refused(tmp_path, change, part, end):
         open_tokenizer(path)
 
 
+def test_tokens_that_were_added_as_text_are_read_as_such(tmp_path):
+    found = open_tokenizer(make_files(tmp_path, [], last=("<mask>", "中文", "a b", "<|user|>")))
+    for token in ("中文", "a b", "<|user|>"):
+        index = found.vocabulary.ids[token]
+        assert found.readable(index) == found.decode([index]) == token
+
+
 def test_refusals(tmp_path):
     path = make_files(tmp_path / "a", [("a", "b")], special=["[CLS]"])
     with pytest.raises(InputError, match="special tokens of RoBERTa"):

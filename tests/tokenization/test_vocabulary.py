@@ -33,6 +33,14 @@ def test_reads_tokens_ids_and_hash(tmp_path):
             vocabulary.mask_id) == (0, 1, 2, 3, 4)
 
 
+def test_a_byte_order_mark_is_no_capital_letter(tmp_path):
+    content = (SPECIAL + "a\nb\n").encode()
+    plain, marked = (open_tokenizer(str(write(tmp_path, mark + content)))
+                     for mark in (b"", b"\xef\xbb\xbf"))
+    assert marked.do_lower_case and marked.vocabulary.tokens == plain.vocabulary.tokens
+    assert marked.encode("A b") == plain.encode("A b") == [5, 6]
+
+
 def test_bert_pads_with_0_whatever_token_that_is(tmp_path):
     assert Vocabulary.from_file(write(tmp_path, "a\n" + SPECIAL[6:] + "[PAD]\n")).pad_id == 0
 
