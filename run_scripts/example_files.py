@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from bert_tf.data.text.vectors import SEPARATOR
 from bert_tf.errors import InputError
-from bert_tf.files import STANDARD, exists, same_file, write_aside
+from bert_tf.files import STANDARD, exists, same_file, unpacked_name, write_aside
 from bert_tf.tasks.rows import Omissions, Table, read_lines
 
 FORMATS = ("lines", "tsv", "csv", "jsonl")
@@ -54,8 +54,8 @@ class Columns:
 
 
 def format_of(path: str, default: str = "lines") -> str:
-    """Returns the format that the ending of a file names, else `default`."""
-    ending = os.path.splitext(path.removesuffix(".gz"))[1].lower().removeprefix(".")
+    """Returns the format that the ending of a file, plain or compressed, names, else `default`."""
+    ending = os.path.splitext(unpacked_name(path))[1].lower().removeprefix(".")
     return ending if ending in FORMATS else default
 
 
@@ -175,6 +175,10 @@ def locate(piece: list[Row], name: str) -> Callable[[int], str]:
 
 
 def check_output(path: str, inputs: str) -> None:
-    """Raises InputError if the output would replace the input while it is read."""
+    """Raises InputError if the output would replace the input while it is read, or has the name of
+    a compressed file."""
+    if unpacked_name(path) != path:
+        raise InputError(f"--output_file: {path} has the name of a compressed file, and what is "
+                         f"written is not compressed; give {unpacked_name(path)}.")
     if path != STANDARD and exists(path) and exists(inputs) and same_file(path, inputs):
         raise InputError(f"--output_file: {path} is the input too; name another file.")

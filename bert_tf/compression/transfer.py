@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from bert_tf.errors import InputError
+from bert_tf.files import unpacked_name
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.rows import Omissions, read_lines
 from bert_tf.tasks.split_records import Source
@@ -59,7 +60,7 @@ class TransferSource(Source):
     def _of_file(self, path):
         own = self.task.split(self.split)
         form = next((form for ending, form in _TABLES.items()
-                     if path.removesuffix(".gz").endswith(ending)), own.format
+                     if unpacked_name(path).endswith(ending)), own.format
                     if own.format == "words" else "")
         if not form:
             yield from map(self._unlabelled, read_texts(path, len(own.texts)))

@@ -1,11 +1,15 @@
 """Further texts keep to the paper's probabilities, and marks in them become the mask token."""
 
 import collections
+import gzip
+import lzma
 
 import numpy as np
 import pytest
 
 from bert_tf.compression.augmentation import MASK, MarkingTokenizer, random_words
+from bert_tf.compression.transfer import TransferSource
+from bert_tf.tasks.task import Split, Task
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 
@@ -60,3 +64,14 @@ def test_marks_are_the_mask_token():
     assert MarkingTokenizer(plain).vocabulary is plain.vocabulary
     without = MarkingTokenizer(plain).encode_lines(["a", "film"])
     assert all(np.array_equal(*both) for both in zip(without, plain.encode_lines(["a", "film"])))
+
+
+@pytest.mark.parametrize("ending, pack", [("", bytes), (".gz", gzip.compress),
+                                          (".xz", lzma.compress)])
+def test_further_tables_have_columns_plain_or_compressed(tmp_path, ending, pack):
+    task = Task("own", "classification", {"train": Split(("a.csv",), ("body",), "label",
+                                                         format="csv")}, ("no", "yes"))
+    path = tmp_path / f"more.csv{ending}"
+    path.write_bytes(pack(b"id,body\n1,the film\n2,a film\n"))
+    source = TransferSource(task, "train", "a.csv", further=(str(path),), has_own=False)
+    assert [example.texts for example in source.examples()] == [["the film"], ["a film"]]

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import lzma
 
 import pytest
 
@@ -74,6 +75,9 @@ def test_tables_get_further_columns(model, tmp_path, ending, delimiter):
                                model[1], strict=True):
         assert row["body"] == text and row["predicted_label"] == said["label"]
         assert float(row["predicted_probabilities_yes"]) == said["probabilities"]["yes"]
+    packed = run(model[0], tmp_path, f"in.{ending}.xz", lzma.compress(
+        content.getvalue().encode()), text_a_column="1")
+    assert packed == written
     # A table without names, as lines of another kind.
     lines = run(model[0], tmp_path, f"more.{ending}", f"x{delimiter}d e\n", "out.jsonl",
                 text_a_column="-1", header=False)
@@ -110,6 +114,7 @@ def test_each_kind_says_one_thing_in_a_line(prediction, line):
     ("in.tsv", "a\nb\n", {}, "--text_a_column must be given: the column of the text in .*in.tsv"),
     ("in.tsv", "a\nb\n", {"text_a_column": "c"}, "no column 'c'; its columns are a"),
     ("in.txt", "a\n", {"output": "in.txt"}, "in.txt is the input too; name another file"),
+    ("in.txt", "a\n", {"output": "out.csv.gz"}, "is written is not compressed; give .*out.csv.$"),
     ("in.txt", "a\n\xff".encode("latin-1"), {}, "in.txt, line 2, byte 1 is not UTF-8")])
 def test_what_cannot_be_read_is_named_and_nothing_half_written_stays(
         model, tmp_path, name, content, flags, part):
