@@ -79,6 +79,11 @@ class Curve:
         if self.job.importance != "paper":
             raise InputError(f"--importance={self.job.importance} is for one sequence of tokens, "
                              "and T5 has two; leave it out.")
+        for kind in {*KINDS}.intersection(self.job.orders):
+            if not any(name.startswith(kind) for name in self._names):
+                raise InputError(f"--orders={kind}: --model_dir={self.job.model_dir} is a "
+                                 f"{self.config.architecture}, which has no such attention; leave "
+                                 "it out.")
 
     def _every(self) -> list[list[int]]:
         """The numbers of the parts of each layer."""

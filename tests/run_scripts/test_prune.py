@@ -13,7 +13,7 @@ import bert_tf
 from benchmarks import compression
 from bert_tf import checkpoints
 from bert_tf.analysis import switch_off
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
 from bert_tf.finetuning.head_masks import mask, masked_heads
@@ -140,6 +140,18 @@ def test_masks_by_flag():
     with pytest.raises(InputError, match="no head 1 any more"):
         from bert_tf.networks.encoder import BertEncoder
         switch_off(BertEncoder(config), [(1, 0)])
+
+
+def test_a_language_model_has_one_kind_of_attention():
+    job = types.SimpleNamespace(parts="heads", actually_prune=False, prune_heads=[],
+                                importance="paper", model_dir="lm", orders=["decoder"])
+    curve = object.__new__(Curve)
+    curve.job, curve.config = job, T5Config(architecture="prefix_lm")
+    curve._names = ["decoder 1", "decoder 2"]
+    curve._check_texts()
+    job.orders = ["cross"]
+    with pytest.raises(InputError, match="--orders=cross: --model_dir=lm is a prefix_lm, which"):
+        curve._check_texts()
 
 
 def test_flags_that_make_no_sense():
