@@ -52,7 +52,12 @@ class HeadsFlags:
         200, "Number of examples of --choose_split, from its start; 0: all.", least=0)
     batch_size: int = option(32, "Examples per batch.", least=1)
 
-    __post_init__ = flags.check
+    def __post_init__(self):
+        flags.check(self)
+        if self.reverse_head_mask and self.dev_file and self.choose_split == "train":
+            raise InputError("--reverse_head_mask chooses heads on --choose_split=train, but "
+                             "--dev_file is the only file: give --choose_split=predict and "
+                             "--choose_examples=0 for SQuAD, --choose_split=dev for T5.")
 
 
 class Scorer:

@@ -226,6 +226,8 @@ def test_heads_that_layers_share(tmp_path, eagerly):
             heads.main(job(**change))
     with pytest.raises(InputError, match="--examples is -1"):
         job(examples=-1)
+    with pytest.raises(InputError, match="but --dev_file is the only file: give --choose_split="):
+        job(task="", data_dir="", dev_file="dev-v1.1.json", reverse_head_mask=True)
 
 
 def test_fixed_patterns(tmp_path, eagerly, monkeypatch):
