@@ -210,6 +210,10 @@ def _start(job, output_dir):
 def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -> None:
     """Checks everything, then labels, trains, scores and predicts."""
     row, saved = job.row(), _saved(job)
+    if job.do_predict and not row.trains_head:
+        raise InputError(f"--recipe={row.name} trains layers, and not the head that predicts: "
+                         "leave out --do_predict, and give the result as --student to a recipe "
+                         "that learns answers, such as tinybert.")
     from bert_tf.finetuning.run import open_run
     from bert_tf.models import open_model
     from bert_tf.training import adversarial

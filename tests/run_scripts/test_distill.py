@@ -374,6 +374,7 @@ def test_layers_that_cannot_be_compared_are_told_before_a_student_is_written(
     ({"recipe": "pkd"}, "compares vectors of layers"),
     ({"patience_layers": "last"}, "is for recipes that compare vectors"),
     ({"train_examples": False, "transfer_file": []}, "nothing to learn from"),
+    ({"recipe": "internal", "do_predict": True}, "trains layers, and not the head that predicts"),
     ({"teacher": ["nowhere"]}, "--teacher: there is no task.json in .nowhere."),
     ({"distill_temperature": 0.0}, "temperature"),
     ({"student_layers": ["0"]}, "--student_layers takes layers"),
