@@ -14,7 +14,7 @@ import numpy as np
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import read_examples
-from bert_tf.tasks.rows import Omissions, Table
+from bert_tf.tasks.rows import read_lines
 from bert_tf.tasks.squad import read_references
 from bert_tf.tasks.super_glue import (
     each_line,
@@ -23,7 +23,6 @@ from bert_tf.tasks.super_glue import (
     read_questions,
     read_schema,
 )
-from bert_tf.tasks.task import Split
 
 UNKNOWN = "<unk>"       # the target of an example without a label
 _PUNCTUATION = re.compile(f"([{re.escape(string.punctuation)}])")
@@ -202,12 +201,15 @@ def _read_tags(path, has_targets):
 def read_pairs(path: str, has_targets: bool) -> Iterator[TextExample]:
     """Yields the examples of a user's own file: input, tab, target; no header; quotes are plain
     characters."""
-    width = 1 + has_targets
-    for line, row in Table(path, Split((path,), (0,), header=False), Omissions()):
+    width, line = 1 + has_targets, 0
+    for line, text in read_lines(path):
+        row = text.split("\t")
         if len(row) not in (width, 2):
             raise InputError(f"{path}, line {line} has {len(row)} columns; give an input"
                              f"{', a tab and a target' if has_targets else ''} on each line.")
         yield TextExample(row[0], row[1] if len(row) > 1 else "")
+    if not line:
+        raise InputError(f"{path} is empty: it must hold at least one example.")
 
 
 _TSV = {split: f"{split}.tsv" for split in ("train", "dev", "test")}

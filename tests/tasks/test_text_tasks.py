@@ -300,3 +300,13 @@ def test_a_text_is_read_as_it_is_written():
         "no", "yes", "yes ", "Yes", ""))
     assert counts == {0: 1, 1: 1, -1: 3}
     assert [text_scores.number_of(text) for text in (" 2.0 ", "1e1", "two")] == [2.0, 10.0, -1.0]
+
+
+@pytest.mark.parametrize("content, line, count", [("a\tb\nc\n", 2, 1), ("a\tb\n\nc\td\n", 2, 1),
+                                                  ("a\tb\tc\n", 1, 3)])
+def test_lines_that_are_no_pairs_are_named(tmp_path, content, line, count):
+    """No flag leaves them out."""
+    (tmp_path / "dev.tsv").write_text(content)
+    with pytest.raises(InputError, match=(
+            f"dev.tsv, line {line} has {count} columns; give an input, a tab and a target")):
+        list(read_split(TEXT_TASKS["pairs"], "dev", str(tmp_path / "dev.tsv")))
