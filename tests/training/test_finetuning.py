@@ -377,7 +377,7 @@ def test_stopped_at_a_step_it_goes_on(eagerly, tune, examples, tmp_path, capsys)
     for step in (*range(1, ended, 2), ended):       # at which the next evaluation ends it
         found = tune("stopped", **options, stop_at_step=step).train(examples)
         if step < ended:
-            assert f"--stop_at_step={step}; the same command without" in capsys.readouterr().out
+            assert f"stopped at --stop_at_step={step}; to resume" in capsys.readouterr().out
             assert found is None and not (tmp_path / "stopped" / "model.keras").exists()
     assert plain(found) == plain(tune("stopped", **options).train(examples)) == expected
     assert same(weights(tmp_path / "stopped"), weights(tmp_path / "whole"))
