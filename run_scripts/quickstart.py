@@ -24,7 +24,6 @@ from bert_tf.files import (
     find_files,
     make_folder,
     open_file,
-    remove_file,
     write_json,
 )
 from bert_tf.flags import option
@@ -83,9 +82,6 @@ def _make_text(job, text, held_out):
     extract_text.main(extract_text.ExtractTextFlags(
         output_file=text, input_file=job.input_file, eval_file=held_out,
         packages=[] if job.input_file else _PACKAGES))
-    if file_size(held_out) == 0:
-        remove_file(held_out)
-        raise InputError("the text is too short to hold out documents; give more of it.")
 
 
 def _make_vocabulary(text, vocab):
