@@ -58,6 +58,13 @@ def test_another_job_starts_afresh(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_job_of_one_piece_prints_no_progress(tmp_path, capsys):
+    run_pieces(iter([10]), 1, double, Progress(str(tmp_path / "p"), 1, None), 1, bool)
+    assert not capsys.readouterr().out
+    run(tmp_path)
+    assert "5 of 5 pieces of the text are finished" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("content", [None, "", "[1, "])
 def test_a_folder_without_a_readable_job_is_emptied(tmp_path, content):
     folder = tmp_path / "progress"

@@ -202,6 +202,8 @@ class _Report:
         self._results[index] = result
         self._finished += 1
         rest = self.waiting - self._finished
+        if self._count == 1:        # the caller says what came of it
+            return
         left = (time.monotonic() - self._start) / self._finished * rest
         print(f"{self._count - rest} of {self._count} pieces of the text are finished"
               + (f", about {left:.0f} s left" if left else ""), flush=True)
