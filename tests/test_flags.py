@@ -125,6 +125,9 @@ class Job:
                                   metadata=flags.option("", "A file.").metadata)
 
 def main(job):
+    if job.number == 19:
+        print("before the error")
+        raise errors.InputError("19 is no good.")
     if job.number == 13:
         raise errors.InputError("13 is unlucky; take another number.")
     if job.number == 14:
@@ -156,12 +159,19 @@ def fixture_run(tmp_path_factory):
     (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
     (folder / "flags.txt").write_text("--number=8\n--kind=y\n", encoding="utf-8")
 
-    def run(*arguments, stdout=subprocess.PIPE):
+    def run(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE):
+        environment = {name: value for name, value in os.environ.items()
+                       if name != "PYTHONUNBUFFERED"}
         done = subprocess.run([sys.executable, "program.py", *arguments], cwd=folder, stdout=stdout,
-                              stderr=subprocess.PIPE, text=True, check=False)
+                              stderr=stderr, text=True, check=False, env=environment)
         return done.returncode, done.stdout, done.stderr
 
     return run
+
+
+def test_an_error_follows_the_output_before_it(run):
+    assert run("--number=19", stderr=subprocess.STDOUT)[1] == (
+        "before the error\nerror: 19 is no good.\n")
 
 
 @pytest.mark.parametrize("arguments, status, message", [

@@ -103,12 +103,14 @@ def run(main, *config_classes, defaults=None, recipe=None):
                 _filled[:] = [read(kind, absl_flags.FLAGS) for kind in config_classes]
                 main(*_filled)
             except InputError as error:
+                sys.stdout.flush()      # in a log file the lines before the error precede it
                 # What the user asked for is no error.
                 print(error if error.is_asked_for else f"error: {error}", file=sys.stderr)
                 sys.exit(error.status)
             except Exception as error:
                 if not (meaning := explained(error)):
                     raise
+                sys.stdout.flush()
                 print(f"error: {meaning}", file=sys.stderr)
                 sys.exit(meaning.status)
 
