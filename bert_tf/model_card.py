@@ -35,8 +35,8 @@ _COUNTED = ("examples", "questions")
 
 
 def write_card(folder: str | os.PathLike, base: str = "", command: str = "", source: str = "",
-               name: str = "", note: str = "", snippet: str | None = None, file: str = NAME
-               ) -> str | None:
+               name: str = "", note: str = "", snippet: str | None = None, file: str = NAME,
+               temporary: str = "") -> str | None:
     """Writes README.md beside a model: what it is, its base, data, settings, scores, labels and
     licence, the code that uses it, and the command that made it.
 
@@ -50,6 +50,7 @@ def write_card(folder: str | os.PathLike, base: str = "", command: str = "", sou
         note: what was done to the base, in a sentence.
         snippet: code that uses the model; None: that of `Predictor`.
         file: the name of the card.
+        temporary: a folder that will be removed; the card names no file in it.
 
     Returns:
         the path, or None if another README.md is there or none could be written.
@@ -60,7 +61,7 @@ def write_card(folder: str | os.PathLike, base: str = "", command: str = "", sou
         if exists(path) and _MARK not in _read(path):
             return None
         text = card(source or folder, base, command, name or os.path.basename(absolute(folder)),
-                    note, snippet)
+                    note, snippet, temporary)
         with write_aside(path) as file:
             file.write(text)
     except Exception as error:      # damaged files, a network that is gone
@@ -70,7 +71,7 @@ def write_card(folder: str | os.PathLike, base: str = "", command: str = "", sou
 
 
 def card(folder: str, base: str = "", command: str = "", name: str = "", note: str = "",
-         snippet: str | None = None) -> str:
+         snippet: str | None = None, temporary: str = "") -> str:
     """Returns the text of the card of a folder; see `write_card`."""
     saved, flags = SavedTask.read(folder), _flags(folder)
     trial = _best_trial(folder)
@@ -80,7 +81,7 @@ def card(folder: str, base: str = "", command: str = "", name: str = "", note: s
     if snippet is None:
         snippet = _snippet(folder, saved, name)
     sections = {
-        "Data": _data(folder, flags),
+        "Data": _data(folder, flags, temporary),
         "Settings": _table("setting", _settings(saved, flags, trial)),
         "Scores": _table("score", [(key, f"{value:.4f}")
                                    for key, value in _scores(folder).items()]),
@@ -172,17 +173,18 @@ def _best_trial(folder):
             **results["trials"].get(best, {})}
 
 
-def _data(folder, flags):
+def _data(folder, flags, temporary):
     """Lines on the records beside the model, or on the files that the flags name."""
     lines = []
     for split in ("train", "dev", "test"):
         path = os.path.join(folder, "records", f"{split}.manifest.json")
         if is_file(path):
             found = read_json(path)
-            sources = ", ".join(f"`{each['name']}`" for each in found.get("inputs", ()))
-            number = "".join(f"{found['counts'][name]:,} {name} of " for name in _COUNTED
-                             if name in found.get("counts", {}))
-            lines.append(f"- {split}: {number}{sources}")
+            sources = ", ".join(f"`{each['name']}`" for each in found.get("inputs", ())
+                                if not temporary or os.path.dirname(each["name"]) != temporary)
+            number = ", ".join(f"{found['counts'][name]:,} {name}" for name in _COUNTED
+                               if name in found.get("counts", {}))
+            lines.append(f"- {split}: " + " of ".join(filter(None, (number, sources))))
     return "\n".join(lines) or "\n".join(
         f"- `{line.removeprefix('--')}`" for line in flags if "input_file=" in line)
 

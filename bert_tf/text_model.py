@@ -139,7 +139,8 @@ class TextModel:
             shutil.copytree(self.path, aside, dirs_exist_ok=True,
                             ignore=shutil.ignore_patterns(*_LEFT_OUT))
             write_card(aside, self._base, source=self.path,
-                       name=os.path.basename(absolute(os.fspath(folder))))
+                       name=os.path.basename(absolute(os.fspath(folder))),
+                       temporary=os.path.dirname(self.path))
 
 
 def _write(path, texts, labels):

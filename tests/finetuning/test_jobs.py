@@ -139,6 +139,7 @@ def test_texts_in_memory_give_the_model_of_files(folder, tmp_path):
     assert "trials" not in {path.name for path in (tmp_path / "saved").iterdir()}
     card = (tmp_path / "saved" / "README.md").read_text()
     assert "# saved\n" in card and 'Predictor("saved")' in card and str(folder / "model") in card
+    assert f"- train: {len(texts)} examples\n" in card and ".jsonl" not in card
     with pytest.raises(InputError, match="already"):
         again.save(tmp_path / "saved")
 
