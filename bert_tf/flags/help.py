@@ -13,7 +13,7 @@ from bert_tf.flags.parsing import define, given_in_flags, take_defaults, types_o
 
 SHORT, FULL = ("--help", "-h", "-help", "--helpshort"), ("--helpfull", "-helpfull")
 _LONGEST = 72       # characters of choices after the name of a flag
-_FLAGFILE = ("--flagfile=FILE reads flags from a file, one a line; a run writes its own as "
+_FLAGFILE = ("--flagfile=FILE reads flags from a file, one per line; a run writes its own as "
              "flags.txt to its output.")
 
 
