@@ -79,7 +79,7 @@ def read_layers(names: list[str], count: int) -> list[int | str]:
             raise InputError(f"--layers: {name!r} is neither a number nor embeddings.") from None
         if layer != "embeddings" and not -count <= layer < count:
             raise InputError(f"--layers: there is no layer {layer}; the model has {count}, from 0 "
-                             f"or {-count} to {count - 1} or -1.")
+                             f"or {-count} to {count - 1} or -1. The default names the last 4.")
         if layer in layers:
             raise InputError(f"--layers names {layer} twice.")
         layers.append(layer)
