@@ -53,9 +53,6 @@ class TextJob:
         job, self.phrases = self.job, None
         if self.rows and len(job.output_file) > 1:
             raise InputError("--output_file: the records of rows are in order; name one file.")
-        if self.recipe.segments.pairing == "text_stream" and job.dupe_factor > 1:
-            raise InputError(f"--dupe_factor is {job.dupe_factor}, but nothing is drawn for "
-                             f"--recipe={job.recipe}: each pass would be the same; leave it out.")
         self.options, self._pieces = options_of(job), self._find_pieces()
         if self.target_length:
             self.options["max_target_length"] = self.target_length

@@ -56,8 +56,6 @@ def test_bad_text(prepare, tmp_path, texts, parts):
     ({"output_file": ["new/"]}, ["--output_file", "is a folder"]),
     ({"output_file": ["a", "b", "./a"]}, ["--output_file", "twice"]),
     ({"max_seq_length": 4}, ["--max_seq_length is 4"]),
-    ({"recipe": "transformer_xl", "dupe_factor": 2},
-     ["--dupe_factor is 2", "--recipe=transformer_xl", "leave it out"]),
     ({"max_seq_length": 100_000}, ["--max_seq_length is 100000"]),
     ({"max_predictions_per_seq": 0}, ["--max_predictions_per_seq is 0"]),
     ({"dupe_factor": 0}, ["--dupe_factor is 0"]),
