@@ -238,19 +238,10 @@ def main(job):
             size = sum(output.size for output in outputs.values())
             if not sources and size >= job.max_megabytes * 1e6:
                 break
-        if not outputs["output_file"].documents:
+        if empty := [flag for flag, output in outputs.items() if not output.documents]:
             if text:
                 text.close()
-            if any(output.documents for output in outputs.values()):
-                raise InputError("--eval_share: all documents were drawn for --eval_file, equal "
-                                 "ones together, and none is left for --output_file; give more "
-                                 "text or a smaller share, or leave out --eval_file.")
-            raise InputError("no text was found; name files or packages with sentences in them.")
-        if not all(output.documents for output in outputs.values()):
-            if text:
-                text.close()
-            raise InputError("--eval_share: no document was drawn for --eval_file; give more text "
-                             "or a larger share, or leave out --eval_file.")
+            raise InputError(_why_empty(empty, len(outputs)))
     if text:
         text.close()
     for output in outputs.values():
@@ -258,6 +249,18 @@ def main(job):
               f"{output.size / 1e6:.2f} MB.")
     if unread:
         print(f"{len(unread)} source files could not be read, such as {unread[0]}.")
+
+
+def _why_empty(flags_of_files, count):
+    """The message where nothing goes to some of `count` output files."""
+    if len(flags_of_files) == count:
+        return "no text was found; name files or packages with sentences in them."
+    if flags_of_files == ["eval_file"]:
+        return ("--eval_share: no document was drawn for --eval_file; give more text or a larger "
+                "share, or leave out --eval_file.")
+    return ("--eval_share: all documents were drawn for --eval_file, equal ones together, and none "
+            "is left for --output_file; give more text or a smaller share, or leave out "
+            "--eval_file.")
 
 
 def _find_sources(names):

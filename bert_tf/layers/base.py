@@ -1,4 +1,4 @@
-"""The mixin of layers that are made from a configuration and saved with it."""
+"""The base of networks, and the mixin of layers that are made and saved with a configuration."""
 
 import contextlib
 from collections.abc import Iterator
