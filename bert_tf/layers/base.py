@@ -1,7 +1,7 @@
 """The base of networks, and the mixin of layers that are made and saved with a configuration."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import keras
@@ -9,10 +9,15 @@ from keras.src.saving import saving_lib
 
 from bert_tf.config import Sizes, config_from_dict
 from bert_tf.config.quantisation import FLOAT_BITS
+from bert_tf.errors import InputError
 from bert_tf.layers.from_keras import Dense, Tensor, register
 from bert_tf.layers.quantisation import QuantisedDense
 
-__all__ = ["Dense", "FromConfig", "Network", "Tensor", "register"]
+__all__ = ["Dense", "FromConfig", "Network", "TakesFeatures", "Tensor", "register"]
+
+# Names of features in transformers and in the Model Garden, and the names here.
+_OTHER_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids",
+                "input_word_ids": "input_ids", "input_type_ids": "segment_ids"}
 
 
 class _Paths(saving_lib.H5IOStore):
@@ -140,7 +145,25 @@ class FromConfig:
         return cls(**{**options, "config": config_from_dict(config["config"])})
 
 
-class Network(FromConfig, keras.Model):
+class TakesFeatures:
+    """Mixin for Keras models that are called with a dict of features.
+
+    Raises:
+        InputError: the features are not a dict, or have another library's names, which the model
+            would ignore.
+    """
+
+    def __call__(self, features: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(features, Mapping):
+            raise InputError("give a dict of features, such as {'input_ids': ids, 'input_mask': "
+                             f"mask}}, in place of a {type(features).__name__}.")
+        for name, ours in _OTHER_NAMES.items():
+            if name in features:
+                raise InputError(f"the feature {name!r} is {ours!r} here: rename it.")
+        return super().__call__(features, *args, **kwargs)  # type: ignore[misc]
+
+
+class Network(TakesFeatures, FromConfig, keras.Model):
     """A network; see `bert_tf.networks.build`.
 
     `fit` draws from its `seed_generator`; a training loop that must resume passes `dropout_seed`.

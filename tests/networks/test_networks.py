@@ -12,6 +12,9 @@ from bert_tf.checkpoints import names
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config.sizes import letters, numbers
 from bert_tf.data.records.features import KNOWN
+from bert_tf.errors import InputError
+from bert_tf.objectives import Classification
+from bert_tf.training.learners.learner import Learner
 
 
 def classes_of(package, base):
@@ -109,3 +112,16 @@ def test_the_table_of_names_has_the_variables_of_a_network(name, sizes):
 
 def test_every_network_has_its_forms():
     assert FORMS.keys() == networks.NETWORKS.keys()
+
+
+@pytest.mark.parametrize("features, said", [
+    ({"input_ids": [[1]], "attention_mask": [[1]]}, "'attention_mask' is 'input_mask' here"),
+    ({"input_word_ids": [[1]]}, "'input_word_ids' is 'input_ids' here"),
+    ([[1]], "a dict of features")], ids=["transformers", "Model Garden", "no dict"])
+def test_features_under_other_names_are_refused(features, said):
+    """A network reads the names that it knows, so a mask of another name would have no effect."""
+    network = networks.build(config.EncoderConfig(**SIZES))
+    learner = Learner(network, [Classification(network.config, 2)])
+    for model in (network, learner):
+        with pytest.raises(InputError, match=said):
+            model(features)

@@ -10,7 +10,14 @@ from bert_tf import networks
 from bert_tf import objectives as all_objectives
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
-from bert_tf.layers.base import Tensor, network_names, register, saved_names, shown_shapes
+from bert_tf.layers.base import (
+    TakesFeatures,
+    Tensor,
+    network_names,
+    register,
+    saved_names,
+    shown_shapes,
+)
 from bert_tf.layers.masks import NOISES
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.objectives.base import Batch, Objective
@@ -21,7 +28,7 @@ _MASKS = ("head_mask", "unit_mask")
 
 
 @register
-class Learner(keras.Model):
+class Learner(TakesFeatures, keras.Model):
     """One network and the objectives it is trained on, which have different names.
 
     A batch is a dict of features under the names of the records. `compile(optimizer)` and `fit`
