@@ -78,6 +78,9 @@ def table_for(weights: Weights) -> Format:
     if not weights.config.has_encoder:
         raise InputError(f"{weights.source}: architecture is {weights.config.architecture}, but "
                          "Hugging Face's T5 is an encoder_decoder; choose another format.")
+    if weights.config.fixed_heads:
+        raise InputError(f"{weights.source}: Hugging Face's T5 has no fixed_heads; choose another "
+                         "format.")
     return _hf_table()
 
 

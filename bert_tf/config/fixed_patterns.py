@@ -12,6 +12,21 @@ from bert_tf.errors import InputError
 PATTERNS = ("current", "previous", "next", "left", "right", "end", "start")
 
 
+def as_patterns(fixed_heads: Any) -> tuple[str, ...]:
+    """Returns `PATTERNS` of heads as a tuple.
+
+    Raises:
+        InputError: it is no list of them.
+    """
+    if not isinstance(fixed_heads, (list, tuple)):
+        raise InputError(f"fixed_heads must be a list, not {fixed_heads!r}.")
+    for name in fixed_heads:
+        if name not in PATTERNS:
+            raise InputError(f"fixed_heads: there is no pattern {name!r}; choose from "
+                             f"{', '.join(PATTERNS)}.")
+    return tuple(fixed_heads)
+
+
 @dataclasses.dataclass(frozen=True)
 class FixedPatternConfig(EncoderConfig):
     """Sizes of a `FixedPatternEncoder`: BERT's encoder with heads that attend to fixed places.
@@ -38,19 +53,13 @@ class FixedPatternConfig(EncoderConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if not isinstance(self.fixed_heads, (list, tuple)):
-            raise InputError(f"fixed_heads must be a list, not {self.fixed_heads!r}.")
-        object.__setattr__(self, "fixed_heads", tuple(self.fixed_heads))
+        object.__setattr__(self, "fixed_heads", as_patterns(self.fixed_heads))
         if self.pruned_heads:
             raise InputError("pruned_heads: heads are not cut from a network some of whose heads "
                              "look at fixed places; leave it out.")
         if self.is_causal:
             raise InputError("fixed_heads look at both sides of a token; directionality must be "
                              "bidi.")
-        for name in self.fixed_heads:
-            if name not in PATTERNS:
-                raise InputError(f"fixed_heads: there is no pattern {name!r}; choose from "
-                                 f"{', '.join(PATTERNS)}.")
         if len(self.fixed_heads) > self.num_attention_heads:
             raise InputError(f"fixed_heads names {len(self.fixed_heads)} heads of "
                              f"{self.num_attention_heads} (num_attention_heads); name fewer.")

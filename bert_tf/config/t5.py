@@ -4,6 +4,7 @@
 import dataclasses
 from typing import Any, ClassVar
 
+from bert_tf.config.fixed_patterns import as_patterns
 from bert_tf.config.sizes import Sizes
 from bert_tf.errors import InputError
 
@@ -46,6 +47,8 @@ class T5Config(Sizes):
         tie_word_embeddings: whether the output matrix is the table of words, as in the first
             releases.
         initializer_factor: factor of the standard deviations of all initial matrices.
+        fixed_heads: the `PATTERNS` of the first F heads of each layer of the encoder, which have
+            neither queries nor keys (arXiv:2002.10260).
     """
 
     # What tests and commands for all networks call the sizes.
@@ -66,10 +69,11 @@ class T5Config(Sizes):
     choices: ClassVar = {"model_type": ("t5",), "feed_forward_proj": ("relu", "gated-gelu"),
                          "tie_word_embeddings": (False, True),
                          "architecture": ("encoder_decoder", "language_model", "prefix_lm")}
+    added_keys: ClassVar = ("fixed_heads",)
     optional: ClassVar = ("num_decoder_layers",)
     distinctive_keys: ClassVar = ("d_kv",)
     unseen_keys: ClassVar = ("num_heads", "relative_attention_max_distance", "layer_norm_epsilon",
-                             "architecture")
+                             "architecture", "fixed_heads")
     truncates_initializer: ClassVar = True
     has_tied_lm: ClassVar = True
 
@@ -89,9 +93,14 @@ class T5Config(Sizes):
     tie_word_embeddings: bool = True
     architecture: str = "encoder_decoder"
     model_type: str = "t5"
+    fixed_heads: tuple[str, ...] = ()
 
     def __post_init__(self):
         super().__post_init__()
+        object.__setattr__(self, "fixed_heads", as_patterns(self.fixed_heads))
+        if self.fixed_heads and not (self.has_encoder and self.learned_heads > 0):
+            raise InputError(f"fixed_heads must be fewer than num_heads ({self.num_heads}), and "
+                             "are of an encoder; name fewer, or none without an encoder.")
         if self.has_encoder is False and self.num_decoder_layers is not None:
             raise InputError("num_decoder_layers is for a decoder beside an encoder; give the "
                              "layers of a single stack as num_layers.")
@@ -106,6 +115,16 @@ class T5Config(Sizes):
         """Raises InputError: tasks are texts."""
         raise InputError(f"{source}: T5 has no heads of tasks, which are texts to it; fine-tune it "
                          "with bert-finetune text-to-text.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the dict of `Sizes.to_dict`, with lists as JSON has them."""
+        return {name: list(value) if isinstance(value, tuple) else value
+                for name, value in super().to_dict().items()}
+
+    @property
+    def learned_heads(self) -> int:
+        """The number of heads of the encoder's layers that have queries and keys."""
+        return self.num_heads - len(self.fixed_heads)
 
     @property
     def has_encoder(self) -> bool:
@@ -156,8 +175,9 @@ class T5Config(Sizes):
         return [(i, i) for i in range(max(self.num_layers, self.decoder_layers))]
 
     def weights(self) -> dict[str, str]:
-        attention = {"layer_norm/scale": "H", "query/kernel": "HA", "key/kernel": "HA",
-                     "value/kernel": "HA", "output/kernel": "AH"}
+        attention = {"layer_norm/scale": "H", "query/kernel": "HZ", "key/kernel": "HZ",
+                     "value/kernel": "HZ", "output/kernel": "ZH"}
+        of_encoder = attention | dict.fromkeys(("query/kernel", "key/kernel"), "HA")
         hidden = ("wi_0", "wi_1") if self.is_gated else ("wi",)
         feed_forward = {"layer_norm/scale": "H", **{f"{name}/kernel": "HI" for name in hidden},
                         "wo/kernel": "IH"}
@@ -165,7 +185,8 @@ class T5Config(Sizes):
                  **({} if self.tie_word_embeddings else {"logits/kernel": "HV"})}
         for stack in self.stacks:
             crosses = stack == "decoder" and self.has_encoder
-            parts = {"attention": attention, **({"cross_attention": attention} if crosses else {}),
+            own = of_encoder if stack == "encoder" else attention
+            parts = {"attention": own, **({"cross_attention": attention} if crosses else {}),
                      "feed_forward": feed_forward}
             found |= {
                 f"{stack}/relative_attention_bias/weight": "NO", f"{stack}/layer_norm/scale": "H",

@@ -107,19 +107,21 @@ class RelativeBias(FromConfig, keras.layers.Layer):
 class T5Attention(FromConfig, keras.layers.Layer):
     """x plus attention of its norm to itself, or to an encoder's output.
 
-    Scores are not divided by the root of D: the initial queries are small instead.
+    Scores are not divided by the root of D: the initial queries are small instead. The first
+    `num_fixed` heads have given maps, and neither queries nor keys.
     """
 
-    def __init__(self, config: T5Config, **kwargs: Any):
+    def __init__(self, config: T5Config, num_fixed: int = 0, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.num_heads = config.num_heads
+        self.num_heads, self.num_fixed = config.num_heads, num_fixed
         factor, width = config.initializer_factor, config.d_model
         heads = config.attention_width
+        learned = heads - num_fixed * config.d_kv
         self.layer_norm = RMSNorm(config, dtype=self.dtype_policy)
         self.query, self.key, self.value, self.output_ = (
             self.dense(units, name, initializer=normal(factor * inputs**-0.5), use_bias=False)
             for name, units, inputs in (
-                ("query", heads, width * config.d_kv), ("key", heads, width),
+                ("query", learned, width * config.d_kv), ("key", learned, width),
                 ("value", heads, width), ("output", width, heads)))
 
     def build(self, input_shape: Any = None) -> None:
@@ -130,16 +132,16 @@ class T5Attention(FromConfig, keras.layers.Layer):
 
     def _project(self, x, layer):
         """[B, S, H] -> [B, N, S, D] by a dense layer of N * D units."""
-        config, (batch, length) = self.config, ops.shape(x)[:2]
-        y = ops.reshape(layer(x), (batch, length, config.num_heads, config.d_kv))
+        size, (batch, length) = self.config.d_kv, ops.shape(x)[:2]
+        y = ops.reshape(layer(x), (batch, length, layer.units // size, size))
         return ops.transpose(y, (0, 2, 1, 3))
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns keys and values [B, N, S, D] of normed vectors, or of an encoder's output,
-        [B, S, H]."""
+        """Returns keys, of learned heads, and values [B, N, S, D] of normed vectors, or of an
+        encoder's output, [B, S, H]."""
         return self._project(memory, self.key), self._project(memory, self.value)
 
-    def attend(self, normed: Tensor, keys: Tensor, values: Tensor, bias: Tensor,
+    def attend(self, normed: Tensor, keys: Tensor, values: Tensor, bias: Any,
                dropout_seed: Tensor | None = None, head_mask: Tensor | None = None
                ) -> tuple[Tensor, Tensor]:
         """Returns float [B, Q, H], and the attention probabilities [B, N, Q, S], before dropout.
@@ -147,21 +149,30 @@ class T5Attention(FromConfig, keras.layers.Layer):
         Args:
             normed: float [B, Q, H].
             keys, values: float [B, N, S, D].
-            bias: float32, broadcast to [B, N, Q, S], added to the scores.
+            bias: float32, broadcast to [B, N, Q, S], added to the scores. With fixed heads, a pair:
+                the learned heads' bias, and the maps of the others, float [B, F, S, S], which have
+                no dropout.
             head_mask: float [N], a factor for each head's output; or float that broadcasts to
                 [B, N, Q, D].
         """
+        bias, maps = bias if self.num_fixed else (bias, None)
         query = self._project(normed, self.query)                                   # [B, N, Q, D]
         scores = ops.matmul(query, ops.transpose(keys, (0, 1, 3, 2)))
         probs = ops.cast(ops.softmax(ops.cast(scores, "float32") + bias), values.dtype)
         dropped = dropout(probs, self.config.dropout_rate, dropout_seed, shared=2)
+        if maps is not None:
+            maps = ops.cast(maps, probs.dtype)
+            probs, dropped = (ops.concatenate([maps, each], 1) for each in (probs, dropped))
         context = mask_heads(ops.matmul(dropped, values), head_mask)                # [B, N, Q, D]
         context = ops.transpose(context, (0, 2, 1, 3))
         batch, length = ops.shape(normed)[:2]
         return self.output_(ops.reshape(
             context, (batch, length, self.config.attention_width))), probs
 
-    def call(self, x: Tensor, bias: Tensor, memory: Tensor | None = None,
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "num_fixed": self.num_fixed}
+
+    def call(self, x: Tensor, bias: Any, memory: Tensor | None = None,
              dropout_seed: Tensor | None = None, head_mask: Tensor | None = None
              ) -> tuple[Tensor, Tensor, list[Tensor]]:
         """Returns float [B, Q, H], the attention probabilities [B, N, Q, S], and the keys and
@@ -218,12 +229,14 @@ class T5FeedForward(FromConfig, keras.layers.Layer):
 
 @register
 class T5Layer(FromConfig, keras.layers.Layer):
-    """Self-attention, attention to an encoder if `reads_encoder`, and a feed-forward network."""
+    """Self-attention, `num_fixed` of whose heads have given maps, attention to an encoder if
+    `reads_encoder`, and a feed-forward network."""
 
-    def __init__(self, config: T5Config, reads_encoder: bool = False, **kwargs: Any):
+    def __init__(self, config: T5Config, reads_encoder: bool = False, num_fixed: int = 0,
+                 **kwargs: Any):
         super().__init__(config, **kwargs)
         policy, self.reads_encoder = self.dtype_policy, reads_encoder
-        self.attention = T5Attention(config, name="attention", dtype=policy)
+        self.attention = T5Attention(config, num_fixed, name="attention", dtype=policy)
         self.cross_attention = T5Attention(
             config, name="cross_attention", dtype=policy) if reads_encoder else None
         self.feed_forward = T5FeedForward(config, name="feed_forward", dtype=policy)
@@ -233,14 +246,14 @@ class T5Layer(FromConfig, keras.layers.Layer):
             if layer:
                 layer.build()
 
-    def call(self, x: Tensor, bias: Tensor, memory: Tensor | None = None,
+    def call(self, x: Tensor, bias: Any, memory: Tensor | None = None,
              memory_bias: Tensor | None = None, dropout_seed: Tensor | None = None,
              head_masks: Sequence = (None, None)) -> dict[str, Any]:
         """Runs all positions.
 
         Args:
             x: float [B, Q, H].
-            bias: float32, broadcast to [B, N, Q, Q].
+            bias: see `T5Attention.attend`.
             memory: the encoder's output, float [B, S, H].
             memory_bias: float32, broadcast to [B, N, Q, S].
             head_masks: of self-attention and of attention to the encoder, see
@@ -289,4 +302,5 @@ class T5Layer(FromConfig, keras.layers.Layer):
         return self.feed_forward(x), cache
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "reads_encoder": self.reads_encoder}
+        return {**super().get_config(), "reads_encoder": self.reads_encoder,
+                "num_fixed": self.attention.num_fixed}

@@ -12,7 +12,9 @@ import keras
 from keras import ops
 
 from bert_tf.config import T5Config
+from bert_tf.errors import InputError
 from bert_tf.layers.base import Network, Tensor, register
+from bert_tf.layers.fixed_patterns import fixed_patterns
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.layers.vocabulary import vocabulary_logits
 from bert_tf.networks.t5 import generation
@@ -102,9 +104,11 @@ class T5(Network):
         segments = ops.cast(segments if is_packed else ops.not_equal(tokens, 0), "int32")
         visible = same_segment(segments, segments) if is_packed else ops.not_equal(
             segments, 0)[:, None, None, :]
+        fixed = self.config.fixed_heads
         x = self.embeddings(tokens, seeds[0])
-        outputs = self.encoder_stack(x, hide(visible), dropout_seed=seeds[1],
-                                     head_masks=head_masks)
+        outputs = self.encoder_stack(
+            x, hide(visible), dropout_seed=seeds[1], head_masks=head_masks,
+            maps=fixed_patterns(segments, fixed) if fixed else None)
         is_token = ops.cast(ops.not_equal(segments, 0), outputs["output"].dtype)
         return {**outputs, "output": outputs["output"] * is_token[:, :, None],
                 "segments": segments, "embeddings": x}
@@ -222,6 +226,9 @@ class T5(Network):
             return self.encode_text(inputs["input_ids"], inputs["input_mask"], dropout_seed)
         if not self.encoder_stack and "encoder_input_tokens" in inputs:
             return self._go_on(inputs, dropout_seed, self._masks(head_mask)[1])
+        if self.config.fixed_heads and "encoder_segment_ids" in inputs:
+            raise InputError("fixed_heads count the tokens of a row, which must be one example; "
+                             "make records without --pack.")
         of_encoder, of_decoder = self._masks(head_mask)
         seeds, outputs, encoded = split_seed(dropout_seed, 2), {}, None
         if self.encoder_stack:

@@ -55,7 +55,8 @@ class T5Stack(FromConfig, keras.layers.Layer):
             config, is_encoder or config.architecture == "prefix_lm",
             name="relative_attention_bias", dtype=policy)
         self.layers_: list[Any] = [
-            T5Layer(config, config.has_encoder and not is_encoder, name=f"layer_{i}", dtype=policy)
+            T5Layer(config, config.has_encoder and not is_encoder,
+                    len(config.fixed_heads) if is_encoder else 0, name=f"layer_{i}", dtype=policy)
             for i in range(config.num_layers if is_encoder else config.decoder_layers)]
         self.layer_norm = RMSNorm(config, dtype=policy)
 
@@ -66,7 +67,7 @@ class T5Stack(FromConfig, keras.layers.Layer):
 
     def call(self, x: Tensor, bias: Tensor, memory: Tensor | None = None,
              memory_bias: Tensor | None = None, dropout_seed: Tensor | None = None,
-             head_masks: Sequence | None = None) -> dict[str, Any]:
+             head_masks: Sequence | None = None, maps: Tensor | None = None) -> dict[str, Any]:
         """Runs all positions.
 
         Args:
@@ -74,12 +75,15 @@ class T5Stack(FromConfig, keras.layers.Layer):
             bias: of the mask, float32, broadcast to [B, N, T, T].
             memory, memory_bias: see `T5Layer`.
             head_masks: `T5Layer`'s for each layer.
+            maps: of the encoder's fixed heads, float [B, F, T, T].
 
         Returns:
             `output`, float [B, T, H], normed; and `layers`, a list of `T5Layer`'s dicts.
         """
         seeds, places = split_seed(dropout_seed, 1 + len(self.layers_)), ops.arange(ops.shape(x)[1])
-        bias, layers = self.relative_bias(places, places) + bias, []
+        relative: Any = self.relative_bias(places, places)
+        bias = relative + bias if maps is None else (relative[:, maps.shape[1]:] + bias, maps)
+        layers: list[dict] = []
         masks = head_masks or [(None, None)] * len(self.layers_)
         for layer, seed, of_layer in zip(self.layers_, seeds[1:], masks):
             layers.append(layer(x, bias, memory, memory_bias, seed, of_layer))
