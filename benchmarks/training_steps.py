@@ -49,7 +49,7 @@ def declare(job: TrainingStepsFlags) -> Table:
     """The table, whose columns are steps."""
     return dataclasses.replace(
         curves(job, "steps", ROWS), name="training-steps", remark=compare,
-        source="figure 5 of arXiv:1810.04805, which has curves without figures")
+        source="figure 5 of arXiv:1810.04805, curves without figures")
 
 
 def curves(job: TrainingStepsFlags, name: str,

@@ -1,23 +1,59 @@
-"""The program of a table: trains the cells that are missing, and writes the report."""
+"""The program of a table: its flags; trains the cells that are missing, and writes the report."""
 
 import dataclasses
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
+from benchmarks.programs import take_little
 from benchmarks.tables import report
 from benchmarks.tables.cells import Cells
 from benchmarks.tables.table import Table, differences, fill
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
+from bert_tf.flags import REQUIRED, option
+
+
+@dataclasses.dataclass(kw_only=True)
+class RunFlags:
+    """What every table has: folders, and how much of it to make.
+
+    Attributes:
+        little: values under --smoke of flags that are not given.
+    """
+
+    little: ClassVar[dict[str, Any]] = {"seeds": 1}
+
+    output_dir: str = option(
+        REQUIRED, "Folder for the report and for all cells; several tables can share it, and "
+        "train once what they have in common.")
+    data_dir: list[str] = option(
+        [], "Folders with a subfolder for each task's official files. A column whose files are not "
+        "there is left out.")
+    smoke: bool = option(
+        False, "Two rows and two columns, one seed, a few steps: whether everything works, in two "
+        "minutes.")
+    rows: list[str] = option([], "Some of the rows; default: all.")
+    columns: list[str] = option([], "Some of the columns; default: all.")
+    seeds: int = option(3, "Number of seeds, from 1 on.", least=1, alias="num_trials")
+
+    def __post_init__(self) -> None:
+        flags.check(self)
+        if self.smoke:
+            take_little(self)
+
+    @property
+    def all_seeds(self) -> list[int]:
+        """The seeds."""
+        return list(range(1, self.seeds + 1))
 
 
 def make(table: Table, job: Any) -> None:
     """Trains the cells of a table that are missing, and writes its report.
 
     Args:
-        job: `TableFlags`.
+        job: `RunFlags`.
     """
     table = table.only(job.rows, job.columns)
     if job.smoke:

@@ -5,12 +5,13 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from benchmarks.programs import check_width, take_little
+from benchmarks.programs import check_width
 from benchmarks.tables.cells import Cell, Made
+from benchmarks.tables.making import RunFlags
 from benchmarks.tables.table import Column
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, is_file
-from bert_tf.flags import REQUIRED, check, option
+from bert_tf.flags import option
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task import named_folder
 
@@ -29,24 +30,14 @@ _QUERY = 24         # most tokens of a question
 
 
 @dataclasses.dataclass(kw_only=True)
-class TableFlags:
-    """The material, the sizes, and how long to train.
+class TableFlags(RunFlags):
+    """The material, the sizes, and how long to train."""
 
-    Attributes:
-        little: values under --smoke of flags that are not given.
-    """
-
-    little: ClassVar[dict[str, Any]] = {
-        "num_train_steps": 12, "finetuning_steps": 4, "seeds": 1, "num_hidden_layers": 1,
+    little: ClassVar = {
+        **RunFlags.little, "num_train_steps": 12, "finetuning_steps": 4, "num_hidden_layers": 1,
         "hidden_size": 64, "max_seq_length": 64, "vocab_size": 1000, "max_megabytes": 0.3,
         "train_batch_size": 8}
 
-    output_dir: str = option(
-        REQUIRED, "Folder for the report and for all cells; several tables can share it, and "
-        "train once what they have in common.")
-    data_dir: list[str] = option(
-        [], "Folders with a subfolder for each task's official files. A column whose files are not "
-        "there is left out.")
     squad_train_file: str = option("", "Questions to train on, in the form of SQuAD v1.1.")
     squad_predict_file: str = option("", "Questions to answer and to score, in the same form.")
     input_file: list[str] = option(
@@ -56,12 +47,6 @@ class TableFlags:
         20.0, "Maximum size of the documentation.", above=0)
     eval_share: float = option(0.03, "Share of the text that is held out.", above=0, below=1)
     do_lower_case: bool = option(True, "Lower-case all text.")
-    smoke: bool = option(
-        False, "Two rows and two columns, one seed, a few steps: whether everything works, in two "
-        "minutes.")
-    rows: list[str] = option([], "Some of the rows; default: all.")
-    columns: list[str] = option([], "Some of the columns; default: all.")
-    seeds: int = option(3, "Number of seeds, from 1 on.", least=1, alias="num_trials")
     pretraining_seeds: int = option(
         0, "Number of seeds of pre-training, over which the seeds of fine-tuning are spread. 0: as "
         "many as --seeds.", least=0)
@@ -81,15 +66,8 @@ class TableFlags:
     finetuning_learning_rate: float = option(5e-4, "Peak of the learning rate in fine-tuning.")
 
     def __post_init__(self) -> None:
-        check(self)
-        if self.smoke:
-            take_little(self)
+        super().__post_init__()
         check_width(self.hidden_size)
-
-    @property
-    def all_seeds(self) -> list[int]:
-        """The seeds."""
-        return list(range(1, self.seeds + 1))
 
     def pretraining_seed(self, seed: int) -> int:
         """The seed of the pre-training that a fine-tuning begins with."""

@@ -19,14 +19,15 @@ def lines(table: Table, found: Mapping[str, Mapping[str, dict]],
     seeds = len(job.all_seeds)
     text = [f"# {table.title}", "", f"    {command(table, job)}", "",
             f"Ours: mean ± standard deviation, (median), of {seeds} seed{'s' * (seeds > 1)}"
-            + (f"; in brackets the published figure, of {table.source}." * bool(table.source)
-               or "."), "",
+            + (("; in brackets the published figure, of " if table.published else "; published: ")
+               + table.source) * bool(table.source) + ".", "",
             f"| | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|"]
     text += [f"| {row} | " + " | ".join(_place(found[row].get(title)) for title in titles) + " |"
              for row in table.rows]
     if compared:
         counts = collections.Counter(each.verdict for each in compared)
-        text += ["", f"Of {len(compared)} published differences to {compared[0].baseline}: "
+        kind = "published differences" if table.published else "differences"
+        text += ["", f"Of {len(compared)} {kind} to {compared[0].baseline}: "
                  + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + "."
                  + (" A difference within two standard errors is not distinguished from 0."
                     if seeds > 1 else " One seed says nothing about chance."), ""]

@@ -67,26 +67,29 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """A row less the baseline in a column: the published one, and ours with its standard error,
-    None of one seed."""
+    """A row less the baseline in a column: the published one, if there is one, and ours with its
+    standard error, None of one seed."""
 
     row: str
     baseline: str
     column: str
-    published: float
+    published: float | None
     ours: float
     error: float | None
 
     @property
     def verdict(self) -> str:
-        """Whether the direction is the published one."""
+        """Whether the direction is the published one; without one, the direction."""
         if abs(self.ours) <= 2 * (self.error or 0.0):
             return "not distinguished from 0"
+        if self.published is None:
+            return "higher" if self.ours > 0 else "lower"
         return "as published" if self.ours * self.published > 0 else "the direction differs"
 
     def __str__(self) -> str:
         spread = "" if self.error is None else f" ± {self.error:.2f}"
-        return (f"{self.column}, {self.row} less {self.baseline}: {self.published:+.1f} published, "
+        published = "" if self.published is None else f"{self.published:+.1f} published, "
+        return (f"{self.column}, {self.row} less {self.baseline}: {published}"
                 f"{self.ours:+.2f}{spread} here: {self.verdict}")
 
 
@@ -115,17 +118,19 @@ def fill(table: Table, cells: Cells, seeds: Sequence[int]) -> dict[str, dict[str
 
 
 def differences(table: Table, found: Mapping[str, Mapping[str, Any]]) -> list[Difference]:
-    """The differences to the baseline wherever there are two published figures."""
+    """The differences to the baseline: of a table with published figures, wherever there are two.
+    """
     first = table.baseline if table.baseline in table.rows else table.rows[0]
     rows = []
     for column in (column.title for column in table.columns):
         base = found[first].get(column, {})
         for row in table.rows:
             place = found[row].get(column, {})
-            if row == first or not ("published" in base and "published" in place):
+            given = [each["published"] for each in (place, base) if "published" in each]
+            if row == first or not (place and base) or (table.published and len(given) < 2):
                 continue
             each = [value - base["values"][seed] for seed, value in place["values"].items()]
             error = statistics.stdev(each) / len(each) ** 0.5 if len(each) > 1 else None
-            rows.append(Difference(row, first, column, place["published"] - base["published"],
+            rows.append(Difference(row, first, column, given[0] - given[1] if given else None,
                                    statistics.fmean(each), error))
     return rows

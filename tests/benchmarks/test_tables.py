@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks import (
     directions,
+    encoder_patterns,
     feature_based,
     first_weights,
     input_formats,
@@ -25,17 +26,21 @@ from benchmarks.tables import cells as kept
 from benchmarks.tables import report
 from benchmarks.tables.cells import Cell, Cells, Made
 from benchmarks.tables.making import make
-from benchmarks.tables.table import Column, Difference, Table, fill
+from benchmarks.tables.table import Column, Difference, Table, differences, fill
 from bert_tf import recipes
+from bert_tf.config import T5Config
 from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.data.records.manifest import manifest_path
 from bert_tf.errors import InputError
 from bert_tf.files import locked
+from bert_tf.options import defaults_of
 from run_scripts import commands
 from tests.data import test_dynamic_masks as rooms
 
-FILES = {"MNLI": ("train.tsv", "dev_matched.tsv"), "MRPC": ("train.tsv", "dev.tsv"),
+FILES = {"translate_de_en": ("train.tsv", "dev.tsv"),
+         "MNLI": ("train.tsv", "dev_matched.tsv"), "MRPC": ("train.tsv", "dev.tsv"),
          "SST-2": ("train.tsv", "dev.tsv"), "conll2003": ("eng.train", "eng.testa")}
+SQUAD = {"squad_train_file": "train.json", "squad_predict_file": "dev.json"}
 # The published figures again, as the papers print them, row after row.
 PRINTED = {
     "masking-rates": "84.2 95.4 94.9 84.3 94.9 94.0 84.1 95.2 94.6 84.4 95.2 94.7 83.7 94.8 94.6 "
@@ -61,6 +66,7 @@ TABLES = {
     "sentence-order": (sentence_order, sentence_order.SentenceOrderFlags),
     "input-formats": (input_formats, input_formats.TableFlags),
     "static-masks": (static_masks, static_masks.StaticMasksFlags),
+    "encoder-patterns": (encoder_patterns, encoder_patterns.EncoderPatternsFlags),
 }
 
 
@@ -71,15 +77,16 @@ def fixture_data_dir(tmp_path):
         (tmp_path / "data" / task).mkdir(parents=True)
         for file in files:
             (tmp_path / "data" / task / file).touch()
-    for name in ("train.json", "dev.json"):
+    for name in SQUAD.values():
         (tmp_path / name).write_text("{}")
     return tmp_path / "data"
 
 
 def flags_for(kind, data_dir, **values):
-    return kind(output_dir=str(data_dir.parent / "out"), data_dir=[str(data_dir)],
-                squad_train_file=str(data_dir.parent / "train.json"),
-                squad_predict_file=str(data_dir.parent / "dev.json"), **values)
+    squad = {name: str(data_dir.parent / file) for name, file in SQUAD.items()
+             if name in defaults_of(kind)}
+    return kind(output_dir=str(data_dir.parent / "out"), data_dir=[str(data_dir)], **squad,
+                **values)
 
 
 # Cells
@@ -220,6 +227,15 @@ def test_verdicts(published, ours, error, verdict):
     assert Difference("b", "a", "task", published, ours, error).verdict == verdict
 
 
+def test_rows_without_published_figures_are_compared_all_the_same():
+    table = dataclasses.replace(two_rows(), published={})
+    found = {row: {"task": {"values": dict(enumerate(values))}}
+             for row, values in {"a": [10, 20, 30], "b": [12, 23, 34]}.items()}
+    one, = differences(table, found)
+    assert str(one) == "task, b less a: +3.00 ± 0.58 here: higher"
+    assert not differences(dataclasses.replace(table, published={"b": {"task": 1.0}}), found)
+
+
 def test_unknown_rows_are_refused(tmp_path):
     job = flags_for(masking_rates.TableFlags, tmp_path, rows=["c"])
     with pytest.raises(InputError, match="--rows: there is no 'c'"):
@@ -320,6 +336,22 @@ def test_curves_of_first_weights_score_kept_checkpoints(data_dir):
     tuned = first_weights.declare(flags_for(first_weights.FirstWeightsFlags, data_dir,
                                             task="MRPC", points=2))
     assert [column.title for column in tuned.columns] == ["0", "600", "1200"]
+
+
+def test_fixed_heads_of_a_translator(data_dir, tmp_path):
+    """Seven patterns and a learned head by depth."""
+    job = flags_for(encoder_patterns.EncoderPatternsFlags, data_dir, depths=["2+1"])
+    table = encoder_patterns.declare(job)
+    sizes = [table.cell(row, table.columns[0], 1).files["sizes.json"] for row in table.rows]
+    configs = [T5Config.from_dict(size) for size in sizes]
+    assert [config.learned_heads for config in configs] == [8, 1]
+    assert [config.stacks for config in configs] == [{"encoder": 2, "decoder": 1}] * 2
+    with pytest.raises(InputError, match="'two' is no depth"):
+        encoder_patterns.layers("two")
+    with pytest.raises(InputError, match="--hidden_size is 100"):
+        dataclasses.replace(job, hidden_size=100)
+    with pytest.raises(InputError, match="no folder translate_de_en"):
+        flags_for(encoder_patterns.EncoderPatternsFlags, tmp_path / "none").folder()
 
 
 @pytest.mark.parametrize("by_order, by_next, verdict", [

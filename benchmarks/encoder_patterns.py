@@ -1,0 +1,121 @@
+"""Compares fixed and learned heads of a translator's encoder, by depth.
+
+This is figure 2 of Raganato et al. (arXiv:2002.10260): translation from German to English by T5
+whose encoder has eight learned heads in each layer, or seven heads with fixed patterns and a
+learned one, for numbers of layers of the encoder and of the decoder. The decoder's heads are
+learned. The figures are BLEU by sacrebleu.
+
+--data_dir has a folder translate_de_en with train.tsv and dev.tsv: German, a tab and English on
+each line. Run the same command again to resume; several processes share the work. Writes
+encoder-patterns.md, .json and .png.
+
+Example:
+    bert-benchmark encoder-patterns --data_dir=pairs --output_dir=/tmp/tables
+"""
+
+import dataclasses
+from typing import ClassVar
+
+from benchmarks.tables.cells import Cell, Made
+from benchmarks.tables.making import RunFlags, run_table
+from benchmarks.tables.table import Column, Table
+from bert_tf.config import PATTERNS, T5Config
+from bert_tf.errors import InputError
+from bert_tf.files import absolute
+from bert_tf.flags import option
+from bert_tf.tasks.task import named_folder
+
+_TASK, _HEADS = "translate_de_en", 8
+ROWS = {"8L": (), "7F + 1L": PATTERNS}
+_SENTINELS = 100
+
+
+@dataclasses.dataclass(kw_only=True)
+class EncoderPatternsFlags(RunFlags):
+    """The pairs, the sizes, and how long to train."""
+
+    little: ClassVar = {**RunFlags.little, "vocab_size": 300, "hidden_size": 32,
+                        "max_seq_length": 16, "num_train_steps": 6, "train_batch_size": 4}
+
+    depths: list[str] = option(
+        ["1+1", "2+1", "1+2", "2+2", "3+3"], "Layers of the encoder and of the decoder, one for "
+        "each column.")
+    vocab_size: int = option(4000, "Maximum pieces of the vocabulary, for both languages.")
+    hidden_size: int = option(128, "Width; the eight heads share it.", least=_HEADS)
+    max_seq_length: int = option(48, "Maximum length of an input and of a translation in tokens.")
+    num_train_steps: int = option(3000, "Steps of training.", least=1)
+    train_batch_size: int = option(64, "Pairs per step.", least=1)
+    learning_rate: float = option(1e-2, "Rate of Adafactor up to a fifth of the steps, after which "
+                                        "it falls with the root of the step.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hidden_size % _HEADS:
+            raise InputError(f"--hidden_size is {self.hidden_size}; it must be a multiple of "
+                             f"{_HEADS}, the number of heads.")
+
+    def folder(self) -> str:
+        """The folder of the pairs.
+
+        Raises:
+            InputError: there is none.
+        """
+        for each in self.data_dir:
+            if path := named_folder(each, _TASK):
+                return absolute(path)
+        raise InputError(f"--data_dir: there is no folder {_TASK}; put train.tsv and dev.tsv, with "
+                         "German, a tab and English on each line, into one of that name.")
+
+
+def layers(depth: str) -> dict[str, int]:
+    """The layers of a column.
+
+    Raises:
+        InputError: it is none.
+    """
+    encoder, _, decoder = depth.partition("+")
+    if not (encoder.isdecimal() and decoder.isdecimal()):
+        raise InputError(f"--depths: {depth!r} is no depth; write such as 2+1.")
+    return {"num_layers": int(encoder), "num_decoder_layers": int(decoder)}
+
+
+def declare(job: EncoderPatternsFlags) -> Table:
+    """The table."""
+    folder = job.folder()
+    vocabulary = Cell("pieces", "bert-build-vocab", {
+        "input_file": [f"{folder}/train.tsv"], "output_file": Made("spiece.model"),
+        "tokenizer": "sentencepiece", "sentencepiece_style": "t5", "vocab_size": job.vocab_size,
+        "do_lower_case": False}, is_kept=True)
+    rows = -(-(job.vocab_size + _SENTINELS) // T5Config.vocab_multiple) * T5Config.vocab_multiple
+
+    def cell(row: str, column: Column, seed: int) -> Cell:
+        sizes = {"model_type": "t5", "vocab_size": rows, "d_model": job.hidden_size,
+                 "d_kv": job.hidden_size // _HEADS, "num_heads": _HEADS,
+                 "d_ff": 4 * job.hidden_size, "fixed_heads": list(ROWS[row]),
+                 **layers(column.title)}
+        return Cell(f"{row[:2].lower()}-{column.title}-seed{seed}", "bert-finetune text-to-text", {
+            "tasks": [_TASK], "data_dir": [folder], "do_train": True, "do_eval": True,
+            "bert_config_file": Made("sizes.json"), "vocab_file": vocabulary / "spiece.model",
+            "output_dir": Made("."), "max_seq_length": job.max_seq_length,
+            "max_target_length": job.max_seq_length, "pad_to_max_length": True,
+            "dropout_rate": 0.0, "train_batch_size": job.train_batch_size,
+            "num_train_steps": job.num_train_steps, "optimizer": "adafactor",
+            "learning_rate": job.learning_rate, "learning_rate_schedule": "rsqrt",
+            "num_warmup_steps": max(job.num_train_steps // 5, 1), "random_seed": seed,
+            "save_checkpoints_steps": max(100, job.num_train_steps // 4),
+            "keep_checkpoint_max": 1}, files={"sizes.json": sizes})
+
+    return Table(
+        "encoder-patterns", "Fixed and learned heads of a translator's encoder",
+        "figure 2 of arXiv:2002.10260, curves without figures", list(ROWS),
+        [Column(depth, f"{_TASK}/bleu", 1.0) for depth in job.depths], cell, {},
+        notes=["L is a learned head, F a fixed one. Columns are layers of the encoder + layers of "
+               "the decoder. The scores are sacrebleu's BLEU."])
+
+
+def run() -> None:
+    run_table(declare, EncoderPatternsFlags)
+
+
+if __name__ == "__main__":
+    run()
