@@ -92,7 +92,7 @@ class Finder:
         candidates = self._candidates(question)
         if not self._options.version_2_with_negative:
             n_best = self._distinct(question, candidates) or {"empty": (0.0, 0.0)}
-            return Prediction(identity, next(iter(n_best)), _entries(n_best))
+            return Prediction(identity, next(iter(n_best)), entries(n_best))
         null = self._null_logits(question)
         n_best = self._distinct(question, [*candidates, (*null, None, None)])
         n_best.setdefault("", null)
@@ -100,7 +100,7 @@ class Finder:
         odds = null[0] + null[1]
         if text:
             odds = odds - n_best[text][0] - n_best[text][1]
-        return Prediction(identity, text, _entries(n_best), odds)
+        return Prediction(identity, text, entries(n_best), odds)
 
     def _rows(self, question):
         return slice(*self._spans.first_span[question:question + 2])
@@ -177,7 +177,7 @@ class BeamFinder(Finder):
                 n_best = {"": (-_NO_SPAN, -_NO_SPAN)}
         logits = self._found["answerable_logits"][self._rows(question)]
         odds = logits.min(initial=_NO_SPAN).item() if negative else None
-        return Prediction(identity, next(iter(n_best)), _entries(n_best), odds,
+        return Prediction(identity, next(iter(n_best)), entries(n_best), odds,
                           options.squad_style == "albert")
 
     def _candidates(self, question):
@@ -211,7 +211,7 @@ def _best(logits, count):
     return positions, np.take_along_axis(logits, positions, 1).astype(np.float64)
 
 
-def _entries(n_best):
+def entries(n_best):
     """Returns the n-best list as JSON, with the softmax of the sums of logits."""
     scores = [start + end for start, end in n_best.values()]
     powers = [math.exp(score - max(scores)) for score in scores]

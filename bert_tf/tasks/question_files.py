@@ -4,8 +4,8 @@ of SQuAD.
 TriviaQA's file is qa/NAME.json of its archive; a document is evidence/wikipedia/FILE or
 evidence/web/FILE beside the folder qa. As in section 4.2 of arXiv:1810.04805, a document's first
 400 words are read, and one to train on must hold an answer. The questions, documents and answers
-that count are those of mandarjoshi90/triviaqa, evaluation/triviaqa_evaluation.py. MRQA's file has
-JSON lines, with a header.
+that count are those of mandarjoshi90/triviaqa, evaluation/triviaqa_evaluation.py: a question of
+Wikipedia is one whatever its documents. MRQA's file has JSON lines, with a header.
 """
 
 import collections
@@ -20,7 +20,8 @@ from bert_tf.files import absolute, is_file, open_unpacked
 from bert_tf.tasks.json_elements import read_elements
 from bert_tf.tasks.rows import read_lines
 
-ALIASES = "aliases"     # all right answers, wherever they are; a key of questions
+# Keys of questions: all right answers, wherever they are; the id that an official script knows.
+ALIASES, OFFICIAL = "aliases", "official_id"
 _MOST_WORDS = 400       # of a document of TriviaQA
 _WORD = re.compile(r"\S+")
 # The first key of a file, by which its form is known; SQuAD's keys are "version" and "data".
@@ -28,8 +29,8 @@ _FORMS = {"trivia_qa": re.compile(rb'\s*\{\s*"(Data|Domain|Split|VerifiedEval|Ve
           "mrqa": re.compile(rb'\s*\{\s*"(header|context|id|qas|context_tokens)"\s*:')}
 _FOLDERS = {"EntityPages": "wikipedia", "SearchResults": "web"}
 # Keys of the whole file, which may follow all questions.
-_IS_VERIFIED, _IS_WEB = re.compile(rb'"VerifiedEval"\s*:\s*true'), re.compile(
-    rb'"Domain"\s*:\s*"Web"')
+_IS_VERIFIED, _IS_WEB, _IS_WIKIPEDIA = (re.compile(pattern) for pattern in (
+    rb'"VerifiedEval"\s*:\s*true', rb'"Domain"\s*:\s*"Web"', rb'"Domain"\s*:\s*"Wikipedia"'))
 _BLOCK, _LONGEST_MATCH = 1 << 20, 1 << 8
 
 Paragraph = tuple[str, list[tuple[dict, str]]]      # the text; questions, and their names in errors
@@ -76,7 +77,7 @@ def _read_mrqa(path, is_training):
 
 def _read_trivia_qa(path, is_training):
     evidence = os.path.join(os.path.dirname(os.path.dirname(absolute(path))), "evidence")
-    is_verified, is_web = _find(path, _IS_VERIFIED, _IS_WEB)
+    is_verified, is_web, is_one = _find(path, _IS_VERIFIED, _IS_WEB, _IS_WIKIPEDIA)
     for number, row in enumerate(read_elements(path, "Data")):
         try:
             if is_verified and not row["QuestionPartOfVerifiedEval"]:
@@ -100,7 +101,8 @@ def _read_trivia_qa(path, is_training):
             places = find_aliases(context, aliases)
             if places or not is_training:
                 named = f"{name}--{folder}/{file}" if names[file] > 1 else f"{name}--{file}"
-                yield context, [(_question(named, text, context, places, right),
+                question = _question(named, text, context, places, right)
+                yield context, [(question | ({OFFICIAL: name} if is_one else {}),
                                  f"{path}: question {named!r}")]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from bert_tf.errors import InputError
 from bert_tf.tasks.json_elements import read_elements
-from bert_tf.tasks.question_files import ALIASES, form_of, read_questions
+from bert_tf.tasks.question_files import ALIASES, OFFICIAL, form_of, read_questions
 
 PIECE_QUESTIONS = 1 << 13
 # The original's spaces. Others, such as a no-break space, belong to words.
@@ -113,9 +113,19 @@ def read_pieces(path, is_training, version_2_with_negative=False, size=PIECE_QUE
 
 
 def read_answers(path: str) -> dict[str, list[str]]:
-    """Returns {question id: correct answers} of a SQuAD file; a list is empty where there is no
+    """Returns {official id: correct answers} of a SQuAD file; a list is empty where there is no
     answer. A repeated id is refused."""
-    return {raw["id"]: _texts(raw, where) for raw, where in _distinct_questions(path)}
+    return {_official(raw): _texts(raw, where) for raw, where in _distinct_questions(path)}
+
+
+def read_official_ids(path: str) -> dict[str, str]:
+    """Returns {question id: official id} of a SQuAD file in its order. They differ for TriviaQA's
+    questions of Wikipedia, which have an id for each document."""
+    return {raw["id"]: _official(raw) for raw, _ in _distinct_questions(path)}
+
+
+def _official(raw):
+    return raw.get(OFFICIAL, raw["id"])
 
 
 def read_references(path: str) -> Iterator[tuple[str, str, list[str]]]:

@@ -2,14 +2,15 @@
 
 import collections
 import dataclasses
+import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
-from bert_tf.tasks.answer_finders import AnswerOptions, BeamFinder, Finder, Prediction
+from bert_tf.tasks.answer_finders import AnswerOptions, BeamFinder, Finder, Prediction, entries
 from bert_tf.tasks.answer_spans import cut_spans
 from bert_tf.tasks.squad import read_pieces
 
@@ -75,6 +76,38 @@ def _check_count(spans, values):
         raise InputError(f"there are logits of {len(values)} spans, but the questions have "
                          f"{spans}; predict with the file and flags that the records were made "
                          "with.")
+
+
+def join_documents(predictions: Iterable[Prediction], official: Mapping[str, str],
+                   n_best_size: int) -> list[Prediction]:
+    """Returns one prediction for each official id: of several documents the answer with the highest
+    sum of logits, of equal ones the first.
+
+    Args:
+        official: {id of a question about a document: official id}.
+    """
+    groups: dict[str, list[Prediction]] = {}
+    for prediction in predictions:
+        groups.setdefault(official[prediction.id], []).append(prediction)
+    return [dataclasses.replace(group[0], id=name) if len(group) == 1 else
+            _join(name, group, n_best_size) for name, group in groups.items()]
+
+
+def _join(name, group, n_best_size):
+    # A document without a span has one entry, whose logits are 0.
+    group = [one for one in group if any(map(any, map(_logits, one.n_best)))] or group
+    texts: dict[str, tuple[float, float]] = {}
+    for entry in sorted((entry for prediction in group for entry in prediction.n_best),
+                        key=lambda entry: sum(_logits(entry)), reverse=True):
+        texts.setdefault(entry["text"], _logits(entry))
+    best = max(group, key=lambda one: (bool(one.text), max(
+        sum(_logits(entry)) for entry in one.n_best if entry["text"] == one.text)))
+    return dataclasses.replace(best, id=name, n_best=entries(
+        dict(itertools.islice(texts.items(), n_best_size))))
+
+
+def _logits(entry):
+    return entry["start_logit"], entry["end_logit"]
 
 
 def combine_predictions(members: Sequence[Sequence[Prediction]],

@@ -332,12 +332,15 @@ def test_trivia_qa_and_then_squad(folder, tmp_path):
     data, gold = tmp_path / "data", {}
     for place in ("SQuAD", "TriviaQA/qa", "TriviaQA/evidence/wikipedia"):
         (data / place).mkdir(parents=True)
-    (data / "TriviaQA/evidence/wikipedia/p.txt").write_text("1 2 3 4 5 6")
+    for name, text in (("p", "1 2 3 4 5 6"), ("q", "8 1 2 3 4 5 6 7")):
+        (data / f"TriviaQA/evidence/wikipedia/{name}.txt").write_text(text)
     for split in ("train", "dev"):
-        (data / f"TriviaQA/qa/wikipedia-{split}.json").write_text(json.dumps({"Data": [
-            {"QuestionId": str(i), "Question": f"{i} 9", "EntityPages": [{"Filename": "p.txt"}],
-             "Answer": {"Aliases": [f"{i} {i + 1}"], "NormalizedAliases": [f"{i}_{i + 1}"]}}
-            for i in range(1, 6)]}))
+        (data / f"TriviaQA/qa/wikipedia-{split}.json").write_text(json.dumps({
+            "Domain": "Wikipedia", "Data": [{
+                "QuestionId": str(i), "Question": f"{i} 9",
+                "EntityPages": [{"Filename": "p.txt"}, {"Filename": "q.txt"}],
+                "Answer": {"Aliases": [f"{i} {i + 1}"], "NormalizedAliases": [f"{i}_{i + 1}"]}}
+                for i in range(1, 6)]}))
         for version in ("v1.1", "v2.0"):
             questions = [{"id": str(i), "question": f"{i} 8", "is_impossible": False, "answers": [
                 {"text": str(i), "answer_start": 2 * i - 2}]} for i in range(1, 6)]
@@ -371,7 +374,7 @@ def test_trivia_qa_and_then_squad(folder, tmp_path):
         assert f"triviaqa/rate0.03-batch4/seed1/model.keras: {16 + 5 + 2 + 2} tensors" in (
             place / "log.txt").read_text()
     found = results["tasks"]["triviaqa"]
-    wanted = official({f"{i}--p.txt": [f"{i} {i + 1}"] for i in range(1, 6)}, json.loads(
+    wanted = official({str(i): [f"{i} {i + 1}"] for i in range(1, 6)}, json.loads(
         (tmp_path / "out" / found["folder"] / "predictions.json").read_text()), False)
     # Its script takes 1_2 for two words, SQuAD's for one.
     assert found["points"]["rate0.03-batch4"]["squad/f1"]["mean"] == pytest.approx(wanted["f1"])
@@ -432,6 +435,7 @@ def test_figures_say_which_development_set_they_lack(folder, tmp_path, capsys):
     cells = {row.task: suite.Cell(row, "p", 1, str(tmp_path), "", {}) for row in run.suite.rows}
     run = dataclasses.replace(run, rows=list(run.suite.rows))
     run.cells_of, run.chosen = lambda task: {"p": [cells[task]]}, cells.get
+    run.folder = lambda row: str(tmp_path)      # without test files
     run.result = lambda cell: {"metrics": {
         f"{split}/{metric}": 0.9 if split == "dev_mismatched" else 0.3
         for split in scores.get(cell.row.task, ["dev"]) for metric in cell.row.metrics}}

@@ -3,13 +3,18 @@
 import gzip
 import json
 import random
+import types
 
+import numpy as np
 import pytest
 
 from bert_tf.errors import InputError
 from bert_tf.tasks import question_files
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.question_files import find_aliases, form_of
 from bert_tf.tasks.squad import holds_answers, read_answers, read_paragraphs, read_references
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 
 MRQA = [{"header": {"dataset": "T"}},
         {"context": "Ann met Bo. Bo left Rome .", "qas": [
@@ -128,7 +133,7 @@ def test_a_page_that_was_not_fetched_is_left_out(trivia):
 
 @pytest.mark.parametrize(("domain", "names"), [
     ("Web", ["q--Bo.txt", "q--2.txt"]),
-    ("Wikipedia", ["q--Bo.txt", "q--1.txt", "q--2.txt"])])
+    ("Wikipedia", ["q"])])
 def test_verified_files_hold_what_people_verified(trivia, domain, names):
     """dataset_utils.py, read_triviaqa_data: all documents of Wikipedia, the verified of the web."""
     content = json.loads(trivia.read_text())
@@ -141,13 +146,67 @@ def test_verified_files_hold_what_people_verified(trivia, domain, names):
         trivia.write_text(json.dumps({
             **content, "Domain": domain, "VerifiedEval": is_verified, "Version": 1.0}))
         found = list(read_answers(str(trivia)))
-        assert found == (names if is_verified else [
+        assert found == (names if is_verified else ["q", "r"] if domain == "Wikipedia" else [
             f"{name}--{file}" for name in "qr" for file in ("Bo.txt", "1.txt", "2.txt")])
     trivia.write_text(json.dumps({"VerifiedEval": True, "Data": [{
         **question, "QuestionPartOfVerifiedEval": None}]}).replace(
             ', "QuestionPartOfVerifiedEval": null', ""))
     with pytest.raises(InputError, match="question 0 is none of TriviaQA .KeyError"):
         read_answers(str(trivia))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_question_of_wikipedia_has_the_best_span_of_all_documents(tmp_path, seed):
+    """triviaqa_evaluation.py, which knows a question of Wikipedia by its id alone: all spans of all
+    documents are tried one by one, and the answer is that with the highest sum of logits."""
+    rng, words = np.random.default_rng(seed), ["red", "green", "blue", "bo", "ann"]
+    texts = [" ".join(rng.choice(words, size)) for size in rng.integers(1, 8, 6)]
+    for folder in ("evidence/wikipedia", "qa"):
+        (tmp_path / folder).mkdir(parents=True)
+    for number, text in enumerate(texts):
+        (tmp_path / "evidence" / "wikipedia" / f"{number}.txt").write_text(text)
+    pages = {"q": [0, 1, 2], "r": [3], "s": [4, 5, 0]}
+    content = {"Domain": "Wikipedia", "Data": [{
+        "QuestionId": name, "Question": "bo ?", "Answer": {"NormalizedAliases": ["bo", "red ann"]},
+        "EntityPages": [{"Filename": f"{page}.txt"} for page in of]} for name, of in pages.items()]}
+    path = tmp_path / "qa" / "wikipedia-dev.json"
+    path.write_text(json.dumps(content))
+    tokenizer = WordpieceTokenizer(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "?",
+                                          *words]), True)
+    documents = [(name, texts[page]) for name, of in pages.items() for page in of]
+    starts, ends = np.round(rng.normal(size=(2, len(documents), 16)), 1).astype("float32")
+    options = KINDS["span"].options({"version_2_with_negative": None, "n_best_size": 400,
+                                     "max_answer_length": 3}, {}, False, "")
+    predictions = KINDS["span"].predictions(types.SimpleNamespace(path=str(path)), tokenizer, 16,
+                                            options, True)
+    found = predictions.decode({"start_logits": starts, "end_logits": ends}, None)
+    assert [one.id for one in found] == list(pages)
+    before = 4      # [CLS] bo ? [SEP]
+    for one in found:
+        sums: dict = {}
+        for row, (name, text) in enumerate(documents):
+            tokens = text.split()
+            for first in range(len(tokens)):
+                for last in range(first, min(first + 3, len(tokens))):
+                    span = " ".join(tokens[first:last + 1])
+                    score = float(starts[row, before + first]) + float(ends[row, before + last])
+                    if name == one.id:
+                        sums[span] = max(score, sums.get(span, -np.inf))
+        assert sums[one.text] == max(sums.values())
+        listed = {entry["text"]: entry["start_logit"] + entry["end_logit"] for entry in one.n_best}
+        assert listed == pytest.approx(sums)
+        assert list(listed.values()) == sorted(listed.values(), reverse=True)
+    right = ["bo", "red ann"]
+    exact = [one.text in right for one in found]
+    assert predictions.score(found)["exact_match"] == pytest.approx(100 * np.mean(exact))
+    predictions.write(str(tmp_path), {}, found, False)
+    assert json.loads((tmp_path / "predictions.json").read_text()) == {
+        one.id: one.text for one in found}
+    content["Domain"] = "Web"       # there each document has an answer
+    path.write_text(json.dumps(content))
+    predictions = KINDS["span"].predictions(types.SimpleNamespace(path=str(path)), tokenizer, 16,
+                                            options, True)
+    assert len(predictions.decode({"start_logits": starts, "end_logits": ends}, None)) == 7
 
 
 def test_what_is_verified_may_stand_between_blocks(trivia, monkeypatch):

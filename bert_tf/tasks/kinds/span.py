@@ -4,6 +4,7 @@ scores and files.
 
 import dataclasses
 import itertools
+import operator
 import os
 
 import numpy as np
@@ -19,6 +20,7 @@ from bert_tf.tasks.squad_answers import (
     combine_predictions,
     find_answers,
     find_file_answers,
+    join_documents,
     write_predictions,
 )
 from bert_tf.tasks.squad_records import SquadRecords
@@ -140,6 +142,7 @@ class SquadPredictions:
     def __init__(self, path, tokenizer, max_seq_length, options, is_scored):
         self._path, self._tokenizer, self._options = path, tokenizer, options
         self._span_options = _span_options(options, max_seq_length)
+        self._official = squad.read_official_ids(path)
         self._normalized = _NORMALIZED.get(form_of(path) or "", squad_scorer.normalize)
         self._answers = None
         if squad.holds_answers(path):
@@ -165,9 +168,10 @@ class SquadPredictions:
         return answers
 
     def decode(self, answers, records):
-        """Returns `Prediction`s in the order of the file."""
-        return list(find_file_answers(self._path, answers, self._tokenizer, self._span_options,
-                                      _taken(AnswerOptions, self._options)))
+        """Returns a `Prediction` for each official id, in the order of the file."""
+        return join_documents(find_file_answers(
+            self._path, answers, self._tokenizer, self._span_options,
+            _taken(AnswerOptions, self._options)), self._official, self._options["n_best_size"])
 
     def combine(self, members):
         """See `SplitPredictions.combine`. Predictions are `squad_answers.combine_predictions`;
@@ -218,7 +222,10 @@ class SquadPredictions:
 
     def _samples(self, predicted):
         """Yields lines on some questions, evenly over the file: question, answer, right answer."""
-        both = zip(predicted, squad.read_references(self._path))
+        firsts = (next(group)[1] for _, group in itertools.groupby(
+            zip(self._official.values(), squad.read_references(self._path)),
+            key=operator.itemgetter(0)))
+        both = zip(predicted, firsts)
         for one, (question, _, right) in itertools.islice(
                 both, 0, None, -(-len(predicted) // _SAMPLES)):
             given = one.answer(self._threshold)
