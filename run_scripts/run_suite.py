@@ -18,6 +18,7 @@ from bert_tf.checkpoints import read_config
 from bert_tf.config import read_config as read_config_file
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
+from bert_tf.finetuning.families import FAMILIES, HEADS
 from bert_tf.finetuning.suite import SuiteRun, find_rows
 from bert_tf.flags import REQUIRED, check, option
 from bert_tf.tasks.suites import SUITES, Grid
@@ -105,7 +106,7 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
         rows = [suite.row(row.ranking or row.task) for row in rows]
     known = vars(suite.grids.get(config.model_type, Grid()))
     steps = {"num_train_epochs": ()} if job.num_train_steps else {}
-    points = Grid(**{**known, **steps, **{
+    grid = Grid(**{**known, **steps, **{
         name: tuple(map(kind, getattr(job, f"grid_{name}")))
         for name, kind in (("learning_rate", float), ("train_batch_size", int),
                            ("num_train_epochs", float)) if getattr(job, f"grid_{name}")}})
@@ -113,12 +114,15 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
         raise InputError("--num_train_steps is in place of epochs: leave out "
                          "--grid_num_train_epochs.")
     given = {name: value for name, value in vars(job).items() if value is not None}
+    settings = {name: value for name, value in given.items() if name not in (*_MODEL, *_SUITE)}
+    points, family = list(grid.points()), FAMILIES.get(config.model_type, HEADS)
+    family.check([*settings, *(f"grid_{name}" for name in points[0]),
+                  *(name for name in ("rank_pronouns", "do_lower_case") if given.get(name))])
     run = SuiteRun(
         suite, rows, job.data_dir, job.output_dir,
         {name: given[name] for name in _MODEL if given.get(name, "") != ""},
-        list(points.points()), list(range(job.random_seed, job.random_seed + job.num_trials)),
-        {name: value for name, value in given.items() if name not in (*_MODEL, *_SUITE)},
-        job.intermediate)
+        points, list(range(job.random_seed, job.random_seed + job.num_trials)), settings,
+        job.intermediate, family)
     assert run.cells        # an error of the files comes before work
     return run
 

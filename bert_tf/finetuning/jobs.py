@@ -140,12 +140,16 @@ def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
     script = script_of({name: written(value) for name, value in given.items()
                         if value not in (None, "", [])}) or "run_classifier"
     open_run, *classes = _JOBS[script]
-    known = {field.name for kind in classes for field in dataclasses.fields(kind)}
-    if unknown := sorted(given.keys() - known):
+    if unknown := sorted(given.keys() - settings_of(script)):
         raise InputError(f"there is no setting {', '.join(unknown)} of {script}; its --help lists "
                          "them.")
     given = {**_defaults(script, given), **given}
     return open_run(*(kind(**typed(kind, given)) for kind in classes))
+
+
+def settings_of(script: str) -> set[str]:
+    """The names of a script's settings."""
+    return {field.name for kind in _JOBS[script][1:] for field in dataclasses.fields(kind)}
 
 
 def _named(task):

@@ -26,11 +26,13 @@ from bert_tf.files import (
     write_json,
 )
 from bert_tf.finetuning import jobs
+from bert_tf.finetuning.families import HEADS, Heads
 from bert_tf.finetuning.majority import answer_most_frequent
 from bert_tf.options import read_json
 from bert_tf.tasks.in_libraries import placed
-from bert_tf.tasks.named import OF_SUITES, SQUAD, find_folder
+from bert_tf.tasks.named import OF_SUITES, find_folder
 from bert_tf.tasks.suites import Row, Suite, is_of
+from bert_tf.training import resume
 
 RESULT, LOG = "cell.json", "log.txt"
 DEFAULTS, MAJORITY = "defaults", "most_frequent_label"
@@ -75,6 +77,7 @@ class SuiteRun:
         settings: further settings of `bert_tf.finetune`.
         intermediate: whether tasks begin with the model of another one where the suite's rows say
             so.
+        family: of the model.
     """
 
     suite: Suite
@@ -86,6 +89,7 @@ class SuiteRun:
     seeds: list[int]
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     intermediate: bool = False
+    family: Heads = HEADS
     _results: dict[str, dict] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
@@ -112,6 +116,7 @@ class SuiteRun:
     def _cells_of(self, row):
         data_dir = self.folder(row)
         task = placed(OF_SUITES[row.task], data_dir)
+        named = self.family.named(task, data_dir)
         labelled = [split for split, layout in task.splits.items()
                     if split != "train" and layout.label is not None]
         if not any(task.has_file(data_dir, split) for split in labelled) and not task.model_of:
@@ -123,13 +128,13 @@ class SuiteRun:
         has = {f"do_{job}": any(task.has_file(data_dir, split) for split in splits)
                for job, splits in (("eval", labelled), (
                    "predict", [name for name in task.splits if name.startswith("test")]))}
-        has |= {**_named(task, data_dir), "do_train": not task.model_of}
+        has |= {**named, "do_train": not task.model_of}
         if task.model_of:
             has |= {name: self.settings[name] for name in _OF_PREDICTION if name in self.settings}
             return [Cell(row, task.model_of, 0, os.path.join(place, task.model_of), task.model_of,
                          has)]
         task.path(data_dir, "train")
-        has["records_dir"] = os.path.join(place, "records")
+        has |= self.family.records(os.path.join(place, "records"))
         begins_with = row.begins_with if self.intermediate else ""
         return [Cell(row, name, seed, os.path.join(place, name, f"seed{seed}"), begins_with,
                      {**self.settings, **point, **has, "random_seed": seed})
@@ -215,8 +220,10 @@ class SuiteRun:
 
     def _measure(self, cell, model):
         """Trains, scores and predicts; False if another process makes the records."""
+        run, family = None, self.family
         if cell.point == MAJORITY:
             answer_most_frequent(cell.row.task, self.folder(cell.row), cell.folder)
+            family = HEADS
         else:
             with contextlib.ExitStack() as held:
                 if records := cell.settings.get("records_dir"):
@@ -225,11 +232,9 @@ class SuiteRun:
                         return False
                 run = jobs.open_job(**{**cell.settings, **model, "output_dir": cell.folder})
             run.carry_out()
-        path = os.path.join(cell.folder, "metrics.json")
-        found = read_json(path) if exists(path) else {"headline": "", "metrics": {}}
         write_json(os.path.join(cell.folder, RESULT), {
-            "settings": self._described(cell), "headline": found["headline"],
-            "metrics": found["metrics"]})
+            "settings": self._described(cell),
+            **family.scores(run, OF_SUITES[cell.row.task], cell.folder)})
         return True
 
     def _described(self, cell):
@@ -245,24 +250,18 @@ class SuiteRun:
 
     def _drop_models(self, cell):
         """Removes models that no choice can take: of each point the best is kept, and of a finished
-        task the chosen one."""
+        task the chosen one. Checkpoints go with the run."""
         chosen = self.chosen(cell.row.task)
         for cells in self.cells_of(cell.row.task).values():
             done = [other for other in cells if self.result(other)]
             kept = chosen or (max(done, key=self.headline) if done else None)
             for other in done:
+                for path in resume.checkpoints(other.folder):
+                    with contextlib.suppress(FileNotFoundError):
+                        remove_file(path)
                 if other != kept and other.trains:
                     with contextlib.suppress(FileNotFoundError):
                         remove_file(os.path.join(other.folder, MODEL_FILE))
-
-
-def _named(task, data_dir):
-    """The settings that name a task and its files."""
-    if task.kind.name != "span":
-        return {"task": task.name, "data_dir": data_dir}
-    return {"task": {"train_file": task.path(data_dir, "train"),
-                     "predict_file": task.path(data_dir, "dev"),
-                     "version_2_with_negative": task == SQUAD[True]}}
 
 
 def _begins(cell, chosen):

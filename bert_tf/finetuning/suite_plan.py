@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf import finetuning_defaults
 from bert_tf.files import exists, is_folder, list_folder
+from bert_tf.finetuning.families import TEXTS
 from bert_tf.finetuning.suite import MAJORITY, Cell, SuiteRun
 from bert_tf.models import Model, open_model
 from bert_tf.options import read_json
@@ -20,6 +20,7 @@ from bert_tf.tasks.named import OF_SUITES
 from bert_tf.tasks.squad import read_references
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tasks.text_tasks import read_split, text_task
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.trials import RESULT
@@ -80,14 +81,15 @@ def _load(run, cell: Cell, model: Model) -> Load:
     task = placed(OF_SUITES[cell.row.task], data_dir)
     if cell.point == MAJORITY:
         return Load(0, 0, 0.0)
-    defaults = finetuning_defaults.find(model.config, task.name)
+    defaults = run.family.defaults(model.config, task.name)
     given = {**defaults, **cell.settings}
-    if {"train_batch_size", "num_train_epochs"} & cell.settings.keys():
+    if run.family.has_epochs and {"train_batch_size", "num_train_epochs"} & cell.settings.keys():
         given = {name: value for name, value in given.items()
                  if name != "num_train_steps" or name in cell.settings}
+    measure = _size_of_texts if run.family is TEXTS else _size
     length = int(min(given.get("max_seq_length") or task.defaults.max_seq_length,
                      model.config.max_position_embeddings))
-    sizes = {split: _size(task, data_dir, split, length, model) for split in task.splits
+    sizes = {split: measure(task, data_dir, split, length, model) for split in task.splits
              if task.has_file(data_dir, split)}
     examples, tokens = sizes.get("train", (0, 0.0))
     read = sum(count * mean for split, (count, mean) in sizes.items() if split != "train")
@@ -131,6 +133,20 @@ def _size_of_questions(path, length, model):
     spans = np.maximum(lengths[1::2] / SpanOptions.doc_stride - 1, 1)
     count = len(first) + sum(1 for _ in questions)
     return round(count * float(spans.mean())), float(tokens.mean())
+
+
+def _size_of_texts(task, data_dir, split, length, model):
+    """The number of a file's examples, and the mean number of tokens of an input and its target,
+    from the first ones."""
+    key = task.path(data_dir, split), length, "texts"
+    if key not in _sizes:
+        examples = read_split(text_task(task.name), split, key[0])
+        first = list(itertools.islice(examples, _SAMPLE))
+        _, lengths = model.tokenizer.encode_lines(
+            [text for example in first for text in (example.input, example.target)])
+        tokens = np.minimum(lengths, length).reshape(-1, 2).sum(1)
+        _sizes[key] = len(first) + sum(1 for _ in examples), float(tokens.mean())
+    return _sizes[key]
 
 
 class _Scale:

@@ -1,14 +1,18 @@
 """What a suite's run ends with: results of all cells, a table, and the archive for the server."""
 
+import itertools
 import os
 import statistics
+from collections.abc import Iterator
 from typing import Any
 
-from bert_tf.files import relative, write_aside, write_json
+from bert_tf.files import exists, relative, write_aside, write_json
 from bert_tf.finetuning import archive
 from bert_tf.finetuning.suite import Cell, SuiteRun
+from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.named import OF_SUITES
 from bert_tf.tasks.suites import is_of
+from bert_tf.tasks.task_flags import TaskFlags
 
 _HEADING = ("task", "metric", "settings", "mean ± deviation", "median", "best", "runs")
 
@@ -107,10 +111,26 @@ def report(run: SuiteRun) -> dict[str, Any]:
     write_json(os.path.join(run.output_dir, "results.json"), summary)
     with write_aside(os.path.join(run.output_dir, "table.md")) as file:
         file.writelines(line + "\n" for line in lines)
+    print("".join(f"{line}.\n" for line in refusals(run)), end="", flush=True)
     names, missing = write_archive(run)
     if names:
         print(archive.describe(run.output_dir, names, missing), flush=True)
     return summary
+
+
+def refusals(run: SuiteRun) -> Iterator[str]:
+    """Yields why the archive lacks the predictions for a test file that was there."""
+    for row in run.rows:
+        cell, folder = run.chosen(row.task), run.folder(row)
+        task = placed(OF_SUITES[row.task], folder)
+        for split, layout in task.splits.items():
+            if (cell and layout.submission and task.has_file(folder, split)
+                    and not exists(os.path.join(cell.folder, layout.submission))):
+                [source] = TaskFlags(task=task.name, data_dir=folder).find_sources(task, [split])
+                numbers = (example.document if task.kind.is_grouped else number
+                           for number, example in enumerate(source.examples()))
+                count = sum(1 for _ in itertools.groupby(numbers))
+                yield layout.refusal(task.name, source.path, count)
 
 
 def write_archive(run: SuiteRun) -> tuple[list[str], list[str]]:

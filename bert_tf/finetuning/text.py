@@ -27,6 +27,7 @@ from bert_tf.tokenization import check_sentinels
 from bert_tf.training.settings import TrainSettings
 
 _KIND = KINDS["text_to_text"]
+LONGEST_INPUT = 512     # tokens, if no flag says otherwise
 _MOST_TARGETS = 128     # tokens that are written for files without targets
 
 
@@ -102,7 +103,7 @@ def open_writer(job, settings, sources) -> Any:
         saved.options if saved else {},
         {"max_target_length": longest_target(sources, tokenizer) or _MOST_TARGETS, "beams": 1,
          "alpha": 0.6})
-    length = job.max_seq_length or (saved.max_seq_length if saved else 512)
+    length = job.max_seq_length or (saved.max_seq_length if saved else LONGEST_INPUT)
     if job.do_train:
         model.config = dataclasses.replace(model.config, dropout_rate=job.dropout_rate)
     task = Task("+".join(source.task.name for source in sources.tasks), _KIND, {})
@@ -120,6 +121,10 @@ class TextRun:
         self._strategy = training.open_strategy(settings, evaluates=False, others=(job,))
         make_folder(settings.output_dir, "output_dir")
         self.is_chief = training.is_chief(self._strategy)
+
+    def files(self, split: str) -> list[tuple[str, str, str]]:
+        """The files of a split: (the name in reports, the path, the official split)."""
+        return [file for source in self._sources.tasks for file in source.files.get(split, ())]
 
     def carry_out(self) -> None:
         """Does what the flags ask for, while no other run writes to the output folder."""

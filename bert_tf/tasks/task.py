@@ -8,7 +8,7 @@ import dataclasses
 import os
 import typing
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import is_file, is_folder, match_names
 from bert_tf.heads import BILSTM, HEADS
 from bert_tf.options import settle
@@ -52,6 +52,11 @@ class Split:
     words: tuple = ()
     only: tuple = ()
     is_broken: bool = False
+
+    def refusal(self, task: str, path: str, count: int) -> str:
+        """Returns why the server takes no predictions for a file of so many examples."""
+        return (f"no {self.submission}: the server takes {self.size:,} predictions of {task}, and "
+                f"{path} has {counted(count, 'example')}")
 
 
 @dataclasses.dataclass(frozen=True)

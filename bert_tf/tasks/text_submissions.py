@@ -23,7 +23,10 @@ def write_submission(folder: str, task: TextTask, official: Task, split: str, pa
         path: of the test file.
     """
     layout = official.split(split)
-    if not layout.submission or len(texts) != layout.size:
+    if not layout.submission:
+        return None
+    if len(texts) != layout.size:
+        print(layout.refusal(official.name, path, len(texts)), flush=True)
         return None
     found = os.path.join(folder, layout.submission)
     if isinstance(official.kind, candidates.Cloze):

@@ -276,6 +276,13 @@ TEXT_TASKS = {task.name: task for task in (
 )}
 
 
+def text_task(official: str) -> TextTask | None:
+    """Returns the task as text of an official task of GLUE or SuperGLUE, whose metrics have the
+    same order; None if there is none."""
+    return next((task for task in TEXT_TASKS.values()
+                 if official in (task.official, task.submitted)), None)
+
+
 def read_split(task: TextTask, split: str, path: str) -> Iterator[TextExample]:
     """Yields the examples of a split's file."""
     has_targets = not split.startswith("test")

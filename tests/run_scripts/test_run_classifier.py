@@ -235,8 +235,8 @@ def test_a_named_task_and_what_its_model_answers_too(eagerly, data, flags, tmp_p
     assert set(scores["metrics"]) == {
         "loss", "dev_matched/accuracy", "dev_mismatched/accuracy"}
     # The server takes all predictions of the official file alone.
-    assert "no MNLI-m.tsv: the server takes 9,796 predictions, the file has 9 examples" in (
-        capsys.readouterr().out)
+    assert ("no MNLI-m.tsv: the server takes 9,796 predictions of mnli, and "
+            f"{data / 'mnli' / 'test_matched.tsv'} has 9 examples") in capsys.readouterr().out
     assert not list(out.glob("*.tsv.tmp*")) and not (out / "MNLI-m.tsv").exists()
     main(flags(**OWN | APPLIED | {"task": "AX"}, data_dir=str(data / "ax"), do_predict=True,
                init_checkpoint=str(out), output_dir=str(tmp_path / "ax"), eval_batch_size=276))

@@ -61,8 +61,7 @@ class AnswerSet(Classification):
                 path = os.path.join(folder, layout.submission)
                 self.write_submission(path, source.path, predicted)
                 return [path]
-            print(f"no {layout.submission}: the server takes {layout.size:,} predictions, the file "
-                  f"has {count:,} examples", flush=True)
+            print(layout.refusal(source.task.name, source.path, count), flush=True)
         return []
 
 

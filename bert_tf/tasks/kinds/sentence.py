@@ -172,8 +172,7 @@ def write_whole(folder, source, predicted, is_test):
     if not (is_test and layout.submission):
         return []
     if len(predicted) != layout.size:
-        print(f"no {layout.submission}: the server takes {layout.size:,} predictions, the file "
-              f"has {len(predicted):,} examples", flush=True)
+        print(layout.refusal(source.task.name, source.path, len(predicted)), flush=True)
         return []
     return [write_submission(folder, source.task, source.split, predicted)]
 

@@ -1,0 +1,101 @@
+"""How a family of models does a task of a suite: the settings that name the task to
+`bert_tf.finetune`, and the scores that the run leaves, by split and metric.
+"""
+
+import os
+import typing
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from bert_tf import finetuning_defaults
+from bert_tf.errors import InputError
+from bert_tf.files import exists
+from bert_tf.finetuning import jobs
+from bert_tf.finetuning.run import FineTuneRun
+from bert_tf.finetuning.text import LONGEST_INPUT
+from bert_tf.options import read_json
+from bert_tf.tasks.named import SQUAD
+from bert_tf.tasks.task import Task
+from bert_tf.tasks.text_tasks import TextTask, text_task
+
+_PERCENT = 100.0
+
+
+class Heads:
+    """Models that get a head for each kind of task.
+
+    Attributes:
+        has_epochs: whether a run's steps may follow from epochs.
+    """
+
+    has_epochs = True
+
+    def check(self, settings: Collection[str]) -> None:
+        """Raises InputError if runs do not have one of the settings."""
+
+    def defaults(self, config: Any, task: str) -> Mapping[str, Any]:
+        """The settings of the model's paper."""
+        return finetuning_defaults.find(config, task)
+
+    def named(self, task: Task, data_dir: str) -> dict[str, Any]:
+        """The settings that name a task and its files."""
+        if task.kind.name != "span":
+            return {"task": task.name, "data_dir": data_dir}
+        return {"task": {"train_file": task.path(data_dir, "train"),
+                         "predict_file": task.path(data_dir, "dev"),
+                         "version_2_with_negative": task == SQUAD[True]}}
+
+    def records(self, folder: str) -> dict[str, Any]:
+        """The settings that name the folder of records, which the runs of a task share."""
+        return {"records_dir": folder}
+
+    def scores(self, run: FineTuneRun | None, task: Task, folder: str) -> dict[str, Any]:
+        """The `metrics` that a run has left in its folder, and the name of the `headline`."""
+        del run, task
+        path = os.path.join(folder, "metrics.json")
+        found = read_json(path) if exists(path) else {"headline": "", "metrics": {}}
+        return {name: found[name] for name in ("headline", "metrics")}
+
+
+class Texts(Heads):
+    """T5, to which a task is a text."""
+
+    has_epochs = False
+
+    def check(self, settings):
+        known = jobs.settings_of("run_text_to_text")
+        for name in settings:
+            if name.removeprefix("grid_") not in known or name == "early_stopping":
+                raise InputError(f"--{name} is not for a suite of T5, whose runs do not have it; "
+                                 "leave it out.")
+
+    def defaults(self, config, task):
+        del config, task
+        return {"max_seq_length": LONGEST_INPUT, **jobs.T5_DEFAULTS}
+
+    def named(self, task, data_dir):
+        found = text_task(task.name)
+        if not found:
+            raise InputError(f"T5 does not do {task.name} in a suite: none of bert-finetune "
+                             "text-to-text's --tasks is this one; leave it out.")
+        if any(split.format == "library" for split in task.splits.values()):
+            raise InputError(f"--data_dir: T5 reads {task.name} from official files alone; give "
+                             "their folder.")
+        return {"task": [found.name], "data_dir": [data_dir]}
+
+    def records(self, folder):
+        del folder
+        return {}
+
+    def scores(self, run, task, folder):
+        """The scores under the names that a head's have, as fractions."""
+        found = super().scores(run, task, folder)["metrics"]
+        text = typing.cast(TextTask, text_task(task.name))
+        metrics = dict(zip(text.metrics, task.metrics))
+        named = {f"{split}/{metrics[name]}": found[f"{report}/{name}"] / _PERCENT
+                 for report, _, split in run.files("dev") for name in text.metrics} if found else {}
+        return {"headline": next(iter(named), ""), "metrics": named}
+
+
+HEADS, TEXTS = Heads(), Texts()
+FAMILIES = {"t5": TEXTS}        # by `model_type`; others have heads
