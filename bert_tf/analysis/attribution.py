@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.analysis.reading import first_states
+from bert_tf.analysis.reading import first_state
 
 READINGS = ("jacobian", "sum")
 
@@ -37,48 +37,25 @@ def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "
     elif projections:
         rng = np.random.default_rng(0)
         directions = rng.standard_normal((projections, width)).astype("float32")
-    inputs, run = _input_and_layers(encoder, features, by, len(directions))
-    copies = tf.repeat(inputs, len(directions), 0)                      # [K, n, H or E]
+    copies = {name: tf.repeat(tf.constant(values), len(directions), 0)
+              for name, values in features.items()}                     # [K, n]
+    # Without positions among them, embeddings are those of words.
+    noised = by == "words" and getattr(encoder, "takes_noise", False)
 
     @tf.function(autograph=False)
     def squared_norms(position):
         with tf.GradientTape(persistent=True) as tape:
-            tape.watch(copies)
-            layers = run(copies)
-            sums = [tf.reduce_sum(x[:, position] * directions) for x in layers]
-        return tf.stack([tf.reduce_sum(tf.square(tape.gradient(total, copies)), [0, 2])
+            noise = tf.zeros((*copies["input_ids"].shape, encoder.config.embedding_width))
+            tape.watch(noise)
+            outputs = encoder({**copies, "word_noise": noise} if noised else copies)
+            inputs = noise if noised else first_state(outputs)          # [K, n, E or H]
+            sums = [tf.reduce_sum(x[:, position] * directions) for x in outputs["layer_outputs"]]
+        return tf.stack([tf.reduce_sum(tf.square(tape.gradient(total, inputs)), [0, 2])
                          for total in sums])                            # [L, n]
 
     rows = []
-    for position in range(inputs.shape[1]):
+    for position in range(features["input_ids"].shape[1]):
         rows.append(squared_norms(tf.constant(position)).numpy())
         progress()
     norms = np.sqrt(np.stack(rows, 1))                                  # [L, n, n]
     return norms / np.maximum(norms.sum(-1, keepdims=True), 1e-30)
-
-
-def _input_and_layers(encoder, features, by, count):
-    """Returns a text's input vectors [1, n, H or E], and the function from `count` copies of them
-    to all outputs."""
-    bias = encoder.make_bias({name: tf.repeat(tf.constant(rows), count, 0)
-                              for name, rows in features.items()}, None)
-    ids, segments = (tf.constant(features[name]) for name in ("input_ids", "segment_ids"))
-    segments *= int(encoder.config.has_segments)
-    embeddings = encoder.embeddings
-
-    def layers(x):
-        outputs = []
-        for layer in encoder.layers_:
-            x, _ = layer(x, bias)
-            outputs.append(x)
-        return outputs
-
-    if by == "embeddings":
-        return tf.convert_to_tensor(first_states(encoder, embeddings(ids, segments))), layers
-    words = tf.gather(tf.convert_to_tensor(embeddings.word_embeddings), ids)
-    rest = tf.convert_to_tensor(embeddings.position_embeddings)[:ids.shape[1]]
-    if embeddings.segment_embeddings is not None:
-        rest += tf.gather(tf.convert_to_tensor(embeddings.segment_embeddings), segments)
-    if encoder.config.use_task_id:
-        rest += tf.convert_to_tensor(embeddings.task_embeddings)[0]
-    return words, lambda x: layers(first_states(encoder, embeddings.norm(x + rest)))

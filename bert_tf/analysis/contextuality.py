@@ -33,8 +33,8 @@ def first_component(vectors: np.ndarray) -> float:
 
 
 def self_similarity(vectors: np.ndarray, words: Sequence[str]) -> float:
-    """Returns the mean cosine of one word's vectors in several places, mean over words. `words`
-    names the word of each row of `vectors`, float [n, H]."""
+    """Returns the mean cosine of one word's vectors in several places, mean over words, of which one
+    must occur twice. `words` names the word of each row of `vectors`, float [n, H]."""
     places: dict[str, list[int]] = {}
     for place, word in enumerate(words):
         places.setdefault(word, []).append(place)
@@ -64,18 +64,21 @@ def describe_layers(layers: Sequence[Sequence[np.ndarray]], words: Sequence[str]
     Args:
         layers: for each layer, the vectors [n, H] of each sentence's words.
         words: all words, in the order of the sentences.
-        sample: places in `words` of random words.
+        sample: places in `words` of random words, at least two.
 
     Returns:
         float64 [L + 1]: `anisotropy`, `first_component`, and less the anisotropy, as in the paper,
-        `self_similarity` and `intra_sentence`; `cka` is [L + 1, L + 1].
+        `self_similarity`, which is left out where no word occurs twice, and `intra_sentence`; `cka`
+        is [L + 1, L + 1].
     """
     whole = [np.concatenate(sentences) for sentences in layers]
     base = np.array([anisotropy(vectors[sample]) for vectors in whole])
+    repeated = {} if len(set(words)) == len(words) else {
+        "self_similarity": np.array([self_similarity(vectors, words)
+                                     for vectors in whole]) - base}
     return {
         "anisotropy": base,
-        "self_similarity": np.array([self_similarity(vectors, words)
-                                     for vectors in whole]) - base,
+        **repeated,
         "intra_sentence": np.array([intra_sentence_similarity(sentences)
                                     for sentences in layers]) - base,
         "first_component": np.array([first_component(vectors) for vectors in whole]),

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from bert_tf.analysis.reading import first_states, head_values
+from bert_tf.analysis.reading import head_values
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 
@@ -50,9 +50,11 @@ def attention_gradients(encoder, objective, batch: Mapping[str, np.ndarray]
     bias = encoder.make_bias(batch, None)
     contexts, probabilities, values = [], [], []
     with tf.GradientTape() as tape:
-        x = first_states(encoder, encoder.embeddings(batch["input_ids"], batch["segment_ids"]))
-        for number, layer in enumerate(encoder.layers_):
-            values.append(head_values(encoder, number, x))              # [B, N, S, D]
+        x = encoder.embeddings(batch["input_ids"], batch["segment_ids"])
+        if encoder.embeddings_project:
+            x = encoder.embeddings_project(x)
+        for layer in encoder.layers_:
+            values.append(head_values(layer.attention, x))              # [B, N, S, D]
             context, maps = layer.attention(x, bias)
             tape.watch(context)
             contexts.append(context)

@@ -9,7 +9,7 @@ from bert_tf.analysis.effective_attention import correlation, effective_maps
 from bert_tf.analysis.identification import MEASURES, LinearProbe, MlpProbe, identified
 from bert_tf.analysis.reading import Reading
 from bert_tf.analysis.statistics import attention_to, token_kinds
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
 
 def compare_maps(readings: Iterable[Reading], vocabulary: Vocabulary) -> dict[str, np.ndarray]:
@@ -112,13 +112,14 @@ def _share(found):
     return np.concatenate(list(found)).mean()
 
 
-def summarize_attribution(contributions: Sequence[np.ndarray], reach: int = 10
-                          ) -> dict[str, np.ndarray]:
-    """Returns means over tokens without the first and last of each text, [CLS] and [SEP].
+def summarize_attribution(contributions: Sequence[np.ndarray], reach: int = 10,
+                          layout: Layout = Layout()) -> dict[str, np.ndarray]:
+    """Returns means over tokens without the special ones of each text, such as [CLS] and [SEP].
 
     Args:
         contributions: [L, n, n] of each text, from `attribution.token_attribution`.
         reach: the longest distance.
+        layout: the vocabulary's, of a text alone.
 
     Returns:
         `own` [L], a token's contribution to itself; `own_largest` [L], the share of tokens for
@@ -129,11 +130,12 @@ def summarize_attribution(contributions: Sequence[np.ndarray], reach: int = 10
     layers = len(contributions[0])
     sums, counts = np.zeros((layers, 2 * reach + 1)), np.zeros(2 * reach + 1)
     for shares in contributions:
-        inner = np.arange(1, shares.shape[-1] - 1)
+        start, end = layout.before, shares.shape[-1] - layout.after
+        inner = np.arange(start, end)
         own.append(shares[:, inner, inner])
         largest.append(shares[:, inner].argmax(-1) == inner)
         for i in inner:
-            j = np.arange(max(1, i - reach), min(shares.shape[-1] - 1, i + reach + 1))
+            j = np.arange(max(start, i - reach), min(end, i + reach + 1))
             sums[:, j - i + reach] += shares[:, i, j]
             counts[j - i + reach] += 1
     return {"own": np.concatenate(own, 1).mean(1),

@@ -2,7 +2,8 @@
 
 A token is identified if, of all input vectors x_j of its text, its own is the nearest to its hidden
 vector, or to a probe's output for that. The input vectors are the embeddings that the first layer
-reads. A text's tokens are compared with each other only.
+reads. A text's tokens are compared with each other only. Without positions in the embeddings, as in
+XLNet and T5, equal tokens have one input vector, so that a token's word is identified.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ def identified(hidden: np.ndarray, inputs: np.ndarray, measure: str = "cosine") 
         nearest = (hidden @ inputs.T).argmax(1)
     else:
         nearest = ((inputs ** 2).sum(1) - 2 * hidden @ inputs.T).argmin(1)
-    return nearest == np.arange(len(inputs))
+    return (inputs[nearest] == inputs).all(1)
 
 
 class MlpProbe:

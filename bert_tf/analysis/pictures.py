@@ -47,7 +47,7 @@ def draw_identifiability(path: str, title: str, head_size: int,
         for axis, name, label in ((axes[0, 1], "raw", "raw attention"),
                                   (axes[0, 2], "effective", "effective attention"),
                                   (axes[0, 3], "share", "magnitude of effective attention")):
-            for kind in KINDS:
+            for kind in (kind for kind in KINDS if f"{name} {kind}" in by_length[lengths[0]]):
                 axis.plot(lengths, [by_length[n][f"{name} {kind}"].mean() for n in lengths], "o-",
                           markersize=4, color=_COLORS[kind], label=TITLES[kind])
             axis.axvline(head_size, color="gray", linestyle=":")
@@ -134,6 +134,8 @@ def draw_statistics(path: str, title: str, statistics: Mapping[str, np.ndarray],
         figure.suptitle(title)
         for axis, group, name in zip(axes.flat, groups, names):
             for shift, (key, color) in enumerate(zip(group, _COLORS.values())):
+                if key not in statistics:
+                    continue
                 values = statistics[key]
                 layers = 1 + np.arange(len(values))
                 axis.plot(np.repeat(layers, values.shape[1]) + 0.1 * (shift - len(group) // 2),
@@ -173,6 +175,8 @@ def draw_plane(path: str, title: str, points: np.ndarray, statistics: Mapping[st
              ("punctuation", 0.6, ". ,", "#ff725c"), ("cls", 0.6, "[CLS]", "#a463f2"))
     kinds = np.full(layers * heads, -1)
     for number, (name, least, *_) in enumerate(rules):
+        if name not in statistics:
+            continue
         kinds[statistics[name].ravel() > least] = number
     with picture(path, 1, 2, (5.6, 5)) as (figure, axes):
         figure.suptitle(title)

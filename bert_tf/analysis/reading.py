@@ -7,6 +7,8 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from bert_tf.networks import attentions
+
 # The parts that a `Reading` may hold in addition to the ids.
 PARTS = ("attention", "hidden", "values")
 
@@ -17,9 +19,12 @@ class Reading:
 
     Attributes:
         input_ids, segment_ids: int32 [n].
-        attention: float32 [L, N, n, n], probabilities.
-        hidden: float32 [L + 1, n, H]: the first layer's input, then each layer's output.
-        values: float32 [L, N, n, D], the heads' value vectors, with their bias.
+        attention: float32 [L, N, n, n], probabilities; of XLNet those of the content, of T5 those of
+            the encoder.
+        hidden: float32 [L + 1, n, H]: the first layer's input, then each layer's output, of which
+            T5's last one is normed.
+        values: float32 [L, N, n, D], the heads' value vectors, with their bias. A head outputs the
+            product of its map and these, wherever its scores come from.
     """
 
     input_ids: np.ndarray
@@ -55,34 +60,36 @@ def compile_parts(encoder, parts):
     def stacked(tensors):
         return ops.cast(ops.stack(tensors), "float32")
 
+    reads = getattr(encoder, "text_reads", encoder.reads)
+
     @tf.function(autograph=False, input_signature=[
-        tf.TensorSpec([None, None], tf.int32, name) for name in encoder.reads])
+        tf.TensorSpec([None, None], tf.int32, name) for name in reads])
     def run(*inputs):
-        features = dict(zip(encoder.reads, inputs))
-        outputs = encoder(features, return_attention="attention" in parts)
-        states = [first_states(encoder, outputs["embedding_output"]), *outputs["layer_outputs"]]
+        outputs = encoder(dict(zip(reads, inputs)), return_attention="attention" in parts)
+        states = [first_state(outputs), *outputs["layer_outputs"]]
         found = {"hidden": lambda: stacked(states),
                  "attention": lambda: stacked(outputs["attention_probs"]),
                  "values": lambda: stacked([
-                     head_values(encoder, layer, x)
-                     for layer, x in enumerate(states[:-1])])}
+                     head_values(attention, x)
+                     for attention, x in zip(attentions(encoder).values(), states[:-1])])}
         return {part: found[part]() for part in parts}
 
     concrete = run.get_concrete_function()
     return lambda features: {part: value.numpy() for part, value in concrete(
-        *(tf.constant(features[name], tf.int32) for name in encoder.reads)).items()}
+        *(tf.constant(features[name], tf.int32) for name in reads)).items()}
 
 
-def first_states(encoder, embeddings):
-    """Returns the first layer's input [B, S, H], from the embeddings' output [B, S, E]."""
-    project = encoder.embeddings_project
-    return project(embeddings) if project else embeddings
+def first_state(outputs):
+    """Returns the first layer's input [B, S, H], from a network's outputs."""
+    return outputs.get("projected_output", outputs["embedding_output"])
 
 
-def head_values(encoder, layer, x):
-    """Returns the value vectors [B, N, S, D] of a layer's heads, from the layer's input [B, S, H].
-    """
-    heads, size = encoder.config.num_attention_heads, encoder.config.head_size
-    values = encoder.layers_[layer].attention.value(x)
-    values = ops.reshape(values, (*ops.shape(x)[:2], heads, size))
+def head_values(attention, x):
+    """Returns the value vectors [B, N, S, D] of a layer of attention, from the input [B, S, H] of
+    the layer that it begins."""
+    config = attention.config
+    if hasattr(attention, "layer_norm"):        # T5 norms before the attention
+        x = attention.layer_norm(x)
+    values = ops.reshape(attention.value(x), (
+        *ops.shape(x)[:2], config.num_attention_heads, config.head_size))
     return ops.transpose(values, (0, 2, 1, 3))

@@ -19,12 +19,13 @@ _MARKS = "\u2581\u0120"
 
 
 def token_kinds(ids: Sequence[int], vocabulary: Vocabulary) -> dict[str, np.ndarray]:
-    """Returns {kind: bool [n]} for `KINDS`. Punctuation is "." and "," alone."""
+    """Returns {kind: bool [n]} for `KINDS`, without "cls" where the vocabulary has no such token
+    (T5). Punctuation is "." and "," alone."""
     ids = np.asarray(ids)
     marks = [index for index in set(ids.tolist())
              if vocabulary.tokens[index].lstrip(_MARKS) in (".", ",")]
-    kinds = {"cls": ids == vocabulary.cls_id, "sep": ids == vocabulary.sep_id,
-             "punctuation": np.isin(ids, marks)}
+    kinds = {**({} if vocabulary.cls_id is None else {"cls": ids == vocabulary.cls_id}),
+             "sep": ids == vocabulary.sep_id, "punctuation": np.isin(ids, marks)}
     return {**kinds, "rest": ~np.logical_or.reduce(list(kinds.values()))}
 
 
@@ -56,24 +57,26 @@ class Statistics:
         from_sep = attention[..., sep, :][..., sep].sum((-1, -2))
         to_sep = attention[..., sep].sum((-1, -2))
         entropies = entropy(attention)
-        found = {kind: attention_to(attention, kinds[kind]) for kind in KINDS}
+        found = {kind: attention_to(attention, columns) for kind, columns in kinds.items()}
         found |= {
             "self": np.trace(attention, 0, -2, -1) / n,
             "left": np.trace(attention, -1, -2, -1) / n,
             "right": np.trace(attention, 1, -2, -1) / n,
             "entropy": entropies.mean(-1),
-            "entropy_from_cls": entropies[..., kinds["cls"].argmax()],
             # A text without [SEP] has no such rows; the original always has two.
             "sep_from_sep": from_sep / max(sep.sum(), 1),
             "sep_from_rest": (to_sep - from_sep) / max((~sep).sum(), 1),
         }
+        if "cls" in kinds:
+            found["entropy_from_cls"] = entropies[..., kinds["cls"].argmax()]
         for name, value in found.items():
             self._sums[name] = self._sums.get(name, 0) + value
         self._uniform += np.log(n)
         self.texts += 1
 
     def result(self) -> dict[str, np.ndarray]:
-        """Returns float64 [L, N] by the names of `TITLES`."""
+        """Returns float64 [L, N] by the names of `TITLES`; those of kinds that no text has are left
+        out."""
         return {name: value / self.texts for name, value in self._sums.items()}
 
     @property

@@ -182,7 +182,8 @@ class BertEncoder(Network):
             `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output` [B, S, E],
             `layer_outputs` (list of L [B, S, H]), and on request `attention_probs` (list of L
             [B, N, S, S], before dropout), the softmax of `attention_scores`, float32, which heads
-            with fixed patterns lack. Where records share rows, these are of the rows.
+            with fixed patterns lack. Where records share rows, these are of the rows. Where E is
+            not H, `projected_output` [B, S, H], the first layer's input.
 
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
@@ -199,7 +200,7 @@ class BertEncoder(Network):
         if self.rematerializes and not return_attention and attention_bias is None:
             run = rematerialized
         if self.embeddings_project:
-            x = self.embeddings_project(x)
+            outputs["projected_output"] = x = self.embeddings_project(x)
         for i, layer in enumerate(layers or self.layers_):              # x: [B, S, H]
             x, maps = run(layer, x, bias, None if head_mask is None else head_mask[i],
                           seeds[1 + i], None if unit_mask is None else unit_mask[i])
@@ -208,7 +209,8 @@ class BertEncoder(Network):
                 outputs.setdefault(name, []).append(maps[name])
         if packing:
             x = packing.unpack(x)
-            outputs["embedding_output"] = packing.unpack(outputs["embedding_output"])
+            for name in outputs.keys() & {"embedding_output", "projected_output"}:
+                outputs[name] = packing.unpack(outputs[name])
             outputs["layer_outputs"] = list(map(packing.unpack, outputs["layer_outputs"]))
         outputs["sequence_output"] = x
         summary = (last_token(x, mask) if self.config.is_causal

@@ -19,6 +19,7 @@ import numpy as np
 from bert_tf import analysis, checkpoints, flags, networks, objectives, training
 from bert_tf.analysis import patterns, words
 from bert_tf.analysis.statistics import KINDS, TITLES
+from bert_tf.config import EncoderConfig
 from bert_tf.data.text.vectors import Texts, read_lines
 from bert_tf.errors import InputError
 from bert_tf.files import exists, file_size, replace_aside, write_json
@@ -119,7 +120,7 @@ class Survey:
             self.distances = self.distances + analysis.jensen_shannon(reading.attention)
         self.statistics.add(reading.attention, kinds)
         self.classes.append(patterns.classify(patterns.describe(
-            reading.attention, kinds["cls"] | kinds["sep"], reading.segment_ids)))
+            reading.attention, kinds["sep"] | kinds.get("cls", False), reading.segment_ids)))
         if with_pictures:
             self.pictures.append(patterns.picture(reading.attention))
 
@@ -127,14 +128,15 @@ class Survey:
 def print_statistics(survey: Survey) -> None:
     """Prints a table by layer, and the strongest head of each kind."""
     found = survey.statistics.result()
+    columns = [name for name in _COLUMNS if name in found]
     print(f"\n{survey.statistics.texts} texts; mean over the heads of a layer\n   layer"
-          + "".join(f"{TITLES[name]:>10}" for name in _COLUMNS))
+          + "".join(f"{TITLES[name]:>10}" for name in columns))
     for layer in range(len(found["entropy"])):
         print(f"{layer + 1:>8}" + "".join(f"{found[name][layer].mean():>10.3f}"
-                                          for name in _COLUMNS))
+                                          for name in columns))
     print(f"    the entropy of a head that looks at all tokens alike is "
           f"{survey.statistics.uniform_entropy:.3f}")
-    for name in _COLUMNS[:-1]:
+    for name in columns[:-1]:
         layer, head = np.unravel_index(found[name].argmax(), found[name].shape)
         print(f"    most to {TITLES[name]}: {found[name].max():.3f}, layer {layer + 1} head "
               f"{head + 1}")
@@ -156,6 +158,9 @@ def open_others(job: AttentionFlags, opened, encoder, rows: list[dict]) -> tuple
         fine = networks.build(encoder.config)
         checkpoints.load(job.fine_tuned_checkpoint, fine)
     if job.gradients:
+        if not isinstance(encoder.config, EncoderConfig):
+            raise InputError(f"--gradients are those of a masked LM's loss, which a network of the "
+                             f"type {encoder.config.model_type} has not; leave the flag out.")
         learner = training.Learner(encoder, [objectives.MaskedLM(encoder.config)])
         account = opened.load(learner)
         if any(name.startswith("masked_lm/") for name in account.missing):

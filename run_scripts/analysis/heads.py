@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from bert_tf import analysis, flags
-from bert_tf.config import EncoderConfig, T5Config, XLNetConfig
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.networks import attentions
 from bert_tf.tasks.task_flags import TaskFlags
-from run_scripts.analysis.model import Progress
+from run_scripts.analysis.model import SHOWN, Progress
 from run_scripts.finetuning.measured import kept_scores, open_measured
 
 _RARE = 0.01    # probabilities below this are called significant, as in the paper
@@ -74,8 +74,7 @@ class Scorer:
             job.batch_size)
         self.encoder, self._form = self.model.learner.encoder, job.form
         config = self.encoder.config
-        known = EncoderConfig, T5Config, XLNetConfig
-        if not isinstance(config, known) or config.pruned_heads:
+        if not isinstance(config, SHOWN) or config.pruned_heads:
             raise InputError(f"--model_dir: {job.model_dir} is no encoder of BERT's kind, XLNet or "
                              "T5 that has all its heads; take another.")
         if job.form == "uniform" and not isinstance(config, EncoderConfig):

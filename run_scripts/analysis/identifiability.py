@@ -16,9 +16,11 @@ import os
 import numpy as np
 
 from bert_tf import analysis, flags
+from bert_tf.analysis.statistics import KINDS, TITLES
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.flags import REQUIRED, option
+from bert_tf.tokenization.vocabulary import Layout
 from run_scripts.analysis.model import (
     ModelFlags,
     Progress,
@@ -74,16 +76,16 @@ def compare_lengths(encoder: object, vocabulary: object, texts: dict[int, dict]
                     ) -> dict[int, dict[str, np.ndarray]]:
     """Prints and returns raw and effective attention of the texts of each length."""
     found = {}
+    kinds = [kind for kind in KINDS if kind != "cls" or vocabulary.cls_id is not None]
     print(f"\n{'tokens':>8}{'null space':>12}{'(sum 1)':>9}{'correlation':>13}{'(sum 1)':>9}"
-          + "".join(f"{name + ' ' + kind:>17}" for kind in ("[CLS]", "[SEP]", ". ,", "rest")
+          + "".join(f"{name + ' ' + TITLES[kind]:>17}" for kind in kinds
                     for name in ("raw", "eff.")))
     for length, features in texts.items():
         progress = Progress(f"texts of {length} tokens", len(features["input_ids"]))
         readings = analysis.read(encoder, batches(features, 4), ("attention", "values"))
         found[length] = means = analysis.compare_maps(progress.over(readings), vocabulary)
         shown = "".join(f"{means[f'{name} {kind}'].mean():>17.3f}"
-                        for kind in ("cls", "sep", "punctuation", "rest")
-                        for name in ("raw", "effective"))
+                        for kind in kinds for name in ("raw", "effective"))
         print(f"{length:>8}{means['null_space'].mean():>12.1f}"
               f"{means['sums_to_one null_space'].mean():>9.1f}{means['correlation'].mean():>13.3f}"
               f"{means['sums_to_one correlation'].mean():>9.3f}{shown}", flush=True)
@@ -103,12 +105,14 @@ def show_identification(found: "analysis.Identification") -> None:
         print(f"{layer:>8}" + "".join(f"{share:>8.1%}" for share in shares))
 
 
-def attribute(encoder: object, features: dict, projections: int) -> dict[str, np.ndarray]:
+def attribute(encoder: object, features: dict, projections: int, layout: Layout
+              ) -> dict[str, np.ndarray]:
     """Prints and returns the contributions of input tokens to hidden tokens."""
     progress = Progress("hidden tokens attributed", features["input_ids"].size)
     found = analysis.summarize_attribution([
         analysis.token_attribution(encoder, row, projections=projections or None,
-                                   progress=progress) for row in batches(features, 1)])
+                                   progress=progress) for row in batches(features, 1)],
+        layout=layout)
     print("\n   layer  own contribution  own is the largest")
     for layer, (own, largest) in enumerate(zip(found["own"], found["own_largest"]), 1):
         print(f"{layer:>8}{own:>18.1%}{largest:>20.1%}")
@@ -141,7 +145,7 @@ def main(model: ModelFlags, job: IdentifiabilityFlags) -> None:
     identification = analysis.identify(readings, job.mlp_epochs,
                                        Progress("layers identified", len(readings[0].hidden)))
     show_identification(identification)
-    attribution = attribute(encoder, short, job.projections)
+    attribution = attribute(encoder, short, job.projections, tokenizer.vocabulary.layout)
     _write(model.output_dir, name_of(model), encoder.config.head_size, by_length, identification,
            attribution)
 

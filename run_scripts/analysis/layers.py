@@ -104,14 +104,13 @@ def read(path: str, columns: Mapping[str, int | str], count: int, encoder, token
     """Reads sentences that fit and passes them through the network."""
     named = {name: _read_column(path, name, column) for name, column in columns.items()}
     sentences = Sentences([], {name: [] for name in columns}, [], [], [])
-    room = tokenizer.vocabulary.layout.room(most, False)
-    rows, firsts = [], []
+    layout = tokenizer.vocabulary.layout
+    room, rows = layout.room(most, False), []
     for number, (words, _) in enumerate(next(iter(named.values()))):
         ids, lengths = tokenizer.encode_words(words)
         if len(ids) > room or not lengths.all():
             continue
         rows.append(analysis.pack([(ids.tolist(), [])], tokenizer))
-        firsts.append(tokenizer.vocabulary.layout.before + np.cumsum(lengths) - lengths)
         sentences.words.append(words)
         sentences.pieces.append((ids, np.cumsum(lengths) - lengths))
         for name, found in sentences.tags.items():
@@ -123,14 +122,15 @@ def read(path: str, columns: Mapping[str, int | str], count: int, encoder, token
                          "or a larger --max_seq_length.")
     parts = ("hidden", "attention") if attention else ("hidden",)
     readings = Progress(f"sentences of {path}", len(rows)).over(analysis.read(encoder, rows, parts))
-    for reading, places in zip(readings, firsts):
-        sentences.layers.append(reading.hidden[:, places])
+    for reading, (ids, starts) in zip(readings, sentences.pieces):
+        sentences.layers.append(reading.hidden[:, layout.before + starts])
         if attention:
-            ends = np.append(places[1:], len(reading.input_ids) - 1)
-            positions = [[0], *(list(range(*run)) for run in zip(places, ends)),
-                         [len(reading.input_ids) - 1]]
-            sentences.attention.append(word_attention(reading.attention, positions)[
-                ..., 1:-1, 1:-1])
+            tokens = np.arange(len(reading.input_ids))      # special ones count as words here
+            firsts = [*tokens[:layout.before], *layout.before + starts,
+                      *tokens[layout.before + len(ids):]]
+            inner = slice(layout.before, layout.before + len(starts))
+            sentences.attention.append(word_attention(
+                reading.attention, np.split(tokens, firsts[1:]))[..., inner, inner])
     sentences.layers = [list(layer) for layer in zip(*sentences.layers)]
     return sentences
 
@@ -192,11 +192,18 @@ def show_links(links: LinkHeads, what: str, count: int) -> dict[str, dict]:
 def describe(sentences: Sentences) -> dict[str, np.ndarray]:
     """Prints and returns the contextuality of each layer."""
     words = [word.lower() for sentence in sentences.words for word in sentence]
+    if len(words) < 2:
+        raise InputError("--eval_input_file holds one word only, which has no other to be compared "
+                         "with; give more sentences.")
     rng = np.random.default_rng(0)
     sample = rng.choice(len(words), min(_SAMPLE, len(words)), replace=False)
     found = contextuality.describe_layers(sentences.layers, words, sample)
     titles = {"anisotropy": "random words", "self_similarity": "one word",
               "intra_sentence": "one sentence", "first_component": "1st component"}
+    if "self_similarity" not in found:
+        del titles["self_similarity"]
+        print("\nno word of --eval_input_file occurs twice, so that the figures of one word in "
+              "several places are left out; more --eval_sentences give them")
     print(f"\nmean cosines on {len(words):,} words; of one word and one sentence, less that of "
           "random words\n   layer" + "".join(f"{title:>15}" for title in titles.values())
           + "  CKA to the next")
@@ -216,7 +223,8 @@ def draw(path: str, title: str, figures: dict, probes: dict[str, dict]) -> None:
         for name, label in (("anisotropy", "random words"),
                             ("self_similarity", "one word, less random"),
                             ("intra_sentence", "one sentence, less random")):
-            axes[0, 0].plot(layers, figures[name], "o-", label=label)
+            if name in figures:
+                axes[0, 0].plot(layers, figures[name], "o-", label=label)
         axes[0, 0].set(title="mean cosine", xlabel="layer", xticks=layers,
                        ylim=(min(0, axes[0, 0].get_ylim()[0]), 1.05))
         image = axes[0, 1].imshow(figures["cka"], cmap="viridis", vmin=0, vmax=1, origin="lower")

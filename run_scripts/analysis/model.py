@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, T5Config, XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.files import is_file, make_folder, normal_path
 from bert_tf.flags import REQUIRED, option
@@ -14,6 +14,8 @@ from bert_tf.training.reporting import duration
 from run_scripts.encoder_flags import EncoderFlags
 
 T = TypeVar("T")
+# The networks whose attention is shown: each layer begins with it, one map of a text a head.
+SHOWN = EncoderConfig, T5Config, XLNetConfig
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -27,13 +29,13 @@ class ModelFlags(EncoderFlags):
 
 
 def open_encoder(job: ModelFlags) -> Any:
-    """Opens the `bert_tf.models.Model`, which must be one of BERT's encoder; makes --output_dir."""
+    """Opens the `bert_tf.models.Model`, which must be one of `SHOWN`; makes --output_dir."""
     model = job.open()
     config = model.config
-    if not isinstance(config, EncoderConfig):
+    if not isinstance(config, SHOWN):
         raise InputError(f"--init_checkpoint: {job.init_checkpoint} is of the type "
                          f"{config.model_type}, but what is shown here are the layers of BERT's "
-                         "encoder; take a model of that.")
+                         "encoder, XLNet or T5's encoder; take a model of these.")
     if config.is_pruned:
         raise InputError(f"--init_checkpoint: {job.init_checkpoint} lacks heads or units in some "
                          "layers, which are not shown side by side; take the whole model.")

@@ -151,23 +151,27 @@ class T5(Network):
             return ops.cast(self.logits_layer(x), "float32")
         return vocabulary_logits(x * self.config.logit_scale, self.embedding_table)
 
-    def encode_text(self, ids: Tensor, mask: Tensor, dropout_seed: Tensor | None = None
-                    ) -> dict[str, Any]:
+    def encode_text(self, ids: Tensor, mask: Tensor, dropout_seed: Tensor | None = None,
+                    return_attention: bool = False) -> dict[str, Any]:
         """Returns the vectors of a text, in the form of other networks.
 
         Args:
             ids, mask: integer [B, S]; the mask is 1 for tokens and 0 for padding.
+            return_attention: whether to return `attention_probs` too.
 
         Returns:
             `sequence_output` [B, S, H], 0 for padding; `pooled_output` [B, H], its mean over the
-            tokens (arXiv:2108.08877); `embedding_output`; `layer_outputs`, a list of L.
+            tokens (arXiv:2108.08877); `embedding_output`; `layer_outputs`, a list of L; and on
+            request `attention_probs`, the encoder's, a list of L [B, N, S, S].
         """
         encoded = self.encode(ids, mask, dropout_seed)
         x = encoded["output"]
         count = ops.maximum(ops.sum(ops.cast(mask, x.dtype), axis=1, keepdims=True), 1)
         return {"sequence_output": x, "pooled_output": ops.sum(x, axis=1) / count,
                 "embedding_output": encoded["embeddings"],
-                "layer_outputs": _outputs(encoded)}
+                "layer_outputs": _outputs(encoded),
+                **({"attention_probs": [layer["probs"] for layer in encoded["layers"]]}
+                   if return_attention else {})}
 
     def _go_on(self, inputs, dropout_seed, head_masks):
         """Computes `call` for the targets of a language model that reads the inputs first."""
@@ -223,7 +227,8 @@ class T5(Network):
         """
         dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         if "decoder_input_tokens" not in inputs:
-            return self.encode_text(inputs["input_ids"], inputs["input_mask"], dropout_seed)
+            return self.encode_text(inputs["input_ids"], inputs["input_mask"], dropout_seed,
+                                    return_attention)
         if not self.encoder_stack and "encoder_input_tokens" in inputs:
             return self._go_on(inputs, dropout_seed, self._masks(head_mask)[1])
         if self.config.fixed_heads and "encoder_segment_ids" in inputs:
