@@ -87,8 +87,11 @@ def draw_table(axis, values: np.ndarray) -> None:
 def _draw_correlation(axis, lengths, by_length, head_size):
     layers = len(by_length[lengths[0]]["correlation"])
     for layer, color in enumerate(_ramp(layers)):
-        axis.plot(lengths, [by_length[n]["correlation"][layer].mean() for n in lengths], "o-",
-                  markersize=4, color=color, label=f"layer {layer + 1}")
+        for name, line, label in (("correlation", "o-", f"layer {layer + 1}"),
+                                  ("sums_to_one correlation", "--", None)):
+            axis.plot(lengths, [by_length[n][name][layer].mean() for n in lengths], line,
+                      markersize=4, color=color, label=label)
+    axis.plot([], [], "--", color="gray", label="rows sum to 1")
     axis.axvline(head_size, color="gray", linestyle=":", label=f"head size {head_size}")
     axis.set(title="correlation of raw and effective", xlabel="tokens", xscale="log",
              ylim=(min(0, axis.get_ylim()[0]), 1.02))

@@ -12,6 +12,7 @@ and heads.png. Each score is stored in scores.json, from which the same command 
 """
 
 import dataclasses
+import json
 import os
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -100,8 +101,9 @@ class Scorer:
                     "p": 1.0 if chance is None else chance}
 
         key = " ".join(f"{layer + 1}:{head + 1}" for layer, head in sorted(heads))
-        kept = self._kept.get("scores", f"{split.name} {split.size} {key}" if split else key,
-                              measure=measure)
+        if split:       # another file may have as many examples
+            key = f"{split.name} {json.dumps(split.identity())} {key}"
+        kept = self._kept.get("scores", key, measure=measure)
         return kept["score"], kept["p"]
 
 

@@ -13,8 +13,8 @@ from scipy import stats
 from sklearn.metrics import matthews_corrcoef
 
 import bert_tf
-from bert_tf import tokenization
-from bert_tf.config import EncoderConfig
+from bert_tf import networks, tokenization
+from bert_tf.config import EncoderConfig, T5Config, XLNetConfig
 from bert_tf.data.text.vectors import Texts
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
@@ -31,6 +31,7 @@ from run_scripts.analysis import (
     senses,
 )
 from run_scripts.analysis.model import ModelFlags
+from tests.goldens import at_hand
 from tests.training import tiny
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
@@ -105,6 +106,56 @@ def test_layers(model, tmp_path):
     assert np.allclose(np.diag(found["cka"]), 1)
     with pytest.raises(InputError, match="--tags"):
         layers.LayersFlags("a", "b", tags=["pos"]).columns()
+
+
+def test_layers_of_words_that_occur_once(model, tmp_path, capsys):
+    (tmp_path / "words.txt").write_text("a NN\nb VB\nc NN\n\nd VB\ne NN\n")
+    job = layers.LayersFlags(
+        input_file=str(model / "words.txt"), eval_input_file=str(tmp_path / "words.txt"),
+        tags=["pos=1"], chunk_tag="")
+    layers.main(flags_of(model, tmp_path / "out"), job)
+    shown = capsys.readouterr().out
+    assert "no word of --eval_input_file occurs twice" in shown and "nan" not in shown
+    found = json.loads((tmp_path / "out" / "layers.json").read_text())
+    assert "self_similarity" not in found and np.isfinite(found["anisotropy"]).all()
+    (tmp_path / "words.txt").write_text("a NN\n")
+    with pytest.raises(InputError, match="holds one word only"):
+        layers.main(flags_of(model, tmp_path / "out"), job)
+
+
+@pytest.mark.parametrize("network", at_hand("golden/{}", ("xlnet", "t5")))
+def test_networks_with_relative_positions(network, model, tmp_path, capsys, test_data):
+    """Other special tokens: none before a text, and two or one after it."""
+    config, vocabulary = {
+        "xlnet": (XLNetConfig(5000, d_model=16, n_layer=2, n_head=2, d_head=8, d_inner=16,
+                              initializer_range=0.2), "golden/xlnet/spiece.model"),
+        "t5": (T5Config(32128, d_model=16, d_kv=8, d_ff=16, num_layers=2, num_heads=2),
+               "vocabs/t5/spiece.model")}[network]
+    source = tmp_path / "model"
+    source.mkdir()
+    save_model(source, bert_tf.Learner(networks.build(config), []))
+    flags = ModelFlags(init_checkpoint=str(source), output_dir=str(tmp_path / "out"),
+                       max_seq_length=48, vocab_file=str(test_data / vocabulary))
+    text = str(model / "text.txt")
+    attention.main(flags, attention.AttentionFlags(input_file=text, num_docs=3))
+    found = json.loads((tmp_path / "out/statistics.json").read_text())
+    assert np.shape(found["sep"]) == (2, 2) and ("cls" in found) == (network == "xlnet")
+    assert np.isfinite(found["entropy"]).all()
+    with pytest.raises(InputError, match=f"network of the type {network} has not"):
+        attention.main(flags, attention.AttentionFlags(input_file=text, gradients=True))
+    words = str(model / "words.txt")
+    layers.main(flags, layers.LayersFlags(input_file=words, eval_input_file=words,
+                                          tags=["pos=1", "chunk=2"]))
+    found = json.loads((tmp_path / "out/layers.json").read_text())
+    assert len(found["self_similarity"]) == 3 and found["chunks"]["NP"]["words"] > 12
+    # The first layer's input is that of the word alone.
+    assert found["self_similarity"][0] + found["anisotropy"][0] == pytest.approx(1)
+    identifiability.main(flags, identifiability.IdentifiabilityFlags(
+        input_file=text, lengths=["24"], texts_per_length=1, identification_texts=3, mlp_epochs=0,
+        attribution_texts=1, projections=1))
+    found = json.loads((tmp_path / "out/identifiability.json").read_text())
+    assert found["identified"]["cosine"][0] == 1
+    assert ("[CLS]" in capsys.readouterr().out) == (network == "xlnet")
 
 
 def test_senses(model, tmp_path, capsys):
@@ -205,6 +256,30 @@ def test_heads(name, labels, tmp_path, eagerly):
         assert found["without_layer"][layer] == pytest.approx(
             score([(layer, 0), (layer, 1)]), abs=0.01)
     assert (tmp_path / "out" / "heads.png").stat().st_size > 5_000
+
+
+def test_heads_are_chosen_anew_on_other_examples(tmp_path, eagerly):
+    """The file has as many examples as before, with opposite labels."""
+    config = EncoderConfig.preset("tiny", vocab_size=len(TOKENS), hidden_size=32,
+                                  intermediate_size=32, max_position_embeddings=24,
+                                  num_hidden_layers=1, initializer_range=0.5)
+    labels = [0.0, 1.5, 3.0, 4.5, 5.0, 2.0]
+    write_task(tmp_path / "model", "sts-b", config, labels)
+    job = heads.HeadsFlags(
+        model_dir=str(tmp_path / "model"), task="sts-b", data_dir=str(tmp_path / "model"),
+        output_dir=str(tmp_path / "out"), reverse_head_mask=True)
+    header, *rows = (tmp_path / "model" / "dev.tsv").read_text().splitlines()
+
+    def run(labels):
+        (tmp_path / "model" / "train.tsv").write_text("\n".join([header, *(
+            f"{row.rpartition(chr(9))[0]}\t{label}" for row, label in zip(rows, labels))]) + "\n")
+        heads.main(job)
+        found = json.loads((tmp_path / "out" / "heads.json").read_text())
+        return found["without_head"], np.array(found["one_head_alone"][0]["scores_to_choose"])
+
+    (scores, first), (again, other) = run(labels), run([5 - label for label in labels])
+    assert np.abs(first).min() > 1 and scores == again
+    np.testing.assert_allclose(other, -first, rtol=1e-4)
 
 
 def test_heads_that_layers_share(tmp_path, eagerly):
