@@ -33,8 +33,8 @@ def first_component(vectors: np.ndarray) -> float:
 
 
 def self_similarity(vectors: np.ndarray, words: Sequence[str]) -> float:
-    """Returns the mean cosine of one word's vectors in several places, mean over words, of which one
-    must occur twice. `words` names the word of each row of `vectors`, float [n, H]."""
+    """Returns the mean cosine of one word's vectors in several places, mean over words. `words`
+    names the word of each row of `vectors`, float [n, H]; one must occur twice."""
     places: dict[str, list[int]] = {}
     for place, word in enumerate(words):
         places.setdefault(word, []).append(place)

@@ -11,6 +11,8 @@ from bert_tf.analysis.reading import Reading
 from bert_tf.analysis.statistics import attention_to, token_kinds
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
+_BERT = Layout()
+
 
 def compare_maps(readings: Iterable[Reading], vocabulary: Vocabulary) -> dict[str, np.ndarray]:
     """Compares raw with effective attention, means over texts: float64 [L, N] each.
@@ -113,7 +115,7 @@ def _share(found):
 
 
 def summarize_attribution(contributions: Sequence[np.ndarray], reach: int = 10,
-                          layout: Layout = Layout()) -> dict[str, np.ndarray]:
+                          layout: Layout = _BERT) -> dict[str, np.ndarray]:
     """Returns means over tokens without the special ones of each text, such as [CLS] and [SEP].
 
     Args:

@@ -47,5 +47,6 @@ def _text(reading: Reading, tokenizer: Tokenizer) -> Mapping:
     return {"tokens": names(reading.input_ids, tokenizer),
             "pieces": pieces(reading.input_ids, tokenizer).astype(int).tolist(),
             "attention": base64.b64encode(coded.tobytes()).decode(),
-            "figures": [[{TITLES[name]: shown(name, layer, head) for name in _FIGURES if name in found}
+            "figures": [[{TITLES[name]: shown(name, layer, head)
+                          for name in _FIGURES if name in found}
                          for head in range(heads)] for layer in range(layers)]}

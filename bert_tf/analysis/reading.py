@@ -19,8 +19,7 @@ class Reading:
 
     Attributes:
         input_ids, segment_ids: int32 [n].
-        attention: float32 [L, N, n, n], probabilities; of XLNet those of the content, of T5 those of
-            the encoder.
+        attention: float32 [L, N, n, n], probabilities: of XLNet's content stream, of T5's encoder.
         hidden: float32 [L + 1, n, H]: the first layer's input, then each layer's output, of which
             T5's last one is normed.
         values: float32 [L, N, n, D], the heads' value vectors, with their bias. A head outputs the

@@ -96,11 +96,13 @@ class BertEncoder(Network):
             positions=inputs.get("positions"), word_noise=inputs.get("word_noise"))}
 
     def _embedded(self, inputs, seed):
-        """Returns the result of `embed`, with its noise."""
+        """Returns the result of `embed`, with its noise, and its projection, if there is one."""
         outputs = self.embed(inputs, seed)
         if inputs.get("embedding_noise") is not None:
             x = outputs["embedding_output"]
             outputs["embedding_output"] = x + ops.cast(inputs["embedding_noise"], x.dtype)
+        if self.embeddings_project:
+            outputs["projected_output"] = self.embeddings_project(outputs["embedding_output"])
         return outputs
 
     def _packed(self, inputs, packing):
@@ -195,12 +197,10 @@ class BertEncoder(Network):
             inputs = self._packed(inputs, packing)
         bias = self.make_bias(inputs, attention_bias, packing)
         outputs: dict[str, Any] = {**self._embedded(inputs, seeds[0]), "layer_outputs": []}
-        x = outputs["embedding_output"]
+        x = outputs.get("projected_output", outputs["embedding_output"])
         run: Callable = operator.call
         if self.rematerializes and not return_attention and attention_bias is None:
             run = rematerialized
-        if self.embeddings_project:
-            outputs["projected_output"] = x = self.embeddings_project(x)
         for i, layer in enumerate(layers or self.layers_):              # x: [B, S, H]
             x, maps = run(layer, x, bias, None if head_mask is None else head_mask[i],
                           seeds[1 + i], None if unit_mask is None else unit_mask[i])
