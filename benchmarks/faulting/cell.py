@@ -15,6 +15,8 @@ from benchmarks.faulting.places import comparable, differences
 from benchmarks.faulting.processes import End, Running
 from benchmarks.faulting.store import free_port
 
+_PAGE = 4096        # files take whole pages of a small disk
+
 
 class Cell:
     """A command in a place.
@@ -80,8 +82,8 @@ class Cell:
         return self.place.read("out")
 
     def input_bytes(self) -> int:
-        """Returns the size of what the command reads."""
-        return sum(map(len, self.place.read("in").values()))
+        """Returns the room on a disk of what the command reads."""
+        return sum(-(-len(content) // _PAGE) * _PAGE for content in self.place.read("in").values())
 
     def differs(self) -> str:
         """Names what is not as after an undisturbed run; "" if nothing is."""
