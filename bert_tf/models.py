@@ -140,7 +140,12 @@ def open_model(path: str | os.PathLike, config_file: str | None = None,
     elif config is None:
         raise InputError("--init_checkpoint must be given, or --bert_config_file to begin with "
                          "random weights.")
-    return Model(path, config, weights, saved, vocab_file or "", do_lower_case)
+    model = Model(path, config, weights, saved, vocab_file or "", do_lower_case)
+    if finetuned and len(model.heads) > 1:
+        raise InputError(f"{file} is not the fine-tuned model of the {TASK_FILE} beside it, but a "
+                         f"pre-trained one with {', '.join(name for name, _ in model.heads)}; put "
+                         "the fine-tuned model back.")
+    return model
 
 
 def _finetuned_file(path):

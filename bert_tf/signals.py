@@ -15,6 +15,8 @@ STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 _AGAIN_SECONDS = 0.05
 # The signal that will arrive once more, and what sends it.
 _late: list[tuple[int, threading.Timer]] = []
+# The signal whose exception was raised last: C++ may make another exception of it.
+_raised: list[int] = []
 
 
 class Terminated(BaseException):
@@ -28,6 +30,7 @@ def _raise(number: int, frame: FrameType | None) -> None:
             return
         frame = frame.f_back
     _late.clear()
+    _raised[:] = [number]
     raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
@@ -73,6 +76,7 @@ def ending() -> Iterator[None]:
         yield       # signals go to the main thread
         return
     before = {number: signal.signal(number, _raise) for number in STATUS}
+    _raised.clear()
     try:
         try:
             with _lost_signals_come_again():
@@ -81,8 +85,10 @@ def ending() -> Iterator[None]:
             for number, timer in _late:     # the block has ended before that
                 timer.cancel()
                 _raise(number, None)
-    except (KeyboardInterrupt, Terminated) as error:
-        number = _number(error) or signal.SIGINT
+    except (KeyboardInterrupt, Terminated, Exception) as error:
+        if isinstance(error, Exception) and not _raised:
+            raise
+        number = _number(error) or signal.Signals(_raised[0])
         # A second signal ends what is left of the program at once.
         before = dict.fromkeys(STATUS, signal.SIG_DFL)
         print("terminated" if number == signal.SIGTERM else "interrupted", file=sys.stderr)

@@ -52,6 +52,24 @@ def test_what_a_living_process_writes_is_left_to_it(tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted(["a.txt", "out", *names[6:]])
 
 
+def test_a_process_that_nobody_waits_for_is_dead(tmp_path):
+    """As in a container whose first process does not wait for those that have lost their parent."""
+    zombie = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    (tmp_path / f"a.txt{files.ASIDE}{zombie.pid}-{writing._machine()}-12").touch()
+    files.remove_leftovers(str(tmp_path / "a.txt"))
+    assert not os.listdir(tmp_path)
+    zombie.wait()
+
+
+def test_a_folder_that_appears_meanwhile_is_left_alone(tmp_path):
+    path = tmp_path / "out"
+    with pytest.raises(InputError, match="written by another process meanwhile"), (
+            files.folder_aside(str(path))):
+        (path / "1").mkdir(parents=True)
+    assert os.listdir(tmp_path) == ["out"] and os.listdir(path) == ["1"]
+
+
 def test_what_a_machine_that_is_gone_left_is_removed_after_a_day(tmp_path):
     now = time.time()
     for name, hours in (("1-abc-1", 25), ("2-abc-2", 23)):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.errors import InputError
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.metrics import entities
 from bert_tf.tasks.saved_task import SavedTask
@@ -335,3 +336,12 @@ def test_run_classifier_predicts_the_same(saved, tmp_path, kind, ending):
     written = (tmp_path / "out" / "test_predictions.jsonl").read_text().splitlines()
     assert close([{"index": index, **said} for index, said in enumerate(predictor(texts))],
                  list(map(json.loads, written)))
+
+
+def test_a_pre_trained_model_in_the_place_of_a_fine_tuned_one_is_named(tmp_path):
+    learner = write(tmp_path, "classification")
+    config = learner.encoder.config
+    save_model(tmp_path, bert_tf.Learner(learner.encoder, [
+        bert_tf.objectives.MaskedLM(config), bert_tf.objectives.SentencePrediction(config)]))
+    with pytest.raises(InputError, match="a pre-trained one with MaskedLM, SentencePrediction"):
+        bert_tf.Predictor(tmp_path)

@@ -92,6 +92,23 @@ def test_a_signal_that_a_destructor_drops_ends_the_block_too(number, capsys):
 
 
 @pytest.mark.parametrize("number", signals.STATUS)
+def test_a_signal_that_becomes_another_error_ends_the_block_too(number, capsys):
+    """As where C++ calls Python, and raises an error of its own."""
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit) as error, signals.ending():
+        try:
+            os.kill(os.getpid(), number)
+            signal.pause()
+        except BaseException:
+            raise AttributeError("'list' object has no attribute '_type_spec'") from None
+    assert error.value.code == 128 + number
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    signal.signal(number, before)
+    with pytest.raises(AttributeError), signals.ending():       # no signal arrived
+        raise AttributeError("a defect")
+
+
+@pytest.mark.parametrize("number", signals.STATUS)
 def test_a_signal_waits_for_the_end_of_an_import(number, tmp_path, monkeypatch, capsys):
     name = f"drops_{number.name}"
     (tmp_path / f"{name}.py").write_text(f"""import os

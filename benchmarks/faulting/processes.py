@@ -154,7 +154,9 @@ def _run(module, arguments, log, environment):
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["-m", *arguments]
-    sys.modules["tensorflow"].config.run_functions_eagerly(True)
+    tensorflow = sys.modules["tensorflow"]
+    tensorflow.config.run_functions_eagerly(True)
+    tensorflow.get_logger().setLevel("WARNING")     # replicas without tracing log a traceback
     program = importlib.import_module(module)
     sys.argv[0] = program.__file__ or module
     for number in held:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.util
 import io
 import os
@@ -60,7 +61,10 @@ def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1) -
     make_folders(folder)
     # TensorFlow Serving ignores folders whose names are not numbers.
     with folder_aside(path, "saved_model.pb") as aside:
-        tf.saved_model.save(module, aside, signatures=module.functions)
+        try:
+            tf.saved_model.save(module, aside, signatures=module.functions)
+        except tf.errors.ResourceExhaustedError as error:
+            raise OSError(errno.ENOSPC, f"{path} can't be written, no space is left") from error
     return path
 
 

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Iterator
 
 from bert_tf.errors import InputError
-from bert_tf.files.places import reaching, real_path
+from bert_tf.files.places import is_alive, reaching, real_path
 
 # Seconds between the holder's writings, and without one before another takes over.
 RENEWAL = 15.0
@@ -185,12 +185,10 @@ def _has_died(content):
         found = json.loads(content)
         if (found["machine"], found["space"]) != (socket.gethostname(), _process_space()):
             return False
-        os.kill(found["process"], 0)
-    except ProcessLookupError:
-        return True
-    except (ValueError, KeyError, TypeError, OSError, OverflowError):
+        process = int(found["process"])
+    except (ValueError, KeyError, TypeError):
         return False
-    return found["process"] == os.getpid()      # an earlier one with our number
+    return not is_alive(process) or process == os.getpid()      # an earlier one with our number
 
 
 def _process_space():

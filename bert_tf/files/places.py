@@ -231,3 +231,16 @@ def make_folders(path: str | os.PathLike) -> None:
     """Makes a folder, and those above it, where they are absent; a store needs none."""
     if not is_remote(path):
         os.makedirs(path, exist_ok=True)
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process of this machine works, not one that has ended and that nobody waits for, as
+    in containers whose first process is no init."""
+    try:
+        os.kill(process, 0)
+        with open(f"/proc/{process}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:     # another user's, or this system has no /proc
+        return True

@@ -1,6 +1,7 @@
 """Files that are whole or absent: outputs are written aside and renamed, or sent when whole."""
 
 import contextlib
+import errno
 import functools
 import hashlib
 import io
@@ -19,6 +20,7 @@ from contextvars import ContextVar
 
 from bert_tf.errors import InputError
 from bert_tf.files.places import (
+    is_alive,
     is_file,
     is_folder,
     is_remote,
@@ -81,7 +83,7 @@ def remove_leftovers(*paths: str, ending: str = "") -> None:
             if time.time() - _last_written(leftover) < _DAY:
                 continue
         elif (start is not None and start.startswith(_START) if int(process) == os.getpid()
-              else _is_alive(int(process))):
+              else is_alive(int(process))):
             continue
         if os.path.isdir(leftover):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -98,15 +100,6 @@ def _last_written(path):
     except FileNotFoundError:
         return math.inf
 
-
-def _is_alive(process):
-    try:
-        os.kill(process, 0)
-    except PermissionError:
-        return True
-    except (ProcessLookupError, OverflowError):
-        return False
-    return True
 
 
 @contextlib.contextmanager
@@ -186,7 +179,7 @@ def folder_aside(path, marker=""):
             store, where folders can't be renamed, it is sent last.
 
     Raises:
-        InputError: `path` is there and isn't empty, or can't be written.
+        InputError: `path` is there and isn't empty, or can't be written, or appears meanwhile.
     """
     if is_taken(path) and not (is_folder(path) and not list_folder(path)):
         raise InputError(f"{path} is there already and isn't an empty folder; name another.")
@@ -202,7 +195,13 @@ def folder_aside(path, marker=""):
         if is_remote(path):
             send_folder(aside, path, marker)
         else:
-            os.replace(aside, place)
+            try:
+                os.replace(aside, place)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                raise InputError(f"{path} was written by another process meanwhile; name another "
+                                 "folder.") from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 

@@ -1,5 +1,6 @@
 """ONNX, LiteRT and a SavedModel of ids, each run by its own runtime."""
 
+import errno
 import importlib.util
 import os
 
@@ -153,3 +154,12 @@ def test_the_log_is_held_back_unless_something_breaks(capfd):
         os.write(2, b"before a defect\n")
         raise ZeroDivisionError
     assert capfd.readouterr().err == "before a defect\n"
+
+
+def test_a_full_disk_leaves_nothing_of_a_saved_model(tmp_path, monkeypatch):
+    def fill(module, folder, **_):
+        raise tf.errors.ResourceExhaustedError(None, None, f"{folder}; No space left on device")
+    monkeypatch.setattr(tf.saved_model, "save", fill)
+    with pytest.raises(OSError, match="m/1 can't be written") as error:
+        save_model(tf.Module(), tmp_path / "m")
+    assert error.value.errno == errno.ENOSPC and not os.listdir(tmp_path / "m")

@@ -96,7 +96,7 @@ def _serve(pipe):
     """The program of a worker."""
     signals.obey_parent()
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    with contextlib.suppress(EOFError):
+    with contextlib.suppress(*_BROKEN):     # the parent is gone
         work = pipe.recv()
         while True:
             index, piece = pipe.recv()
