@@ -27,9 +27,10 @@ ROWS = {"original": {"first_weights": "original"}, "neighbours": {"first_weights
 class FirstWeightsFlags(TrainingStepsFlags):
     """The material, the sizes, and how long to train."""
 
-    task: str = option(
-        HELD_OUT, f"The task of the score; {HELD_OUT}: the share of the masked words of held-out "
-        "text that the model predicts, without fine-tuning.", choices=(*COLUMNS, HELD_OUT))
+    tasks: list[str] = option(
+        [HELD_OUT], f"Tasks whose mean is the score; {HELD_OUT}: the share of the masked words of "
+        "held-out text that the model predicts, without fine-tuning.", alias="task",
+        choices=(*COLUMNS, HELD_OUT))
     recipe: str = option("bert", "How the model is pre-trained.",
                          choices=("bert", "roberta", "albert", "electra", "ltr"))
 

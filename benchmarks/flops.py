@@ -32,16 +32,22 @@ class FlopsFlags:
     num_train_steps: int = option(1_000_000, "Number of steps.", least=1)
 
 
+def operations(config: EncoderConfig, max_seq_length: int, predicted_share: float,
+               train_batch_size: int, num_train_steps: int, is_electra: bool) -> float:
+    """The operations of a pre-training, of ELECTRA's generator too."""
+    found = training.Electra.configs(config) if is_electra else [config]
+    return sum(flops_of(one, max_seq_length, predicted_share).training(
+        train_batch_size, num_train_steps, is_electra and one is config) for one in found)
+
+
 def count(job: FlopsFlags, name: str) -> float:
     """The operations of the pre-training of an element of --models."""
     config = read_model(name, job.vocab_size)
     if not isinstance(config, EncoderConfig):
         raise InputError(f"--models={name}: a {type(config).__name__} is not counted, only "
                          "encoders of BERT's kind are.")
-    is_electra = config.model_type == "electra"
-    found = training.Electra.configs(config) if is_electra else [config]
-    return sum(flops_of(one, job.max_seq_length, job.predicted_share).training(
-        job.train_batch_size, job.num_train_steps, is_electra and one is config) for one in found)
+    return operations(config, job.max_seq_length, job.predicted_share, job.train_batch_size,
+                      job.num_train_steps, config.model_type == "electra")
 
 
 def main(job: FlopsFlags) -> None:

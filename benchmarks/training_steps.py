@@ -14,7 +14,7 @@ Example:
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from benchmarks.tables.cells import Cell, Cells
@@ -33,7 +33,8 @@ class TrainingStepsFlags(TableFlags):
     """The material, the sizes, and how long to train."""
 
     num_train_steps: int = option(1200, "Steps of pre-training.", least=1)
-    task: str = option("MNLI-m", "The task of the score.", choices=tuple(COLUMNS))
+    tasks: list[str] = option(["MNLI-m"], "Tasks whose mean is the score.", alias="task",
+                              choices=tuple(COLUMNS))
     points: int = option(6, "Checkpoints of each pre-training.", least=1)
     include_start: bool = option(
         True, "A point at step 0 too, after fine-tuning: random weights, without pre-training.")
@@ -52,39 +53,42 @@ def declare(job: TrainingStepsFlags) -> Table:
         source="figure 5 of arXiv:1810.04805, curves without figures")
 
 
-def curves(job: TrainingStepsFlags, name: str,
-           rows: Mapping[str, Mapping[str, Any]]) -> Table:
-    """A table whose columns are the steps of pre-training.
+def curves(job: TrainingStepsFlags, name: str, rows: Mapping[str, Mapping[str, Any]],
+           label: Callable[[int], str] = str) -> Table:
+    """A table whose columns are points of the pre-training, at equal shares of its steps.
 
     Args:
         name: beginning of the names of the cells.
         rows: flags of bert-run-pretraining, by the row's name.
+        label: function of --num_train_steps at a point that returns the column's title.
     """
     material = Material(job)
-    metric, = ([Column(HELD_OUT, "masked_lm_accuracy")] if job.task == HELD_OUT else
-               material.columns(job.task))
-    every, first = job.num_train_steps // job.points, 1
-    if job.include_start and job.task != HELD_OUT:
-        first = 0
+    held_out = [Column(HELD_OUT, "masked_lm_accuracy")] * (HELD_OUT in job.tasks)
+    tasks = [title for title in job.tasks if title != HELD_OUT]
+    numbers = {label(number * job.num_train_steps // job.points): number
+               for number in range(0 if job.include_start and not held_out else 1, job.points + 1)}
 
-    def cell(row: str, column: Column, seed: int) -> Cell:
-        step = int(column.title)
+    def cell(row: str, column: Column, seed: int, task: Column) -> Cell:
+        every = rows[row].get("num_train_steps", job.num_train_steps) // job.points
+        step = every * numbers[column.title]
+        recipe = rows[row]["recipe"]
+        own = {} if recipe in ("bert", "ltr") else {"recipe": recipe}       # segments of its own
         # Checkpoints of the run in which the paper's models were taken: one schedule for all.
         model = material.pretrained(
-            f"{name}-{row.split()[0]}", material.records(), seed, save_checkpoints_steps=every,
+            f"{name}-{row.split()[0]}", material.records(**own), seed, save_checkpoints_steps=every,
             keep_checkpoint_max=job.points, **rows[row])
         taken = model / f"checkpoint-{step:09d}.safetensors" if step else None
-        if job.task == HELD_OUT:
-            return material.scored(f"{name}-{row.split()[0]}", model, material.held_out,
-                                   init_checkpoint=taken)
-        return material.tuned(job.task, taken, seed, bert_config_file=(
+        if task.title == HELD_OUT:
+            return material.scored(
+                f"{name}-{row.split()[0]}", model, material.records(
+                    "held-out", "held_out.txt", **own), init_checkpoint=taken)
+        return material.tuned(task.title, taken, seed, bert_config_file=(
             None if taken else model / "bert_config.json"))
 
     return Table(
-        name, f"{job.task} after so many steps of pre-training", "", list(rows),
-        [dataclasses.replace(metric, title=str(every * number))
-         for number in range(first, job.points + 1)], cell, {},
-        over="steps of pre-training")
+        name, f"{', '.join(job.tasks)} after so many steps of pre-training", "", list(rows),
+        [Column(title, "") for title in numbers], cell, {}, over="steps of pre-training",
+        tasks=[*held_out, *(material.columns(*tasks) if tasks else [])])
 
 
 def compare(found: dict[str, dict[str, dict]], cells: Cells) -> list[str]:

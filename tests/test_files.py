@@ -105,7 +105,7 @@ class_weights cluster_hosts columns commands concrete_stretch depths dupe_factor
 grid_learning_rate grid_num_train_epochs grid_train_batch_size hidden_sizes label_column labels
 layers leave_out lengths mask mask_shares master max_train_examples model_size models orders
 packages padding patience_layers piece_share pos_tagger predict_batch_sizes prune_heads
-prune_percent rows runner_options runtimes split splits stack_layers stack_learning_rates
+prune_percent rows runner_options runtimes sizes split splits stack_layers stack_learning_rates
 stack_steps stack_warmup_steps student_layers systems tags task task_schedule tasks teacher_layers
 terms text text_a_column text_b_column text_column tfds_name tpu tpu_zone train_fractions
 train_majority variants vocab_sizes weight_bits words""".split()

@@ -59,7 +59,7 @@ def make(table: Table, job: Any) -> None:
     if job.smoke:
         table = dataclasses.replace(
             table, rows=table.rows if job.rows else table.rows[:2],
-            columns=table.columns if job.columns else table.columns[:2])
+            columns=table.columns if job.columns else table.columns[:2], tasks=table.tasks[:2])
     if not (table.rows and table.columns):
         raise InputError("the table has no row or no column.")
     make_folder(job.output_dir, "output_dir")

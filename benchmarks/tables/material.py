@@ -21,10 +21,16 @@ COLUMNS = {
     "QNLI": ("classifier", "qnli", "dev/accuracy"),
     "MRPC": ("classifier", "mrpc", "dev/accuracy"),
     "SST-2": ("classifier", "sst-2", "dev/accuracy"),
+    "QQP": ("classifier", "qqp", "dev/accuracy"),
+    "RTE": ("classifier", "rte", "dev/accuracy"),
+    "WNLI": ("classifier", "wnli", "dev/accuracy"),
+    "CoLA": ("classifier", "cola", "dev/matthews"),
+    "STS-B": ("classifier", "sts-b", "dev/pearson"),
     "RACE": ("multiple-choice", "race", "dev/accuracy"),
     "NER": ("tagger", "conll2003", "dev/entity_f1"),
     "SQuAD": ("squad", "", "squad/f1"),
 }
+GLUE = ("MNLI-m", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE", "WNLI")
 PERPLEXITY = Column("LM (ppl)", "masked_lm_perplexity", 1.0)
 _QUERY = 24         # most tokens of a question
 
@@ -175,18 +181,36 @@ class Material:
             "max_seq_length": job.max_seq_length, "eval_batch_size": 32, "max_eval_steps": 0,
             "max_predictions_per_seq": int(0.15 * job.max_seq_length) + 1, **flags})
 
-    def tuned(self, title: str, model: Made, seed: int, **flags: Any) -> Cell:
+    def tuned(self, title: str, model: Made | None, seed: int, **flags: Any) -> Cell:
         """The score of a model after fine-tuning on the task of a column."""
+        command, _, _ = COLUMNS.get(title, ("classifier", "", ""))
+        return Cell(f"{title.lower()}-seed{seed}", f"bert-finetune {command}", {
+            **self._task(title), "init_checkpoint": model, "vocab_file": self.vocabulary,
+            "do_lower_case": self.job.do_lower_case, "do_train": True, "do_eval": True,
+            "output_dir": Made("."), "max_seq_length": self.job.max_seq_length,
+            **self._finetuning(), "encoder_dropout": 0.1, "random_seed": seed, "num_workers": 1,
+            **flags})
+
+    def distilled(self, title: str, teacher: Cell, student: Made, seed: int, **flags: Any) -> Cell:
+        """The score of a student that has learned the task of a column from a fine-tuned teacher,
+        whose answers all students share."""
+        return Cell(f"{title.lower()}-student-seed{seed}", "bert-distill", {
+            **self._task(title), "teacher": teacher / ".", "student": student,
+            "output_dir": Made("."), "records_dir": teacher / "answers", **self._finetuning(),
+            "random_seed": seed, **flags})
+
+    def _task(self, title):
+        """The flags of the task of a column."""
         job = self.job
-        command, task, _ = COLUMNS.get(title, ("classifier", title, ""))
-        of_task = {"task": task, "data_dir": job.find(title)} if task else {
+        _, task, _ = COLUMNS.get(title, ("", title, ""))
+        return {"task": task, "data_dir": job.find(title)} if task else {
             "train_file": absolute(job.squad_train_file),
             "predict_file": absolute(job.squad_predict_file), "max_query_length": _QUERY,
             "doc_stride": 3 * job.max_seq_length // 4}
-        return Cell(f"{title.lower()}-seed{seed}", f"bert-finetune {command}", {
-            **of_task, "init_checkpoint": model, "vocab_file": self.vocabulary,
-            "do_lower_case": job.do_lower_case, "do_train": True, "do_eval": True,
-            "output_dir": Made("."), "max_seq_length": job.max_seq_length,
-            "num_train_steps": job.finetuning_steps, "train_batch_size": job.finetuning_batch_size,
-            "learning_rate": job.finetuning_learning_rate, "eval_batch_size": 64,
-            "encoder_dropout": 0.1, "random_seed": seed, "num_workers": 1, **flags})
+
+    def _finetuning(self):
+        """The flags of the optimization."""
+        job = self.job
+        return {"num_train_steps": job.finetuning_steps,
+                "train_batch_size": job.finetuning_batch_size,
+                "learning_rate": job.finetuning_learning_rate, "eval_batch_size": 64}

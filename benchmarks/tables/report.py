@@ -20,10 +20,12 @@ def lines(table: Table, found: Mapping[str, Mapping[str, dict]],
     text = [f"# {table.title}", "", f"    {command(table, job)}", "",
             f"Ours: mean ± standard deviation, (median), of {seeds} seed{'s' * (seeds > 1)}"
             + (("; in brackets the published figure, of " if table.published else "; published: ")
-               + table.source) * bool(table.source) + ".", "",
-            f"| | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|"]
-    text += [f"| {row} | " + " | ".join(_place(found[row].get(title)) for title in titles) + " |"
-             for row in table.rows]
+               + table.source) * bool(table.source) + ".", *_grid(titles, found)]
+    places = [place for row in found.values() for place in row.values()]
+    for part in dict.fromkeys(part for place in places for part in place.get("parts", ())):
+        text += ["", f"{part}:", *_grid(titles, {
+            row: {title: place["parts"].get(part) for title, place in columns.items()}
+            for row, columns in found.items()})]
     if compared:
         counts = collections.Counter(each.verdict for each in compared)
         kind = "published differences" if table.published else "differences"
@@ -33,6 +35,13 @@ def lines(table: Table, found: Mapping[str, Mapping[str, dict]],
                     if seeds > 1 else " One seed says nothing about chance."), ""]
         text += [f"- {each}" for each in compared]
     return text + ["", *(f"{note}\n" for note in table.notes)]
+
+
+def _grid(titles, found):
+    """A table in Markdown, after an empty line."""
+    return ["", f"| | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|",
+            *(f"| {row} | " + " | ".join(_place(places.get(title)) for title in titles) + " |"
+              for row, places in found.items())]
 
 
 def _place(place):

@@ -33,9 +33,12 @@ class Table:
         title: what it shows.
         source: paper and table of the published figures; "": there are none.
         rows: their names; the others are compared with the first, or with `baseline`.
-        cell: function of row, column and seed that returns the cell, or None where there is none.
+        cell: function of row, column and seed, and of the task where there are tasks, that returns
+            the cell, or None where there is none.
         published: figures by row and column.
         notes: sentences below the table.
+        tasks: of each place, whose figure is the mean over them.
+        subsets: titles of the tasks of further means, by their names.
         over: what the columns are numbers of, where the picture is curves over them.
         remark: function of what `fill` returns, and of the cells, that returns further notes.
     """
@@ -45,10 +48,12 @@ class Table:
     source: str
     rows: Sequence[str]
     columns: Sequence[Column]
-    cell: Callable[[str, Column, int], Cell | None]
+    cell: Callable[..., Cell | None]
     published: Mapping[str, Mapping[str, float]]
     baseline: str = ""
     notes: Sequence[str] = ()
+    tasks: Sequence[Column] = ()
+    subsets: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     over: str = ""
     remark: Callable[[dict[str, dict[str, dict]], Cells], list[str]] | None = None
 
@@ -95,26 +100,43 @@ class Difference:
 
 def fill(table: Table, cells: Cells, seeds: Sequence[int]) -> dict[str, dict[str, dict]]:
     """Does the cells that are missing; returns by row and column the values by seed, their mean,
-    deviation and median, and the published figure."""
-    places = [(row, column, seed, cell) for seed in seeds for row in table.rows
-              for column in table.columns if (cell := table.cell(row, column, seed))]
+    deviation and median, and the published figure; with tasks, `parts` has those of each task and
+    subset."""
+    places = [(row, column, seed, task, cell) for seed in seeds for row in table.rows
+              for column in table.columns for task in ([each] for each in table.tasks or [None])
+              if (cell := table.cell(row, column, seed, *filter(None, task)))]
     cells.carry_out(cell for *_, cell in places)
     found: dict[str, dict[str, dict]] = {row: {} for row in table.rows}
-    for row, column, seed, cell in places:
-        results = cells.result(cell) or {}
-        if column.metric not in results:
-            raise InputError(f"{cells.path(cell)} has no {column.metric}; it has "
+    for row, column, seed, (task,), cell in places:
+        given, results = task or column, cells.result(cell) or {}
+        if given.metric not in results:
+            raise InputError(f"{cells.path(cell)} has no {given.metric}; it has "
                              f"{', '.join(results)}.")
-        place = found[row].setdefault(column.title, {"values": {}, "command": cells.line(cell)})
-        place["values"][str(seed)] = column.factor * results[column.metric]
+        place = found[row].setdefault(column.title, {"command": cells.line(cell), "parts": {}})
+        values = place["parts"].setdefault(given.title, {})
+        values[str(seed)] = given.factor * results[given.metric]
     for row, columns in found.items():
         for title, place in columns.items():
-            values = list(place["values"].values())
-            place |= {"mean": statistics.fmean(values), "median": statistics.median(values),
-                      "stdev": statistics.stdev(values) if len(values) > 1 else None}
+            by_task = place.pop("parts")
+            place |= _mean(by_task.values())
+            if len(by_task) > 1:
+                subsets = {name: [by_task[task] for task in tasks if task in by_task]
+                           for name, tasks in table.subsets.items()}
+                parts = subsets | {task: [values] for task, values in by_task.items()}
+                place["parts"] = {name: _mean(each) for name, each in parts.items() if each}
             if (published := table.published.get(row, {}).get(title)) is not None:
                 place["published"] = published
     return found
+
+
+def _mean(tasks):
+    """The mean over tasks by seed, and the mean, deviation and median over the seeds."""
+    tasks = list(tasks)
+    by_seed = {seed: statistics.fmean(values[seed] for values in tasks) for seed in tasks[0]}
+    values = list(by_seed.values())
+    return {"values": by_seed, "mean": statistics.fmean(values),
+            "median": statistics.median(values),
+            "stdev": statistics.stdev(values) if len(values) > 1 else None}
 
 
 def differences(table: Table, found: Mapping[str, Mapping[str, Any]]) -> list[Difference]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import shlex
 import statistics
 import threading
@@ -20,15 +21,19 @@ from benchmarks import (
     model_sizes,
     sentence_order,
     static_masks,
+    student_sizes,
+    training_flops,
     training_steps,
 )
 from benchmarks.tables import cells as kept
 from benchmarks.tables import report
 from benchmarks.tables.cells import Cell, Cells, Made
 from benchmarks.tables.making import make
+from benchmarks.tables.material import Material
 from benchmarks.tables.table import Column, Difference, Table, differences, fill
 from bert_tf import recipes
-from bert_tf.config import T5Config
+from bert_tf.config import T5Config, config_from_dict
+from bert_tf.config.flops import flops_of
 from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.data.records.manifest import manifest_path
 from bert_tf.errors import InputError
@@ -67,6 +72,8 @@ TABLES = {
     "input-formats": (input_formats, input_formats.TableFlags),
     "static-masks": (static_masks, static_masks.StaticMasksFlags),
     "encoder-patterns": (encoder_patterns, encoder_patterns.EncoderPatternsFlags),
+    "training-flops": (training_flops, training_flops.TrainingFlopsFlags),
+    "student-sizes": (student_sizes, student_sizes.StudentSizesFlags),
 }
 
 
@@ -227,6 +234,23 @@ def test_verdicts(published, ours, error, verdict):
     assert Difference("b", "a", "task", published, ours, error).verdict == verdict
 
 
+def test_a_place_is_the_mean_over_tasks(tmp_path, done):
+    """Task "t" scores 10, 20 and 30 in row a, task "u" twice as much."""
+    one = two_rows()
+    table = dataclasses.replace(
+        one, cell=lambda row, column, seed, task: one.cell(row, column, seed), published={},
+        tasks=[Column("t", "dev/accuracy"), Column("u", "dev/accuracy", 200.0)],
+        subsets={"without t": ["u", "v"]})
+    make(table, flags_for(masking_rates.TableFlags, tmp_path))
+    place = json.loads((tmp_path.parent / "out" / "two.json").read_text())["rows"]["a"]["task"]
+    assert place["values"] == pytest.approx({"1": 15, "2": 30, "3": 45})
+    assert {name: part["mean"] for name, part in place["parts"].items()} == pytest.approx(
+        {"t": 20, "u": 40, "without t": 40})
+    text = (tmp_path.parent / "out" / "two.md").read_text()
+    assert "| a | 30.0 ± 15.0 (30.0) |" in text
+    assert text.index("\nwithout t:\n") < text.index("\nt:\n")
+
+
 def test_rows_without_published_figures_are_compared_all_the_same():
     table = dataclasses.replace(two_rows(), published={})
     found = {row: {"task": {"values": dict(enumerate(values))}}
@@ -253,8 +277,9 @@ def test_curves_are_drawn(tmp_path):
 # The tables
 
 def cells_of(table, seed=1):
-    return [cell for row in table.rows for column in table.columns
-            if (cell := table.cell(row, column, seed))]
+    tasks = [[task] for task in table.tasks] or [[]]
+    return [cell for row in table.rows for column in table.columns for task in tasks
+            if (cell := table.cell(row, column, seed, *task))]
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -311,10 +336,11 @@ def test_figure_5_begins_with_kept_checkpoints(data_dir):
     table = training_steps.declare(job)
     assert [column.title for column in table.columns] == [
         "0", "200", "400", "600", "800", "1000", "1200"]
-    lines = [table.cell("masked LM", column, 1).line("", "") for column in table.columns]
+    task, = table.tasks
+    lines = [table.cell("masked LM", column, 1, task).line("", "") for column in table.columns]
     assert "--init_checkpoint" not in lines[0] and "checkpoint-000000400.safetensors" in lines[2]
     models = {need.folder for column in table.columns
-              for need in table.cell("masked LM", column, 1).needs if "steps" in need.name}
+              for need in table.cell("masked LM", column, 1, task).needs if "steps" in need.name}
     assert len(models) == 1
     with pytest.raises(InputError, match="multiple of --points"):
         flags_for(training_steps.TrainingStepsFlags, data_dir, points=7)
@@ -324,7 +350,8 @@ def test_curves_of_first_weights_score_kept_checkpoints(data_dir):
     table = first_weights.declare(flags_for(first_weights.FirstWeightsFlags, data_dir,
                                             recipe="electra", points=2))
     assert [column.title for column in table.columns] == ["600", "1200"]
-    lines = {row: [table.cell(row, column, 1) for column in table.columns] for row in table.rows}
+    lines = {row: [table.cell(row, column, 1, *table.tasks) for column in table.columns]
+             for row in table.rows}
     assert all(cell.command == "bert-run-pretraining" and "checkpoint-" in cell.line("", "")
                for cells in lines.values() for cell in cells)
     models = {row: next(need for need in cells[0].needs if need.name.startswith("pretrained"))
@@ -334,7 +361,7 @@ def test_curves_of_first_weights_score_kept_checkpoints(data_dir):
     assert given["neighbours"].pop("first_weights") == "neighbours"
     assert [given[row]["recipe"] for row in given] == ["electra", "electra"]
     tuned = first_weights.declare(flags_for(first_weights.FirstWeightsFlags, data_dir,
-                                            task="MRPC", points=2))
+                                            tasks=["MRPC"], points=2))
     assert [column.title for column in tuned.columns] == ["0", "600", "1200"]
 
 
@@ -352,6 +379,42 @@ def test_fixed_heads_of_a_translator(data_dir, tmp_path):
         dataclasses.replace(job, hidden_size=100)
     with pytest.raises(InputError, match="no folder translate_de_en"):
         flags_for(encoder_patterns.EncoderPatternsFlags, tmp_path / "none").folder()
+
+
+def test_points_of_equal_operations(data_dir):
+    """A title has the operations that bert-benchmark flops counts for the steps of each model."""
+    job = flags_for(training_flops.TrainingFlopsFlags, data_dir, num_train_steps=100, points=2)
+    table = training_flops.declare(job)
+    assert [task.title for task in table.tasks] == ["MNLI-m", "SST-2", "MRPC"]
+    sizes = {**Material(job).config(), "model_type": "electra"}
+    counted, found = flops_of(config_from_dict(sizes), 128, 0.15), {}
+    for row in table.rows:
+        cell = table.cell(row, table.columns[-1], 1, table.tasks[0])
+        step = int(re.search(r"checkpoint-(\d+)", cell.line("", ""))[1])
+        model, = (need for need in cell.needs if need.name.startswith("pretrained"))
+        assert step == model.flags["num_train_steps"]
+        assert model.flags["input_file"].cell.flags["recipe"] == "electra"  # other segments
+        found[row] = step
+    assert found["ELECTRA"] == 100 < found["masked LM"]
+    assert counted.training(32, found["masked LM"]) == pytest.approx(
+        float(table.columns[-1].title), rel=0.02)
+
+
+def test_students_share_a_teachers_answers(data_dir):
+    """Only where a way begins, and with whom it learns, differs."""
+    table = student_sizes.declare(flags_for(student_sizes.StudentSizesFlags, data_dir))
+    assert [float(column.title) for column in table.columns] == sorted(
+        float(column.title) for column in table.columns)
+    cells = {row: table.cell(row, table.columns[0], 1, table.tasks[0]) for row in table.rows}
+    random, taught, tuned, both = (cells[row].flags for row in student_sizes.ROWS)
+    assert random["init_checkpoint"] is None and "bert_config_file" not in tuned
+    assert random["bert_config_file"].cell.folder == tuned["init_checkpoint"].cell.folder
+    assert taught["student"].path == "bert_config.json" and both["student"].path == "."
+    assert taught["student"].cell.folder == both["student"].cell.folder
+    teacher = taught["teacher"].cell
+    assert teacher.is_kept and teacher.folder == both["records_dir"].cell.folder
+    with pytest.raises(InputError, match="'2' is no size"):
+        student_sizes.shape("2")
 
 
 @pytest.mark.parametrize("by_order, by_next, verdict", [
