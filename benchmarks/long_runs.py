@@ -6,7 +6,9 @@ The data job makes records of --text_bytes of text: the documents of --input_fil
 in other orders, with words that are new in each pass. The training run takes --num_train_steps
 steps of a tiny model on records of --input_file. Both are commands as users start them; a sample of
 all their processes is taken from /proc every --seconds. A figure is flat if its mean over the last
-fifth of the job is near that over the second fifth. Writes results.json, long_runs.md and
+fifth of the job is no worse than over the second fifth: memory, files and threads have not grown by
+more than 5%, or by less than one file or thread, and the rate has not fallen by more than 10%.
+Writes results.json, long_runs.md and
 long_runs.png. Run the same command again to resume.
 """
 
@@ -46,9 +48,10 @@ from bert_tf.tokenization import open_tokenizer
 _NEW_WORDS = 0.5
 # What a line of the command's output says of its progress.
 _PROGRESS = re.compile(r"^(?:step )?([\d,]+)(?:/| of )[\d,]+(?:  loss| pieces)", re.M)
-# What is drawn and judged, and the change of it, in percent, that is still flat.
+# What is drawn and judged, and the growth, or the fall of the rate, in percent, that is still flat.
 _FIGURES = {"memory": ("memory, MB", 5.0), "files": ("open files", 5.0),
             "threads": ("threads", 5.0), "rate": ("rate, % of its mean", 10.0)}
+_COUNTS = ("files", "threads")      # of which one more or less says nothing
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -264,7 +267,9 @@ def table(samples: dict[str, list[dict[str, float]]]) -> tuple[str, bool]:
     for name, found in samples.items():
         figures = fifths(found)
         for key, change in changes(figures).items():
-            is_flat = abs(change) <= _FIGURES[key][1]
+            is_flat = (change >= -_FIGURES[key][1] if key == "rate" else
+                       change <= _FIGURES[key][1] or
+                       key in _COUNTS and figures[key][4] - figures[key][1] < 1)
             all_flat &= is_flat
             lines.append(f"| {name} | {_FIGURES[key][0].partition(', %')[0]} | " + " | ".join(
                 f"{mean:,.4g}" for mean in figures[key]) + f" | {change:+.1f}% | "

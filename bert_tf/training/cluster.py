@@ -289,6 +289,8 @@ def explain_lost_worker(error: Exception) -> InputError | None:
             isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError))
             or "ollective" in error.message):
         return None
-    first = error.message.strip().partition("\n")[0].rstrip(".")
+    lines = error.message.strip().splitlines()
+    # The message of a graph begins with where it was traced.
+    first = next((line for line in lines if "abort" in line), lines[0]).rstrip(".")
     return InputError(f"another worker is gone ({first}); start all of them again, and they go on "
                       "from the last checkpoint.")

@@ -126,3 +126,11 @@ def test_the_text_has_all_documents_in_other_orders(tmp_path):
     passes = [documents[at:at + 3] for at in range(0, len(documents) - 2, 3)]
     assert all(sorted(one) == [("a", "b"), ("c",), ("d",)] for one in passes) and len(passes) > 3
     assert len({*map(tuple, passes)}) > 1 and re.search(r" [a-z]{9} \.$", text, re.M)
+
+
+@pytest.mark.parametrize("name, first, last, is_flat", [
+    ("files", 8, 8.9, True), ("files", 8, 9.1, False), ("threads", 30, 31.4, True),
+    ("memory", 100, 90, True), ("memory", 100, 106, False)])
+def test_what_is_flat(name, first, last, is_flat):
+    found = [{**one, name: first + (last - first) * (one["progress"] >= 800)} for one in samples()]
+    assert long_runs.table({"job": found})[1] == is_flat

@@ -160,8 +160,11 @@ def test_the_end_of_another_worker_is_one_sentence():
     """What TensorFlow 2.20 raises in the worker that is left, and what has another reason."""
     for error in (
             tf.errors.UnavailableError(None, None, "Collective ops is aborted by: Socket closed\n"),
-            tf.errors.InternalError(None, None, "Error: CollectiveBcastSend failed\ndetails")):
+            tf.errors.InternalError(None, None, "Error: CollectiveBcastSend failed\ndetails"),
+            tf.errors.UnavailableError(None, None, "Graph execution error:\n\nDetected at node "
+                                       "details\nCollective ops is aborted by: recvmsg:reset\n")):
         said = str(cluster.explain_lost_worker(error))
-        assert "another worker is gone" in said and "\n" not in said and "details" not in said
+        assert "another worker is gone" in said and "Collective" in said
+        assert "\n" not in said and "details" not in said
     for error in (ValueError("Collective"), tf.errors.InternalError(None, None, "no memory")):
         assert cluster.explain_lost_worker(error) is None
