@@ -159,8 +159,8 @@ def open_others(job: AttentionFlags, opened, encoder, rows: list[dict]) -> tuple
         checkpoints.load(job.fine_tuned_checkpoint, fine)
     if job.gradients:
         if not isinstance(encoder.config, EncoderConfig):
-            raise InputError(f"--gradients are those of a masked LM's loss, which a network of the "
-                             f"type {encoder.config.model_type} has not; leave the flag out.")
+            raise InputError(f"--gradients: a model of the type {encoder.config.model_type} has no "
+                             "masked LM, whose loss this measures; leave the flag out.")
         learner = training.Learner(encoder, [objectives.MaskedLM(encoder.config)])
         account = opened.load(learner)
         if any(name.startswith("masked_lm/") for name in account.missing):

@@ -141,7 +141,7 @@ def test_networks_with_relative_positions(network, model, tmp_path, capsys, test
     found = json.loads((tmp_path / "out/statistics.json").read_text())
     assert np.shape(found["sep"]) == (2, 2) and ("cls" in found) == (network == "xlnet")
     assert np.isfinite(found["entropy"]).all()
-    with pytest.raises(InputError, match=f"network of the type {network} has not"):
+    with pytest.raises(InputError, match=f"type {network} has no masked LM"):
         attention.main(flags, attention.AttentionFlags(input_file=text, gradients=True))
     words = str(model / "words.txt")
     layers.main(flags, layers.LayersFlags(input_file=words, eval_input_file=words,
