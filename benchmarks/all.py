@@ -43,18 +43,19 @@ class AllFlags(KeptComparison):
     lengths: list[str] = option(["128", "512"], "Tokens of a sequence.", items=int, least=8)
     dtypes: list[str] = option(list(_DTYPES), "Types of the computation.", choices=_DTYPES)
     train_tokens: int = option(
-        4096, "Tokens of a training batch; a fourth for networks of 12 layers or more.", least=512)
+        4096, "Tokens of a training batch; a quarter of this for networks of at "
+        "least 12 layers.", least=512)
     predict_batch_sizes: list[str] = option(["1", "8", "32"], "Batch sizes of prediction.",
                                             items=int, least=1)
     vocab_size: int = option(30522, "Tokens of the vocabulary.", least=2000)
     rounds: int = option(5, "Rounds of each job.", least=1)
-    round_seconds: float = option(2.0, "CPU seconds that a system works in a round, at least.",
+    round_seconds: float = option(2.0, "Minimum CPU seconds of a system in a round.",
                                   above=0)
     num_threads: int = option(1, "Threads of each system.", least=1)
     peer_python: list[str] = option(
         [], "Interpreters of peers, such as transformers=/envs/a/bin/python. Default: the "
-            "interpreters of run_scripts/test_peers.sh, and this one. A peer that is not "
-            "installed is left out.")
+        "interpreters of run_scripts/test_peers.sh, and the interpreter of this command. A peer "
+        "that is not installed is left out.")
 
     free: ClassVar = ("jobs", "sizes", "lengths", "dtypes", "predict_batch_sizes", "peer_python")
 

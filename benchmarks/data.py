@@ -32,7 +32,7 @@ class DataBenchmarkFlags:
     vocab_file: str = option(REQUIRED, "The WordPiece vocabulary.")
     dupe_factors: list[str] = option(["1", "10"], "The values of --dupe_factor to measure.")
     peer_python: str = option(sys.executable, "The interpreter that has tf-models-official.")
-    skip_peer: bool = option(False, "Measure create_pretraining_data alone.")
+    skip_peer: bool = option(False, "Measure only bert-create-pretraining-data.")
 
 
 def _measure(python, module, arguments):

@@ -50,10 +50,11 @@ class DirectionsFlags(TableFlags):
     """The material, the sizes, and how long to train."""
 
     snli_dir: str = option("", "Folder of SNLI's official files, for the column of sentences.")
-    mrpc_dir: str = option("", "Folder of MRPC's official files, where --data_dir has none.",
+    mrpc_dir: str = option("", "Folder of MRPC's official files, if --data_dir has no MRPC.",
                            rare=True)
     num_train_epochs: float = option(
-        0.0, "Epochs on each task but SQuAD and single sentences, in place of --finetuning_steps.",
+        0.0, "Epochs on each task except SQuAD and single sentences, in place of "
+        "--finetuning_steps.",
         rare=True, least=0)
     sentence_epochs: float = option(0.0, "Epochs on single sentences.", rare=True, least=0)
     squad_epochs: float = option(0.0, "Epochs on SQuAD.", rare=True, least=0)

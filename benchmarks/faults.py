@@ -45,13 +45,14 @@ class FaultsFlags(KeptComparison):
 
     output_dir: str = option(REQUIRED, "The folder to write into.")
     commands: list[str] = option([], "Commands to disturb; default: all.")
-    faults: list[str] = option([], "Faults; default: all.")
+    faults: list[str] = option([], "Faults to try; default: all.")
     places: list[str] = option(list(_PLACES), "disk, S3 or both.", choices=_PLACES)
-    trials: int = option(3, "Random moments of each kill on a disk; a store and signals get a "
-                         "third, commands that need no TensorFlow six times as many.", least=1)
-    limit: float = option(300.0, "Seconds after which a command hangs.", above=0)
+    trials: int = option(3, "Number of random moments to kill a command on a disk; a third as many "
+                         "in a store and for signals, six times as many for commands without "
+                         "TensorFlow.", least=1)
+    limit: float = option(300.0, "Seconds after which a command counts as hanging.", above=0)
     random_seed: int = option(1, "Seed of the moments and of the damage.")
-    smoke: bool = option(False, "Try a tenth of the cells once, in about two minutes.")
+    smoke: bool = option(False, "Try a tenth of the cells once; this takes about two minutes.")
 
     free: ClassVar = ("commands", "faults", "places", "trials", "limit", "smoke")
 

@@ -28,7 +28,7 @@ class FirstWeightsFlags(TrainingStepsFlags):
     """The material, the sizes, and how long to train."""
 
     tasks: list[str] = option(
-        [HELD_OUT], f"Tasks whose mean is the score; {HELD_OUT}: the share of the masked words of "
+        [HELD_OUT], f"Tasks whose mean is the score; {HELD_OUT}: the share of masked words in "
         "held-out text that the model predicts, without fine-tuning.", alias="task",
         choices=(*COLUMNS, HELD_OUT))
     recipe: str = option("bert", "How the model is pre-trained.",

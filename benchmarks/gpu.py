@@ -37,7 +37,7 @@ class GpuFlags(KeptComparison):
     """The jobs, and the interpreters of both systems."""
 
     output_dir: str = option(REQUIRED, "The folder to write into.")
-    device: str = option("gpu", "Where both systems work; cpu tries the command out.",
+    device: str = option("gpu", "Device of both systems; cpu tries the command out.",
                          choices=("gpu", "cpu"))
     sizes: list[str] = option(["base", "large"], "Sizes of the network.", choices=tuple(PRESETS))
     lengths: list[str] = option(["128", "512"], "Tokens of a sequence.", items=int, least=8)
@@ -48,8 +48,8 @@ class GpuFlags(KeptComparison):
     train_tokens: int = option(32768, "Tokens of a training batch, padding included.", least=64)
     vocab_size: int = option(30522, "Tokens of the vocabulary.", least=2000)
     rounds: int = option(5, "Rounds of each job.", least=1)
-    round_seconds: float = option(2.0, "Seconds that a system works in a round, at least.", above=0)
-    num_threads: int = option(4, "Threads of the processor of each system.", least=1)
+    round_seconds: float = option(2.0, "Minimum seconds of a system in a round.", above=0)
+    num_threads: int = option(4, "CPU threads of each system.", least=1)
     peer_python: list[str] = option([], "Interpreters, such as transformers=/envs/a/bin/python.")
 
     free: ClassVar = ("sizes", "lengths", "dtypes", "padding", "peer_python")

@@ -46,7 +46,7 @@ class GrowthFlags(KeptComparison):
     vocab_sizes: list[str] = option(["4000", "8000", "16000", "32000", "64000"], "Vocabularies.",
                                     items=int, least=2000)
     rounds: int = option(3, "Times that each step is measured.", least=1)
-    round_seconds: float = option(1.0, "CPU seconds of each measurement, at least.", above=0)
+    round_seconds: float = option(1.0, "Minimum CPU seconds of each measurement.", above=0)
     num_threads: int = option(1, "Threads.", least=1)
 
     free: ClassVar = tuple(_AXES)

@@ -14,8 +14,8 @@ from bert_tf.flags import REQUIRED, option
 class HistoryFlags(KeptComparison):
     """The material, the sizes, and how long to train."""
 
-    input_file: list[str] = option(REQUIRED, "Text to pre-train on, as create_pretraining_data "
-                                             "takes it.")
+    input_file: list[str] = option(REQUIRED, "Text to pre-train on, in the format of "
+                                             "bert-create-pretraining-data.")
     snli_dir: str = option(REQUIRED, "Folder of SNLI's official files.")
     conll2003_dir: str = option(REQUIRED, "Folder of CoNLL-2003's official files.")
     output_dir: str = option(REQUIRED, "Folder for all files.")
@@ -23,16 +23,16 @@ class HistoryFlags(KeptComparison):
     vocab_size: int = option(
         8000, "Maximum size of each vocabulary, which is learned from the text.")
     num_hidden_layers: int = option(
-        2, "Layers; T5 has as many in its encoder and its decoder.", least=1)
-    hidden_size: int = option(128, "Width; heads are 64 wide, cells of an LSTM twice as many.")
+        2, "Number of layers; T5 has as many in its encoder and in its decoder.", least=1)
+    hidden_size: int = option(128, "Width; heads are 64 wide, and an LSTM has twice as many cells.")
     max_seq_length: int = option(128, "Length of all sequences.")
-    cpu_seconds: float = option(600.0, "CPU seconds that the steps of a pre-training may take.")
+    cpu_seconds: float = option(600.0, "CPU seconds for the steps of each pre-training.")
     train_batch_size: int = option(16, "Sequences per step of pre-training.", least=1)
     max_examples: int = option(
         20_000, "Maximum examples of a task to train on, from the start of its file.", least=1)
     num_train_epochs: float = option(3.0, "Number of epochs on each task.")
     num_trials: int = option(
-        1, "Number of seeds of each fine-tuning; the table has their mean.", least=1)
+        1, "Number of seeds of each fine-tuning; the table shows the mean.", least=1)
 
     free: ClassVar = ("num_trials", "systems")
 

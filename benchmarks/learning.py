@@ -61,7 +61,7 @@ class LearningComparisonFlags(KeptComparison):
     num_seeds: int = option(3, "Number of seeds, at least 2.", least=2)
     model_size: str = option("tiny", "Size of both models.", choices=tuple(PRESETS))
     initial_weights: str = option(
-        "shared", "shared: both begin with the weights that the peer draws; own: each draws its "
+        "shared", "shared: both start from the weights that the peer draws; own: each draws its "
         "own.",
         choices=("shared", "own"))
     num_train_steps: int = option(
@@ -74,7 +74,7 @@ class LearningComparisonFlags(KeptComparison):
     max_predictions_per_seq: int = option(20, "Maximum number of masked positions in a sequence.")
     dupe_factor: int = option(2, "Number of passes over the training text, each with other masks.")
     held_out_every: int = option(
-        20, "Of every group of this many documents, hold out the first.", least=2)
+        20, "Hold out the first of this many documents, and so on.", least=2)
     num_threads: int = option(1, "Threads of each program.", least=1)
 
     free: ClassVar = ("peer_python", "num_seeds")

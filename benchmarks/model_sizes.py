@@ -35,8 +35,8 @@ PUBLISHED = {
 class ModelSizesFlags(TableFlags):
     """The material, the sizes, and how long to train."""
 
-    layer_scale: int = option(3, "Number by which the layers are divided.", least=1, most=3)
-    width_scale: int = option(4, "Number by which the width is divided.", least=1, most=16)
+    layer_scale: int = option(3, "Divide the number of layers by this number.", least=1, most=3)
+    width_scale: int = option(4, "Divide the width by this number.", least=1, most=16)
     learning_rate: float = option(1e-3, "Peak of the learning rate in pre-training.")
 
     def __post_init__(self) -> None:

@@ -58,7 +58,7 @@ class RobustnessComparisonFlags(KeptComparison):
     init_checkpoint: str = option(REQUIRED, "The initial checkpoint, of any format.")
     output_dir: str = option(REQUIRED, "Folder for models and results.")
     tasks: list[str] = option(["mrpc", "cola"], "Names of tasks.")
-    rows: list[str] = option(list(ROWS), "Rows, beside plain.", choices=tuple(ROWS))
+    rows: list[str] = option(list(ROWS), "Rows of the table beside plain.", choices=tuple(ROWS))
     num_trials: int = option(3, "Number of runs of each row, with seeds from 1 on.", least=1)
     max_train_examples: list[str] = option(
         ["800"], "Maximum training examples of each task, drawn at random and the same for all "
@@ -69,7 +69,7 @@ class RobustnessComparisonFlags(KeptComparison):
     train_batch_size: int = option(16, "Examples per step.", least=1)
     learning_rate: float = option(1e-4, "Peak of the learning rate.")
     num_train_epochs: float = option(2.0, "Number of epochs.", above=0)
-    smoke: bool = option(False, "One seed and 32 examples: whether everything works.")
+    smoke: bool = option(False, "Use one seed and 32 examples, to test that everything works.")
 
     free: ClassVar = ("tasks", "rows", "num_trials")
 

@@ -55,8 +55,8 @@ class RunGlueFlags(FinetuningComparisonFlags):
     learning_rate: float = option(1e-4, "Peak of the learning rate.")
     num_train_epochs: float = option(2.0, "Number of epochs.")
     warmup_proportion: float = option(0.0, "Share of the steps in which the learning rate rises.")
-    smoke: bool = option(False, "One seed and 32 examples: whether everything works, in a minute "
-                                "for each task.")
+    smoke: bool = option(False, "Use one seed and 32 examples, to test that everything works; this "
+                                "takes a minute per task.")
 
     def __post_init__(self) -> None:
         if self.smoke:

@@ -40,7 +40,7 @@ class SentenceOrderFlags(TableFlags):
 
     num_train_steps: int = option(2000, "Steps of pre-training.", least=1)
     dupe_factor: int = option(
-        3, "Passes over the text, each with other pairs; held-out text has as many.", least=1)
+        3, "Passes over the text, each with different pairs; also for the held-out text.", least=1)
 
 
 def declare(job: SentenceOrderFlags) -> Table:

@@ -37,7 +37,7 @@ class TrainingStepsFlags(TableFlags):
                               choices=tuple(COLUMNS))
     points: int = option(6, "Checkpoints of each pre-training.", least=1)
     include_start: bool = option(
-        True, "A point at step 0 too, after fine-tuning: random weights, without pre-training.")
+        True, "Also a point at step 0: random weights, fine-tuned without pre-training.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -75,13 +75,13 @@ class FillMask:
         if batch_size < 1:
             raise InputError(f"batch_size is {batch_size}; it must be at least 1.")
         if mask == "":
-            raise InputError("mask is empty; give what stands in a mask's place, such as ___.")
+            raise InputError("mask is empty; give the text that marks a masked word, such as ___.")
         model = open_masked_lm(path, vocab_file, do_lower_case)
         self.tokenizer: Tokenizer = model.tokenizer
         self._vocabulary, self._path = model.tokenizer.vocabulary, os.fspath(path)
         if self._vocabulary.mask_id is None:
-            raise InputError(f"{path}: its vocabulary has no token for a mask; give a model that "
-                             "was trained with one.")
+            raise InputError(f"{path}: its vocabulary has no mask token; give a model that was "
+                             "trained with one.")
         self._shown = mask or MASK
         self._mark = re.compile("|".join(map(re.escape, [mask] if mask else {
             MASK, self._vocabulary.special["mask"]})))
@@ -157,14 +157,15 @@ class FillMask:
     def _masked_row(self, given, where):
         texts = given if isinstance(given, tuple) else (given,)
         if not 1 <= len(texts) <= 2:
-            raise InputError(f"{where} has {len(texts)} parts; give a text, or a tuple of two.")
+            raise InputError(f"{where} has {len(texts)} parts; give a text, or a tuple of two "
+                             "texts.")
         (first, masks), (second, more) = (self._encode(text, where) for text in (*texts, "")[:2])
         layout = self._vocabulary.layout
         positions = [*(layout.before + place for place in masks),
                      *(layout.b_offset(len(first)) + place for place in more)]
         if not positions:
-            raise InputError(f"{where} has no {self._shown}: write it in the place of each word to "
-                             "guess.")
+            raise InputError(f"{where} has no {self._shown}; write {self._shown} in place of each "
+                             "word to guess.")
         return self._checked(_Row(first, second, positions), where)
 
     def _encode(self, text, where):
@@ -189,7 +190,7 @@ class FillMask:
         """Yields the rows of a text in which each token is masked in turn."""
         ids = self.tokenizer.encode(_checked_text(text, where))
         if not ids:
-            raise InputError(f"{where} has no token; give a text of a word or more.")
+            raise InputError(f"{where} has no token; give a text of at least one word.")
         for place, token in enumerate(ids):
             yield self._checked(_Row(
                 [*ids[:place], self._vocabulary.mask_id, *ids[place + 1:]],
@@ -199,7 +200,7 @@ class FillMask:
         length = self._vocabulary.layout.length(len(row.first), len(row.second))
         if length > self._longest:
             raise InputError(f"{where} has {length:,} tokens, but the model reads at most "
-                             f"{self._longest:,}; shorten it.")
+                             f"{self._longest:,}; shorten the text.")
         return row
 
 
@@ -285,8 +286,8 @@ def _filled(lists):
 def _checked_text(text, where):
     """Returns a text, or raises InputError."""
     if not isinstance(text, str):
-        raise InputError(f"{where}: found a value of type {type(text).__name__} where text must "
-                         "be.")
+        raise InputError(f"{where}: found a value of type {type(text).__name__} in place of a "
+                         "text; give a str.")
     return text
 
 
@@ -307,12 +308,12 @@ def open_masked_lm(path: str | os.PathLike, vocab_file: str | None = None,
             model = open_model(beside, None, vocab_file, do_lower_case)
             weights = model.weights
     if not weights or "masked_lm" not in weights.heads:
-        raise InputError(f"{os.fspath(path)} has no masked LM, which predicts the words behind "
-                         "masks; give a model as pre-training left it, before fine-tuning.")
+        raise InputError(f"{os.fspath(path)} has no masked LM, which predicts masked words; give a "
+                         "pre-trained model that was not fine-tuned.")
     weights.config.check_reads_texts(weights.source)
     if weights.config.is_causal:
         raise InputError(f"{os.fspath(path)} reads from left to right and predicts next words, not "
-                         "masked ones; give a model that was trained with masks.")
+                         "masked words; give a model that was trained with masks.")
     return dataclasses.replace(model, weights=weights, config=weights.config)
 
 

@@ -71,7 +71,7 @@ class Model:
         check_fits(tokenizer.vocabulary, self.config.vocab_size, f"--vocab_file={path}")
         if own and path != own and (open_tokenizer(own).vocabulary.tokens
                                     != tokenizer.vocabulary.tokens):
-            raise InputError(f"--vocab_file={path} is not the vocabulary of the model, {own}; "
+            raise InputError(f"--vocab_file={path} is not the model's vocabulary, which is {own}; "
                              "leave the flag out.")
         return tokenizer
 
@@ -138,7 +138,7 @@ def open_model(path: str | os.PathLike, config_file: str | None = None,
         weights = checkpoints.read_for(file, config) if config else checkpoints.read(file)
         config = weights.config
     elif config is None:
-        raise InputError("--init_checkpoint must be given, or --bert_config_file to begin with "
+        raise InputError("--init_checkpoint must be given, or --bert_config_file to start from "
                          "random weights.")
     model = Model(path, config, weights, saved, vocab_file or "", do_lower_case)
     if finetuned and len(model.heads) > 1:
@@ -155,13 +155,13 @@ def _finetuned_file(path):
         file = quantised.find(path)
     if not file:
         raise InputError(f"there is no {keras_file.NAME} in {path}; name the --output_dir of a "
-                         "model that was fine-tuned.")
+                         "fine-tuning run.")
     saved = SavedTask.read(path)
     if not saved and task_heads.tasks_beside(path):
         raise InputError(f"{path} holds a model of several tasks; name one of them with task=: "
                          f"{', '.join(task_heads.tasks_beside(path))}.")
     if not saved:
-        raise InputError(f"there is no {TASK_FILE} in {path}, so that what the model was trained "
-                         f"for is not known; fine-tune it with bert-finetune --init_checkpoint="
-                         f"{path}, or use Predictor.from_learner.")
+        raise InputError(f"there is no {TASK_FILE} in {path}, so the task of the model is not "
+                         f"known; fine-tune it with bert-finetune --init_checkpoint={path}, or use "
+                         "Predictor.from_learner.")
     return file, saved

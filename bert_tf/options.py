@@ -23,14 +23,15 @@ def parse_json(content: bytes, source: str | os.PathLike) -> dict[str, Any]:
     try:
         value = json.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise InputError(f"{source}: is not UTF-8 text.") from error
+        raise InputError(f"{source} is not UTF-8 text; save it as UTF-8.") from error
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{source}, line {error.lineno}: is not valid JSON ({error.msg}).") from error
+            f"{source}, line {error.lineno} is not valid JSON "
+            f"({error.msg}); correct it.") from error
     except (ValueError, RecursionError) as error:   # a number or a nesting without end
-        raise InputError(f"{source}: is not valid JSON ({error}).") from error
+        raise InputError(f"{source} is not valid JSON ({error}); correct it.") from error
     if not isinstance(value, dict):
-        raise InputError(f"{source}: must hold a JSON object such as {{\"vocab_size\": 30522}}.")
+        raise InputError(f"{source} must hold a JSON object such as {{\"vocab_size\": 30522}}.")
     return value
 
 
@@ -45,7 +46,7 @@ def check_shape(value: Any, shape: Any, place: str = "it") -> None:
     inner = "" if place == "it" else f"{place}."
     if isinstance(shape, dict):
         if not isinstance(value, dict):
-            raise ValueError(f"{place} is no JSON object")
+            raise ValueError(f"{place} is not a JSON object")
         for key, part in shape.items():
             name = key.removesuffix("?")
             if name in value:
@@ -54,7 +55,7 @@ def check_shape(value: Any, shape: Any, place: str = "it") -> None:
                 raise ValueError(f"{place} has no {name}")
     elif isinstance(shape, list):
         if not isinstance(value, list):
-            raise ValueError(f"{place} is no list")
+            raise ValueError(f"{place} is not a list")
         for number, part in enumerate(value):
             check_shape(part, shape[0], f"{place}[{number}]")
     elif not isinstance(value, shape) or type(value) is bool is not shape or (

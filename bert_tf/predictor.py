@@ -154,14 +154,14 @@ class Predictor:
         least, most, wanted = self._kind.texts
         for text in given if isinstance(given, tuple) else (given,):
             if not isinstance(text, str):
-                raise InputError(f"{where}: found a value of type {type(text).__name__} where text "
-                                 f"must be; give {wanted}, or a list of such examples.")
+                raise InputError(f"{where}: found a value of type {type(text).__name__} in place "
+                                 f"of a text; give {wanted}, or a list of such examples.")
             try:
                 text.encode()
             except UnicodeEncodeError as error:
                 raise InputError(f"{where}: character {error.start} of a text, "
-                                 f"{text[error.start]!r}, is half of a surrogate pair; correct how "
-                                 "the text was decoded.") from None
+                                 f"{text[error.start]!r}, is half of a surrogate pair; decode the "
+                                 "text correctly.") from None
         example = self._kind.example(given, number)
         count = len(example.texts)
         if count < least or most and count > most:
@@ -209,6 +209,6 @@ def _check(learner, tokenizer, task):
     objective, = learner.objectives
     count = getattr(objective, "num_labels", 0)
     if task.labels and task.kind.labels_are_classes and count != len(task.labels):
-        raise InputError(f"the model has {count} labels, its task "
-                         f"{len(task.labels)}: {', '.join(task.labels)}; take the "
-                         f"{TASK_FILE} that it was trained with.")
+        raise InputError(f"the model has {count} labels, but {TASK_FILE} has {len(task.labels)}: "
+                         f"{', '.join(task.labels)}; use the {TASK_FILE} from "
+                         "the model's training.")

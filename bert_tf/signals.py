@@ -113,7 +113,7 @@ def reaching_output() -> Iterator[None]:
             raise
         with contextlib.suppress(OSError):
             if not is_broken:
-                print(f"error: {error}: make room and start the same command again.",
+                print(f"error: {error}: make room and run the same command again.",
                       file=sys.stderr)
         try:
             sys.stdout.flush()

@@ -66,11 +66,11 @@ class TextModel:
         saved = SavedTask.read(model.path)
         known = {KINDS[name]: name for name in _KINDS}
         if saved and saved.task.kind not in known:
-            raise InputError(f"{path} is a model of {saved.task.kind.title}, which "
-                             "bert_tf.finetune trains and bert_tf.Predictor uses.")
+            raise InputError(f"{path} is a model for {saved.task.kind.title}; train it with "
+                             "bert_tf.finetune, and use it with bert_tf.Predictor.")
         if saved and kind not in (None, known[saved.task.kind]):
             raise InputError(f"{path} was fine-tuned for {known[saved.task.kind]}, not for {kind}; "
-                             "leave kind out, or begin with the model before that.")
+                             "leave kind out, or start from the pre-trained model.")
         model.kind = known[saved.task.kind] if saved else model.kind
         return model
 
@@ -110,7 +110,7 @@ class TextModel:
              "label_column": _LABEL, "task_kind": self.kind}, self.path, output,
             **{"keep_head": SavedTask.read(self.path) is not None, **settings})
         if not exists(os.path.join(output, MODEL_FILE)):
-            raise InputError("stop_at_step ended the training before there was a model; leave it "
+            raise InputError("stop_at_step ended the training before a model was saved; leave it "
                              "out.")
         if self._discard:
             self._discard()
@@ -121,7 +121,7 @@ class TextModel:
         """Returns the predictions of `bert_tf.Predictor`: a dict, or a list of dicts for a list, an
         array or a column of pandas."""
         if not SavedTask.read(self.path):
-            raise InputError(f"{self.path} was not trained for a task yet; call fit first.")
+            raise InputError(f"{self.path} is not trained for a task yet; call fit first.")
         self._predictor = self._predictor or Predictor(self.path)
         is_array = hasattr(texts, "__array__") and not isinstance(texts, str)
         return self._predictor(list(texts) if is_array else texts)
@@ -156,7 +156,7 @@ def _write(path, texts, labels):
     for number, row in enumerate(rows):
         if len(row) != width or not 1 <= width <= 2 or not all(isinstance(t, str) for t in row):
             given = row if len(row) > 1 else row[0] if row else ()
-            raise InputError(f"text {number} is {given!r}; give texts, or tuples of two.")
+            raise InputError(f"text {number} is {given!r}; give a text, or a tuple of two texts.")
     with open(path, "w", encoding="utf-8") as file:
         for number, (row, label) in enumerate(zip(rows, labels)):
             file.write(json.dumps({**dict(zip(_TEXTS, row)), _LABEL: _plain(label, number)}) + "\n")
@@ -167,12 +167,12 @@ def _plain(label, number):
     """A label as JSON has it."""
     if getattr(label, "size", 1) != 1:
         raise InputError(f"label {number} is the array {label}; give a label, a number, or a list "
-                         "of the names of labels.")
+                         "of label names.")
     value = label.item() if hasattr(label, "item") else label
     if isinstance(value, (list, tuple)):
         return [_plain(one, number) for one in value]
     # What is not equal to itself is NaN, as pandas has it where there is no label.
     if not isinstance(value, (str, int, float)) or value != value:
-        raise InputError(f"label {number} is {value!r}; give a label, a number, or a list of the "
-                         "names of labels.")
+        raise InputError(f"label {number} is {value!r}; give a label, a number, or a list of label "
+                         "names.")
     return value

@@ -90,9 +90,10 @@ class BuildVocabFlags:
     output_file: str = option(
         REQUIRED, "File for the vocabulary: vocab.txt, vocab.json with byte_bpe, spiece.model "
         "with sentencepiece.")
-    tokenizer: str = option("wordpiece", "The kind of tokenizer.", choices=tuple(_ENDINGS))
+    tokenizer: str = option("wordpiece", "The kind of tokenizer to train.", choices=tuple(_ENDINGS))
     sentencepiece_style: str = option(
-        "albert", "Model whose special tokens and text normalisation a SentencePiece model has.",
+        "albert", "Model that sets the special tokens and the text normalisation of a "
+        "SentencePiece model.",
         choices=tuple(_PIECES))
     vocab_size: int = option(
         30522, "Maximum number of tokens, special and unused ones included. A small text gives "
@@ -101,13 +102,13 @@ class BuildVocabFlags:
         True, "Lower-case the text and drop accents (not with byte_bpe, elmo_words or T5's "
         "SentencePiece, which keep the text as it is).")
     min_frequency: int = option(
-        2, "Minimum frequency of a pair of pieces to be merged (not sentencepiece).", least=1)
+        2, "Merge only pairs of pieces with at least this frequency (not sentencepiece).", least=1)
     limit_alphabet: int = option(
-        1000, "Maximum number of different characters; words with a rarer one become [UNK] "
+        1000, "Maximum number of different characters; words with rarer characters become [UNK] "
         "(wordpiece).", least=1)
     num_unused: int = option(
-        0, "Number of slots [unused0], [unused1], ... to fill later (Google's vocabularies have "
-        "994; wordpiece).", least=0)
+        0, "Number of free tokens [unused0], [unused1], ... for words that are added later "
+        "(Google's vocabularies have 994; wordpiece).", least=0)
 
     def check(self):
         """Raises InputError for values that cannot work."""
@@ -298,8 +299,8 @@ def main(job: BuildVocabFlags) -> None:
     print(f"{job.output_file}: {report(words, tokenizer)}")
     if tokenizer.vocabulary.size > job.vocab_size:
         more = tokenizer.vocabulary.size - job.vocab_size
-        print(f"{more} tokens more than --vocab_size={job.vocab_size}: T5's <extra_id_0> to "
-              f"<extra_id_{more - 1}>, which stand for text that is left out.")
+        print(f"{more} tokens more than --vocab_size={job.vocab_size}: the sentinels of T5, "
+              f"<extra_id_0> to <extra_id_{more - 1}>.")
     if tokenizer.vocabulary.size < job.vocab_size:
         print(f"The text gave fewer tokens than --vocab_size={job.vocab_size}.")
 

@@ -139,11 +139,11 @@ def _text_of(row, column, where):
     """The text of a row; "" where there is none."""
     if column not in row:
         raise InputError(f"{where} has no column {column!r}; it has {', '.join(map(str, row))}; "
-                         "name that of the texts with --text_column.")
+                         "name the column of the texts with --text_column.")
     text = row[column]
     if not isinstance(text, str | None):
-        raise InputError(f"{where} has {type(text).__name__} where a text must be; name the column "
-                         "of the texts with --text_column.")
+        raise InputError(f"{where} has a value of type {type(text).__name__} in place of a text; "
+                         "name the column of the texts with --text_column.")
     return text or ""
 
 
@@ -160,7 +160,8 @@ def _parquet_file(source):
     except InputError:      # a ValueError too
         raise
     except (OSError, ValueError) as error:      # of which pyarrow's errors are
-        raise InputError(f"{source}: can't be read ({error}); is it damaged?") from error
+        raise InputError(f"{source}: can't be read ({error}); if the file is damaged, download it "
+                         "again.") from error
 
 
 def _parquet_pieces(source, column):
@@ -181,8 +182,8 @@ def _dump_pieces(source, column):
     with open_unpacked(source) as file:
         head = file.read(_HEAD_BYTES)
     if b"<mediawiki" not in head:
-        raise InputError(f"{source} is not a dump of MediaWiki, which begins with <mediawiki>; "
-                         "files that end in .xml must be such dumps.")
+        raise InputError(f"{source} is not a MediaWiki dump, which starts with <mediawiki>; only "
+                         "such dumps may have the extension .xml.")
     namespaces = wikipedia.read_namespaces(head)
     for piece in _cut(source, _PAGE_END):
         yield piece._replace(content=(piece.content, namespaces))
@@ -196,7 +197,7 @@ def _dump_documents(piece, column):
             yield wikipedia.plain_text(markup, namespaces["hidden"])
     except xml.etree.ElementTree.ParseError as error:
         raise InputError(f"{piece.source}: the pages from line {piece.first} on are not XML "
-                         f"({error}); is it damaged?") from error
+                         f"({error}); if the file is damaged, download it again.") from error
 
 
 def _library_pieces(source, column):

@@ -112,8 +112,8 @@ class Corpus:
         names = list_folder(folder) if is_taken(folder) else []
         for name in names:
             if not _FILE.fullmatch(name):
-                raise InputError(f"{os.path.join(folder, name)} is in the place where a job keeps "
-                                 "its finished parts; move it away, or name another output.")
+                raise InputError(f"{os.path.join(folder, name)} is in the folder where a job keeps "
+                                 "its finished parts; move the file away, or name another output.")
 
     def make(self) -> None:
         """Makes the sentences of all pieces that are not made yet; an error before the first piece

@@ -34,13 +34,14 @@ class FinetuningDataFlags:
     output_dir: str = option(REQUIRED, "Folder of the records: train.tfrecord, dev.tfrecord ...")
     vocab_file: str = option(REQUIRED, "The vocabulary of the tokenizer.", alias="tokenizer_file")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
-    splits: list[str] = option([], "Splits to make; default: all whose files exist.")
+    splits: list[str] = option([], "Splits to make. Default: all splits whose files exist.")
     max_seq_length: int | None = option(
-        None, "Length S of a sequence, special tokens included; default: the task's own.", least=4,
+        None, "Maximum tokens of a sequence, special tokens included. Default: "
+        "the task's default.", least=4,
         most=1 << 14)
     document_context: bool = option(
-        False, "Fill up sequences of tagged words with the neighbouring sentences of the document.")
-    num_workers: int = option(0, "Processes; 0 for one per core.", least=0, most=4096)
+        False, "Fill sequences of tagged words up with neighbouring sentences of the document.")
+    num_workers: int = option(0, "Number of processes; 0: one per core.", least=0, most=4096)
 
     def options(self, task, task_flags: TaskFlags, tokenizer) -> RecordOptions:
         """Returns the `RecordOptions` for a task.
@@ -54,7 +55,7 @@ class FinetuningDataFlags:
         given = {name: value for name in _CUTTING
                  if (value := getattr(task_flags, name)) is not None}
         if task.kind.name != "multiple_choice" and (wrong := given.keys() - {"long_text"}):
-            raise InputError(f"--{sorted(wrong)[0]} is for tasks of multiple choice; leave it out.")
+            raise InputError(f"--{sorted(wrong)[0]} is for multiple choice; leave the flag out.")
         if given:
             task.kind.options(given, {}, False, "")
             task.kind.check_options(given, size, tokenizer)

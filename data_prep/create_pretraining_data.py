@@ -67,20 +67,20 @@ def _check_vocabulary(job, recipe, vocabulary):
               + ["mask"] * masking.find(recipe.corruption).hides)
     missing = [role for role in needed if role not in vocabulary.special]
     if missing:
-        raise InputError(f"--vocab_file: {job.vocab_file} has no special token for the role "
-                         f"{', '.join(missing)}; give the vocabulary of BERT or of a relative.")
+        raise InputError(f"--vocab_file: {job.vocab_file} has no special token for "
+                         f"{', '.join(missing)}; give a vocabulary of BERT or a relative.")
 
 
 def _check_output(job):
     """Raises InputError for output files that can't be written."""
     outputs = list(map(real_path, job.output_file))
     if len(set(outputs)) < len(outputs):
-        raise InputError("--output_file names a file twice.")
+        raise InputError("--output_file names a file twice; name each file once.")
     for name, path in zip(job.output_file, outputs):
         if is_folder(name) or name.endswith(os.sep):
-            raise InputError(f"--output_file: {name!r} is a folder; name a file in it.")
+            raise InputError(f"--output_file: {name!r} is a folder; name a file.")
         if path in map(real_path, job.input_file):
-            raise InputError(f"--output_file: {name!r} is also an input file.")
+            raise InputError(f"--output_file: {name!r} is also an input file; name another file.")
         make_folder(os.path.dirname(path), "output_file")
 
 
@@ -89,7 +89,7 @@ def _open_tokenizer(job, recipe):
     if not job.second_vocab_file:
         return open_tokenizer(job.vocab_file, job.do_lower_case, **recipe.tokenizer_settings)
     if recipe.tokenizer_settings:
-        raise InputError("--second_vocab_file is for words as BERT splits them; leave out "
+        raise InputError("--second_vocab_file needs BERT's way to split words; leave out "
                          f"{', '.join(f'--{name}' for name in recipe.tokenizer_settings)}, or the "
                          "recipe.")
     return DualTokenizer.open(job.vocab_file, job.second_vocab_file, job.do_lower_case,
@@ -143,8 +143,8 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
 
     print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
     if job.input_format != "columns" and prose.is_wrapped(_first_lines(job.input_file[0])):
-        print(f"warning: {job.input_file[0]} looks like prose with hard line breaks, of which each "
-              "line would be a sentence: run bert-extract-text on it first.", flush=True)
+        print(f"warning: {job.input_file[0]} looks like prose with hard line breaks, and each line "
+              "would be a sentence: run bert-extract-text on the file first.", flush=True)
     made: Any = StreamJob(job, recipe, tokenizer, folder, stream) if pairing.in_streams else (
         TextJob(job, recipe, tokenizer, folder, target_length,
                 stream.bsz_per_host if pairing.in_rows else 0))

@@ -49,8 +49,8 @@ class DenoisingFlags:
         for name, harmless in (("masking", "static"), ("segments", recipe.segments.pairing)):
             if getattr(job, name) not in (None, harmless):
                 raise InputError(f"--{name}={getattr(job, name)} is for recipes that mask tokens; "
-                                 f"leave it out with --recipe={recipe.name}, whose noise has flags "
-                                 "of its own (--objective, --noise_density).")
+                                 f"with --recipe={recipe.name}, leave it out and use --objective "
+                                 "and --noise_density.")
         found = OBJECTIVES[self.objective] if self.objective else recipe.denoising
         found = found.vary(self.noise_density, self.mean_noise_span_length)
         converter = self.feature_converter or found.converter

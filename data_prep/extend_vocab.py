@@ -49,7 +49,8 @@ def _given_words(job):
                 try:
                     yield f"{path}, line {number}", line.decode("utf-8").strip()
                 except UnicodeDecodeError as error:
-                    raise InputError(f"{path}, line {number}: is not UTF-8.") from error
+                    raise InputError(f"{path}, line {number} is not UTF-8; save the "
+                                     "file as UTF-8.") from error
 
 
 def read_words(job):
@@ -61,8 +62,8 @@ def read_words(job):
         parts = [part for chunk in split_chunks(bare)
                  for part in split_words(chunk, job.do_lower_case)]
         if word and (len(parts) != 1 or len(parts[0]) > MAX_WORD_CHARS):
-            raise InputError(f"{place}: {word!r} is no single word to the tokenizer, which sees "
-                             f"{' '.join(parts) or 'nothing'!r}; add its parts.")
+            raise InputError(f"{place}: the tokenizer does not take {word!r} as one word, but as "
+                             f"{' '.join(parts) or 'nothing'!r}; add these parts.")
         if word:
             words[mark + parts[0]] = None
     if not words:
@@ -84,8 +85,9 @@ def main(job):
     """Writes the new vocabulary."""
     tokenizer = open_tokenizer(job.init_vocab_file, job.do_lower_case)
     if tokenizer.name != "wordpiece":
-        raise InputError("--init_vocab_file: words can be added to a vocabulary of WordPiece only, "
-                         f"{job.init_vocab_file} is {tokenizer.name}; train another one.")
+        raise InputError("--init_vocab_file: words can only be added to a WordPiece vocabulary, "
+                         f"and {job.init_vocab_file} is {tokenizer.name}; "
+                         "build another vocabulary.")
     vocabulary = tokenizer.vocabulary
     words = read_words(job)
     new = Vocabulary(extend(vocabulary, words, job.fill_unused))

@@ -60,20 +60,20 @@ class ExtractTextFlags:
         ".xz, .bz2, .zst); or data sets by name, hf://datasets/OWNER/NAME or tfds:NAME.")
     text_column: str = option("text", "Column of the texts in JSON lines, Parquet and data sets.")
     lines_are_paragraphs: bool = option(
-        False, "A line break ends a paragraph, as in texts of web pages; if false, only a blank "
-        "line does.")
+        False, "A line break ends a paragraph, as in text from web pages; if false, only a blank "
+        "line ends it.")
     num_workers: int = option(
-        0, "Processes that read your own text; 0 for one per core.", least=0, most=4096)
+        0, "Processes that read your own text; 0: one per core.", least=0, most=4096)
     packages: list[str] = option(
-        [], "Packages whose documentation is taken; stdlib is Python's own. Default: all that are "
-        "installed.")
+        [], "Packages whose documentation is the text; stdlib is Python's. Default: all installed "
+        "packages.")
     max_megabytes: float = option(
-        8.0, "Stop at this much documentation (10^6 bytes). The choice of modules depends on their "
-        "names alone.", above=0)
+        8.0, "Maximum size of the documentation (10^6 bytes). The choice of modules depends only "
+        "on their names.", above=0)
     eval_file: str = option("", "File for held-out documents.")
     eval_share: float = option(
-        0.05, "Share that goes to --eval_file: of the documents; of the sentences of your own "
-        "plain text, in whole documents. At least one document.", above=0, below=1)
+        0.05, "Share of the documents for --eval_file, at least one document. In your own plain "
+        "text, share of the sentences, in whole documents.", above=0, below=1)
 
     def check(self):
         """Raises InputError for values that cannot work."""
@@ -81,7 +81,7 @@ class ExtractTextFlags:
         if self.input_file and self.packages:
             raise InputError("give --input_file or --packages, not both.")
         if self.eval_file == self.output_file:
-            raise InputError("--eval_file and --output_file name one file; give two.")
+            raise InputError("--eval_file and --output_file name the same file; give two files.")
 
 
 def source_files(packages):
@@ -101,7 +101,7 @@ def _locations(package):
         return [(sysconfig.get_path("stdlib"),) * 2]
     spec = importlib.util.find_spec(package) if package.isidentifier() else None
     if spec is None:
-        raise InputError(f"--packages: {package!r} is not installed.")
+        raise InputError(f"--packages: {package!r} is not installed; install it, or leave it out.")
     places = spec.submodule_search_locations or [spec.origin]
     return [(place, os.path.dirname(place)) for place in places]
 
@@ -199,8 +199,8 @@ def _choose_held_out(job, text):
     if text.is_one_document:
         names = [name for name, _ in text.documents()]
         count = min(max(round(job.eval_share * len(names)), 1), len(names) - 1)
-        print(f"note: the text is one document; it is cut into {len(names)} of up to {PART} "
-              f"sentences, the last {count} of which are held out. Blank lines divide documents.",
+        print(f"note: the text is one document; it is cut into {len(names)} documents of up to "
+              f"{PART} sentences, and the last {count} are held out. Blank lines divide documents.",
               flush=True)
         return set(names[len(names) - count:]).__contains__
     if text.is_plain:

@@ -50,23 +50,24 @@ class ImportErnieDataFlags:
         REQUIRED, "TFRecord file; .gz compresses. Several passes give one shard each.")
     vocab_file: str = option(REQUIRED, "The vocabulary of the ids.", alias="vocab_path")
     vocab_size: int = option(
-        0, "Rows of the model's word embeddings, for random tokens; default: the tokens of "
-        "--vocab_file.")
+        0, "Rows of the model's word embeddings, from which random tokens are drawn. Default: the "
+        "size of --vocab_file.")
     data_dir: str = option("", "Folder of the files in the list; default: the folder of the list.")
     max_seq_length: int = option(
         512, "Maximum length; longer samples are left out.", alias="max_seq_len", least=5)
     max_predictions_per_seq: int = option(
-        0, "Room for predictions in a record; default: four standard deviations above their mean "
-        "number. Predictions beyond it are left out and counted.", least=0)
-    batch_size: int = option(8192, "Tokens that are masked together, padding counted.", least=1)
+        0, "Maximum predictions in a record. Default: four standard deviations above their mean "
+        "number. Further predictions are left out and counted.", least=0)
+    batch_size: int = option(8192, "Number of tokens, with padding, that "
+                                   "are masked together.", least=1)
     generate_neg_sample: bool = option(
         False, "Make a negative pair for each sample, from two samples. The data must then hold "
-        "positive samples only.")
+        "only positive samples.")
     random_seed: int = option(12345, "Seed of NumPy's random generator.")
     dupe_factor: int = option(
         1, "Number of passes, each with other masks and negative pairs.", least=1)
-    masked_lm_prob: float = option(0.15, "Probability that a unit is predicted.", least=0)
-    num_workers: int = option(1, "Processes; 0 for one per core.", least=0, most=4096)
+    masked_lm_prob: float = option(0.15, "Probability of masking a unit.", least=0)
+    num_workers: int = option(1, "Number of processes; 0: one per core.", least=0, most=4096)
 
 
 class PassWriter:
@@ -115,7 +116,8 @@ class PassWriter:
         segments[input_mask] = np.concatenate([sample.segments for sample in batch])
         if ids.min() < 0 or ids.max() >= self._job.vocab_size:
             raise InputError(f"the samples hold the id {ids.max()}, but {self._job.vocab_file} has "
-                             f"{self._job.vocab_size} tokens: give the vocabulary of the data.")
+                             f"{self._job.vocab_size} tokens; give the vocabulary that made the "
+                             "data.")
         found = {"segment_ids": segments, "input_mask": input_mask, "input_ids": ids,
                  "next_sentence_labels": np.array([[sample.label] for sample in batch])}
         found |= masks.hide(ids, vocabulary.mask_id)
@@ -128,8 +130,8 @@ def _describe(job, recipe, vocabulary, options, files, results):
     for result in results:
         counts.update(result["counts"])
     if not counts["instances"]:
-        raise InputError(f"--train_filelist: there is no sample of at most {job.max_seq_length} "
-                         f"tokens in the files of {job.train_filelist}.")
+        raise InputError(f"--train_filelist: the files of {job.train_filelist} hold no sample of "
+                         f"at most {job.max_seq_length} tokens; give a larger --max_seq_length.")
     return {"format": "bert_tf pre-training records 1", "recipe": recipe.describe(),
             "features": feature_names(recipe), "options": options,
             "vocabulary": {"size": job.vocab_size, "sha256": vocabulary.hash,
@@ -170,7 +172,7 @@ def main(job: ImportErnieDataFlags) -> None:
     files = ernie_samples.read_list(job.train_filelist, job.data_dir)
     for path, _ in files:
         if not is_file(path):
-            raise InputError(f"{job.train_filelist} names {path}, which is not there; give the "
+            raise InputError(f"{job.train_filelist} names {path}, which is missing; give the "
                              "folder of the files as --data_dir.")
     path = manifest.manifest_path(job.output_file)
     folder = os.path.dirname(absolute(path))

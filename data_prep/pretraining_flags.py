@@ -38,36 +38,37 @@ class PretrainingDataFlags:
 
     input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or compressed.")
     output_file: list[str] = option(
-        REQUIRED, "TFRecord file, or several over which the records are spread; .gz compresses. A "
+        REQUIRED, "One TFRecord file, or several files that share the records; .gz compresses. A "
         "corpus of several pieces gives one shard per piece: name.tfrecord-00000-of-00003.")
     vocab_file: str = option(
         REQUIRED, "The vocabulary of the tokenizer: vocab.txt, one token per line, or a folder.",
         alias="tokenizer_file")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     do_whole_word_mask: bool | None = option(
-        None, "Mask all sub-words of a word or none.", for_=_MASKS)
+        None, "Mask all sub-words of a word, or none.", for_=_MASKS)
     max_seq_length: int = option(
-        128, "Length S of a sequence, [CLS] and [SEP]s included.", least=5, most=1 << 14)
+        128, "Maximum tokens of a sequence, [CLS] and [SEP] included.", least=5, most=1 << 14)
     max_predictions_per_seq: int = option(
         20, "Maximum masked positions in a sequence: about max_seq_length * masked_lm_prob. For "
-        "xlnet: number of tokens that are predicted; 0: as many as are drawn.", least=0,
+        "xlnet: number of predicted tokens; 0: as many as are drawn.", least=0,
         most=1 << 14)
     random_seed: int = option(12345, "Seed of every random choice.")
     dupe_factor: int = option(
-        10, "Number of passes over the text, each with other pairs and masks.", least=1,
+        10, "Number of passes over the text, each with different pairs and masks.", least=1,
         most=1 << 20)
     masked_lm_prob: float = option(
         0.15, "Share of the tokens to predict.", above=0, most=1, for_=_PAIRS)
     short_seq_prob: float = option(
-        0.1, "Share of the sequences for which a length below the maximum is drawn.", least=0,
+        0.1, "Share of the sequences that get a random length below the maximum.", least=0,
         most=1, for_=LINES)
     piece_bytes: int = option(
-        1 << 24, "Bytes of text that are treated as one file, and held in memory by one worker. "
-        "This number changes the records; --num_workers does not.", least=1, most=1 << 31,
+        1 << 24, "Size of a piece of text in bytes; a worker holds one piece in memory and treats "
+        "it as one file. This number changes the records; "
+        "--num_workers does not.", least=1, most=1 << 31,
         rare=True, for_=LINES)
-    num_workers: int = option(0, "Processes; 0 for one per core.", least=0, most=4096)
+    num_workers: int = option(0, "Number of processes; 0: one per core.", least=0, most=4096)
     recipe: str = option(
-        "bert", "Kind of pre-training, which sets the defaults of other flags.",
+        "bert", "The pre-training method; it sets the defaults of other flags.",
         choices=recipes.RECIPES)
     random_next_sentence: bool | None = option(
         None, "Half of the pairs get a random B (BERT's next sentence prediction). If false, A and "
@@ -76,18 +77,18 @@ class PretrainingDataFlags:
         None, "Maximum number of successive words or tokens that are masked together (ALBERT).",
         for_=_NGRAMS, least=1, most=1 << 10)
     favor_shorter_ngram: bool | None = option(
-        None, "Mask n-grams with a probability in proportion to 1/n. If false, the longest are the "
-        "most frequent.", for_=_NGRAMS)
+        None, "Mask n-grams with probabilities proportional to 1/n. If false, the longest n-grams "
+        "are the most frequent.", for_=_NGRAMS)
     do_permutation: bool | None = option(
-        None, "Also permute as many other tokens, and predict them. Records then have room for "
-        "twice --max_predictions_per_seq.", for_=_NGRAMS)
+        None, "Also permute the same number of other tokens, and predict them. Records then have "
+        "room for twice --max_predictions_per_seq.", for_=_NGRAMS)
     segments: str | None = option(
         None, "How a sequence is made: segment_pairs (BERT's next-sentence pairs), sentence_pairs "
         "(pairs of one sentence each), full_sentences (RoBERTa's: whole sentences, no second "
         "segment and no label), doc_sentences (the same within one document), doc_blocks "
-        "(SpanBERT's: the same without separators), electra (ELECTRA's: sentences of one document "
-        "in their order, divided in two). For lm_lstm and sa_lstm: document_texts or line_texts "
-        "(each document, or each line, is a text).", choices=PAIRINGS)
+        "(SpanBERT's: as doc_sentences, without separators), electra (ELECTRA's: successive "
+        "sentences of one document, divided in two). For lm_lstm and sa_lstm: document_texts or "
+        "line_texts (each document, or each line, is a text).", choices=PAIRINGS)
     schemes: list[str] = option(
         [], "How the tokens of a sequence are chosen; each sequence gets one of the named schemes "
         "(SpanBERT): pair_span, spans of words; random, single tokens; ner_span, entities and "
@@ -103,8 +104,8 @@ class PretrainingDataFlags:
         None, "Replace a whole span in one way (span), or each of its tokens separately "
         "(word_piece).", choices=("span", "word_piece"), for_=_SPANS)
     endpoints: str | None = option(
-        None, "What a span is predicted from: the tokens around it (external), or its own first "
-        "and last (internal).", choices=("external", "internal"), for_=_SPANS)
+        None, "Tokens from which a span is predicted: the tokens around the span (external), or "
+        "its first and last token (internal).", choices=("external", "internal"), for_=_SPANS)
     max_pair_targets: int | None = option(
         None, "Number of tokens of a span that are predicted from --endpoints.", for_=_SPANS,
         least=1, most=1 << 10)
@@ -118,26 +119,27 @@ class PretrainingDataFlags:
         None, "Share of the pairs that get a random B, if B has a next sentence.", least=0, most=1,
         rare=True, for_=LINES)
     swapped_share: float | None = option(
-        None, "Share of the other pairs in which A and B are swapped (StructBERT).", least=0,
+        None, "Share of the remaining pairs in which A and B are swapped (StructBERT).", least=0,
         most=1, rare=True, for_=LINES)
     blanks_separate_docs: bool = option(
         True, "A blank line ends a document.", rare=True, for_=LINES)
-    strip_accents: bool = option(True, "Lower-casing drops accents too (WordPiece).", rare=True)
+    strip_accents: bool = option(True, "Lower-casing also drops accents (WordPiece).", rare=True)
     masking: str | None = option(
         None, "static: the records hold masks, different in each of --dupe_factor passes. "
         "dynamic: masks are drawn during training.", choices=("static", "dynamic"))
     mask_shares: list[str] = option(
-        [], "Share of the predicted tokens that become [MASK], and share that become a random "
-        "token; the others are not changed.", for_=_MASKS, items=float, least=0, most=1, rare=True)
+        [], "Shares of the predicted tokens that become [MASK] and that become a random token; the "
+        "other predicted tokens stay.", for_=_MASKS, items=float, least=0, most=1, rare=True)
     mask_by: str = option(
-        "quota", "How many tokens are predicted. quota: --masked_lm_prob of each sequence. coin: "
-        "each token, or unit, with that probability on its own, so that sequences differ in their "
-        "number of predictions (BERT's masking).", choices=("quota", "coin"), for_=_MASKS,
+        "quota", "How many tokens are predicted. quota: the share --masked_lm_prob of each "
+        "sequence. coin: each token or unit independently, with the probability --masked_lm_prob, "
+        "so the number of predictions differs between "
+        "sequences (BERT's masking).", choices=("quota", "coin"), for_=_MASKS,
         rare=True)
     masking_units: str | None = option(
-        None, "Units that are masked as a whole or not at all. words: all sub-words of a word. "
-        "tags: words under one tag in --tag_column. phrases: phrases of --phrase_file. With tags "
-        "and phrases, each other word is a unit.", choices=UNITS, for_=_MASKS, rare=True)
+        None, "Units that are masked whole or not at all. words: all sub-words of a word. tags: "
+        "words under one tag in --tag_column. phrases: phrases of --phrase_file. With tags and "
+        "phrases, each of the other words is also a unit.", choices=UNITS, for_=_MASKS, rare=True)
     input_format: str = option(
         "lines", "lines: one sentence per line, blank lines between documents. columns: one word "
         "per line with its tags, as bert-finetune tagger reads and writes, and a blank line after "
@@ -147,16 +149,17 @@ class PretrainingDataFlags:
         -1, "Column of the tags (IOB1 or BIO) of --masking_units=tags; -1 is the last. Column 0 "
         "has the words.", rare=True, for_=LINES)
     task: str = option(
-        "", "For recipes that are trained on records of several tasks, such as ernie2: the task of "
-        "these records. For xlnet: see --num_task.", rare=True)
+        "", "For recipes with several tasks, such as ernie2: the task of these records. For xlnet: "
+        "see --num_task.", rare=True)
     second_vocab_file: str = option(
         "", "Split some words with this vocab.txt instead of --vocab_file, for the teacher of "
         "recipe dual_training (arXiv:1909.11687).", rare=True)
     second_share: float = option(
-        0.5, "Probability that a word is split with --second_vocab_file.", rare=True, least=0,
+        0.5, "Probability of splitting a word with --second_vocab_file.", rare=True, least=0,
         most=1)
     phrase_file: str = option(
-        "", "File with one phrase per line; the longest phrase that matches counts.", rare=True,
+        "", "File with one phrase per line; where several phrases match, "
+        "the longest counts.", rare=True,
         for_=LINES)
 
     def resolve(self) -> recipes.Recipe:
@@ -191,24 +194,24 @@ def _of_task(recipe, job):
     if not LINES.holds(recipe):
         if job.segments not in (None, "streams"):
             raise InputError(f"--segments={job.segments}: recipe {job.recipe} reads a text as a "
-                             "stream; leave it out.")
+                             "stream; leave the flag out.")
         return recipe
     if job.segments == "streams":
         raise InputError("--segments=streams is for recipes that read a text as a stream; give "
                          "--recipe=xlnet.")
     if bool(recipe.tasks) != bool(job.task) or job.task and job.task not in recipe.tasks:
         raise InputError(
-            f"--task={job.task}: records of recipe {recipe.name} are of one task each; give "
-            f"one of {', '.join(recipe.tasks)}, and the same command for the others."
+            f"--task={job.task}: with recipe {recipe.name}, each set of records is for one task; "
+            f"give one of {', '.join(recipe.tasks)}, and run the command once per task."
             if recipe.tasks else
             f"--task is for recipes with several tasks, such as ernie2; leave it out with "
             f"--recipe={recipe.name}.")
     if not recipe.tasks and job.segments in TASK_PAIRINGS:
-        raise InputError(f"--segments={job.segments} is a task of recipe ernie2; give "
-                         "--recipe=ernie2 and that as --task.")
+        raise InputError(f"{job.segments} is a task of recipe ernie2; give --recipe=ernie2 "
+                         f"--task={job.segments} in place of --segments.")
     if recipe.tasks and job.masking == "dynamic":
         raise InputError(f"--masking=dynamic: the records of recipe {recipe.name} hold masks; "
-                         "leave it out.")
+                         "leave the flag out.")
     return recipe.of_task(job.task) if job.task else recipe
 
 
@@ -252,7 +255,7 @@ def _corruption(recipe, job):
     if job.mask_shares:
         corruption["shares"] = _shares(job.mask_shares)
     if not found.hides and job.masking == "static":
-        raise InputError("--masking=static is for recipes that hide tokens; leave it out with "
+        raise InputError("--masking=static is for recipes that mask tokens; leave it out with "
                          f"--recipe={recipe.name}.")
     return corruption
 
@@ -260,8 +263,8 @@ def _corruption(recipe, job):
 def _by_coin(recipe):
     """The masking of --mask_by=coin."""
     if recipe.corruption.masking != "bert":
-        raise InputError(f"--mask_by=coin is for masks as BERT's; recipe {recipe.name} has its "
-                         "own; leave it out.")
+        raise InputError(f"--mask_by=coin is for BERT's masks, but recipe {recipe.name} has other "
+                         "masks; leave the flag out.")
     return "coin"
 
 
@@ -274,7 +277,7 @@ def _shares(values):
     except ValueError:
         pass
     raise InputError(f"--mask_shares is {','.join(map(str, values))}; it must be two numbers from "
-                     "0 to 1 with a sum of 1 at most, such as 0.8,0.1.")
+                     "0 to 1 with a sum of at most 1, such as 0.8,0.1.")
 
 
 def needs_entities(recipe: recipes.Recipe) -> bool:

@@ -64,7 +64,8 @@ def describe(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, 
     """Returns the manifest without its shards; `results` are `TextJob`'s, one for each piece."""
     counts, rates = statistics.merge(results)
     if not counts.get("instances"):
-        raise InputError(f"--input_file: there is no text in {', '.join(job.input_file[:3])}.")
+        raise InputError(f"--input_file: {', '.join(job.input_file[:3])} holds no text; name files "
+                         "with text.")
     return {
         **describe_all(job, recipe, vocabulary, options),
         "counts": counts,

@@ -15,16 +15,17 @@ class RunnerFlags:
     """Several machines."""
 
     runner: str = option(
-        "local", "Who makes the pieces: this machine (local), or Apache Beam (beam).",
+        "local", "What makes the pieces: this machine (local), or Apache Beam (beam).",
         choices=("local", "beam"), rare=True)
     runner_options: str = option(
-        "", "Options of the Beam pipeline, as on its own command line, such as '--runner="
-        "DataflowRunner --region=...'. Without a runner Beam makes the pieces in this process.",
+        "", "Options of the Beam pipeline, as on Beam's command line, such as "
+        "'--runner=DataflowRunner --region=...'. Without a runner, Beam makes the pieces in this "
+        "process.",
         rare=True, for_=_BEAM)
     piece_share: str = option(
-        "", "K/N: make every N-th piece from K on, beside processes that make the others, as in "
-        "Slurm arrays and indexed jobs; K from 0. The last one ends the job, or the same command "
-        "without this flag does.", rare=True)
+        "", "K/N, K from 0: make every N-th piece from piece K on, while other processes make the "
+        "others, as in Slurm arrays and indexed jobs. The last process ends the job, or the same "
+        "command without this flag.", rare=True)
 
     def open(self) -> Runner | None:
         """Returns what makes the pieces; None for this machine and all of them.

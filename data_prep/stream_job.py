@@ -36,8 +36,8 @@ class StreamFlags:
     """Streams of text, and rows that are read side by side (XLNet)."""
 
     bsz_per_host: int = option(
-        32, "Rows that are read side by side: the records of a batch. Row r of each batch "
-        "continues row r of the batch before, so --train_batch_size must be this number too.",
+        32, "Number of records in a batch. Row r of each batch continues row r of the batch "
+        "before, so --train_batch_size must be the same number.",
         for_=_ROWS, least=1)
     num_core_per_host: int = _of_streams(
         1, "Number of devices that share the rows. With --bi_data half of the rows of each device "
@@ -72,7 +72,7 @@ class StreamFlags:
             raise InputError(f"--max_seq_length is {size}; it must be even, and at least 10.")
         reuse = self.reuse_len or size // 2
         if reuse != size // 2:
-            raise InputError(f"--reuse_len is {reuse}, but must be half of --max_seq_length, "
+            raise InputError(f"--reuse_len is {reuse}, but it must be half of --max_seq_length, "
                              f"{size // 2}.")
         if rows % (self.num_core_per_host * (1 + self.bi_data)):
             raise InputError(
@@ -80,8 +80,9 @@ class StreamFlags:
                 f"{self.num_core_per_host}{' with --bi_data, in two halves each' * self.bi_data}; "
                 f"give a multiple of {self.num_core_per_host * (1 + self.bi_data)}.")
         if self.mask_alpha < self.mask_beta:
-            raise InputError(f"--mask_alpha={self.mask_alpha} is less than --mask_beta="
-                             f"{self.mask_beta}: a token would have no place in its context.")
+            raise InputError(f"--mask_alpha={self.mask_alpha} is less than "
+                             f"--mask_beta={self.mask_beta}: a masked token would not fit into its "
+                             "context; raise --mask_alpha.")
         if job.max_predictions_per_seq > size:
             raise InputError(f"--max_predictions_per_seq={job.max_predictions_per_seq} is more "
                              f"than --max_seq_length={size}.")
@@ -125,15 +126,15 @@ def _report(record: dict[str, Any]) -> str:
         1 + options["bi_data"])
     lines = [
         f"{counts['documents']:,} documents, {counts['lines']:,} sentences, {counts['tokens']:,} "
-        f"tokens, {counts['unknown_tokens'] / max(counts['tokens'], 1):.2%} <unk>, in {passes} "
-        f"stream{'s' * (passes > 1)}",
+        f"tokens, {counts['unknown_tokens'] / max(counts['tokens'], 1):.2%} unknown "
+        f"tokens, in {passes} stream{'s' * (passes > 1)}",
         f"{counts['instances']:,} records of {options['max_seq_length']} tokens in "
         f"{counts['batches']:,} batches of {options['bsz_per_host']}; "
         f"{counts['in_order'] / counts['instances']:.1%} of the second segments follow the first; "
         f"{counts['targets'] / counts['positions']:.1%} of the tokens are predicted"]
     if counts["unknown_tokens"] > 0.01 * counts["tokens"]:
-        lines.append("warning: much of the text is <unk>: the vocabulary or --do_lower_case does "
-                     "not fit it.")
+        lines.append("warning: many tokens are unknown: the vocabulary or --do_lower_case does "
+                     "not fit the text.")
     if counts.get("repeated_lines", 0) > 0.1 * max(counts["lines"], 1):
         lines.append("warning: many lines are repeated: the model will learn them by heart; "
                      "remove them first.")
@@ -172,7 +173,8 @@ class StreamJob:
     def __post_init__(self):
         self.stream.shape(self.job)
         if len(self.job.output_file) > 1:
-            raise InputError("--output_file: the records of a stream are in order; name one file.")
+            raise InputError("--output_file: the records of a stream are in order, so there is one "
+                             "file; name one.")
         self._parts = self.stream.parts(self.job)
         if self.stream.use_eod and "eod" not in self.tokenizer.vocabulary.special:
             raise InputError(f"--vocab_file: {self.job.vocab_file} has no <eod>; give a "
@@ -230,11 +232,11 @@ class StreamJob:
                 found.append(streams.read_stream(lines, self.tokenizer, eod_id,
                                                  not self.stream.from_raw_text))
             except ValueError as error:
-                raise InputError(f"{path} holds a line that is no list of ids ({error}); leave "
+                raise InputError(f"{path} has a line that is not a list of ids ({error}); leave "
                                  "--nofrom_raw_text out for text.") from error
             if len(found[-1].ids) and found[-1].ids.max() >= vocabulary.size:
                 raise InputError(f"{path} holds the id {found[-1].ids.max()}, but the vocabulary "
-                                 f"has {vocabulary.size}.")
+                                 f"has {vocabulary.size} tokens; give the vocabulary of the ids.")
             texts = [line.strip().encode() for line in lines if line.strip()]
             counts.update(lines=len(texts), repeated_lines=len(texts) - len(set(texts)))
         numpy_draws = np.random.RandomState(100 * task + turn)
@@ -251,8 +253,8 @@ class StreamJob:
         try:
             shard = write_shard(name, self.folder, self._counted(records, counts))
         except OSError as error:
-            raise InputError(f"--output_file: {name} can't be written ({error}); make room and "
-                             "start the command again, finished shards are kept.") from error
+            raise InputError(f"--output_file: {name} can't be written ({error}); make room and run "
+                             "the command again: finished shards are kept.") from error
         return {"shards": [{**shard, "task": task, "pass": turn}], "counts": dict(counts),
                 "checksum": [task, turn, checksums], "version": self.version(piece)}
 

@@ -52,7 +52,8 @@ class TextJob:
     def __post_init__(self):
         job, self.phrases = self.job, None
         if self.rows and len(job.output_file) > 1:
-            raise InputError("--output_file: the records of rows are in order; name one file.")
+            raise InputError("--output_file: the records of rows are in order, so there is one "
+                             "file; name one.")
         self.options, self._pieces = options_of(job), self._find_pieces()
         if self.target_length:
             self.options["max_target_length"] = self.target_length
@@ -127,8 +128,8 @@ class TextJob:
             shards = self._write(index, instances)
         except OSError as error:
             raise InputError(
-                f"--output_file: piece {index + 1} can't be written ({error}); make room and start "
-                "the command again, finished pieces are kept.") from error
+                f"--output_file: piece {index + 1} can't be written ({error}); make room and run "
+                "the command again: finished pieces are kept.") from error
         result = {"shards": shards, "counts": counts, "line_sample": sample,
                   "checksum": checksum, "version": self.version(piece)}
         if draws_of_corpus(self.recipe):

@@ -39,9 +39,10 @@ class VerifyRecordsFlags:
     """Records to check."""
 
     input_file: list[str] = option(
-        REQUIRED, "Manifests, whose shards are all checked, or record files, globs or folders.")
+        REQUIRED, "Manifests (all their shards are checked), record files, globs or folders.")
     vocab_size: int = option(
-        0, "Ids must be below this; 0: the vocabulary's size in the manifest, if there is one.")
+        0, "Ids must be below this number; 0: the vocabulary's size in the manifest, if there is "
+        "one.")
     max_problems: int = option(20, "Stop after this many problems.")
 
 
@@ -248,7 +249,7 @@ def main(job: VerifyRecordsFlags) -> None:
     if problems:
         raise InputError(f"{problems} problems in {checked} files.")
     if not checked:
-        raise InputError("--input_file names no records and no manifest of any.")
+        raise InputError("--input_file names neither records nor a manifest; name one of them.")
     print(f"{checked} file{'s are' if checked > 1 else ' is'} sound"
           + (f", {records:,} records as in the manifests." if records else "."))
 

@@ -93,7 +93,7 @@ def plain_text(markup: str, hidden: Collection[str] = frozenset(_HIDDEN)) -> str
     try:
         import mwparserfromhell  # an extra
     except ImportError as error:
-        raise InputError("the markup of Wikipedia needs a package that is not installed; pip "
+        raise InputError("reading Wikipedia's markup needs a package that is not installed; pip "
                          "install 'bert_tf[corpora]'.") from error
     try:
         parsed = mwparserfromhell.parse(markup, skip_style_tags=True)

@@ -27,25 +27,26 @@ class ConvertFlags:
     """Model to convert, and its new format."""
 
     input: str = option(REQUIRED, "The folder of a checkpoint, or the checkpoint in it.")
-    output_format: str = option(REQUIRED, "What to write.", choices=_FORMATS)
+    output_format: str = option(REQUIRED, "The format to write.", choices=_FORMATS)
     output: str = option("", "The folder to write; it must be absent or empty.")
     dry_run: bool = option(False, "Check everything and print the account, but write nothing.")
     vocab_file: str | None = option(
         None, "The vocabulary to write, if the checkpoint has none or words were added "
         "(bert-build-vocab --init_vocab_file). Added words get new rows.")
     do_lower_case: bool | None = option(
-        None, "Whether the tokenizer lower-cases. Default: as in the checkpoint, or as its "
-        "vocabulary suggests.")
+        None, "The tokenizer lower-cases text. Default: as in the checkpoint, or as its vocabulary "
+        "suggests.")
     max_position_embeddings: int | None = option(
         None, "Number of positions to keep, if the checkpoint has more.")
     vocab_size: int | None = option(
-        None, "Number of rows of the vocabulary to keep, to cut off padding.")
-    hidden_act: str | None = option(None, "The activation to write, instead of the checkpoint's.",
+        None, "Number of rows of the vocabulary to keep, to remove padding.")
+    hidden_act: str | None = option(None, "The activation to write, instead of the checkpoint's "
+                                          "activation.",
                                     choices=ACTIVATIONS)
     dtype: str | None = option(
-        None, "Type to which all tensors are rounded. Default: each tensor keeps its own.",
+        None, "Round all tensors to this type. Default: each tensor keeps its type.",
         choices=("float16", "bfloat16", "float32", "float64"))
-    task: str | None = option(None, "The task of the head, if the files do not say it.",
+    task: str | None = option(None, "The task of the head, if the files do not name it.",
                               choices=_CLASSIFIERS)
     generator: bool = option(False, "Convert the generator of a checkpoint of ELECTRA's "
                              "pre-training, not the model.")
@@ -55,7 +56,7 @@ class ConvertFlags:
 def main(job: ConvertFlags) -> None:
     """Converts and prints the account."""
     if not (job.output or job.dry_run):
-        raise InputError("give --output, the folder to write, or --dry_run.")
+        raise InputError("give --output (the folder to write), or --dry_run.")
     changes = checkpoints.Changes(**{field.name: getattr(job, field.name)
                                      for field in dataclasses.fields(checkpoints.Changes)})
     account = checkpoints.convert(job.input, job.output, job.output_format, changes, job.dry_run)

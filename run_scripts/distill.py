@@ -59,7 +59,8 @@ class DistillFlags:
     """Teachers, student, and the way of distillation."""
 
     teacher: list[str] = option(
-        flags.REQUIRED, "Folder of a fine-tuned model, or several, whose answers are averaged.")
+        flags.REQUIRED, "Folder of a fine-tuned model; or several folders, whose predictions are "
+        "averaged.")
     student: str = option(
         flags.REQUIRED, "JSON of the student's sizes, or the folder of a model whose weights the "
         "student starts from.")
@@ -67,18 +68,18 @@ class DistillFlags:
         [], "Layers that the student takes from the model in --student, from 0; default: all.",
         rare=True)
     recipe: str = option(
-        "soft_labels", "How to learn. " + " ".join(
+        "soft_labels", "What the student learns from the teacher. " + " ".join(
             f"{row.name}: {row.paper}." for row in DISTILLATIONS.values()),
         choices=tuple(DISTILLATIONS))
     soft_loss: str | None = option(
         None, "How logits are compared. kl: the divergence from the teacher's distribution. "
         "cross_entropy: the cross-entropy of both distributions. mse: squared differences of the "
-        "logits. log_mse: the form of nlp-architect, which is due to a mistake there. ns_kl, "
-        "sym_kl, ns_sym_kl, js, hl: MT-DNN's NsKl, SymKl, NsSymKl, JS and HL criteria. Default: "
-        "as in --recipe. Numbers are always compared by mse.", choices=FORMS, rare=True)
+        "logits. log_mse: the form of nlp-architect, which contains a mistake. ns_kl, sym_kl, "
+        "ns_sym_kl, js, hl: MT-DNN's NsKl, SymKl, NsSymKl, JS and HL criteria. Default: as in "
+        "--recipe. In regression, always mse.", choices=FORMS, rare=True)
     distill_temperature: float | None = option(
-        None, "Temperature by which logits are divided before they are compared (default: "
-        "as in --recipe).")
+        None, "Divide the logits by this temperature before they are compared (default: as in "
+        "--recipe).")
     soft_weight: float | None = option(
         None, "Weight of the loss on soft targets (default: as in --recipe).", least=0,
         below=float("inf"), rare=True)
@@ -86,56 +87,59 @@ class DistillFlags:
         None, "Weight of the loss on gold labels (default: as in --recipe).", least=0,
         below=float("inf"), rare=True)
     patience_weight: float | None = option(
-        None, "Weight of the loss on the [CLS] vectors of layers, in --recipe=pkd (default: 100).",
+        None, "With --recipe=pkd, weight of the loss on the layers' [CLS] vectors (default: 100).",
         rare=True, least=0, below=float("inf"), for_=_PATIENCE)
     patience_layers: str | None = option(
-        None, "Layers of the teacher that are compared with the student's layers below its top "
-        "one: skip, evenly spaced; last, the last ones; or numbers from 0 (default: skip).",
+        None, "Teacher layers with which the student's layers, except its top layer, are compared. "
+        "skip: evenly spaced. last: the last layers below the top layer. Or numbers from 0, "
+        "separated by commas. Default: skip.",
         rare=True, for_=_PATIENCE)
     phase_steps: int = option(
-        0, "Steps after which the next layer begins to learn, in --recipe=internal and "
-        "internal_stacked; 0: all layers learn at all steps.", rare=True, least=0, for_=_PHASES)
+        0, "With --recipe=internal or internal_stacked, steps after which the next layer starts to "
+        "learn; 0: all layers learn at all steps.", rare=True, least=0, for_=_PHASES)
     normalize_patience: bool = option(
-        True, "Scale the [CLS] vectors of --recipe=pkd to the length 1 first.", rare=True)
+        True, "With --recipe=pkd, scale the [CLS] vectors to the length 1 before "
+        "they are compared.", rare=True)
     transfer_file: list[str] = option(
-        [], "Texts without labels, which the teachers label: tables with the columns of the "
+        [], "Texts without labels, for the teachers to label: tables with the columns of the "
         "training file, or text with one sentence per line. For pairs, each line is paired with "
         "the next.")
     augmentation: str | None = option(
-        None, "Further texts, made from the training file. random_words: copies in which "
-        "words are masked, or replaced by others of their part of speech (arXiv:1903.12136). "
-        "masked_words: copies in which words are replaced by predictions of --masked_lm "
-        "(arXiv:1909.10351). Default: as in --recipe.", choices=AUGMENTATIONS)
+        None, "Further texts, made from the training file. random_words: copies in which words are "
+        "masked, or replaced by words of the same part of speech (arXiv:1903.12136). masked_words: "
+        "copies in which words are replaced by predictions of --masked_lm (arXiv:1909.10351). "
+        "Default: as in --recipe.", choices=AUGMENTATIONS)
     masked_lm: str = option(
         "", "With --augmentation=masked_words, folder of a pre-trained model with its masked LM.",
         rare=True)
     word_vectors: str = option(
-        "", "File of word vectors in the text format of word2vec or GloVe, with which the "
-        "embeddings of a BiLSTM student begin; they are trained on. Tokens that the file lacks, "
-        "such as those with ##, begin with random ones.", rare=True)
+        "", "File of word vectors in the text format of word2vec or GloVe, to initialise the "
+        "embeddings of a BiLSTM student, which are trained further. Tokens that the file lacks, "
+        "such as pieces with ##, start from random vectors.", rare=True)
     glove_embs: str = option(
-        "", "With --augmentation=masked_words, a file of word vectors, such as GloVe's, from which "
-        "words of several pieces are replaced; without it they stay.", rare=True)
+        "", "With --augmentation=masked_words, a file of word vectors, such as GloVe's, to replace "
+        "words of several pieces; without it, such words stay.", rare=True)
     augmentation_copies: int = option(
-        0, "Copies of each example. 0: with random_words 20 of a text and 10 of a pair, as in "
-        "arXiv:1903.12136; with masked_words 30 of each text.", rare=True, least=0)
+        0, "Copies of each example. 0: with random_words 20 for a text and 10 for a pair, as in "
+        "arXiv:1903.12136; with masked_words 30 for each text.", rare=True, least=0)
     ngram_prob: float = option(
-        0.25, "Probability that a copy is cut to a window of 1 to 5 words; 0 in the code of "
+        0.25, "Probability of cutting a copy to a window of 1 to 5 words; 0 in the code of "
         "arXiv:1903.12136.", rare=True, least=0, most=1)
     augmentation_seed: int = option(0, "Seed of the augmented copies.", rare=True)
     pos_tagger: str = option(
-        "", "Folder of a bert-finetune tagger model of parts of speech, from which --augmentation "
-        "learns which words can replace a word; without it all words count as one part of speech.",
+        "", "Folder of a part-of-speech model from bert-finetune tagger, which tells "
+        "--augmentation which words can replace a word; without it, any word can "
+        "replace any other.",
         rare=True)
-    train_examples: bool = option(True, "Learn from the task's training file too.", rare=True)
+    train_examples: bool = option(True, "Also learn from the task's training file.", rare=True)
     do_eval: bool = option(True, "Score the student, on the files that have labels.")
     do_predict: bool = option(False, "Predict the test files.")
     vocab_file: str = option(
         "", "The student's vocabulary; default: the file beside --student, else the teacher's.")
     do_lower_case: bool | None = option(
-        None, "Lower-case the student's text; default: as the teacher's.", rare=True)
+        None, "Lower-case the student's text. Default: as for the teacher.", rare=True)
     max_seq_length: int = option(
-        0, "Maximum length S of the student's sequences; 0: as in the teacher.")
+        0, "Maximum tokens of the student's sequences; 0: as in the teacher.")
     records_dir: str = option(
         "", "Folder of the labelled records; default: records in --output_dir. Students with the "
         "same tokenizer may share it.", rare=True)
@@ -160,7 +164,7 @@ def _saved(job: DistillFlags) -> SavedTask:
     saved = SavedTask.require(job.teacher[0], "teacher")
     if saved.task.kind.script == "run_text_to_text":
         raise InputError(f"--teacher: {job.teacher[0]} is a model for {saved.task.kind.title}, "
-                         "which is not distilled.")
+                         "which can't be distilled; name another model.")
     return saved
 
 
@@ -201,8 +205,8 @@ def _start(job, output_dir):
     from bert_tf.compression import students
 
     if job.student.endswith(".json"):
-        raise InputError("--student_layers takes layers of a model: name its folder as --student, "
-                         "or leave out the flag.")
+        raise InputError("--student_layers takes layers from a model; name the model's folder as "
+                         "--student, or leave the flag out.")
     return students.write_start(job.student, job.student_layers,
                                 os.path.join(output_dir, "student"))
 
@@ -211,7 +215,7 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     """Checks everything, then labels, trains, scores and predicts."""
     row, saved = job.row(), _saved(job)
     if job.do_predict and not row.trains_head:
-        raise InputError(f"--recipe={row.name} trains layers, and not the head that predicts: "
+        raise InputError(f"--recipe={row.name} trains layers, but not the head that predicts; "
                          "leave out --do_predict, and give the result as --student to a recipe "
                          "that learns answers, such as tinybert.")
     from bert_tf.finetuning.run import open_run
@@ -227,7 +231,8 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
             open_model(job.student).config)
         teaching.compared_layers(config.hidden_size, len(job.student_layers) or config.depth)
     if task_flags.long_text:
-        raise InputError("--long_text is not for students, which are taught by rows; leave it out.")
+        raise InputError("--long_text is not for students, which learn from single rows; leave the "
+                         "flag out.")
     files = _task_flags(task_flags, saved)
     given = {name: saved.options[name] for name in _SHARED if name in saved.options}
     given |= {name: saved.options.get(name) for name in getattr(files, "options", {})

@@ -19,16 +19,16 @@ class EncoderFlags:
     shortest: ClassVar[int] = 3
 
     init_checkpoint: str = option(REQUIRED, "The model: a folder or file of any format that "
-                                  "convert_checkpoint reads.")
+                                  "bert-convert-checkpoint reads.")
     bert_config_file: str | None = option(
         None, "The bert_config.json of the model, if it isn't beside the checkpoint.")
     vocab_file: str | None = option(None, "The model's vocabulary, if it isn't beside the "
                                     "checkpoint.")
     do_lower_case: bool | None = option(
-        None, "Whether to lower-case the text and drop accents. Default: as in the checkpoint, or "
-        "as its vocabulary suggests.")
+        None, "Lower-case the text and drop accents. Default: as in the checkpoint, or as its "
+        "vocabulary suggests.")
     max_seq_length: int = option(
-        128, "Maximum tokens of a text; longer texts lose their last tokens.", least=1)
+        128, "Maximum tokens of a text; longer texts are cut at their end.", least=1)
     batch_size: int = option(32, "Texts per batch.", least=1)
 
     def __post_init__(self):

@@ -178,7 +178,7 @@ def check_output(path: str, inputs: str) -> None:
     """Raises InputError if the output would replace the input while it is read, or has the name of
     a compressed file."""
     if unpacked_name(path) != path:
-        raise InputError(f"--output_file: {path} has the name of a compressed file, and what is "
-                         f"written is not compressed; give {unpacked_name(path)}.")
+        raise InputError(f"--output_file: {path} has the extension of a compressed file, but the "
+                         f"output is not compressed; give {unpacked_name(path)}.")
     if path != STANDARD and exists(path) and exists(inputs) and same_file(path, inputs):
-        raise InputError(f"--output_file: {path} is the input too; name another file.")
+        raise InputError(f"--output_file: {path} is also the input; name another file.")

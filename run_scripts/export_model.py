@@ -51,7 +51,7 @@ class ExportFlags:
     """Model to export, and its form."""
 
     init_checkpoint: str = option(REQUIRED, "The model: a folder or file of any format that "
-                                  "convert_checkpoint reads.")
+                                  "bert-convert-checkpoint reads.")
     output: str = option(
         REQUIRED, "For formats text and ids: the model's folder, which gets a subfolder for the "
         "version. For other formats: the file.")
@@ -60,12 +60,13 @@ class ExportFlags:
         "beside it, else encoder.", choices=TASKS)
     labels: list[str] = option(
         [], "Names of the labels of classification and tagging, in the order of their ids; models "
-        "of format text answer with them. Default: the names in the task.json beside the model.")
-    num_labels: int = option(0, "Number of labels, or of predicted numbers, if they have no names.")
+        "of the format text return these names. Default: the names in the task.json beside the "
+        "model.")
+    num_labels: int = option(0, "Number of labels or predicted numbers, if they have no names.")
     format: str = option(
-        "text", "text: a SavedModel that takes raw strings. ids: a SavedModel that takes ids. "
-        "onnx and lite: files that take ids. onnx_int8 and lite_int8: the same with matrices in 8 "
-        "bits.", choices=FORMATS)
+        "text", "text: a SavedModel that takes raw strings. ids: a SavedModel that takes ids. onnx "
+        "and lite: files that take ids. onnx_int8 and lite_int8: the same, "
+        "with 8-bit matrices.", choices=FORMATS)
     version: int = option(1, "Version of a SavedModel.", least=0)
     vocab_file: str | None = option(None, "The model's vocab.txt (format text), if it isn't beside "
                                     "the model.")
@@ -82,20 +83,20 @@ class ExportFlags:
         None, "Maximum tokens of an answer (task answer_span). Default: as in the task.json, else "
         "30.")
     doc_stride: int | None = option(
-        None, "Tokens from the start of a long passage's window to the next one's (task "
+        None, "Tokens between the starts of two successive windows of a long passage (task "
         "answer_span). Default: as in the task.json, else 128.", least=1)
     max_target_length: int | None = option(
         None, "Maximum tokens of a text that a text-to-text model writes (format ids). Default: as "
         "in the task.json beside the model, else 128.", least=1)
     beams: int | None = option(
-        None, "Number of beams with which a text-to-text model writes. Default: as in the "
-        "task.json, else 1: the likeliest token each time.", least=1)
+        None, "Number of beams in the beam search of a text-to-text model. Default: as in the "
+        "task.json, else 1, greedy search.", least=1)
 
     def check(self) -> None:
         """Raises InputError for flags that don't go together."""
         if self.format == "text" and not self.vocab_file:
-            raise InputError("--vocab_file must be given with --format=text: the model's "
-                             "vocabulary.")
+            raise InputError("--vocab_file, the model's vocabulary, must be given with "
+                             "--format=text.")
         if self.labels and (self.task not in _NAMED
                             or self.num_labels not in (0, len(self.labels))):
             raise InputError(f"--labels names {len(self.labels)} labels, which don't fit "
@@ -104,7 +105,7 @@ class ExportFlags:
             names = "--labels or " if self.task in _NAMED else ""
             raise InputError(f"{names}--num_labels must be given with --task={self.task}.")
         if self.task in _OF_CHOICES and "lite" in self.format:
-            raise InputError(f"--format={self.format} takes one sequence an example; export a "
+            raise InputError(f"--format={self.format} takes one sequence per example; export a "
                              f"model of --task={self.task} as text, ids or onnx.")
         flags.check(self)
 
@@ -135,15 +136,15 @@ def _check_texts(saved, folder):
     """Prints the signature for the texts that a model was trained on, or raises InputError."""
     if saved.num_texts in _SIGNATURES:
         texts = counted(saved.num_texts, "text")
-        print(f"note: the model was trained on examples of {texts}: call its "
-              f"signature {_SIGNATURES[saved.num_texts]}", flush=True)
+        print(f"note: the model was trained on examples of {texts}; call its signature "
+              f"{_SIGNATURES[saved.num_texts]}", flush=True)
     if saved.options.get("long_text") not in (None, "truncate"):
-        print(f"note: the model was trained with --long_text={saved.options['long_text']}, but in "
-              "a SavedModel long texts are cut at their end; use bert_tf.Predictor for them",
+        print(f"note: the model was trained with --long_text={saved.options['long_text']}, but a "
+              "SavedModel cuts long texts at their end; use bert_tf.Predictor for long texts",
               flush=True)
     if saved.options.get("hypothesis_first"):
-        raise InputError(f"--format=text packs the first text first, but {folder} was trained with "
-                         "the second before it; give --format=ids, or train with "
+        raise InputError(f"--format=text packs the first text before the second, but {folder} was "
+                         "trained the other way round; give --format=ids, or train with "
                          "--hypothesis_first=False.")
 
 
@@ -170,14 +171,14 @@ def make_module(network, job: ExportFlags, model: Any):
     if job.format != "text":
         return export.IdsModel(network, job.max_seq_length if "lite" in job.format else None)
     if job.task == "conditional_span":
-        raise InputError("--format=text: answers are not found in beams inside the model; give "
+        raise InputError("--format=text: the exported model can't search answers in beams; give "
                          "--format=ids, or use bert_tf.Predictor.")
     options = _answer_options(job, model.saved) if job.task == "answer_span" else {}
     tokenizer = dataclasses.replace(model, vocab_file=job.vocab_file,
                                     do_lower_case=job.do_lower_case).tokenizer
     if tokenizer.name != "wordpiece":
-        raise InputError(f"--format=text: a tokenizer inside the model exists for WordPiece only, "
-                         f"{job.vocab_file} is {tokenizer.name}; give --format=ids.")
+        raise InputError(f"--format=text can only hold a WordPiece tokenizer, but {job.vocab_file} "
+                         f"is {tokenizer.name}; give --format=ids.")
     model.config.check_reads_texts(job.init_checkpoint)
     kind = getattr(export, _TEXT_MODELS.get(job.task, "TextModel"))
     return kind(network, tokenizer.vocabulary, do_lower_case=tokenizer.do_lower_case,
@@ -208,7 +209,7 @@ def write(job: ExportFlags, model: Any) -> str:
         export.save_lite(module, job.output, int8=job.format == "lite_int8")
     ending = _ENDINGS[job.format.partition("_")[0]]
     if not job.output.endswith(ending):
-        print(f"note: most tools want a file that ends in {ending}; rename {job.output}",
+        print(f"note: most tools expect the extension {ending}; rename {job.output}",
               flush=True)
     return f"{job.output}: {file_size(job.output):,} bytes"
 

@@ -49,23 +49,23 @@ class ExtractFeaturesFlags(EncoderFlags):
         "or .gz.")
     output_file: str = option(REQUIRED, "The file to write.")
     layers: list[str] = option(
-        ["-1", "-2", "-3", "-4"], "Layers whose vectors are written: -1 is the last and 0 the "
-        "first; embeddings is the input of the first.")
+        ["-1", "-2", "-3", "-4"], "Layers whose vectors are written: -1 is the last layer, 0 the "
+        "first, and embeddings the input of the first layer.")
     pooling: str = option(
-        "none", "none: the vectors of all tokens. All others give one vector per text. cls: the "
-        "vector of [CLS]. last: the vector of the last token, for models from left to right. "
-        "mean, max: over all tokens, [CLS] and [SEP] too. pooler: the layer that was trained on "
-        "top of the last one (--layers has no effect).", choices=_POOLINGS)
+        "none", "none: one vector per token. All other values give one vector per text. cls: the "
+        "vector of [CLS]. last: the vector of the last token, for left-to-right models. mean, max: "
+        "over all tokens, including [CLS] and [SEP]. pooler: the trained layer on top of the last "
+        "layer (--layers has no effect).", choices=_POOLINGS)
     long_text: str = option(
-        "truncate", "A text beyond --max_seq_length. truncate: its end is left out. windows: the "
-        "vectors of all its tokens, each from the window in which the token has the "
-        "most context on both sides; for --pooling=none. Pairs are cut.", choices=tuple(_TEXTS))
+        "truncate", "How to read a text that is longer than --max_seq_length. truncate: cut its "
+        "end. windows: vectors of all its tokens, each from the window with the most context on "
+        "both sides of the token; for --pooling=none. Pairs are always cut.", choices=tuple(_TEXTS))
     normalize: bool = option(False, "Scale each vector to the length 1.")
     output_format: str | None = option(
         None, "Format of the output; default: by the extension of --output_file.",
         choices=vectors.FORMATS)
     dtype: str = option(
-        "float32", "Type of the computation; the output is float32.", choices=tuple(POLICIES))
+        "float32", "Data type of the computation; the output is float32.", choices=tuple(POLICIES))
 
 
 def read_layers(names: list[str], count: int) -> list[int | str]:
@@ -76,7 +76,7 @@ def read_layers(names: list[str], count: int) -> list[int | str]:
         try:
             layer = name if name == "embeddings" else int(name)
         except ValueError:
-            raise InputError(f"--layers: {name!r} is neither a number nor embeddings.") from None
+            raise InputError(f"--layers: {name!r} must be a number, or embeddings.") from None
         if layer != "embeddings" and not -count <= layer < count:
             raise InputError(f"--layers: there is no layer {layer}; the model has {count}, from 0 "
                              f"or {-count} to {count - 1} or -1. The default names the last 4.")
@@ -91,7 +91,7 @@ def read_layers(names: list[str], count: int) -> list[int | str]:
 def count_lines(path: str) -> int:
     """Counts the lines of --input_file, which must all be readable."""
     if not is_file(path):
-        raise InputError(f"--input_file: there is no file {path}.")
+        raise InputError(f"--input_file: there is no file {path}; check the name.")
     count = sum(map(len, read_lines(path, _PIECE_LINES)))
     if not count:
         raise InputError(f"--input_file: {path} is empty; it must hold one text per line.")
@@ -232,10 +232,11 @@ def main(job: ExtractFeaturesFlags) -> None:
     model = job.open()
     config, tokenizer = model.config, model.tokenizer
     if job.long_text == "windows" and job.pooling != "none":
-        raise InputError("--long_text=windows is for --pooling=none; leave one of them out.")
+        raise InputError("--long_text=windows is for --pooling=none; leave out one of the two "
+                         "flags.")
     if config.is_causal and job.pooling == "cls":
-        raise InputError("--pooling=cls takes the first token, which in a model from left to right "
-                         "has seen no other; give --pooling=last.")
+        raise InputError("--pooling=cls takes the first token, but in a left-to-right model the "
+                         "first token sees no other; give --pooling=last.")
     layers = (["pooler"] if job.pooling == "pooler"
               else read_layers(job.layers, config.depth))
     if job.pooling == "cls" and tokenizer.vocabulary.layout.cls_last:

@@ -30,27 +30,27 @@ class FillMaskFlags:
     """The model, the texts, and what is asked about them."""
 
     init_checkpoint: str = option(
-        REQUIRED, "The --output_dir of run_pretraining, or a folder or file of any format that "
-        "convert_checkpoint reads.")
-    text: str = option("", "One text; instead of --input_file.")
+        REQUIRED, "The --output_dir of bert-run-pretraining, or a folder or file of any format "
+        "that bert-convert-checkpoint reads.")
+    text: str = option("", "One text, instead of --input_file.")
     input_file: str = option(STANDARD, "Texts, one per line, plain or .gz; - is standard input.")
-    output_file: str = option(STANDARD, "The file to write; - is standard output. A file that ends "
-                              "in .jsonl has one JSON object per line.")
+    output_file: str = option(STANDARD, "The file to write; - is standard output. With the "
+                              "extension .jsonl, the file has one JSON object per line.")
     ask: str = option(
         "masks", "masks: the likeliest tokens for each mask. next_sentence: the probability that "
         "the second text of a line follows the first. pseudo_perplexity: exp(-mean log p) of a "
         "text's tokens, each masked in turn.", choices=_ASKS)
     top_k: int = option(5, "Number of tokens for each mask.", least=1)
     mask: str | None = option(
-        None, "The sign for a mask in your text. Default: [MASK], or the vocabulary's own token, "
-        "such as <mask>.")
+        None, "The sign for a mask in your text. Default: the vocabulary's mask token, such as "
+        "[MASK] or <mask>.")
     output_format: str | None = option(
-        None, "lines: to read. jsonl: one JSON object per line. Default: by the extension of "
-        "--output_file, else lines.", choices=("lines", "jsonl"))
+        None, "lines: lines for people to read. jsonl: one JSON object per line. Default: by the "
+        "extension of --output_file, else lines.", choices=("lines", "jsonl"))
     vocab_file: str | None = option(None, "The model's vocabulary, if it isn't beside the model.")
     do_lower_case: bool | None = option(
-        None, "Whether to lower-case the text and drop accents. Default: as in the model's folder, "
-        "or as its vocabulary suggests.")
+        None, "Lower-case the text and drop accents. Default: as in the model's folder, or as its "
+        "vocabulary suggests.")
     batch_size: int = option(32, "Sequences that the model reads at a time.", least=1)
 
 
@@ -76,7 +76,7 @@ def main(job: FillMaskFlags) -> None:
     if job.text and job.input_file != STANDARD:
         raise InputError("give --text or --input_file, not both.")
     if job.input_file != STANDARD and not is_file(job.input_file):
-        raise InputError(f"--input_file: there is no file {job.input_file}.")
+        raise InputError(f"--input_file: there is no file {job.input_file}; check the name.")
     example_files.check_output(job.output_file, job.input_file)
     make_folder(os.path.dirname(job.output_file), "output_file")
     form = job.output_format or example_files.format_of(job.output_file)

@@ -41,17 +41,17 @@ class SensitivityFlags:
 
     init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
     output_dir: str = option(REQUIRED, "The folder to write into.")
-    measure_sensitivity: bool = option(True, "Choose bits; a model is not written.")
+    measure_sensitivity: bool = option(True, "Choose the bits of each layer; no model is written.")
     bits: list[str] = option(
-        ["2", "3"], "Bits of most layers, and bits of the most sensitive layers.")
+        ["2", "3"], "Bits for most layers, and bits for the most sensitive layers.")
     sensitive_layers: int = option(
         0, "Number of layers that get more bits; 0: half of them.", least=0)
     samples: int = option(10, "Number of samples from the training file.", least=1)
     examples: int = option(0, "Examples per sample; 0: a tenth of the file.", least=0)
     tolerance: float = option(
-        1e-3, "An eigenvalue is accepted when its relative change is below this.", least=0)
+        1e-3, "An eigenvalue is accepted when its relative change is below this number.", least=0)
     most_products: int = option(
-        100, "Maximum number of products with the Hessian for an eigenvalue.", least=1)
+        100, "Maximum number of Hessian-vector products for an eigenvalue.", least=1)
     batch_size: int = option(16, "Examples per batch.", least=1)
     random_seed: int = option(1, "Seed of the samples and of the initial vectors.")
 
@@ -60,7 +60,8 @@ class SensitivityFlags:
         try:
             few, many = map(int, self.bits)
         except ValueError:
-            raise InputError(f"--bits={','.join(self.bits)}: give two numbers.") from None
+            raise InputError(f"--bits={','.join(self.bits)}: give two numbers, separated by a "
+                             "comma.") from None
         return few, many
 
 

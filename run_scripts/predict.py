@@ -32,7 +32,8 @@ class PredictFlags:
     """The model, the examples, and where the predictions go."""
 
     init_checkpoint: str = option(
-        REQUIRED, "The --output_dir of fine-tuning; of pre-training, for texts with [MASK].")
+        REQUIRED, "The --output_dir of a fine-tuning run; for texts with [MASK], of a pre-training "
+        "run.")
     input_file: str = option(STANDARD, "The examples, plain or .gz; - is standard input.")
     output_file: str = option(STANDARD, "The file to write; - is standard output.")
     input_format: str | None = option(
@@ -42,17 +43,16 @@ class PredictFlags:
         None, "Format of the output. Default: by the extension of --output_file, else the input's.",
         choices=example_files.FORMATS)
     text_a_column: str = option(
-        "", "In a table, the column of the text, by name or number from 0. Default: the column "
-            "of the task's official file.")
+        "", "In a table, the column of the text, by name or number from 0. Default: the column of "
+        "the task's official file.")
     text_b_column: str = option(
-        "", "Column of a second text; for a multiple choice, of the beginning that all choices "
-        "share.")
+        "", "Column of a second text; in multiple choice, the beginning that all choices share.")
     choice_columns: list[str] = option(
-        [], "Columns of the choices in a multiple choice, such as ending*.")
+        [], "Columns of the choices in multiple choice, such as ending*.")
     header: bool = option(True, "The first line of a .tsv or .csv file names the columns.")
     skip_malformed_lines: bool = option(
-        False, "Leave out lines of a table that cannot be read. If false, the first such line is "
-        "an error.")
+        False, "Skip lines of a table that cannot be read. If false, the first such line is an "
+        "error.")
     task: str | None = option(None, "The task to predict for, if the model has several.")
     batch_size: int = option(32, "Examples that the model reads at a time.", least=1)
 
@@ -69,7 +69,7 @@ def columns_of(job: PredictFlags, saved, form: str) -> Columns:
               and split.format in example_files.FORMATS] if known else []
     if texts or not splits:
         if not job.text_a_column:
-            raise InputError("--text_a_column must be given: the column of the text in "
+            raise InputError("--text_a_column must be given: it names the column of the text in "
                              f"{shown_name(job.input_file)}.")
         return Columns(texts, tuple(job.choice_columns), job.header, form)
     return Columns(splits[0].texts, splits[0].choices, splits[0].header and job.header, form)
@@ -82,7 +82,7 @@ def main(job: PredictFlags) -> None:
     to = job.output_format or example_files.format_of(job.output_file, form)
     example_files.check_output(job.output_file, job.input_file)
     if job.input_file != STANDARD and not is_file(job.input_file):
-        raise InputError(f"--input_file: there is no file {job.input_file}.")
+        raise InputError(f"--input_file: there is no file {job.input_file}; check the name.")
     checkpoints.check_exists(folder := fetched(job.init_checkpoint))
     if job.task:
         folder = task_heads.task_folder(folder, job.task)

@@ -34,41 +34,40 @@ from run_scripts.finetuning.pruning import ORDERS, PARTS, Curve, write_smaller
 class PruneFlags:
     """Model, and what is taken away from it in which order."""
 
-    model_dir: str = option(REQUIRED, "The --output_dir of a fine-tuning script.")
+    model_dir: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
     output_dir: str = option(REQUIRED, "The folder to write into.")
     parts: str = option(
         "heads", "What is removed: attention heads, units of feed-forward networks, or layers.",
         choices=PARTS)
     orders: list[str] = option(
-        ["importance"], "Orders of removal. importance: parts on which the loss depends least "
-        "come first. oracle: parts whose removal alone costs the least score come first. random. "
-        "reverse: the most important parts come first. encoder, cross, decoder: T5's "
-        "heads of this kind alone, by importance. Layers have oracle alone.")
+        ["importance"], "Orders of removal. importance: the parts on which the loss depends least "
+        "come first. oracle: the parts whose removal costs the least score come first. random: in "
+        "random order. reverse: the most important parts come first. encoder, cross, decoder: only "
+        "T5's heads of this kind, by importance. For layers, only oracle.")
     importance: str = option(
         "paper", "How importance is computed. paper: the mean over examples of |d loss / d factor "
         "of a head|. code: as in the paper's code, with a factor for each token. bertology: as in "
-        "run_bertology.py of transformers, which adds gradients up over batches.",
+        "transformers' run_bertology.py, which sums gradients over batches.",
         choices=("paper", "code", "bertology"))
     normalize_pruning_by_layer: bool = option(
         False, "Scale the importance of each layer to the length 1.")
     exact_pruning: bool = option(False, "Compute the importance again before each step.")
     at_least_x_heads_per_layer: int = option(
-        0, "Number of heads that stay in each layer, the most important ones.", least=0)
+        0, "Number of heads to keep in each layer; the most important heads stay.", least=0)
     prune_percent: list[str] = option(
-        [str(share) for share in range(10, 101, 10)], "The percentages of the parts that are off, "
-        "one for each step.", items=float, least=0, most=100)
+        [str(share) for share in range(10, 101, 10)], "Percentages of the parts to switch off, one "
+        "for each step.", items=float, least=0, most=100)
     prune_heads: list[str] = option(
-        [], "Instead of --orders: switch off these heads, layer:head, both from 1. Or dead: the "
-        "heads with an output of 0, because their gates are closed (bert-finetune classifier "
-        "--concrete_coef).")
-    actually_prune: bool = option(False, "Write a smaller model, without the parts that are off "
-                                         "after the last step of the last order.")
+        [], "Switch off these heads, instead of --orders: layer:head, both from 1. Or dead: the "
+        "heads with closed gates, whose output is 0 (bert-finetune classifier --concrete_coef).")
+    actually_prune: bool = option(False, "Write a smaller model, without the parts that the last "
+                                         "step of the last order switches off.")
     split: str = option(
         "", "The split to score on (default: the first labelled split other than train).")
     examples: int = option(0, "Number of examples of the split, from its start; 0: all.", least=0)
     importance_examples: int = option(
-        0, "Number of examples of the training file, from its start, on which importance is "
-        "computed; 0: all.", least=0)
+        0, "Compute importance on this many examples from the start of the training "
+        "file; 0: all.", least=0)
     batch_size: int = option(32, "Examples per batch.", least=1)
     seed: int = option(0, "Seed of --orders=random.", least=0)
 

@@ -25,15 +25,15 @@ class QuantiseFlags(QuantisationFlags):
     """The model, and where the integers go."""
 
     init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
-    output: str = option(REQUIRED, "The folder to write into, another one than the folder of "
+    output: str = option(REQUIRED, "The folder to write into; it must not be the folder of "
                                    "--init_checkpoint.")
 
 
 def main(job: QuantiseFlags) -> None:
     """Reads the model and writes the integers."""
     if real_path(job.output) == real_path(job.init_checkpoint):
-        raise InputError(f"--output is the folder of --init_checkpoint, {job.output}; name "
-                         "another.")
+        raise InputError(f"--output is the folder of --init_checkpoint, {job.output}; name another "
+                         "folder.")
     from bert_tf.compression.integers import write_integers
     from bert_tf.model_card import write_card
     from bert_tf.models import open_model

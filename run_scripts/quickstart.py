@@ -54,7 +54,7 @@ class QuickstartFlags:
     output_dir: str = option("quickstart_output", "Folder for everything that is written.")
     num_train_steps: int = option(1500, "Training steps, of 32 sequences of 128 tokens each.")
     random_seed: int = option(12345, "Seed of everything.")
-    working_dir: str = option(".", "Folder from which relative names start.")
+    working_dir: str = option(".", "Folder that relative paths start from.")
 
 
 def _say(number, text):
@@ -156,7 +156,7 @@ def main(job: QuickstartFlags) -> None:
                  f"{file_size(path('train.txt')) / 1e6:.1f} MB of text.",
                  learned, answers, path("curves.png"), path("attention.html"), commands)
 
-    print(f"\n== done in {took}; in {folder} there are now")
+    print(f"\n== done in {took}; {folder} now holds")
     for name, what in (("report.html", "all of this, to look at in a browser"),
                        ("train.txt", "the text, and held_out.txt"),
                        ("vocab.txt", "the vocabulary"),
@@ -167,8 +167,8 @@ def main(job: QuickstartFlags) -> None:
         print(f"   {name:<20} {what}")
     print(f"next:\n{commands}", flush=True)
     if not learned:
-        raise InputError("the model is no better at held-out masked words than guessing the most "
-                         "frequent one; give more text or more --num_train_steps.")
+        raise InputError("the model predicts held-out masked words no better than the most "
+                         "frequent token; give more text, or more --num_train_steps.")
 
 
 def _fine_tune(job, path):

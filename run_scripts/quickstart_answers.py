@@ -77,7 +77,8 @@ def compare(folder: str, vocab: str, beginnings: dict[str, dict[str, str]],
     train, test = gather(held_out)
     sentences = sum(map(len, test.values()))
     if sentences < len(LIBRARIES) * LABELS:
-        print(f"the held-out text has too few sentences of {', '.join(LIBRARIES)} for this part")
+        print("this part is skipped: the held-out text has too few sentences of "
+              f"{', '.join(LIBRARIES)}")
         return None
     dev = [example for pair in test.items() for example in library_task.labelled(*pair)]
     print(f"{LABELS} sentences of each library to learn from, {sentences} of held-out documents to "
@@ -121,7 +122,7 @@ def ask(model: str, examples: list[dict[str, str]]) -> list[Answer]:
 
 def _print_answers(answers):
     """Prints answers, and how a user asks on."""
-    print(f"\n{_SHOWN} held-out sentences, drawn by a seed without a look at the answers; the "
+    print(f"\n{_SHOWN} held-out sentences, drawn by a seed before the answers were known; the "
           "model of seed 1 says")
     for one in answers.examples:
         right = one.label == one.library

@@ -48,7 +48,7 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
         resume.restore(found[0], trainer, weights_only=True)
     elif job.carry_optimizer:
         raise InputError("--carry_optimizer needs a training checkpoint as --init_checkpoint; "
-                         f"{path or 'none'} is not one.")
+                         f"{path or 'no file'} is not one.")
     elif path:
         print(checkpoints.load(path, trainer.learner), flush=True)
     elif not job.do_train:
@@ -61,11 +61,11 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
 def _look_at_neighbours(learner, seed, path):
     """Gives the encoder, and a generator, first weights that look at neighbours."""
     if path:
-        raise InputError(f"--first_weights=neighbours and --init_checkpoint={path} both say with "
-                         "which weights to begin; give one of them.")
+        raise InputError(f"--first_weights=neighbours and --init_checkpoint={path} both set the "
+                         "first weights; give one of the two flags.")
     if type(learner.encoder) is not networks.BertEncoder:
-        raise InputError("--first_weights=neighbours is for BERT's own encoder, not for a "
-                         f"{type(learner.encoder).__name__}; leave it out.")
+        raise InputError("--first_weights=neighbours is for BERT's encoder, not for a "
+                         f"{type(learner.encoder).__name__}; leave the flag out.")
     networks.first_weights.look_at_neighbours(learner.encoder, seed)
     generator = getattr(learner, "generator", None)
     if generator not in (None, learner.encoder):
@@ -139,13 +139,13 @@ def schedule(job: PretrainingFlags, settings: TrainSettings, stack: StackingSett
              records: "data.RecordSet | data.TaskMixture") -> "data.RecordSet | data.TaskMixture":
     """Returns the records; records of several tasks with their schedule."""
     if records.tasks and stack.stack_layers:
-        raise InputError("--stack_layers: its stages and those of --task_schedule do not go "
-                         "together; leave it out, or train on records of another recipe.")
+        raise InputError("--stack_layers and --task_schedule can't both set the stages; leave "
+                         "--stack_layers out, or train on records of another recipe.")
     if isinstance(records, data.TaskMixture):
         return records.scheduled(job.task_schedule or ["continual"], settings.num_train_steps)
     if job.task_schedule:
-        raise InputError("--task_schedule is for records of several tasks, such as those of "
-                         "ernie2; leave it out.")
+        raise InputError("--task_schedule is for records of several tasks, such as ernie2's "
+                         "records; leave the flag out.")
     return records
 
 

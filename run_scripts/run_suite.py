@@ -36,7 +36,7 @@ class SuiteFlags:
 
     suite: str = option(REQUIRED, "The suite of tasks.", choices=tuple(SUITES))
     data_dir: str = option(REQUIRED, "Folder with a subfolder of official files for each task; or "
-                           "tfds:glue, hf://datasets/nyu-mll/glue and the like.")
+                           "a data set such as tfds:glue or hf://datasets/nyu-mll/glue.")
     output_dir: str = option(REQUIRED, "Folder for all runs, the table and the archive.")
     init_checkpoint: str = option("", "The initial checkpoint, of any format.")
     bert_config_file: str = option(
@@ -45,19 +45,20 @@ class SuiteFlags:
         "", "The vocabulary of the tokenizer; default: the file beside --init_checkpoint.")
     do_lower_case: bool | None = option(None, "Lower-case the text; default: as in pre-training.")
     tasks: list[str] = option(
-        [], "Some of the suite's tasks, or of the ways zero-shot, translate-train and "
-        "translate-test of xnli; default: all.")
+        [], "Some of the suite's tasks, or for xnli some of zero-shot, translate-train and "
+        "translate-test. Default: all.")
     train_majority: list[str] = option(
-        [], "Tasks, such as WNLI, to train a model for; otherwise the suite gives every example "
-        "their most frequent label.")
+        [], "Train a model for these tasks, such as WNLI; otherwise the suite predicts their most "
+        "frequent label for all examples.")
     rank_pronouns: bool = option(
-        False, "In WNLI and WSC, let the masked LM of --init_checkpoint rank what a pronoun may "
-        "refer to, as RoBERTa's paper does.")
+        False, "In WNLI and WSC, rank the candidates for a pronoun with the masked LM of "
+        "--init_checkpoint, as in RoBERTa's paper.")
     intermediate: bool = option(
-        False, "Begin RTE, MRPC and STS-B with the chosen model of MNLI, as RoBERTa's paper does; "
-        "SQuAD with the model of TriviaQA and its head, as BERT's paper does.")
+        False, "Start RTE, MRPC and STS-B from the best model of MNLI, as in RoBERTa's paper; "
+        "start SQuAD from the model of TriviaQA and its head, as in BERT's paper.")
     num_trials: int = option(
-        1, "Number of runs of each point, with consecutive seeds from --random_seed.", least=1)
+        1, "Number of runs of each point of the grid, with consecutive "
+        "seeds from --random_seed.", least=1)
     random_seed: int = option(12345, "The first seed.", least=0)
     grid_learning_rate: list[str] = option(
         [], "Learning rates to try; default: as in the model's paper.", items=float, above=0)
@@ -67,7 +68,8 @@ class SuiteFlags:
         [], "Numbers of epochs to try; default: as in the model's paper.", items=float, above=0)
     dry_run: bool = option(False, "Print the plan, with an estimate of the time, and stop.")
     # Settings of every run; None: the default of the task and the model.
-    max_seq_length: int | None = option(None, "Length of all sequences; default: each task's.",
+    max_seq_length: int | None = option(None, "Maximum tokens of all sequences. Default: each "
+                                              "task's default.",
                                         least=4)
     num_train_steps: int | None = option(
         None, "Steps of every run, instead of epochs.", least=1, rare=True)
@@ -111,8 +113,8 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
         for name, kind in (("learning_rate", float), ("train_batch_size", int),
                            ("num_train_epochs", float)) if getattr(job, f"grid_{name}")}})
     if job.num_train_steps and job.grid_num_train_epochs:
-        raise InputError("--num_train_steps is in place of epochs: leave out "
-                         "--grid_num_train_epochs.")
+        raise InputError("--num_train_steps replaces the epochs; "
+                         "leave out --grid_num_train_epochs.")
     given = {name: value for name, value in vars(job).items() if value is not None}
     settings = {name: value for name, value in given.items() if name not in (*_MODEL, *_SUITE)}
     points, family = list(grid.points()), FAMILIES.get(config.model_type, HEADS)

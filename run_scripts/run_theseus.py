@@ -39,7 +39,7 @@ class TheseusFlags:
     successor_layers: int = option(
         0, "Number of layers of the successor, a divisor of the predecessor's; 0: half of them.")
     scheduler_type: str = option(
-        Replacing.scheduler_type, "How the probability of replacing grows. linear: by "
+        Replacing.scheduler_type, "How the probability of replacing a layer grows. linear: by "
         "--scheduler_linear_k per step, up to 1. constant: it is --replacing_rate until "
         "--steps_for_replacing, then 1. none: it does not change.", choices=SCHEDULES)
     replacing_rate: float = option(
@@ -52,12 +52,12 @@ class TheseusFlags:
         "the probability is 1; 0: it is 1 from the second step on, as in the original.", least=0,
         for_=Scope("--scheduler_type=constant", "constant".__eq__, "scheduler_type"))
     clip_all_gradients: bool = option(
-        False, "Clip by the norm of all gradients, including the gradients of weights that are "
-               "not trained, as the original does. This takes more memory.")
+        False, "Clip by the norm of all gradients, including the gradients of frozen weights, as "
+        "the original does. This needs more memory.")
     do_eval: bool = option(True, "Score the successor, on the files that have labels.")
     do_predict: bool = option(False, "Predict the test files.")
     recipe: str = option(
-        "theseus", "Way of distillation; others have other flags.", choices=("theseus",))
+        "theseus", "The way of distillation; other ways have other flags.", choices=("theseus",))
 
     @property
     def replacing(self) -> Replacing:
@@ -99,8 +99,8 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     teaching = Replacement(job, job.replacing)
     saved = SavedTask.require(job.predecessor, "predecessor")
     if task_flags.long_text:
-        raise InputError("--long_text is not for successors, which read texts as the predecessor "
-                         "does; leave it out.")
+        raise InputError("--long_text is not for successors, which read texts like the "
+                         "predecessor; leave the flag out.")
     from bert_tf import checkpoints
     from bert_tf.checkpoints import keras_file
     from bert_tf.compression import theseus

@@ -39,19 +39,19 @@ _TITLES = {"masked_lm": ("masked LM", "unigram", "most frequent token"),
 class ShowPretrainingFlags:
     """The run, its material, and where the picture goes."""
 
-    output_dir: str = option(REQUIRED, "The --output_dir of run_pretraining.")
-    vocab_file: str = option("", "The vocabulary of the run's records. Default: the one in "
+    output_dir: str = option(REQUIRED, "The --output_dir of bert-run-pretraining.")
+    vocab_file: str = option("", "The vocabulary of the run's records. Default: the vocabulary in "
                                  "--output_dir.")
     do_lower_case: bool | None = option(
-        None, "Whether to lower-case --eval_text and drop accents. Default: as in --output_dir, or "
-        "as the vocabulary suggests.")
-    input_file: list[str] = option([], "The run's training records, from which the baselines "
-                                       "guess. Default: as in --output_dir.")
+        None, "Lower-case --eval_text and drop accents. Default: as in --output_dir, or as the "
+        "vocabulary suggests.")
+    input_file: list[str] = option([], "The run's training records, for the baselines. Default: as "
+                                       "in --output_dir.")
     eval_input_file: list[str] = option([], "The run's held-out records. Default: as in "
                                             "--output_dir.")
-    eval_text: str = option("", "Held-out text, one sentence per line, to guess words in; none: no "
-                                "words are guessed. For a text of your own, see bert-fill-mask.")
-    picture: str = option("", "PNG file for the curves; none: they are not drawn.")
+    eval_text: str = option("", "Held-out text, one sentence per line, in which words are guessed; "
+                                "none: no guesses. For your own text, see bert-fill-mask.")
+    picture: str = option("", "PNG file for the curves; none: no curves.")
     random_seed: int = option(12345, "Seed that draws the words to guess.", least=0)
 
 
@@ -68,8 +68,8 @@ def records_of(run: str) -> dict[str, list[str]]:
         if name.endswith("input_file"):
             found[name] = next(csv.reader([value]))
     if "input_file" not in found:
-        raise InputError(f"--input_file must be given: the records of the run, which {path} does "
-                         "not name.")
+        raise InputError(f"--input_file must be given, because {path} does not name the records of "
+                         "the run.")
     return {"eval_input_file": found["input_file"], **found}
 
 
@@ -216,8 +216,8 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
     sentences = _read_sentences(eval_text) if eval_text else []
     evaluations = read_metrics(output_dir, "eval")
     if not evaluations:
-        raise InputError(f"--output_dir: {output_dir} holds no evaluation; run run_pretraining "
-                         "with --do_eval first.")
+        raise InputError(f"--output_dir: {output_dir} holds no evaluation; run "
+                         "bert-run-pretraining with --do_eval first.")
     learner = _load_model(output_dir)
     vocab_size = learner.encoder.config.vocab_size
     objectives = [each for each in learner.objectives if "accuracy" in each.measures]
@@ -278,8 +278,9 @@ def _check_metrics(output_dir, names):
                                   for part in ("loss", "accuracy"))):
                 if not isinstance(line.get(key), (int, float)):
                     raise InputError(
-                        f"{os.path.join(output_dir, 'metrics.jsonl')}: a line of kind {kind!r} has "
-                        f"no number {key!r}, which the model learns; give the folder of its run.")
+                        f"{os.path.join(output_dir, 'metrics.jsonl')}: a line of the kind {kind!r} "
+                        f"has no {key!r}, which the model learns; give the folder of the model's "
+                        "run.")
 
 
 def _read_sentences(eval_text):
@@ -298,9 +299,9 @@ def _guess(fill, sentences, counts, seed):
     common = order[:min(_COMMON, int((counts > 0).sum()) // 4)].tolist()
     words = draw_words(fill.tokenizer, sentences, set(common), seed, _SENTENCES)
     always = fill.tokenizer.readable(int(order[0]))
-    print(f"\n{len(words)} words of held-out sentences, drawn by seed {seed} without a look at the "
-          f"guesses;\nthe {len(common)} most frequent tokens are left out. By frequency alone the "
-          f"guess is always {always!r}.")
+    print(f"\n{len(words)} words of held-out sentences, drawn by seed {seed} before the guesses "
+          f"were known;\nthe {len(common)} most frequent tokens are left out. By frequency alone "
+          f"the guess is always {always!r}.")
     guesses = [Guess(shown, answer, [(guess["text"].strip(), guess["probability"])
                                      for guess in found["masks"][0]])
                for (shown, answer), found in zip(

@@ -139,7 +139,7 @@ def test_ernies_label_of_pairs_in_order_is_the_other_one(run, fill, tmp_path):
 def test_the_mask_is_text_where_it_is_not_asked_for(run, fill):
     other = FillMask(run, mask="___")
     assert len(other("a [MASK] ___")["masks"]) == 1
-    with pytest.raises(InputError, match=r"the text has no ___: write it in the place"):
+    with pytest.raises(InputError, match=r"the text has no ___; write"):
         other("a [MASK]")
     # Plain text is [, m, ##a, ##s, ##k, ].
     assert fill.pseudo_perplexity("[MASK]") == pytest.approx(fill.pseudo_perplexity("[ mask ]"))
@@ -147,7 +147,7 @@ def test_the_mask_is_text_where_it_is_not_asked_for(run, fill):
 
 
 @pytest.mark.parametrize("ask, part", [
-    (lambda fill: fill("a b"), r"the text has no \[MASK\]: write it in the place"),
+    (lambda fill: fill("a b"), r"the text has no \[MASK\]; write"),
     (lambda fill: fill(["[MASK]", "a"]), r"text 1 has no \[MASK\]"),
     (lambda fill: fill("[MASK] " * 15), "the text has 17 tokens, but the model reads at most 16"),
     (lambda fill: fill(("a", "b", "[MASK]")), "has 3 parts; give a text, or a tuple of two"),
@@ -162,7 +162,7 @@ def test_what_cannot_be_asked_is_named(fill, ask, part):
 
 
 @pytest.mark.parametrize("head, config, part", [
-    (bert_tf.Regression, CONFIG, "has no masked LM, which predicts the words behind masks; give"),
+    (bert_tf.Regression, CONFIG, "has no masked LM, which predicts masked words; give"),
     (NextTokenLM, EncoderConfig(**{**CONFIG.to_dict(), "directionality": "left_to_right"}),
      "reads from left to right and predicts next words")])
 def test_models_that_know_no_masks_are_named(head, config, part, tmp_path):

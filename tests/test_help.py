@@ -78,5 +78,5 @@ def test_settings_are_for_the_recipes_whose_learner_takes_them(recipe):
 def test_a_setting_of_another_learner_is_refused():
     from bert_tf.training import GeneratorSettings
     with pytest.raises(ValueError, match="^--temperature=2.0 is for recipes with a generator, such "
-                       "as electra; leave it out with --recipe=bert.$"):
+                       "as electra; leave the flag out with --recipe=bert.$"):
         flags.check(GeneratorSettings(temperature=2.0), recipes.find("bert"))

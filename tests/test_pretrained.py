@@ -62,7 +62,7 @@ def test_dtype():
 
 
 def test_no_checkpoint_is_an_input_error(tmp_path):
-    with pytest.raises(bert_tf.InputError, match="found neither"):
+    with pytest.raises(bert_tf.InputError, match="holds no checkpoint"):
         bert_tf.BertEncoder.from_pretrained(tmp_path)
 
 

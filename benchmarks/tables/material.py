@@ -47,15 +47,15 @@ class TableFlags(RunFlags):
     squad_train_file: str = option("", "Questions to train on, in the form of SQuAD v1.1.")
     squad_predict_file: str = option("", "Questions to answer and to score, in the same form.")
     input_file: list[str] = option(
-        [], "Text to pre-train on, as bert-extract-text takes it. Default: the documentation of "
+        [], "Text to pre-train on, in a format of bert-extract-text. Default: the documentation of "
         "the installed packages.")
     max_megabytes: float = option(
         20.0, "Maximum size of the documentation.", above=0)
     eval_share: float = option(0.03, "Share of the text that is held out.", above=0, below=1)
     do_lower_case: bool = option(True, "Lower-case all text.")
     pretraining_seeds: int = option(
-        0, "Number of seeds of pre-training, over which the seeds of fine-tuning are spread. 0: as "
-        "many as --seeds.", least=0)
+        0, "Number of seeds of pre-training; the seeds of fine-tuning are distributed over them. "
+        "0: as many as --seeds.", least=0)
     vocab_size: int = option(
         8000, "Maximum size of the vocabulary, which is learned from the text.")
     num_hidden_layers: int = option(2, "Layers.", least=1)

@@ -62,14 +62,15 @@ def _places(encoder, heads, form, units):
     for layer, head in heads:
         kept = config.kept_heads(config.layer_weights[layer][0])
         if head not in kept:
-            raise InputError(f"layer {layer + 1} has no head {head + 1} any more.")
+            raise InputError(f"layer {layer + 1} has no head {head + 1} any more; name another "
+                             "head.")
         attention, place = encoder.layers_[layer].attention, kept.index(head)
         dense = attention.value
         if form == "uniform":       # fixed heads come first, and have no queries
             dense, place = attention.query, place - fixed
         if place < 0:
-            raise InputError(f"head {head + 1} is fixed, so that it can be switched off in the "
-                             "form zero only.")
+            raise InputError(f"head {head + 1} looks at fixed places, so it can only be switched "
+                             "off in the form zero.")
         columns = np.s_[..., place * size:(place + 1) * size]
         found += [(dense.kernel, columns), (dense.bias, columns)]
     by_layer: dict[int, list[int]] = {}
@@ -82,8 +83,8 @@ def _places(encoder, heads, form, units):
 def _values(network, heads, form):
     """The projection to values, without bias, and the columns of each head of T5 or XLNet."""
     if form == "uniform":
-        raise InputError("the attention of this network depends on distances too, so that a head "
-                         "can be switched off in the form zero only.")
+        raise InputError("the attention of this network also depends on distances, so a head can "
+                         "only be switched off in the form zero.")
     layers, size = list(attentions(network).values()), network.config.head_size
     for layer, head in heads:
         if not (0 <= layer < len(layers) and 0 <= head < network.config.num_attention_heads):
@@ -96,8 +97,8 @@ def _check_shared(groups, parts, what, each):
     for group in groups:
         for layer, part in parts:
             if layer in group and not {(other, part) for other in group} <= set(parts):
-                raise InputError(f"layer {layer + 1} shares its {what} with other layers, so "
-                                 f"that no {each} can be switched off in it alone.")
+                raise InputError(f"layer {layer + 1} shares its {what} with other layers, so no "
+                                 f"{each} can be switched off in this layer alone.")
 
 
 def _sharing(parts):

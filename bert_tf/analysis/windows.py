@@ -29,7 +29,7 @@ def encode_documents(path: str, tokenizer: Tokenizer, most: int | None = None
             documents.append([])
     documents = [document for document in documents if document]
     if not documents:
-        raise InputError(f"{path} holds no text.")
+        raise InputError(f"{path} holds no text; name a file with text.")
     return documents
 
 
@@ -45,8 +45,8 @@ def windows(documents: Sequence, length: int, count: int, tokenizer: Tokenizer
         if len(runs) >= count:
             break
     if not runs:
-        raise InputError(f"no document has {room} tokens, which fill a text of {length}; give more "
-                         "text, or smaller lengths.")
+        raise InputError(f"no document has the {room} tokens that fill a window of {length}; give "
+                         "longer documents, or smaller lengths.")
     return pack([(run, []) for run in runs[:count]], tokenizer)
 
 

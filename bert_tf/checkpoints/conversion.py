@@ -50,8 +50,8 @@ def _without(weights, heads):
     """`weights` without some heads."""
     unknown = sorted(set(heads) - set(weights.heads))
     if unknown:
-        raise InputError(f"{weights.source} has no {', '.join(unknown)} to leave out; its heads "
-                         f"are {', '.join(weights.heads) or 'none'}.")
+        raise InputError(f"--leave_out: {weights.source} has no head {', '.join(unknown)}; its "
+                         f"heads are {', '.join(weights.heads) or 'none'}.")
     kept = {name: tensor for name, tensor in weights.tensors.items()
             if names.head(name) not in heads}
     left = {tensor.name: "left out as asked for" for name, tensor in weights.tensors.items()
@@ -112,7 +112,7 @@ def _finite(weights):
             if not np.isfinite(np.asarray(values)).all():
                 raise InputError(f"{tensor.name} of {weights.source} holds NaN or infinity: the "
                                  "training diverged, the file is damaged, or --dtype is too "
-                                 "narrow.")
+                                 "narrow; take an earlier checkpoint, or --dtype=float32.")
             return values
         return dataclasses.replace(tensor, read=read)
 
@@ -201,8 +201,8 @@ def cut(weights: Weights, changes) -> tuple[Weights, list[str]]:
         if not asked or asked == held:
             continue
         if not 0 < asked < held:
-            raise InputError(f"--{key}={asked}: {weights.source} has {held} rows, which can be "
-                             "cut; rows that were added would be untrained.")
+            raise InputError(f"--{key}={asked}: {weights.source} has {held} rows; rows can be "
+                             f"removed, but added rows would be untrained; give at most {held}.")
         first = functools.partial(_first, rows=asked)
         tensors = {name: _by_rows(first, tensor, name) if name in tables else tensor
                    for name, tensor in weights.tensors.items()}
@@ -259,12 +259,14 @@ def new_rows(old: Vocabulary, new: Vocabulary, path: str) -> dict[int, list[int]
             unused slots.
     """
     if new.size < old.size:
-        raise InputError(f"{path} has {new.size} tokens, fewer than the checkpoint's own "
-                         f"{old.size}; give that vocabulary with words added.")
+        raise InputError(f"{path} has {new.size} tokens, fewer than the {old.size} of the "
+                         "checkpoint's vocabulary; give the checkpoint's vocabulary with words "
+                         "added.")
     for index, (before, after) in enumerate(zip(old.tokens, new.tokens)):
         if before != after and not is_unused(before):
-            raise InputError(f"{path}, line {index + 1}: is {after!r}, but the checkpoint's own "
-                             f"vocabulary has {before!r}; give that vocabulary with words added.")
+            raise InputError(f"{path}, line {index + 1} is {after!r}, but the checkpoint's "
+                             f"vocabulary has {before!r} there; give the checkpoint's vocabulary "
+                             "with words added.")
     return {index: pieces(token, old) for index, token in enumerate(new.tokens)
             if index >= old.size or token != old.tokens[index]}
 
@@ -298,10 +300,11 @@ def grow(weights: Weights, changes) -> tuple[Weights, list[str]]:
         old = open_tokenizer(weights.vocab_file).vocabulary
         if old.tokens != new.tokens and not isinstance(tokenizer, WordpieceTokenizer):
             raise InputError(f"{path} is not the vocabulary of the checkpoint, "
-                             f"{weights.vocab_file}; words can be added to one of WordPiece only.")
+                             f"{weights.vocab_file}; words can only be added to a WordPiece "
+                             "vocabulary.")
         rows = new_rows(old, new, path)
     elif new.size > held:
-        raise InputError(f"{path} has {new.size} tokens, but the model only {held}; give the "
+        raise InputError(f"{path} has {new.size} tokens, but the model has only {held}; give the "
                          "vocabulary of the checkpoint.")
     size = max(held, new.size)
     grown = functools.partial(_grown, size=size, rows=rows)

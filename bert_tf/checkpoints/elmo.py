@@ -58,7 +58,8 @@ def _config(file, tensors):
     """Returns the configuration in the options beside the weights, which must exist."""
     path = file.removesuffix(_ENDING) + _OPTIONS
     if not is_file(path):
-        raise InputError(f"{file}: there is no {os.path.basename(path)} beside it.")
+        raise InputError(f"{file}: there is no {os.path.basename(path)} in the same folder; put it "
+                         "there.")
     options = read_json(path)
     try:
         lstm, cnn = options["lstm"], options.get("char_cnn")
@@ -81,7 +82,7 @@ def _config(file, tensors):
                       "max_characters_per_token": cnn["max_characters_per_token"]}
         return ElmoConfig(**sizes)
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} does not describe a model of bilm-tf ({error!r}).") from error
+        raise InputError(f"{path} does not describe a bilm-tf model ({error!r}).") from error
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -96,8 +97,9 @@ def read(file: str) -> Source:
 def table_for(weights: Weights) -> Format:
     """Returns the table to write `weights` with."""
     if not isinstance(weights.config, ElmoConfig):
-        raise InputError(f"{weights.source}: the format elmo holds the language models of ELMo, "
-                         f"not the model_type {weights.config.model_type}; choose another format.")
+        raise InputError(f"{weights.source}: the format elmo holds only language models of ELMo, "
+                         f"but the model_type is {weights.config.model_type}; choose another "
+                         "format.")
     if others := set(weights.heads) - {"bidirectional_lm"}:
         raise InputError(f"{weights.source}: the format elmo can't hold "
                          f"{', '.join(sorted(others))}; give --leave_out={','.join(others)}.")

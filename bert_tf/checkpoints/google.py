@@ -176,21 +176,22 @@ def check_original(weights: Weights, kind: str = "bert") -> None:
         raise InputError(f"{weights.source}: the model_type is {config.model_type}, but this "
                          f"format holds {kind} only; choose another format.")
     if config.layer_norm_eps != EncoderConfig.layer_norm_eps:
-        raise InputError(f"{weights.source}: layer_norm_eps is {config.layer_norm_eps}, but this "
-                         f"format's own code always takes {EncoderConfig.layer_norm_eps}.")
+        raise InputError(f"{weights.source}: layer_norm_eps is {config.layer_norm_eps}, but the "
+                         f"code of this format always uses {EncoderConfig.layer_norm_eps}; choose "
+                         "another format.")
     other, its = "gelu_erf", "gelu"
     if other in _MODELS[kind].activations.values():     # its code means that by "gelu"
         other, its = its, other
     if config.hidden_act == other:
-        raise InputError(f"{weights.source}: hidden_act is {_GELUS[other]}, but this format's "
-                         f"own code computes {_GELUS[its]}; give --hidden_act={its} to take "
-                         "that.")
+        raise InputError(f"{weights.source}: hidden_act is {_GELUS[other]}, but the code of this "
+                         f"format computes {_GELUS[its]}; give --hidden_act={its} to change the "
+                         "model to it.")
     check_parts(weights, _MODELS[kind].own)
     if ("num_hidden_groups" in _MODELS[kind].own
             and config.filled().layer_weights != config.layer_weights):
         raise InputError(f"{weights.source}: each of the {config.num_hidden_layers} layers is a "
-                         "group, but for this number the original's code rounds so that two fall "
-                         "into one; choose another format.")
+                         "group, but the original's code rounds this number so that two layers "
+                         "share a group; choose another format.")
 
 
 def table_for(weights: Weights) -> Format:
@@ -202,8 +203,9 @@ def table_for(weights: Weights) -> Format:
     check_original(weights, kind if kind in _MODELS else "bert")
     tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
     if len(tasks) > 1:
-        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which Google's "
-                         "checkpoints all call output_weights; take one out.")
+        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, but Google's "
+                         "checkpoints call each of them output_weights; leave out all heads but "
+                         "one with --leave_out.")
     return _table(_MODELS[kind], getattr(weights.config, "normalization_type", "") != "no_norm",
                   *tasks)
 

@@ -154,8 +154,8 @@ def _tie(found, model, tied, file):
         elif _same(found, copy, original):
             found[f"copies.{copy}"] = found.pop(copy)
         else:
-            raise InputError(f"{file}: tensor {copy!r} differs from {original!r}, but its "
-                             "configuration ties them.")
+            raise InputError(f"{file}: tensor {copy!r} differs from {original!r}, but the "
+                             "configuration ties them; correct the configuration or the file.")
 
 
 def read(file: str) -> Source:
@@ -208,7 +208,7 @@ def table_for(weights: Weights) -> Format:
     if weights.config.model_type in _OWN_FILES:
         return _OWN_FILES[weights.config.model_type].table_for(weights)
     if weights.config.model_type not in MODEL_OF:
-        raise InputError(f"{weights.source}: the format huggingface has no "
+        raise InputError(f"{weights.source}: the format huggingface can't hold the model_type "
                          f"{weights.config.model_type} yet; choose another format.")
     model = MODEL_OF[weights.config.model_type]
     _check_network(weights, model)
@@ -249,12 +249,13 @@ def _only_task(weights, model):
     """
     tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
     if len(tasks) > 1:
-        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which Hugging "
-                         "Face's checkpoints all call classifier; take one out.")
+        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, but Hugging "
+                         "Face's checkpoints call each of them classifier; leave out all heads but "
+                         "one with --leave_out.")
     if other := next((task for task in tasks if task in model.others), None):
-        raise InputError(f"{weights.source}: Hugging Face's models of the type "
-                         f"{weights.config.model_type} have a hidden layer in the head of "
-                         f"{other}, and would compute something else; give --leave_out={other}.")
+        raise InputError(f"{weights.source}: Hugging Face's {weights.config.model_type} has a "
+                         f"hidden layer in the head {other} and would compute other outputs; give "
+                         f"--leave_out={other}.")
     return tasks[0] if tasks else None
 
 
@@ -263,9 +264,9 @@ def _check_causal(weights):
     transformers' classes give it the first, which has seen no other."""
     for name in weights.heads if weights.config.is_causal else ():
         if name in HEADS and HEADS[name].is_pooled:
-            raise InputError(f"{weights.source}: the head {name} reads the last token of a network "
-                             "from left to right, but that of Hugging Face's class the first; give "
-                             f"--leave_out={name}.")
+            raise InputError(f"{weights.source}: the head {name} of a left-to-right network reads "
+                             "the last token, but the head of Hugging Face's class reads the "
+                             f"first; give --leave_out={name}.")
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:

@@ -17,9 +17,9 @@ def check_groups(config: EncoderConfig, source: str) -> None:
         config.num_hidden_layers, config.num_hidden_groups or 1, config.inner_group_num)
     theirs = [int(i / (layers / groups)) * inner + j for i in range(layers) for j in range(inner)]
     if config.layer_weights != [(i, i) for i in theirs]:
-        raise InputError(f"{source}: transformers and google-research/albert put {layers} layers "
-                         f"into {groups} groups in two ways, because they round differently; such "
-                         "a model is not converted.")
+        raise InputError(f"{source}: transformers and google-research/albert distribute {layers} "
+                         f"layers over {groups} groups differently, because they round "
+                         "differently; this model can't be converted.")
 
 
 def _names(model, prefix):
@@ -43,8 +43,9 @@ def take_identity(found: dict[str, Tensor], model: Model, config: EncoderConfig 
         return
     if not np.array_equal(found[kernel].read(), np.eye(config.hidden_size)) or (
             bias in found and found[bias].read().any()):
-        raise InputError(f"{file}: tensor {kernel!r} changes the embeddings, but a network whose "
-                         "embedding_size is its hidden_size has no layer for that.")
+        raise InputError(f"{file}: tensor {kernel!r} projects the embeddings, but embedding_size "
+                         "equals hidden_size in the configuration, so the network has no such "
+                         "layer; correct the configuration.")
     for name in {kernel, bias} & found.keys():
         found[f"identity.{name}"] = found.pop(name)
 

@@ -34,8 +34,8 @@ def find_type(values: dict[str, Any], tensors: dict, path: str) -> str:
         (kind for kind, model in MODELS.items()
          if any(name.startswith(model.prefix) for name in tensors)), "bert")
     if not isinstance(kind, str) or kind not in MODELS:
-        raise InputError(f"{path}: model_type {kind!r} is not read; models of the type "
-                         f"{' or '.join(map(repr, MODELS))} are.")
+        raise InputError(f"{path}: model_type {kind!r} can't be read; it must be "
+                         f"{' or '.join(map(repr, MODELS))}.")
     return kind
 
 

@@ -61,8 +61,8 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
             continue
         original = found.setdefault("shared.weight", found[copy])
         if not np.array_equal(found[copy].read(), original.read()):
-            raise InputError(f"{file}: tensor {copy!r} differs from 'shared.weight', but its "
-                             "configuration ties them.")
+            raise InputError(f"{file}: tensor {copy!r} differs from 'shared.weight', but the "
+                             "configuration ties them; correct the configuration or the file.")
         tensor = found.pop(copy)
         if tensor is not original:
             found[f"copies.{copy}"] = tensor

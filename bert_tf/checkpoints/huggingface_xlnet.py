@@ -110,7 +110,7 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
         copy = found.pop("lm_loss.weight")
         if not np.array_equal(copy.read(), found[words].read()):
             raise InputError(f"{file}: tensor 'lm_loss.weight' differs from {words!r}, but the "
-                             "network ties them.")
+                             "network ties them; take another checkpoint.")
         found["copies.lm_loss.weight"] = copy
     return Source(file, config, found, _hf_table(prefix, _head_of(values, found)),
                   rules.vocabulary_beside(file), labels=safetensors_files.labels(values),
@@ -126,14 +126,14 @@ def table_for(weights: Weights) -> Format:
     check_sees_both_sides(weights)
     config, heads = weights.config, [name for name in _CLASSES if name in weights.heads]
     if config.attention_width != config.d_model or not config.untie_r:
-        raise InputError(f"{weights.source}: Hugging Face's XLNet has heads that are d_model / "
-                         "n_head wide, and biases of each layer; choose another format.")
+        raise InputError(f"{weights.source}: in Hugging Face's XLNet heads are d_model / n_head "
+                         "wide, and each layer has separate biases; choose another format.")
     if config.summary_type == "attn" and {"pooler", *heads} & set(weights.heads):
-        raise InputError(f"{weights.source}: summary_type is attn, which Hugging Face's XLNet has "
-                         "not; choose another format.")
+        raise InputError(f"{weights.source}: summary_type is attn, which Hugging Face's XLNet does "
+                         "not have; choose another format.")
     if len(heads) > 1:
-        raise InputError(f"{weights.source} has the heads {' and '.join(heads)}; classes of "
-                         f"Hugging Face's have one; give --leave_out={','.join(heads[1:])}.")
+        raise InputError(f"{weights.source} has the heads {' and '.join(heads)}, but a Hugging "
+                         f"Face class has one head; give --leave_out={','.join(heads[1:])}.")
     return _hf_table("transformer." if heads else "", heads[0] if heads else None)
 
 

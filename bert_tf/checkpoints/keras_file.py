@@ -58,7 +58,8 @@ def _members(file):
                 raise InputError(f"{file} must hold {', '.join(sorted(_MEMBERS))} and nothing else "
                                  "to be a .keras file.")
             if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
-                raise InputError(f"{file} is compressed, which Keras never does.")
+                raise InputError(f"{file} is compressed, but Keras never compresses such files; "
+                                 "save the model again.")
             return {info.filename: archive.read(info) for info in infos}
     except InputError:
         raise
@@ -76,8 +77,8 @@ def _describe(values, known, source):
     name, config = values.get("class_name"), values.get("config")
     if (not isinstance(name, str) or name not in known
             or values.get("registered_name") != f"bert_tf>{name}" or not isinstance(config, dict)):
-        raise InputError(f"{source}: describes a {name}, where only {' or '.join(known)} of "
-                         "bert_tf is read.")
+        raise InputError(f"{source} describes a {name}, but only {' or '.join(known)} of bert_tf "
+                         "can be read.")
     return config
 
 
@@ -127,8 +128,8 @@ def _name_heads(objectives, source):
             isinstance(head, str) and re.fullmatch(r"\w[\w.-]*", head)
             and HEADS.get(head, OBJECTIVES[name]) is OBJECTIVES[name]
             for head, (name, _) in zip(heads, objectives)):
-        raise InputError(f"{source}: the objectives of one class must each have a name of its own, "
-                         f"not {', '.join(map(str, heads))}.")
+        raise InputError(f"{source}: objectives of the same class need different names, not "
+                         f"{', '.join(map(str, heads))}.")
     return heads
 
 
@@ -147,7 +148,7 @@ def _names_of_model(network, config, objectives, source):
             return keras.saving.deserialize_keras_object(encoder if objectives is None else (
                 _described("Learner", objectives=heads, encoder=encoder))).get_config()["weights"]
     except Exception as error:      # as the description has it
-        raise InputError(f"{source}: describes no model that can be made ({error}).") from error
+        raise InputError(f"{source} describes a model that can't be built ({error}).") from error
     finally:
         global_state.set_global_attribute(_WAITING, waiting)
 
@@ -160,7 +161,7 @@ def _told_names(told, objectives, heads, source):
     """
     if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()) or (
             len(set(told.values())) < len(told)):
-        raise InputError(f"{source}: weights must tell the name of each weight once.")
+        raise InputError(f"{source}: weights must list the name of each weight once.")
     rows = {str(options.get("name")): head for head, (_, options) in zip(heads, objectives)}
     split = {path: name.partition("/") for path, name in told.items()}
     return {path: f"{rows.get(first, first)}{slash}{rest}"

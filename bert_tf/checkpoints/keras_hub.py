@@ -60,7 +60,7 @@ def _config(path):
     values = read_json(path)
     sizes = values.get("config")
     if values.get("class_name") != _CLASS["class_name"] or not isinstance(sizes, dict):
-        raise InputError(f"{path}: must describe a BertBackbone of keras-hub.")
+        raise InputError(f"{path} must describe keras-hub's BertBackbone.")
     try:
         ours = {ours: sizes[theirs] for theirs, ours in _SIZES.items() if theirs in sizes}
         return EncoderConfig.from_dict({
@@ -89,11 +89,13 @@ def table_for(weights: Weights) -> Format:
     compute other outputs."""
     google.check_original(weights)
     if weights.tokenizer and not isinstance(weights.tokenizer, WordpieceTokenizer):
-        raise InputError(f"{weights.vocab_file} is {weights.tokenizer.name}, but a BertBackbone of "
-                         "keras-hub has a vocab.txt of WordPiece.")
+        raise InputError(f"{weights.vocab_file} is a vocabulary of {weights.tokenizer.name}, but "
+                         "keras-hub's BertBackbone has a WordPiece vocab.txt; choose another "
+                         "format.")
     if weights.config.hidden_act != "gelu":
-        raise InputError(f"{weights.source}: hidden_act is {weights.config.hidden_act}, but a "
-                         "BertBackbone of keras-hub always takes the tanh form of GELU.")
+        raise InputError(f"{weights.source}: hidden_act is {weights.config.hidden_act}, but "
+                         "keras-hub's BertBackbone always uses the tanh form of GELU; give "
+                         "--hidden_act=gelu to change the model to it.")
     return FORMAT
 
 

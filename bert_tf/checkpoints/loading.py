@@ -71,15 +71,16 @@ def _find(path):
     if len(found) == 1:
         return found[0]
     if found:
-        raise InputError(f"{path} holds {' and '.join(weights for _, weights in found)}; name one.")
+        raise InputError(f"{path} holds {' and '.join(weights for _, weights in found)}; name one "
+                         "of these files.")
     check_exists(path)
     pickles = sorted(name for name in files if name.endswith(_PICKLES))
     if pickles:
-        raise InputError(f"{pickles[0]} isn't read, because such files can run code or "
-                         "need other libraries; convert it to model.safetensors.")
-    raise InputError(f"{path}: found neither a TensorFlow checkpoint (*.index), model.safetensors, "
-                     "model.weights.h5, model.keras, checkpoint-*.safetensors nor params of "
-                     "ERNIE.")
+        raise InputError(f"{pickles[0]} is not read, because such files can run code or need other "
+                         "libraries; convert the file to model.safetensors.")
+    raise InputError(f"{path} holds no checkpoint: no TensorFlow checkpoint (*.index), "
+                     "model.safetensors, model.weights.h5, model.keras, checkpoint-*.safetensors "
+                     "or params of ERNIE; name the right folder.")
 
 
 def check_exists(path: str) -> None:
@@ -111,7 +112,8 @@ def read_source(path: str | os.PathLike, task: str | None = None,
     form, file = _find(path)
     source = form.read(file).for_task(task)
     if generator and source.generator is None:
-        raise InputError(f"{source.file} holds no generator beside the network.")
+        raise InputError(f"{source.file} holds no generator; give a checkpoint of ELECTRA's "
+                         "pre-training.")
     return source.generator if generator else source
 
 
@@ -125,7 +127,8 @@ def read(path: str | os.PathLike, task: str | None = None, generator: bool = Fal
 def config_of(source: Source) -> EncoderConfig:
     """Returns a source's configuration, or raises InputError if there is none."""
     if source.config is None:
-        raise InputError(f"{source.file}: there is no bert_config.json or config.json beside it.")
+        raise InputError(f"{source.file}: there is no bert_config.json or config.json in the same "
+                         "folder; put it there.")
     return source.config
 
 

@@ -40,6 +40,6 @@ def check_huggingface(weights: Weights) -> None:
         raise InputError(f"{weights.source}: normalization_type is manual_layer_norm, which "
                          "transformers does not have; choose another format.")
     if config.query_size != config.inner_size:
-        raise InputError(f"{weights.source}: queries read {config.query_size} numbers, but those "
-                         f"of transformers always {config.inner_size}, the width of a layer "
-                         "inside, so that it can't build this teacher; choose another format.")
+        raise InputError(f"{weights.source}: queries read vectors of width {config.query_size}, "
+                         f"but in transformers always of width {config.inner_size}, the width "
+                         "inside a layer; choose another format.")

@@ -94,8 +94,8 @@ def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
     for name, tensor in tensors.items():
         standard = _standard_name(name)
         if standard in found:
-            raise InputError(f"{prefix}: {found[standard].name!r} and {name!r} are both the "
-                             f"encoder's {standard}; keep one.")
+            raise InputError(f"{prefix}: {found[standard].name!r} and {name!r} both map to the "
+                             f"encoder's {standard}; remove one of the tensors.")
         found[standard] = tensor
     pooler = next((name for name in _POOLERS if f"{name}/kernel" in found), _ENCODERS_POOLER)
     return Source(prefix, rules.config_beside(prefix), found, _table(pooler),
@@ -108,8 +108,9 @@ def table_for(weights: Weights) -> Format:
     google.check_original(weights)
     tasks = [name for name in _MODELS if name in weights.heads]
     if len(tasks) > 1:
-        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, of which a model "
-                         "of the Model Garden has one; take the others out.")
+        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, but a model of "
+                         "the Model Garden has one head; leave out all heads but one with "
+                         "--leave_out.")
     return _table(_HEADS_POOLER if "next_sentence" in weights.heads else _ENCODERS_POOLER,
                   next((task for task in tasks if task in _CLASSIFIERS), _CLASSIFIERS[0]))
 

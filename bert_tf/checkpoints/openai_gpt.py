@@ -105,12 +105,12 @@ def read(file: str) -> Source:
         names = [os.path.join(folder, f"params_{n}.npy") for n in range(count)]
         flat = np.concatenate([np.load(staged(name), allow_pickle=False) for name in names])
     except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{folder}: {_SHAPES} and params_0.npy and on can't be read "
+        raise InputError(f"{folder}: {_SHAPES} and the params_*.npy beside it can't be read "
                          f"({error}).") from error
     layers, rest = divmod(len(shapes) - 2, len(_ORDER))
     if rest or layers < 1 or sum(map(math.prod, shapes)) != len(flat):
-        raise InputError(f"{folder}: {_SHAPES} does not describe the {len(flat):,} numbers of the "
-                         "other files; take all files of one model.")
+        raise InputError(f"{folder}: {_SHAPES} does not fit the {len(flat):,} values of the other "
+                         "files; take all files from one model.")
     values = np.split(flat, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
     order = ["positions_embed.weight", "tokens_embed.weight",
              *(f"h.{i}.{name}" for i in range(layers) for name in _ORDER)]
@@ -141,11 +141,12 @@ def check(weights: Weights, form: str, heads: frozenset[str] = frozenset()) -> N
     """
     config = weights.config
     if not isinstance(config, GPTConfig):
-        raise InputError(f"{weights.source}: the format {form} holds GPT only, not the model_type "
+        raise InputError(f"{weights.source}: the format {form} holds only GPT, not the model_type "
                          f"{config.model_type}; choose another format.")
     if config.hidden_act != "gelu" or config.intermediate_size != 4 * config.hidden_size:
-        raise InputError(f"{weights.source}: the code of this format has the tanh form of GELU and "
-                         "layers that are four times as wide inside; choose the format keras.")
+        raise InputError(f"{weights.source}: the code of this format always uses the tanh form of "
+                         "GELU and an intermediate_size of 4 * hidden_size; choose the format "
+                         "keras.")
     others = set(weights.heads) - heads
     if others:
         raise InputError(f"{weights.source}: the format {form} can't hold "

@@ -123,9 +123,10 @@ def _tensor(path):
             start = file.tell()
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if file_size(path) != start + size:
-            raise ValueError(f"{file_size(path) - start} bytes of numbers, not {size}")
+            raise ValueError(f"{file_size(path) - start} bytes of values, not {size}")
     except (OSError, ValueError, KeyError, IndexError, struct.error) as error:
-        raise InputError(f"{path} is no variable of Paddle, or a damaged one ({error}).") from error
+        raise InputError(f"{path} is not a variable of Paddle, or it "
+                         f"is damaged ({error}).") from error
     return Tensor(os.path.basename(path), shape, dtype,
                   lambda: np.memmap(staged(path), dtype, "r", start, shape) if size
                   else np.zeros(shape, dtype))
@@ -173,12 +174,13 @@ def table_for(weights: Weights) -> Format:
                              f"of this format have {wanted}; choose another format.")
     if config.hidden_act not in ("relu", "gelu_erf"):
         raise InputError(f"{weights.source}: hidden_act is {config.hidden_act}, but networks of "
-                         "this format have relu or the exact GELU; give --hidden_act=gelu_erf to "
-                         "take that.")
+                         "this format use relu or the exact GELU; give --hidden_act=gelu_erf to "
+                         "change the model to it.")
     tasks = [name for name in names.CLASSIFIERS if name in weights.heads and name != "tagging"]
     if len(tasks) > 1:
-        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which ERNIE's "
-                         "checkpoints all call cls_out; take one out.")
+        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, but ERNIE's "
+                         "checkpoints call each of them cls_out; leave out all heads but one with "
+                         "--leave_out.")
     own = [head for head in weights.heads if head not in names.HEADS]
     return dataclasses.replace(_table(tasks[0] if tasks else None, own))
 
@@ -203,8 +205,8 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     for name, tensor in tensors.items():
         value = tensor.read()
         if value.dtype.name not in _CODES:
-            raise InputError(f"{weights.source}: {tensor.name} is {tensor.dtype}; give "
-                             "--dtype=float32.")
+            raise InputError(f"{weights.source}: {tensor.name} is {tensor.dtype}, a type that "
+                             "Paddle does not have; give --dtype=float32.")
         with open(os.path.join(folder, "params", name), "wb") as file:
             file.write(_serialise(value))
     config = weights.config.to_dict()

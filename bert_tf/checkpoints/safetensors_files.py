@@ -45,8 +45,8 @@ def _of_shards(index):
     for shard in sorted(set(places.values())):
         held = _of_file(os.path.join(os.path.dirname(index), shard))
         if held.keys() != {name for name, place in places.items() if place == shard}:
-            raise InputError(f"{index}: {shard} doesn't hold the tensors that are listed for it; "
-                             "fetch all files of the checkpoint again.")
+            raise InputError(f"{index}: {shard} lacks tensors that the index lists for it; "
+                             "download all files of the checkpoint again.")
         found |= held
     return found
 

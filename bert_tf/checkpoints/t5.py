@@ -79,14 +79,15 @@ def _mesh_config(prefix, tensors):
             tie_word_embeddings="decoder/logits/kernel" not in tensors,
             architecture="encoder_decoder" if has_encoder else "language_model")
     except InputError as error:
-        raise InputError(f"{prefix}: these are not the tensors of a T5 ({error})") from None
+        raise InputError(f"{prefix} does not hold the tensors of a T5 ({error})") from None
 
 
 def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
     """Returns the `Source` of an original checkpoint; `prefix` comes from `google.find`."""
     config = rules.config_beside(prefix)
     if config is not None and not isinstance(config, T5Config):
-        raise InputError(f"{prefix}: the {rules.CONFIG} beside it is not that of a T5; remove it.")
+        raise InputError(f"{prefix}: the {rules.CONFIG} in the same folder is not a configuration "
+                         "of T5; remove it.")
     notes = () if config else (
         "The configuration is that of the shapes; dropout_rate is 0.1, what they do not show.",)
     config = config or _mesh_config(prefix, tensors)

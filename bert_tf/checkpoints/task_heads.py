@@ -30,8 +30,8 @@ def with_head_of(path: str, task: str) -> str:
     `task`."""
     known = tasks_beside(path) if path else []
     if known and task not in known:
-        raise InputError(f"{path} has no head of the task {task}; it has those of "
-                         f"{', '.join(known)}: name the folder of one, such as "
+        raise InputError(f"{path} has no head for the task {task}; it has heads for "
+                         f"{', '.join(known)}: name the folder of one task, such as "
                          f"{task_folder(path, known[0])}.")
     return task_folder(path, task) if known else path
 
@@ -56,7 +56,7 @@ def only(task: str, found: dict, rows: dict, objectives: list, file: str) -> tup
     """
     names = [options.get("name") for _, options in objectives]
     if task not in names:
-        raise InputError(f"{resolve(file)[1]} has no head of the task {task}; it has those of "
+        raise InputError(f"{resolve(file)[1]} has no head for the task {task}; it has heads for "
                          f"{', '.join(map(str, names))}.")
     head = list(rows)[names.index(task)]
     kept = {}

@@ -140,7 +140,8 @@ def _read(path, offset, size, crc, dtype, shape):
         file.seek(offset)
         data = file.read(size)
     if len(data) != size or _crc(data) != crc:
-        raise InputError(f"{path}: can't be read as a checkpoint (a checksum is wrong).")
+        raise InputError(f"{path}: can't be read as a checkpoint (a checksum is wrong); download "
+                         "or copy the file again.")
     return np.frombuffer(data, dtype).reshape(shape)
 
 
@@ -201,7 +202,8 @@ def find(path: str) -> str | None:
         names = [] if not is_folder(path) else sorted(
             name for name in list_folder(path) if name.endswith(".index"))
         if len(names) > 1:
-            raise InputError(f"{path} holds several checkpoints ({', '.join(names)}); name one.")
+            raise InputError(f"{path} holds several checkpoints ({', '.join(names)}); name one of "
+                             "them.")
         if not names:
             return None
         prefix = os.path.join(path, names[0].removesuffix(".index"))

@@ -96,11 +96,11 @@ def check(tensor: Tensor, expected: tuple, source: str) -> None:
     if not fits:
         asked = ", ".join("any" if size is None else str(size) for size in expected)
         raise InputError(
-            f"{source}: tensor {tensor.name!r} has shape {list(tensor.shape)} where the "
+            f"{source}: tensor {tensor.name!r} has the shape {list(tensor.shape)}, but the "
             f"configuration asks for [{asked}]; use the configuration of the checkpoint.")
     if tensor.dtype not in FLOATS:
-        raise InputError(f"{source}: tensor {tensor.name!r} has type {tensor.dtype}, "
-                         "which is not a type of weights.")
+        raise InputError(f"{source}: tensor {tensor.name!r} has the type {tensor.dtype}, but "
+                         "weights must be floats; use another checkpoint.")
 
 
 def check_parts(weights: Weights, own: Collection[str] = ()) -> None:
@@ -116,9 +116,8 @@ def check_parts(weights: Weights, own: Collection[str] = ()) -> None:
                "quantisation": bool(config.quantisation),
                **{key: bool(getattr(config, key)) for key in config.pruned_keys}}
     for key in (key for key in differs if differs[key] and key not in own):
-        raise InputError(f"{weights.source}: {key} is {getattr(config, key)}, but the networks of "
-                         f"this format's {config.model_type} have no such thing; choose another "
-                         "format.")
+        raise InputError(f"{weights.source}: {key} is {getattr(config, key)}, but this format's "
+                         f"{config.model_type} has no such setting; choose another format.")
 
 
 def _check_complete(tensors, rules, table, source):
@@ -132,7 +131,8 @@ def _check_complete(tensors, rules, table, source):
         if rule.ours not in tensors and rule.ours not in optional and (
                 owner in begun or owner not in heads) and not names.is_range(rule.ours):
             raise InputError(f"{source}: tensor {rule.theirs!r}, which the "
-                             f"{owner if owner in heads else 'encoder'} needs, is missing.")
+                             f"{owner if owner in heads else 'encoder'} needs, is missing; use a "
+                             "complete checkpoint.")
 
 
 def translate(source: Source, config: EncoderConfig) -> Weights:
@@ -162,7 +162,7 @@ def translate(source: Source, config: EncoderConfig) -> Weights:
         elif reason:
             ignored[tensor.name] = reason
         else:
-            raise InputError(f"{source.file}: nothing in the model takes tensor {tensor.name!r}; "
+            raise InputError(f"{source.file}: the model has no place for tensor {tensor.name!r}; "
                              "use the configuration of the checkpoint, or another checkpoint.")
     _check_complete(tensors, rules, source.table, source.file)
     lower = source.do_lower_case if isinstance(source.do_lower_case, bool) else None
@@ -218,9 +218,9 @@ def _check_filled(encoder, weights):
     empty = [name for name in variables(encoder) if name not in weights.tensors and name not in
              optional and names.head(name) != "pooler" and not names.is_range(name)]
     if empty:
-        raise InputError(f"{weights.source} holds no {empty[0]}, which the encoder has "
-                         f"({len(empty)} of its weights are not there); load the file into a "
-                         "model of its own network.")
+        raise InputError(f"{weights.source} lacks {empty[0]}, which the encoder needs "
+                         f"({len(empty)} weights are missing); load the file into a model with the "
+                         "same network.")
 
 
 def assign(model, weights: Weights) -> Account:
@@ -237,8 +237,8 @@ def assign(model, weights: Weights) -> Account:
     apart = sorted(names.optional() & set(weights.tensors).difference(named))
     if any(names.head(name) in map(names.head, named) for name in apart):
         raise InputError(f"{weights.source} has {', '.join(apart)}, which the model does not have; "
-                         "build its head as it was trained: MaskedLM with tied=False, "
-                         "FeatureTagging with the same layers, others with the same bilstm_size.")
+                         "build the head as in training: MaskedLM with tied=False, FeatureTagging "
+                         "with the same layers, other heads with the same bilstm_size.")
     _check_filled(getattr(model, "encoder", model), weights)
     pairs = [(named[name], tensor) for name, tensor in weights.tensors.items() if name in named]
     for variable, tensor in pairs:
@@ -267,7 +267,6 @@ def as_float32(tensor: Tensor, source: str) -> np.ndarray:
     value = tensor.read()
     result = np.asarray(value, "float32", order="C")
     if not np.array_equal(result.astype(value.dtype), value, equal_nan=True):
-        raise InputError(f"{source}: tensor {tensor.name!r} is {tensor.dtype} and not the same in "
-                         "float32, which is what this format holds; give --dtype=float32 to round "
-                         "it.")
+        raise InputError(f"{source}: tensor {tensor.name!r} is {tensor.dtype} and would change in "
+                         "float32, the type of this format; give --dtype=float32 to round it.")
     return result

@@ -112,7 +112,7 @@ def _config_of(prefix, tensors):
             untie_r=len(tensors[f"{_BODY}/r_w_bias"].shape) == 3, **summary), (
                 "The configuration is that of the shapes.",)
     except (InputError, KeyError, IndexError) as error:
-        raise InputError(f"{path or prefix}: describes no XLNet ({error})") from None
+        raise InputError(f"{path or prefix} does not describe an XLNet ({error})") from None
 
 
 def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
@@ -131,8 +131,8 @@ def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
 def check_sees_both_sides(weights: Weights) -> None:
     """Raises InputError if the network is Transformer-XL, which no format of XLNet describes."""
     if weights.config.is_causal:
-        raise InputError(f"{weights.source}: directionality is left_to_right, but this format's "
-                         "own code sees both sides of a token; choose another format.")
+        raise InputError(f"{weights.source}: directionality is left_to_right, but the code of this "
+                         "format sees both sides of a token; choose another format.")
 
 
 def table_for(weights: Weights) -> Format:
@@ -140,14 +140,16 @@ def table_for(weights: Weights) -> Format:
     check_sees_both_sides(weights)
     config, tasks = weights.config, [name for name in SEQUENCE if name in weights.heads]
     if len(tasks) > 1:
-        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}; the original has "
-                         "one of them; take one out.")
+        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, but the original "
+                         "has one head; leave out all heads but one with --leave_out.")
     if config.ff_activation == "gelu_erf":
-        raise InputError(f"{weights.source}: ff_activation is the exact GELU, but this format's "
-                         "own code computes the tanh form; give --hidden_act=gelu to take that.")
+        raise InputError(f"{weights.source}: ff_activation is the exact GELU, but the code of this "
+                         "format computes the tanh form; give --hidden_act=gelu to change the "
+                         "model to it.")
     if config.layer_norm_eps != XLNetConfig.layer_norm_eps:
-        raise InputError(f"{weights.source}: layer_norm_eps is {config.layer_norm_eps}, but this "
-                         f"format's own code always takes {XLNetConfig.layer_norm_eps}.")
+        raise InputError(f"{weights.source}: layer_norm_eps is {config.layer_norm_eps}, but the "
+                         f"code of this format always uses {XLNetConfig.layer_norm_eps}; choose "
+                         "another format.")
     return _tf_table(tasks[0] if tasks else None, config.untie_r)
 
 

@@ -36,13 +36,15 @@ def cut(learner: Learner, heads: Collection[tuple[int, int]] = (),
     encoder = learner.encoder
     config = encoder.config
     if type(config) is not EncoderConfig:
-        raise InputError(f"a network of the type {config.model_type} can't be cut, only BERT's "
+        raise InputError(f"a network of the type {config.model_type} can't be pruned; take BERT's "
                          "encoder.")
     if layers and config.shares_layers:
-        raise InputError("layers share their weights, so that none of them can be removed.")
+        raise InputError("the layers share their weights, so no layer can be removed; take a "
+                         "network whose layers have separate weights.")
     kept_layers = [i for i in range(config.depth) if i not in layers]
     if not kept_layers or any(not 0 <= layer < config.depth for layer in layers):
-        raise InputError(f"of layers 1 to {config.depth}, not all can be removed, and no others.")
+        raise InputError(f"the network has layers 1 to {config.depth}; name some of them, but not "
+                         "all.")
     kept_heads = _kept_heads(config, heads)
     kept_units = _kept_units(config, units)
     made = _config(config, kept_heads, kept_units, kept_layers, bool(layers))
@@ -62,8 +64,8 @@ def _kept_heads(config, heads) -> Mapping[int, list[int]]:
     kept = {number: config.kept_heads(number) for number, _ in config.layer_weights}
     for layer, head in heads:
         if head not in kept.get(layer, ()):
-            raise InputError(f"there is no head {head + 1} in layer {layer + 1} that could be "
-                             "removed.")
+            raise InputError(f"layer {layer + 1} has no head {head + 1} to remove; name another "
+                             "head.")
         kept[layer].remove(head)
     return kept
 
@@ -74,13 +76,14 @@ def _kept_units(config, units) -> Mapping[int, np.ndarray]:
     gone: dict[int, set[int]] = {number: set() for number in sizes}
     for number, unit in units:
         if not 0 <= unit < sizes.get(number, 0):
-            raise InputError(f"there is no feed-forward unit {unit + 1} in layer {number + 1}.")
+            raise InputError(f"layer {number + 1} has no feed-forward unit {unit + 1}; name "
+                             "another unit.")
         gone[number].add(unit)
     kept = {number: np.array([unit for unit in range(size) if unit not in gone[number]], int)
             for number, size in sizes.items()}
     for number, left in kept.items():
         if not len(left):
-            raise InputError(f"layer {number + 1} must keep one feed-forward unit or more.")
+            raise InputError(f"layer {number + 1} must keep at least one feed-forward unit.")
     return kept
 
 

@@ -53,11 +53,11 @@ class LayerHessian:
     def __init__(self, learner: Learner, number: int) -> None:
         config = learner.encoder.config
         if config.quantisation:
-            raise InputError("the model's numbers are rounded, so that its loss has no second "
-                             "derivative; take the float model.")
+            raise InputError("the model is quantised, so its loss has no second derivative; take "
+                             "the float model.")
         if config.shares_layers:
-            raise InputError("the model's layers share weights, so that they can't have numbers of "
-                             "different bits.")
+            raise InputError("the model's layers share weights, so all layers must have the same "
+                             "bits; take another model.")
         self._learner = learner
         self._variables = [v.value for v in learner.encoder.layers_[number].trainable_variables]
         self._shapes = [v.shape for v in self._variables]

@@ -30,23 +30,25 @@ class InStep:
         own = find_vocabulary(self.folder)
         if own and open_tokenizer(own).vocabulary.tokens != tokenizer.vocabulary.tokens:
             raise InputError(f"--recipe={self._row.name} compares each token's vectors, but the "
-                             f"student's vocabulary is not that of --teacher={self.folder}; give "
-                             "--vocab_file that of the teacher, or take another recipe.")
+                             f"student and --teacher={self.folder} have different vocabularies; "
+                             "give the teacher's vocabulary as --vocab_file, or take another "
+                             "recipe.")
         if max_seq_length > self.config.max_position_embeddings:
             raise InputError(f"--max_seq_length is {max_seq_length}, but --teacher={self.folder} "
-                             f"has {self.config.max_position_embeddings} positions.")
+                             f"has only {self.config.max_position_embeddings} positions; give "
+                             "fewer.")
         layer_ratio(config.depth, self.config.depth)    # type: ignore[attr-defined]
         heads = config.num_attention_heads, self.config.num_attention_heads  # type: ignore
         if heads[0] != heads[1]:
             raise InputError(f"--recipe={self._row.name} compares attention head by head, but the "
-                             f"student has {heads[0]} heads and --teacher={self.folder} "
-                             f"{heads[1]}; give num_attention_heads that value.")
+                             f"student has {heads[0]} heads and --teacher={self.folder} has "
+                             f"{heads[1]}; set the student's num_attention_heads to the teacher's.")
         widths = config.hidden_size, self.config.hidden_size
         if widths[0] != widths[1] and any(
                 term.objective == "InternalCosine" for term in self._row.terms):
             raise InputError(f"--recipe={self._row.name} compares vectors by their cosine, but the "
-                             f"student is {widths[0]} wide and --teacher={self.folder} "
-                             f"{widths[1]}; give hidden_size that value.")
+                             f"student is {widths[0]} wide and --teacher={self.folder} is "
+                             f"{widths[1]} wide; set the student's hidden_size to the teacher's.")
 
     def objectives(self, config: Sizes, dtype: str | None = None) -> list[Objective]:
         """Returns the objectives of a student of `config`."""

@@ -62,7 +62,7 @@ def write_integers(folder: str, learner: Learner) -> str:
     config = learner.encoder.config
     how = config.quantisation
     if not how:
-        raise InputError("the model's numbers are not rounded to a few bits; give --quantisation.")
+        raise InputError("the model is not quantised; give --quantisation.")
     bits = bits_of(learner)
     tensors = {name: round_matrix(value, bits[name], how) if name in bits else value
                for name, value in ((name, np.array(variable.numpy()))

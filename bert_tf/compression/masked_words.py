@@ -37,8 +37,8 @@ class WordModel:
         vocabulary = find_vocabulary(path)
         self.tokenizer = open_tokenizer(vocabulary, do_lower_case) if vocabulary else None
         if not isinstance(self.tokenizer, WordpieceTokenizer):
-            raise InputError(f"--masked_lm: {path} has no vocabulary of WordPiece, as words are "
-                             "found by; name another model.")
+            raise InputError(f"--masked_lm: {path} has no WordPiece vocabulary, which finding "
+                             "words needs; name another model.")
         weights = checkpoints.read(path)
         config = weights.config
         self._longest = min(_LONGEST, config.max_position_embeddings)  # type: ignore[attr-defined]

@@ -84,7 +84,7 @@ class SoftTargets(AnswerObjective):
                  is_binary: bool = False, scale: float = 1.0, of_positions: bool = False,
                  name: str = "soft_targets", **kwargs: Any):
         if form not in DIVERGENCES:
-            raise InputError(f"soft targets have no form {form!r}; choose from "
+            raise InputError(f"there is no form {form!r} of soft targets; choose from "
                              f"{', '.join(DIVERGENCES)}.")
         if not 0 < temperature < float("inf"):
             raise InputError(f"--temperature is {temperature}; it must be above 0.")

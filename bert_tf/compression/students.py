@@ -23,11 +23,11 @@ def take_layers(encoder, layers: Sequence[int]):
     """
     config = encoder.config
     if getattr(config, "shares_layers", True) or not hasattr(encoder, "layers_"):
-        raise InputError(f"layers can't be taken of a {type(encoder).__name__} whose layers share "
-                         "weights or have no numbers; name another model.")
+        raise InputError(f"a student can't take layers from this {type(encoder).__name__}: its "
+                         "layers share weights, or are not numbered; name another model.")
     if not layers or not all(0 <= layer < config.depth for layer in layers):
         raise InputError(f"--student_layers={','.join(map(str, layers))}: the model has layers 0 "
-                         f"to {config.depth - 1}.")
+                         f"to {config.depth - 1}; name some of these.")
     student = networks.build(dataclasses.replace(config, num_hidden_layers=len(layers)))
     theirs = variables(encoder)
     for name, variable in variables(student).items():
@@ -41,8 +41,8 @@ def write_start(path: str, layers: Sequence[str], folder: str) -> str:
     try:
         numbers = [int(layer) for layer in layers]
     except ValueError:
-        raise InputError(f"--student_layers={','.join(layers)}: give numbers from 0, with commas "
-                         "between.") from None
+        raise InputError(f"--student_layers={','.join(layers)}: give numbers from 0, separated by "
+                         "commas.") from None
     model = open_model(path)
     make_folder(folder, "output_dir")
     save_model(folder, Learner(take_layers(model.network(), numbers), []))

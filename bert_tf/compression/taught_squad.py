@@ -43,15 +43,16 @@ class TaughtSquadRecords(SquadRecords):
             own = open_tokenizer(teacher.folder, teacher.saved.do_lower_case)
             if own.vocabulary.tokens != tokenizer.vocabulary.tokens or (
                     own.describe() != tokenizer.describe()):
-                raise InputError(f"--teacher={teacher.folder} has another tokenizer than the "
-                                 "student: starts and ends of answers are places among tokens; "
-                                 "give --vocab_file that of the teacher.")
+                raise InputError(f"--teacher={teacher.folder} and the student have different "
+                                 "tokenizers, but answers start and end at tokens; give the "
+                                 "teacher's vocabulary as --vocab_file.")
             if length > teacher.config.max_position_embeddings:
                 raise InputError(f"--max_seq_length is {length}, but --teacher={teacher.folder} "
-                                 f"has {teacher.config.max_position_embeddings} positions.")
+                                 f"has only {teacher.config.max_position_embeddings} positions; "
+                                 "give fewer.")
             if teacher.head != "answer_span":
-                raise InputError(f"--teacher={teacher.folder} predicts ends from starts, of which "
-                                 "it considers a few; name one of --squad_style=bert.")
+                raise InputError(f"--teacher={teacher.folder} predicts ends from a few starts; "
+                                 "name a teacher that was trained with --squad_style=bert.")
         return cls(**{field.name: getattr(records, field.name)
                       for field in dataclasses.fields(SquadRecords)}, teachers=teachers)
 

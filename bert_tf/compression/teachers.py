@@ -49,15 +49,15 @@ class Teacher:
         self.folder, self.layers, self._has_marks = folder, tuple(layers), has_marks
         self.saved = SavedTask.require(folder, "teacher")
         if windows.is_cut_in_windows(self.saved.options):
-            raise InputError(f"--teacher: {folder} answers windows of long texts (--long_text="
-                             f"{windows.way_of(self.saved.options)}), not rows; name a model that "
-                             "was trained without that flag.")
+            raise InputError(f"--teacher: {folder} was trained with "
+                             f"--long_text={windows.way_of(self.saved.options)} and answers "
+                             "windows, not rows; name a model that was trained without that flag.")
         self._file = os.path.join(folder, keras_file.NAME)
         self.config: Any = checkpoints.read_config(self._file)
         self._choices = any(feature.axis == "C*S" for feature in self.saved.task.kind.features)
         if layers and self._choices:
-            raise InputError(f"--teacher: {folder} reads several texts for an example, and one "
-                             "[CLS] vector is compared; give another --recipe.")
+            raise InputError(f"--teacher: {folder} has several [CLS] vectors per example, but the "
+                             "recipe compares one; give another --recipe.")
 
     def digest(self) -> str:
         """Returns the digest of the files that its answers depend on."""
@@ -129,11 +129,11 @@ class Teachers:
         for other in self.members[1:]:
             mine, theirs = first.saved.task, other.saved.task
             if (mine.kind, mine.labels) != (theirs.kind, theirs.labels):
-                raise InputError(f"--teacher: {first.folder} and {other.folder} are of different "
-                                 "tasks, or of other labels; name models of one.")
+                raise InputError(f"--teacher: {first.folder} and {other.folder} have different "
+                                 "tasks or labels; name models of one task.")
         if first.layers and len(self.members) > 1:
-            raise InputError("--teacher names several models, but layers are compared with those "
-                             "of one; name one, or another --recipe.")
+            raise InputError("--teacher names several models, but the recipe compares layers with "
+                             "the layers of one model; name one teacher, or another --recipe.")
 
     def check(self, task: Task) -> None:
         """Raises InputError if they were trained for another task."""

@@ -88,7 +88,8 @@ class Theseus(Learner):
                  clips_all: bool = False, **kwargs: Any):
         super().__init__(encoder, objectives, **kwargs)
         if predecessor is None:
-            raise InputError("this learner needs a predecessor, which no file of it holds.")
+            raise InputError("this learner needs its predecessor, but no file saves that; build "
+                             "the learner from the predecessor again.")
         check_layers(predecessor.config.depth, encoder.config.depth)
         self.replacing, self.clips_all = replacing or Replacing(), clips_all
         self._held = Untracked(predecessor)
@@ -149,7 +150,7 @@ def check_layers(layers: int, kept: int) -> None:
     """Raises InputError unless `kept` layers can replace `layers`."""
     if not 0 < kept < layers or layers % kept:
         raise InputError(f"--successor_layers is {kept}, but the predecessor has {layers} layers; "
-                         "give a smaller number that divides that one.")
+                         f"give a smaller number that divides {layers}.")
 
 
 def read_predecessor(folder: str, dtype: str | None = None) -> keras.Model:
@@ -179,7 +180,8 @@ def open_successor(path: str, layers: int, folder: str) -> str:
     elif exists(file):      # of an earlier version, or incomplete
         found = {"successor_layers": checkpoints.read_config(file).depth}
     if other := [name for name in found if found[name] != made.get(name)]:
-        raise InputError(f"{folder} was made with another --{other[0]}; name another --output_dir.")
+        raise InputError(f"{folder} holds a run with another --{other[0]}; name another "
+                         "--output_dir.")
     if is_whole:
         return folder
     model = open_model(path, finetuned=True)

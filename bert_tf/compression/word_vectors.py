@@ -39,11 +39,11 @@ def read_word_vectors(path: str, flag: str, is_wanted: Callable[[str], bool] = l
             except ValueError:
                 vector = np.zeros(0, np.float32)
             if not width or len(vector) != width or not np.isfinite(vector).all():
-                raise InputError(f"--{flag}: {path}, line {number} is no word with {width} "
-                                 "numbers.")
+                raise InputError(f"--{flag}: {path}, line {number} is not a word and {width} "
+                                 "numbers; correct the line.")
             yield word, vector
     if not width:
-        raise InputError(f"--{flag}: {path} has no line.")
+        raise InputError(f"--{flag}: {path} is empty; name a file of word vectors.")
 
 
 def vectors_of_tokens(path: str, tokenizer: Tokenizer, width: int, flag: str
@@ -63,8 +63,8 @@ def vectors_of_tokens(path: str, tokenizer: Tokenizer, width: int, flag: str
     """
     _, first = next(read_word_vectors(path, flag))
     if len(first) != width:
-        raise InputError(f"--{flag}: {path} has vectors of {len(first)} numbers, but the "
-                         f"embedding_size of the student is {width}; change one of them.")
+        raise InputError(f"--{flag}: {path} has vectors of width {len(first)}, but the student's "
+                         f"embedding_size is {width}; make them equal.")
     tokens = tokenizer.vocabulary.tokens
     ids = {token: index for index, token in enumerate(tokens)}
     lowers = tokenizer.do_lower_case
@@ -78,8 +78,8 @@ def vectors_of_tokens(path: str, tokenizer: Tokenizer, width: int, flag: str
         (exact if word in ids else lowered).setdefault(ids[token_of(word)], vector)
     found = lowered | exact
     if not found:
-        raise InputError(f"--{flag}: {path} has no token of the vocabulary; name vectors of its "
-                         "language.")
+        raise InputError(f"--{flag}: {path} has none of the vocabulary's tokens; name vectors for "
+                         "the language of the vocabulary.")
     others = len(found) - len(exact)
     print(f"{path}: vectors of {len(found):,} of {len(tokens):,} tokens "
           f"({len(found) / len(tokens):.1%})"

@@ -253,8 +253,8 @@ def _as_pruned_heads(config: Any) -> tuple[tuple[int, tuple[int, ...]], ...]:
                          f"{given!r}.") from None
     for layer, of_layer in found.items():
         if layer not in attentions:
-            raise InputError(f"pruned_heads: there is no layer {layer} with an attention of its "
-                             f"own; there are {', '.join(map(str, sorted(attentions)))}.")
+            raise InputError(f"pruned_heads: layer {layer} has no separate attention; the layers "
+                             f"that have one are {', '.join(map(str, sorted(attentions)))}.")
         for head in of_layer:
             if not 0 <= head < config.num_attention_heads:
                 raise InputError(f"pruned_heads: layer {layer} has no head {head}; heads are from "

@@ -55,14 +55,14 @@ class FixedPatternConfig(EncoderConfig):
         super().__post_init__()
         object.__setattr__(self, "fixed_heads", as_patterns(self.fixed_heads))
         if self.pruned_heads:
-            raise InputError("pruned_heads: heads are not cut from a network some of whose heads "
-                             "look at fixed places; leave it out.")
+            raise InputError("pruned_heads: a network with fixed_heads can't be pruned; leave out "
+                             "one of the two.")
         if self.is_causal:
-            raise InputError("fixed_heads look at both sides of a token; directionality must be "
+            raise InputError("fixed_heads look at both sides of a token, so directionality must be "
                              "bidi.")
         if len(self.fixed_heads) > self.num_attention_heads:
-            raise InputError(f"fixed_heads names {len(self.fixed_heads)} heads of "
-                             f"{self.num_attention_heads} (num_attention_heads); name fewer.")
+            raise InputError(f"fixed_heads names {len(self.fixed_heads)} heads, but "
+                             f"num_attention_heads is {self.num_attention_heads}; name fewer.")
 
     @property
     def learned_heads(self) -> int:

@@ -92,7 +92,8 @@ class Quantisation:
                     raise InputError(f"quantisation: with the scheme affine, {name} must be "
                                      f"{only}, not {getattr(self, name)!r}.")
         if self.groups > 1 and self.scheme != "groupwise":
-            raise InputError("quantisation: groups are of the scheme groupwise; leave them out.")
+            raise InputError("quantisation: groups are only for the scheme groupwise; leave them "
+                             "out.")
 
     def __str__(self):
         return self.scheme
@@ -130,13 +131,14 @@ class Quantisation:
         if isinstance(self.weight_bits, tuple):
             if len(self.weight_bits) != config.num_hidden_layers:
                 raise InputError(f"quantisation: weight_bits has {len(self.weight_bits)} numbers, "
-                                 f"but there are {config.num_hidden_layers} layers.")
+                                 f"but the network has {config.num_hidden_layers} layers; give one "
+                                 "number per layer.")
             if config.shares_layers:
-                raise InputError("quantisation: layers that share weights can't have weight_bits "
-                                 "of their own; give one number.")
+                raise InputError("quantisation: layers that share weights have the same "
+                                 "weight_bits; give one number.")
         norm = getattr(config, "normalization_type", "layer_norm")
         if self.scheme == "affine" and (norm, config.hidden_act) != ("no_norm", "relu6"):
-            raise InputError("quantisation: the scheme affine is for MobileBERT with "
+            raise InputError("quantisation: the scheme affine is only for MobileBERT with "
                              "normalization_type no_norm and hidden_act relu6.")
         for name in ("hidden_size", "intermediate_size", "embedding_width", "inner_size"):
             if getattr(config, name, 0) % self.groups:

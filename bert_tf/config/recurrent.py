@@ -72,9 +72,8 @@ class ElmoConfig(Sizes):
         if len(filters) > _MOST_FILTERS or any(
                 not 1 <= width <= self.max_characters_per_token or not 1 <= count <= 65_536
                 for width, count in filters):
-            raise InputError("filters must be a list of pairs, of a width of up to "
-                             "max_characters_per_token and a number of filters, not "
-                             f"{self.filters!r}.")
+            raise InputError("filters must be a list of pairs [width, number of filters], with "
+                             f"widths of up to max_characters_per_token, not {self.filters!r}.")
         object.__setattr__(self, "filters", filters)
 
     def to_dict(self) -> dict[str, Any]:

@@ -136,7 +136,8 @@ class Sizes:
         for name, end in self.fractions.items():
             value = getattr(self, name)
             if type(value) not in (int, float) or not 0 <= value < end:
-                raise InputError(f"{name} must be a number from 0 to below {end}, not {value!r}.")
+                raise InputError(f"{name} must be a number of at least 0 and below {end}, not "
+                                 f"{value!r}.")
             object.__setattr__(self, name, float(value))
         for name, choices in self.choices.items():
             if getattr(self, name) not in choices:
@@ -151,9 +152,9 @@ class Sizes:
     def check_reads_texts(self, source: str) -> None:
         """Raises InputError if the network of `source` reads features that no tokenizer makes."""
         if self.further_features:
-            raise InputError(f"{source}: the network reads {', '.join(self.further_features)}, "
-                             "which only pre-training records hold; take a model without it "
-                             "(pattern_units tokens).")
+            raise InputError(f"{source}: the network reads {', '.join(self.further_features)}, but "
+                             "only pre-training records hold this feature; take a model with "
+                             "pattern_units tokens.")
 
     def check_takes_heads(self, source: str) -> None:
         """Raises InputError if the network of `source` takes no task's head."""
@@ -165,7 +166,7 @@ class Sizes:
         values = {key: value for key, value in values.items() if key not in cls.unused_keys}
         for key, only in cls.fixed_keys.items():
             if values.pop(key, only) != only:
-                raise InputError(f"{key} must be {only!r}: no other form is built.")
+                raise InputError(f"{key} must be {only!r}; nothing else is supported.")
         fields = dataclasses.fields(cls)
         known = [field.name for field in fields]
         for key in values:
@@ -311,8 +312,8 @@ def check_sizes(config):
 def check_weights(config):
     """Raises InputError if there are more weights than any computer holds."""
     if config.num_weights > _MOST_WEIGHTS:
-        raise InputError(f"these sizes make {config.num_weights:,} weights, more than any BERT's "
-                         f"({_MOST_WEIGHTS:,}).")
+        raise InputError(f"these sizes give {config.num_weights:,} weights, more than any BERT has "
+                         f"({_MOST_WEIGHTS:,}); correct them.")
 
 
 def letters(config: Any, name: str = "") -> dict[str, int | None]:

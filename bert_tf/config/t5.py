@@ -102,19 +102,19 @@ class T5Config(Sizes):
             raise InputError(f"fixed_heads must be fewer than num_heads ({self.num_heads}), and "
                              "are of an encoder; name fewer, or none without an encoder.")
         if self.has_encoder is False and self.num_decoder_layers is not None:
-            raise InputError("num_decoder_layers is for a decoder beside an encoder; give the "
-                             "layers of a single stack as num_layers.")
+            raise InputError("num_decoder_layers is only for the architecture encoder_decoder; "
+                             "give the layers of a single stack as num_layers.")
 
     def check_reads_texts(self, source: str) -> None:
         """Raises InputError if there is no encoder, which gives a text's vectors."""
         if not self.has_encoder:
-            raise InputError(f"{source}: the network, a {self.architecture}, has no encoder of "
-                             "texts; take an encoder_decoder.")
+            raise InputError(f"{source}: the architecture {self.architecture} has no encoder; take "
+                             "an encoder_decoder.")
 
     def check_takes_heads(self, source: str) -> None:
         """Raises InputError: tasks are texts."""
-        raise InputError(f"{source}: T5 has no heads of tasks, which are texts to it; fine-tune it "
-                         "with bert-finetune text-to-text.")
+        raise InputError(f"{source}: T5 has no task heads, since it writes answers as text; "
+                         "fine-tune it with bert-finetune text-to-text.")
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the dict of `Sizes.to_dict`, with lists as JSON has them."""

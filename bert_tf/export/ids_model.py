@@ -28,7 +28,7 @@ def answers(model, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     if len(getattr(model, "objectives", ())) > 1:
         names = ", ".join(objective.name for objective in model.objectives)
         raise InputError(f"the model has several objectives ({names}); export its encoder, or a "
-                         "Learner of the encoder and one of them.")
+                         "Learner with the encoder and one objective.")
     outputs = model(features)
     if hasattr(model, "logits"):
         named = {"logits": model.logits(outputs["sequence_output"])}

@@ -57,7 +57,7 @@ def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1) -
     `module.functions` are its signatures. An existing version is refused."""
     path = os.path.join(folder, str(version))
     if exists(path):
-        raise InputError(f"{path} is there already; give another version, or remove it.")
+        raise InputError(f"{path} is there already; give another version, or remove the folder.")
     make_folders(folder)
     # TensorFlow Serving ignores folders whose names are not numbers.
     with folder_aside(path, "saved_model.pb") as aside:

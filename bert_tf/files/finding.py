@@ -38,8 +38,8 @@ def check_decodable(values: list, source: str) -> None:
             if isinstance(value, str):
                 value.encode()
         except UnicodeEncodeError as error:
-            raise InputError(f"{source}: {value!r} holds bytes that are not UTF-8; rename the file "
-                             "or folder.") from error
+            raise InputError(f"{source}: {value!r} is not UTF-8; rename the "
+                             "file or folder.") from error
 
 
 def check_stores(values: list, source: str) -> None:
@@ -122,6 +122,6 @@ def find_files(patterns, flag):
             raise InputError(f"--{flag}: no file matches {pattern!r}.")
         found += names
     if not found:
-        raise InputError(f"--{flag} names no file.")
+        raise InputError(f"--{flag} names no file; name at least one.")
     check_decodable(found, f"--{flag}")
     return found

@@ -113,7 +113,7 @@ def fetched(path: str, with_weights: bool = True) -> str:
         return path
     match = _NAME.fullmatch(path)
     if not match:
-        raise InputError(f"{path}: a model of the Hub is named hf://OWNER/NAME, with @REVISION and "
+        raise InputError(f"{path}: write models of the Hub as hf://OWNER/NAME, with @REVISION and "
                          "/FILE if wanted.")
     # The package gives these only when they are asked for.
     for part in ("constants", "errors"):
@@ -153,7 +153,7 @@ def _find(path, name, revision):
     except InputError as error:
         if not known or isinstance(error.__cause__, hub.errors.RepositoryNotFoundError):
             raise
-        print(f"warning: {error} The copy of before is taken.", flush=True)
+        print(f"warning: {error} The earlier download is used.", flush=True)
         return known
     found = Snapshot(name, info.sha, _licence(info),
                      tuple(sorted(each.rfilename for each in info.siblings)))
@@ -190,7 +190,7 @@ def _wanted(path, snapshot, inner, with_weights):
     pickles = [name for name in _in_folder(snapshot, inner, ".*") if name.endswith(_PICKLES)]
     if pickles:
         raise InputError(_pickled(path, pickles[0]))
-    raise InputError(f"{path} holds no weights that are read; its files are "
+    raise InputError(f"{path} has no file of weights that bert_tf reads; its files are "
                      f"{', '.join(snapshot.files[:8])}.")
 
 
@@ -236,7 +236,8 @@ def _shards(path, file, name, snapshot):
     folder = os.path.dirname(name)
     shards = [f"{folder}/{each}" if folder else str(each) for each in found]
     if not shards or not {*shards} <= {*snapshot.files}:
-        raise InputError(f"{path}: {name} does not name the files of the weights.")
+        raise InputError(f"{path}: {name} does not list the files of the weights; name another "
+                         "model.")
     return shards
 
 
@@ -257,8 +258,8 @@ def _check(path, name, file):
         for each in {file, blob}:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(each)
-        raise InputError(f"{path}: {name} is not what the Hub promised (its checksum is {found}, "
-                         f"not {promised}); it was removed, try again.")
+        raise InputError(f"{path}: the checksum of {name} is {found}, but the Hub says {promised}; "
+                         "the download was removed: run the command again.")
     return promised
 
 
@@ -281,8 +282,8 @@ def _watched(path: str, work: Callable[[], Any], folder: str | None = None) -> A
         if now != size:
             last, size = time.monotonic(), now
         if time.monotonic() - last > SILENCE:
-            raise InputError(f"{path}: the Hub has not answered for {SILENCE:.0f} s; try again, or "
-                             "fetch the model elsewhere and name its folder.")
+            raise InputError(f"{path}: the Hub has not answered for {SILENCE:.0f} s; run the "
+                             "command again, or download the model elsewhere and name its folder.")
     if failed:
         raise InputError(_explained(path, failed[0])) from failed[0]
     return answer[0]

@@ -105,7 +105,7 @@ class _Lease:
             raise self._begun() from error
         except OSError as error:
             raise InputError(f"{self._what}: {self._path!r} can't be locked ({error.strerror}); "
-                             "name one that you may write to.") from error
+                             "name a folder that you may write to.") from error
         self._number = number + 1
         self._thread.start()
 
@@ -131,7 +131,7 @@ class _Lease:
     def _watch(self, number, content):
         """Waits until the holder writes, which is an error, or has not written for long."""
         holder = _holder(content)
-        print(f"{holder} was at work on {self._path}; looking for {PATIENCE:.0f} s whether it "
+        print(f"{holder} was at work on {self._path}; waiting {PATIENCE:.0f} s to see whether it "
               "still is", flush=True)
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
@@ -149,7 +149,7 @@ class _Lease:
                 number, _ = self._highest()
                 if number != self._number:
                     os.write(2, f"error: {self._what}: another process has taken over "
-                                f"{self._path!r}; this one ends.\n".encode())
+                                f"{self._path!r}; this process ends.\n".encode())
                     os._exit(1)
                 with reaching(self._path) as (store, _):
                     store.pipe_file(self._name(number), self._content())
@@ -167,8 +167,8 @@ class _Lease:
                         break
                     store.rm_file(name)
         except (OSError, InputError) as error:
-            print(f"warning: {self._what}: the lock of {self._path!r} is left behind ({error}); "
-                  "the next process waits a minute for it.", flush=True)
+            print(f"warning: {self._what}: the lock of {self._path!r} could not be removed "
+                  f"({error}); the next process will wait a minute.", flush=True)
 
 
 def _holder(content):

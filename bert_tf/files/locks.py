@@ -47,8 +47,8 @@ def locked(path: str, what: str) -> Iterator[None]:
         raise Held(f"{what}: {_holder(place)} is at work on {path!r}; wait until it ends, or "
                    "name another.") from error
     except OSError as error:
-        raise InputError(f"{what}: {path!r} can't be locked ({error.strerror}); "
-                         "name one that you may write to.") from error
+        raise InputError(f"{what}: {path!r} can't be locked ({error.strerror}); name a folder that "
+                         "you may write to.") from error
     try:
         # Where files can't be locked, filelock marks them in a way of its own.
         if lock.lock_counter == 1 and not isinstance(lock, filelock.SoftFileLock):

@@ -74,7 +74,7 @@ def store_of(path: str) -> Any:
     """
     scheme = scheme_of(path)
     if scheme in ("file", "local"):
-        raise InputError(f"{path}: leave out {scheme}:// from the name of a local file.")
+        raise InputError(f"{path}: write local files without {scheme}://.")
     try:
         return fsspec.filesystem(scheme, use_listings_cache=False)
     except ImportError as error:
@@ -82,8 +82,8 @@ def store_of(path: str) -> Any:
         raise InputError(f"{path}: {scheme}:// needs a package that is not installed ({error}); "
                          f"pip install '{extra}'.") from error
     except ValueError as error:
-        raise InputError(f"{path}: {scheme}:// is not known; stores are gs://, s3:// and others of "
-                         "fsspec.") from error
+        raise InputError(f"{path}: {scheme}:// is not known; give gs://, s3:// or another protocol "
+                         "of fsspec.") from error
 
 
 def _inner(path):

@@ -92,8 +92,8 @@ def _open_zstd(file):
     try:
         import zstandard  # an extra
     except ImportError as error:
-        raise InputError("files of Zstandard (.zst) need a package that is not installed; pip "
-                         "install 'bert_tf[corpora]'.") from error
+        raise InputError("Zstandard files (.zst) need a package that is not installed; pip install "
+                         "'bert_tf[corpora]'.") from error
     unpacked = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
     return io.BufferedReader(_Zstd(unpacked, zstandard.ZstdError), 1 << 20)
 
@@ -130,4 +130,5 @@ def open_unpacked(path):
             opened = _packing(file.peek(_LONGEST_MARK)[:_LONGEST_MARK])
             yield opened(file) if opened else file
     except READ_ERRORS as error:
-        raise InputError(f"{shown_name(path)}: can't be read ({error}); is it damaged?") from error
+        raise InputError(f"{shown_name(path)}: can't be read ({error}); if the file is damaged, "
+                         "copy or download it again.") from error

@@ -182,7 +182,8 @@ def folder_aside(path, marker=""):
         InputError: `path` is there and isn't empty, or can't be written, or appears meanwhile.
     """
     if is_taken(path) and not (is_folder(path) and not list_folder(path)):
-        raise InputError(f"{path} is there already and isn't an empty folder; name another.")
+        raise InputError(f"{path} is there already and is not an empty folder; "
+                         "name another folder.")
     place = upload_place(path) if is_remote(path) else os.path.abspath(path)
     aside = _aside(place)
     remove_leftovers(place)
@@ -190,7 +191,8 @@ def folder_aside(path, marker=""):
         try:
             os.makedirs(aside)
         except OSError as error:
-            raise InputError(f"{path} can't be written ({error.strerror}).") from error
+            raise InputError(f"{path} can't be written ({error.strerror}); make room, or name a "
+                             "folder that you may write to.") from error
         yield aside
         if is_remote(path):
             send_folder(aside, path, marker)

@@ -19,13 +19,13 @@ class ClassifierFlags:
     head: str | None = option(
         None, "Head that classifies a text. linear: one layer on the pooled output (default). "
         "step: a hidden layer on the output at the last token (arXiv:1511.01432; the default of "
-        "its LSTM). attentive: LSTMs on features from the model's layers, which are not trained, "
-        "with attention between two texts (arXiv:1804.07461).", choices=HEADS)
+        "its LSTM). attentive: LSTMs with attention between the two texts, on features from the "
+        "model's frozen layers (arXiv:1804.07461).", choices=HEADS)
     head_size: int | None = option(
         None, "Width of the hidden layer of --head=step (default: 30) or --head=attentive "
         "(default: 512).", for_=_WIDE)
     label_gain: bool | None = option(
-        None, "With --head=step, classify at all tokens in training, with more weight on later "
+        None, "With --head=step, train the classifier at every token, with more weight on later "
         "tokens (default: False).", for_=_STEP)
     feature_layers: str | None = option(
         None, "With --head=attentive, layers that give the features (default: elmo, the sum of all "
@@ -50,11 +50,11 @@ class TaggerFlags:
     """The head, which predicts a word's tag; by default as the model was trained."""
 
     document_context: bool | None = option(
-        None, "Fill up sequences with the neighbouring sentences of the document (default: False).",
+        None, "Fill sequences up with neighbouring sentences of the document (default: False).",
         rare=True)
     feature_layers: str | None = option(
-        None, "Layers of the encoder whose vectors LSTMs read. The LSTMs are trained instead of "
-        "the encoder (arXiv:1810.04805, table 7), by default with --learning_rate=1e-3 and "
+        None, "Train LSTMs on the vectors of these layers, and keep the encoder frozen "
+        "(arXiv:1810.04805, table 7). The defaults are then --learning_rate=1e-3 and "
         "--train_batch_size=32.", choices=FEATURE_LAYERS)
     lstm_size: int | None = option(
         None, "Width of each direction of the LSTMs of --feature_layers (default: 768).",

@@ -30,8 +30,8 @@ def parse_heads(given: list[str], config: Any, flag: str) -> list[tuple[int, int
         InputError: one is not there, or the network is none of BERT's kind.
     """
     if given and not isinstance(config, EncoderConfig):
-        raise InputError(f"--{flag} is for BERT's encoder, not for {config.model_type}; leave it "
-                         "out.")
+        raise InputError(f"--{flag} is for BERT's encoder, not for {config.model_type}; leave the "
+                         "flag out.")
     found = []
     for pair in given:
         layer, _, head = pair.partition(":")

@@ -141,8 +141,8 @@ def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
                         if value not in (None, "", [])}) or "run_classifier"
     open_run, *classes = _JOBS[script]
     if unknown := sorted(given.keys() - settings_of(script)):
-        raise InputError(f"there is no setting {', '.join(unknown)} of {script}; its --help lists "
-                         "them.")
+        raise InputError(f"{script} has no setting {', '.join(unknown)}; {script} --helpfull lists "
+                         "its settings.")
     given = {**_defaults(script, given), **given}
     return open_run(*(kind(**typed(kind, given)) for kind in classes))
 

@@ -42,40 +42,39 @@ class MixtureFlags:
     """Tasks, their mixture, and their heads."""
 
     tasks: list[str] = option(
-        [], f"Names of tasks: any of {', '.join(TASKS)}, in their official files, and tasks of "
-        "your own, which --task_config_path describes. Default: all tasks that it describes.")
+        [], f"Names of tasks: any of {', '.join(TASKS)}, in their official files, or your own "
+        "tasks from --task_config_path. Default: all tasks in --task_config_path.")
     data_dir: str = option(
         "", "Folder with a subfolder for each named task, such as CoLA; files of your own tasks "
         "are relative to it.")
     task_config_path: str = option(
-        "", "JSON with a row for each task of your own, and for others whose settings differ, by "
+        "", "JSON file that describes your own tasks, and changes settings of other tasks, by "
         'name: {"mail": {"train_file": "mail.csv", "dev_file": "mail_dev.csv", "text_a_column": '
         '"body", "label_column": "folder"}, "mnli": {"loss_weight": 2}}. Its keys are the flags of '
         "bert-finetune classifier that describe files; dropout_p, before the head's last layer "
         "(default: mnli 0.3, cola 0.05, others 0.1); loss_weight; answer_opt; teachers, a list of "
-        "folders of models of the task, from whose mean probabilities it learns too "
-        "(arXiv:1904.09482); distillation, how: a --recipe of bert-distill that compares logits "
-        "alone, such as minibert for tags (default: mtdnn_kd).")
+        "folders of models of the task, whose mean probabilities are also learned "
+        "(arXiv:1904.09482); distillation, a --recipe of bert-distill that compares only "
+        "logits, such as minibert for tags (default: mtdnn_kd).")
     task_sampling: str = option(
-        "batches", "How batches are drawn. batches: every batch of every task once an epoch, in a "
-        "random order. consecutive: the same, with batches of successive rows. proportional: the "
-        "task of a step is drawn by its share of the examples. temperature: by a power of that "
-        "share. round_robin: all tasks take turns.", choices=SAMPLINGS)
+        "batches", "How batches are drawn. batches: each batch of each task once per epoch, in "
+        "random order. consecutive: the same, with batches of successive rows. proportional: a "
+        "task is drawn with its share of the examples as the probability. temperature: the same, "
+        "with a power of the share. round_robin: the tasks take turns.", choices=SAMPLINGS)
     temperature: float = option(
-        2.0, "For --task_sampling=temperature: shares are raised to the power 1 / temperature.")
-    examples_cap: int = option(0, "Maximum examples of a task that count for its share; 0: all.")
-    mix_opt: int = option(0, "1: in each epoch the batches of the first task come last.")
+        2.0, "With --task_sampling=temperature, raise the shares to the power 1 / temperature.")
+    examples_cap: int = option(0, "Count at most this many examples of a task for its share; 0: "
+                                  "all.")
+    mix_opt: int = option(0, "1: in each epoch, the batches of the first task come last.")
     ratio: float = option(
-        0.0, "In each epoch take this many batches of the other tasks for each batch of the first "
-        "one; 0: all.")
+        0.0, "Batches of the other tasks in an epoch, for each batch of the first task; 0: all.")
     answer_opt: int = option(
-        1, "1: pairs of texts are classified by a stochastic answer network. 0: every head is one "
-        "layer.")
+        1, "1: a stochastic answer network classifies pairs of texts. 0: each head is one layer.")
     answer_num_turn: int = option(5, "Number of steps of a stochastic answer network.")
     hypothesis_first: bool = option(
-        True, "Pack the second text of a pair before the first, as MT-DNN does.")
+        True, "Put the second text of a pair before the first, as MT-DNN does.")
     best_of: list[str] = option(
-        [], "Tasks whose mean score decides which epoch is kept (default: all).")
+        [], "Keep the epoch with the best mean score of these tasks (default: all).")
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """The row of each task, by its name, in the order of the tasks.
@@ -86,12 +85,12 @@ class MixtureFlags:
         described = read_json(self.task_config_path) if self.task_config_path else {}
         names = [_name(task, described) for task in self.tasks or described]
         if not names:
-            raise InputError("--tasks must be given, or --task_config_path: name the tasks to "
-                             "train on.")
+            raise InputError("--tasks or --task_config_path must be given: name the tasks to train "
+                             "on.")
         for name in names:
             if names.count(name) > 1:
-                raise InputError(f"--tasks names {name} {names.count(name)} times; once is enough: "
-                                 "the weight of its loss is loss_weight in --task_config_path.")
+                raise InputError(f"--tasks names {name} {names.count(name)} times; name it once; "
+                                 "loss_weight in --task_config_path sets the weight of its loss.")
         rows = {_name(name, described): row for name, row in described.items()}
         for name, row in rows.items():
             if not isinstance(row, dict) or set(row) - {*_FILES, *_OWN_KEYS}:
@@ -102,7 +101,7 @@ class MixtureFlags:
             for key in _NUMBERS:
                 if not isinstance(row.get(key, 0), (int, float)):
                     raise InputError(f"{self.task_config_path}: {key} of {name} is {row[key]!r}; "
-                                     "give a number.")
+                                     "it must be a number.")
         return {name: rows.get(name, {}) for name in names}
 
     def deciding(self, names: list[str]) -> list[str]:
@@ -110,8 +109,7 @@ class MixtureFlags:
         plain = {name.lower().replace("-", ""): name for name in names}
         for given in self.best_of:
             if given.lower().replace("-", "") not in plain:
-                raise InputError(f"--best_of names {given}, which is none of the tasks: "
-                                 f"{', '.join(names)}.")
+                raise InputError(f"--best_of names {given}, but the tasks are {', '.join(names)}.")
         return [plain[given.lower().replace("-", "")] for given in self.best_of] or list(names)
 
 
@@ -134,11 +132,11 @@ def _find(flags, name, row, job):
         own = TaskFlags(**{"data_dir": flags.data_dir, **files})
     task = dataclasses.replace(own.read_task(), name=name)
     if task.kind.name not in KINDS:
-        raise InputError(f"{name} is a task of {task.kind.title}, which is not trained together "
-                         f"with others; the kinds that are: {', '.join(KINDS)}.")
+        raise InputError(f"{name} is a task of {task.kind.title}, which can't be trained together "
+                         f"with others; the kinds that can are {', '.join(KINDS)}.")
     if job.do_train and task.model_of:
-        raise InputError(f"{name} has no training set: name {task.model_of}, whose model answers "
-                         "it too.")
+        raise InputError(f"{name} has no training set; name {task.model_of} in its place: its "
+                         f"model also answers {name}.")
     has_test = any(split.startswith("test") and task.has_file(own.data_dir, split)
                    for split in task.splits)
     try:
@@ -256,14 +254,14 @@ def open_model(flags: MixtureFlags, job, settings) -> Any:
     given = {**vars(settings), **vars(job)}
     for name, default in _OF_ONE_TASK.items():
         if given[name] not in (None, default):
-            raise InputError(f"--{name} is for one task; leave it out.")
+            raise InputError(f"--{name} is for one task; leave the flag out.")
     if job.ensemble:
-        raise InputError("--ensemble is for one task: give the folders of their tasks, such as "
-                         "mtdnn/tasks/mrpc, to the script of that task.")
+        raise InputError("--ensemble is for one task: give the folders of one task, such as "
+                         "mtdnn/tasks/mrpc, to the command for that task.")
     folder = settings.output_dir
     has_tasks = bool(tasks_beside(folder))
     if job.do_train and not has_tasks and exists(os.path.join(folder, TASK_FILE)):
-        raise InputError(f"--output_dir: {folder} holds a model of one task, which would be "
+        raise InputError(f"--output_dir: {folder} holds a model of one task, and it would be "
                          "overwritten; name another folder.")
     if job.do_train and job.init_checkpoint:
         check_keeps(job.init_checkpoint, folder)

@@ -23,7 +23,8 @@ def teachers_of(row: Mapping[str, Any], name: str, task: Task) -> tuple[str, ...
     given = (given,) if isinstance(given, str) else tuple(given)
     takes_one = all(feature.axis != "C*S" for feature in task.kind.features)
     if given and not takes_one or not all(isinstance(one, str) for one in given):
-        raise InputError(f"teachers of {name}: give folders of models for labels or numbers.")
+        raise InputError(f"teachers of {name}: give folders of classification "
+                         "or regression models.")
     return given
 
 
@@ -32,7 +33,7 @@ def distillation_of(row: Mapping[str, Any], name: str) -> Distillation:
     found = find_distillation(row.get("distillation", MTDNN.name))
     if [term.objective for term in found.terms] != ["SoftTargets"]:
         raise InputError(f"distillation of {name}: {found.name} compares more than logits; give "
-                         "another, such as mtdnn_kd or minibert.")
+                         "one that compares only logits, such as mtdnn_kd or minibert.")
     return found
 
 

@@ -43,8 +43,8 @@ def check_keeps(path: str, output_dir: str) -> None:
     """Raises InputError if training would overwrite the model at `path`, with which it begins."""
     folder = path if is_folder(path) else os.path.dirname(path) or "."
     if real_path(folder) == real_path(output_dir):
-        raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, whose files "
-                         "would be overwritten; name another.")
+        raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, and the model "
+                         "would be overwritten; name another folder.")
 
 
 def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int) -> Model:
@@ -61,7 +61,7 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int) -> M
     model = os.path.join(output_dir, keras_file.NAME)
     if flags.do_train and output_dir and exists(model) and not exists(
             os.path.join(output_dir, TASK_FILE)):
-        raise InputError(f"--output_dir: {model} is not a fine-tuned model and would be "
+        raise InputError(f"--output_dir: {model} is not a fine-tuned model, and it would be "
                          "overwritten; name another folder.")
     found = open_beginning(flags, output_dir)
     config = found.config
@@ -114,8 +114,9 @@ def check_task(folder: str, task: Task, model: Model, options: dict) -> None:
     if not saved.is_of(task):
         others.insert(0, "task, or of other labels")
     if others:
-        raise InputError(f"--output_dir: {os.path.join(folder, TASK_FILE)} is of another "
-                         f"{', '.join(others)}; give the same, name another folder, or remove it.")
+        raise InputError(f"--output_dir: {os.path.join(folder, TASK_FILE)} has another "
+                         f"{', '.join(others)}; give the same, name another folder, or remove that "
+                         "file.")
 
 
 def save_task(folder: str, task: Task, model: Model, options: dict) -> None:
@@ -147,8 +148,8 @@ def check_directions(model: Model, options: dict) -> None:
     """Raises InputError if a network from left to right is to learn what it can't see."""
     if model.config.is_causal and options.get("version_2_with_negative") and not options.get(
             "bilstm_size"):
-        raise InputError("--version_2_with_negative has the first token decide whether there is "
-                         "an answer, but in a model from left to right it has seen no other; "
+        raise InputError("with --version_2_with_negative the first token decides whether there is "
+                         "an answer, but in a left-to-right model the first token sees no other; "
                          "give --bilstm_size too.")
 
 
@@ -165,8 +166,8 @@ def frozen(settings: FineTuneSettings, flag: str) -> FineTuneSettings:
     """
     for name, allowed in (("frozen_layers", (0, -1)), ("reinit_layers", (0,))):
         if getattr(settings, name) not in allowed:
-            raise InputError(f"--{name} is {getattr(settings, name)}, but --{flag} takes the whole "
-                             "encoder as it is: leave out one of them.")
+            raise InputError(f"--{name} is {getattr(settings, name)}, but --{flag} keeps the whole "
+                             "encoder as it is; leave out one of the two flags.")
     return dataclasses.replace(
         settings, frozen_layers=-1,
         learning_rate=1e-3 if settings.learning_rate is None else settings.learning_rate,
@@ -187,10 +188,10 @@ class ModelFlags(QuantisationFlags):
         "", "The initial checkpoint, a folder or file of any format. Without --do_train: the "
         "fine-tuned model (default: the model in --output_dir).")
     ensemble: list[str] = option(
-        [], "Folders of fine-tuned models, instead of --init_checkpoint. The mean of their "
-        "predicted probabilities or numbers is scored and written.", rare=True)
+        [], "Folders of fine-tuned models, instead of --init_checkpoint. Their predicted "
+        "probabilities or numbers are averaged, scored and written.", rare=True)
     keep_head: bool = option(
-        False, "Train the head of --init_checkpoint further, instead of a new one.", rare=True,
+        False, "Train the head of --init_checkpoint further, instead of a new head.", rare=True,
         for_=Scope("runs with --init_checkpoint", bool, "init_checkpoint"))
     bert_config_file: str = option(
         "", "The bert_config.json of the model; default: the file beside --init_checkpoint. "
@@ -199,55 +200,55 @@ class ModelFlags(QuantisationFlags):
         "", "The vocabulary of the tokenizer; default: the file beside --init_checkpoint.",
         alias="tokenizer_file")
     do_lower_case: bool | None = option(
-        None, "Lower-case the text. Default: as pre-training did, where its files beside the model "
-        "say it, else true unless the vocabulary has capital letters.")
+        None, "Lower-case the text. Default: as in pre-training, if the files beside the model say "
+        "so; else true, unless the vocabulary has capital letters.")
     max_seq_length: int | None = option(
-        None, "Length S of the longest sequence, special tokens included; default: as in a "
-              "fine-tuned model, else the task's own.")
+        None, "Maximum tokens of a sequence, special tokens included. Default: as in the "
+        "fine-tuned model, else the task's default.")
     records_dir: str = option(
-        "", "Folder of the records, which are made if they are not there; default: records in "
-        "--output_dir.", rare=True)
+        "", "Folder of the records; missing records are made. Default: "
+        "records in --output_dir.", rare=True)
     encoder_dropout: float | None = option(
-        None, "Dropout in the encoder, of vectors and of attention alike; default: as in the "
+        None, "Dropout in the encoder, for hidden vectors and attention. Default: as in the "
         "model's configuration.", rare=True, least=0, below=1)
     classifier_dropout: float | None = option(
         None, "Dropout before a classifier's last layer (default: 0.1).", rare=True, least=0,
         below=1)
     bilstm_size: int | None = option(
-        None, "Width of each direction of a bidirectional LSTM between the model and the head, "
-        'which is trained with both (arXiv:1810.04805, table 5, "+ BiLSTM"); 0: no LSTM. (Default: '
-        "as the model was trained, else 0.)", rare=True, least=0)
+        None, "Put a bidirectional LSTM of this width per direction between the model and the head "
+        '(arXiv:1810.04805, table 5, "+ BiLSTM"); 0: no LSTM. Default: as in training, else 0.',
+        rare=True, least=0)
     num_workers: int = option(
-        0, "Processes that make records; 0 for one per core.", rare=True, least=0, most=4096)
+        0, "Processes that make records; 0: one per core.", rare=True, least=0, most=4096)
     attention_mask_heads: list[str] = option(
-        [], "Switch off these attention heads, so that their output is 0, while scoring and "
-        "predicting (arXiv:1905.10650): layer:head, both from 1, such as 1:3,1:5,4:12.", rare=True,
+        [], "Attention heads whose output is set to 0 in scoring and prediction "
+        "(arXiv:1905.10650): layer:head, both from 1, such as 1:3,1:5,4:12.", rare=True,
         for_=Scope("runs without --do_train", operator.not_, "do_train"))
     reverse_head_mask: bool = option(
-        False, "--attention_mask_heads names the heads that stay on, in the layers that it "
-        "mentions.", rare=True)
+        False, "In the layers that --attention_mask_heads names, switch off all other heads "
+        "instead.", rare=True)
 
     def check(self, settings: FineTuneSettings) -> None:
         """Raises InputError if there is nothing to do, or if trials would be compared by a score
         that no flag asks for."""
         if self.do_train and not self.do_eval and (
                 settings.num_trials > 1 or settings.grid or settings.early_stopping):
-            raise InputError("--num_trials, --grid and --early_stopping choose by the score: give "
+            raise InputError("--num_trials, --grid and --early_stopping choose by the score; give "
                              "--do_eval too.")
         check(self)
         settings.trials()
         if not (self.do_train or self.do_eval or self.do_predict):
             raise InputError("give --do_train, --do_eval, --do_predict or several of them.")
         if self.ensemble and (self.do_train or self.init_checkpoint or self.keep_head):
-            raise InputError("--ensemble names models that are fine-tuned already: leave out "
+            raise InputError("--ensemble names models that are fine-tuned already; leave out "
                              "--do_train, --init_checkpoint and --keep_head.")
 
 
 def check_smoothing(settings: FineTuneSettings, task: Task) -> None:
     """Raises InputError if labels are to be smoothed in a task that has none."""
     if settings.label_smoothing and not task.kind.smooths:
-        raise InputError(f"--label_smoothing is for labels, which the task {task.name} does not "
-                         "have; leave it out.")
+        raise InputError(f"--label_smoothing is for labels, and the task {task.name} has none; "
+                         "leave the flag out.")
 
 
 def class_weights(flag: list, task: Task) -> str | list[float] | None:
@@ -260,14 +261,14 @@ def class_weights(flag: list, task: Task) -> str | list[float] | None:
     if not flag or flag == [BALANCED] and has_classes:
         return flag[0] if flag else None
     if not has_classes:
-        raise InputError(f"--class_weights is for labels, which the task {task.name} does not "
-                         "have; leave it out.")
+        raise InputError(f"--class_weights is for labels, and the task {task.name} has none; leave "
+                         "the flag out.")
     try:
         weights = [float(value) for value in flag]
     except ValueError:
         weights = []
     if len(weights) != len(task.labels) or not (
             any(weights) and all(0 <= weight < math.inf for weight in weights)):
-        raise InputError(f"--class_weights={','.join(flag)}: give {BALANCED}, or for each of the "
-                         f"labels {', '.join(task.labels)} a number of at least 0, not 0 for all.")
+        raise InputError(f"--class_weights={','.join(flag)}: give {BALANCED}, or a number of at "
+                         f"least 0 for each label ({', '.join(task.labels)}), and not 0 for all.")
     return weights

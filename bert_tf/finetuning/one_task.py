@@ -38,11 +38,11 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
     kinds = [name for name, kind in KINDS.items() if kind.script == script]
     task = task_flags.read_task(kinds[0])
     if task.kind.name not in kinds:
-        raise InputError(f"{task.name} is a task of {task.kind}, which this script does not "
-                         f"do; it does {', '.join(kinds)}.")
+        raise InputError(f"{task.name} is a task of the kind {task.kind}, but this command is for "
+                         f"{', '.join(kinds)}; use the command for its kind.")
     if model_flags.do_train and task.model_of:
-        raise InputError(f"{task.name} has no training set: train --task={task.model_of} and "
-                         "give the model as --init_checkpoint.")
+        raise InputError(f"{task.name} has no training set; train --task={task.model_of}, and give "
+                         "that model as --init_checkpoint.")
     model_flags.check(settings)
     if model_flags.keep_head or not model_flags.do_train:
         model_flags = dataclasses.replace(model_flags, init_checkpoint=with_head_of(
@@ -59,8 +59,8 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
                              model_flags.do_eval, model_flags.do_predict)
     task = next(iter(wanted.sources.values())).task     # with its labels
     if task.kind.has_labels and not task.labels:
-        raise InputError(f"there is no {TASK_FILE} beside {model.path}, so that its labels are not "
-                         "known: name a model that was fine-tuned here, or give its --labels in "
+        raise InputError(f"there is no {TASK_FILE} beside {model.path}, so its labels are not "
+                         "known; name a model that bert_tf fine-tuned, or give its --labels in "
                          "their order.")
     check_smoothing(settings, task)
     weights = class_weights(settings.class_weights, task)
@@ -97,7 +97,7 @@ def _as_trained(task, model, kinds, is_named):
         raise InputError(f"{model.path} is a model for {saved.kind.title}, not for "
                          f"{task.kind.title}; name another --init_checkpoint.")
     if task.labels and not task.kind.fits_labels(task.labels, saved.labels):
-        raise InputError(f"{model.path} knows the labels {', '.join(saved.labels)}, "
+        raise InputError(f"{model.path} knows the labels {', '.join(saved.labels)}, but "
                          f"{task.name} has {', '.join(task.labels)}; name another "
                          "--init_checkpoint.")
     return task.kind.with_labels(task, saved.labels)

@@ -22,8 +22,8 @@ class QuantisationFlags:
     """Quantisation: numbers of a few bits."""
 
     quantisation: str | None = option(
-        None, "Round weights and inputs of layers to a few bits, in training too. q8bert: 8 bits "
-        "(arXiv:1910.06188). qbert: by groups, with an offset (arXiv:1909.05840). mobilebert: 8 "
+        None, "Quantise the weights and inputs of layers, in training too. q8bert: 8 bits "
+        "(arXiv:1910.06188). qbert: in groups, with an offset (arXiv:1909.05840). mobilebert: 8 "
         "bits for all tensors in its layers (arXiv:2004.02984). none: floats. (Default: as in the "
         "model's configuration.)", choices=(*QUANTISATIONS, _NONE), rare=True)
     weight_bits: list[str] = _of_rounding(
@@ -56,8 +56,8 @@ class QuantisationFlags:
             has_any = self.quantisation and config.quantisation
             return dataclasses.replace(config, quantisation=None) if has_any else config
         if "quantisation" not in config.added_keys:
-            raise InputError("--quantisation is for BERT's encoder and its relatives', not for "
-                             f"{config.model_type}; leave it out.")
+            raise InputError("--quantisation is for encoders of BERT and its relatives, not for "
+                             f"{config.model_type}; leave the flag out.")
         if "weight_bits" in given:
             bits = tuple(map(int, given["weight_bits"]))
             given["weight_bits"] = bits[0] if len(bits) == 1 else bits

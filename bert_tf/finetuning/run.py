@@ -270,7 +270,7 @@ def open_mixture(flags: mixture.MixtureFlags, model_flags: ModelFlags,
     strategy = training.open_strategy(settings.resolve(mixture.DEFAULTS, 1),
                                       trains=model_flags.do_train, others=(flags, model_flags))
     if training.needs_static_shapes(strategy):
-        raise InputError("several tasks are not trained together on TPUs, where all batches must "
+        raise InputError("several tasks can't be trained together on a TPU, where all batches must "
                          "have one shape; give another --distribution_strategy.")
     run.make_records(strategy, [member.plan_records(
         run.records_folder(member), functools.partial(
@@ -325,12 +325,13 @@ def open_task(script: str, task_flags, model_flags, settings,
                              strategy=runs[0].tuning.strategy if runs else None))
     first = runs[0].members[0]
     if first.task.kind.reads:
-        raise InputError(f"--ensemble: texts have no mean; {first.model.path} writes texts.")
+        raise InputError(f"--ensemble: {first.model.path} writes texts, which can't be averaged; "
+                         "name models with labels or numbers.")
     for run in runs[1:]:
         other = run.members[0]
         if (first.task.kind, first.task.labels) != (other.task.kind, other.task.labels):
-            raise InputError(f"--ensemble: {first.model.path} and {other.model.path} are of "
-                             "different tasks, or of other labels; name models of one.")
+            raise InputError(f"--ensemble: {first.model.path} and {other.model.path} have "
+                             "different tasks or labels; name models of one task.")
     runs[0].others = runs[1:]
     return runs[0]
 

@@ -104,7 +104,8 @@ class SuiteRun:
         for cell in found:
             if cell.begins_with and cell.begins_with not in names:
                 raise InputError(f"{cell.row.task} needs the model of {cell.begins_with}, which is "
-                                 f"none of the tasks: add it to --tasks, or leave {cell.row.task} "
+                                 f"not among the tasks; add {cell.begins_with} to --tasks, or "
+                                 f"leave {cell.row.task} "
                                  "out" + (", or leave --intermediate out." if cell.trains else "."))
         needed = {cell.begins_with for cell in found}
         return sorted(found, key=lambda cell: (cell.row.task not in needed, not cell.trains))
@@ -285,19 +286,19 @@ def _check_settings(cell, found, wanted):
     if found == wanted:
         return
     if {**found, "chosen": wanted.get("chosen")} == wanted:
-        raise InputError(f"{cell.folder} began with a model of {cell.begins_with} that is no "
+        raise InputError(f"{cell.folder} started from a model of {cell.begins_with} that is no "
                          "longer the best; name another --output_dir, or remove all such folders "
                          f"of {cell.row.task}.")
     raise InputError(f"{cell.folder} holds a run with other settings; name another --output_dir, "
-                     "or remove that folder.")
+                     f"or remove {cell.folder}.")
 
 
 def _check_model(chosen):
     """Raises InputError if the model of a chosen cell is not there."""
     if not exists(os.path.join(chosen.folder, MODEL_FILE)):
-        raise InputError(f"{chosen.folder} is the best run of {chosen.row.task} now, but its model "
-                         "was removed when another was better; remove that folder, and the same "
-                         "command trains it again.")
+        raise InputError(f"{chosen.folder} is now the best run of {chosen.row.task}, but its model "
+                         "was removed when another run was better; remove the folder, and run the "
+                         "same command again to train it.")
 
 
 def _is_held(stack, path):

@@ -49,32 +49,31 @@ class TextModelFlags:
         "", "The vocabulary of the tokenizer; default: the file beside --init_checkpoint.",
         alias="tokenizer_file")
     max_seq_length: int | None = option(
-        None, "Maximum tokens of an input, its final token included; longer inputs are cut. "
-        "Default: as in a fine-tuned model, else 512.", least=2)
+        None, "Maximum tokens of an input, with its end token; longer inputs are cut. Default: as "
+        "in the fine-tuned model, else 512.", least=2)
     max_target_length: int | None = option(
-        None, "Maximum tokens of a target, and of a text that is written. Default: as in a "
-              "fine-tuned model, else the longest target of the files, at most 512. The original "
-              "has 84 "
-        "for GLUE.", least=2)
+        None, "Maximum tokens of a target and of a generated text. Default: as in the fine-tuned "
+        "model, else the longest target of the files, at most 512. The original uses "
+        "84 for GLUE.", least=2)
     dropout_rate: float = option(
-        0.1, "Dropout in training. T5 1.1 was pre-trained without dropout, and is fine-tuned with "
-        "it.", least=0, below=1)
+        0.1, "Dropout in training. T5 1.1 was pre-trained without dropout, but is fine-tuned with "
+        "dropout.", least=0, below=1)
     pad_to_max_length: bool = option(
         False, "Pad every batch to --max_seq_length and --max_target_length, as the original does; "
         "by default a batch is only as long as its longest input and target need.")
     early_stopping: int = option(
-        0, "Stop after this many evaluations (--do_eval, --eval_steps) without a better mean of "
-        "the tasks' scores, and keep the weights of the best; 0: train to the end.", least=0)
+        0, "Stop after this many evaluations (--do_eval, --eval_steps) in which the tasks' mean "
+        "score did not improve, and keep the best weights; 0: train to the end.", least=0)
     beams: int | None = option(
-        None, "Number of beams (default: 1, the likeliest token each time). The original has 4 for "
-        "translations and summaries.", least=1)
+        None, "Number of beams in beam search (default: 1, greedy search). The original uses 4 for "
+        "translation and summaries.", least=1)
     alpha: float | None = option(
-        None, "With several beams: preference for long texts (default: 0.6).")
+        None, "Length penalty of beam search; a larger value prefers longer texts (default: 0.6).")
 
     def check(self, settings: TrainSettings) -> None:
         """Raises InputError if there is nothing to do, or a value can't be."""
         if self.early_stopping and not (self.do_eval and settings.eval_steps):
-            raise InputError("--early_stopping chooses by the score: give --do_eval and "
+            raise InputError("--early_stopping chooses by the score; give --do_eval and "
                              "--eval_steps too.")
         if not (self.do_train or self.do_eval or self.do_predict):
             raise InputError("give --do_train, --do_eval, --do_predict or several of them.")
@@ -89,14 +88,14 @@ def open_writer(job, settings, sources) -> Any:
     """
     model = open_beginning(job, settings.output_dir)
     if not isinstance(model.config, T5Config):
-        raise InputError(f"{model.path or job.bert_config_file} describes no decoder, which "
-                         "writes texts; give a model of T5.")
+        raise InputError(f"{model.path or job.bert_config_file} has no decoder, which writes the "
+                         "texts; give a T5 model.")
     saved, model.do_lower_case = None if job.do_train else model.saved, False
     tokenizer = model.tokenizer
     if not hasattr(tokenizer, "has_sentinels"):
-        raise InputError(f"--vocab_file={job.vocab_file or model.weights.vocab_file} is of "
-                         f"{tokenizer.name}, which makes no texts of tokens; give a spiece.model "
-                         "of SentencePiece.")
+        raise InputError(f"--vocab_file={job.vocab_file or model.weights.vocab_file} is a "
+                         f"vocabulary of {tokenizer.name}, which can't turn tokens into text; give "
+                         "a spiece.model of SentencePiece.")
     check_sentinels(tokenizer, f"--vocab_file={job.vocab_file or model.weights.vocab_file}")
     options = settle(
         {name: getattr(job, name) for name in ("max_target_length", "beams", "alpha")},

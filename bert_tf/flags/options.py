@@ -99,7 +99,8 @@ def check_scope(settings, recipe=None) -> None:
         if not scope or not (scope.flag or recipe) or _says_nothing(field, value, recipe):
             continue
         if not applies(scope, getattr(settings, scope.flag) if scope.flag else recipe):
-            raise InputError(f"--{field.name}={shown(value)} is for {scope.what}; leave it out"
+            raise InputError(f"--{field.name}={shown(value)} is for {scope.what}; leave the flag "
+                             "out"
                              + ("." if scope.flag else f" with --recipe={recipe.name}."))
 
 

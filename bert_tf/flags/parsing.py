@@ -79,8 +79,8 @@ def _fetch(value, flag):
     if not isinstance(value, str) or not files.is_hub_name(value):
         return value
     if "output" in flag:
-        raise InputError(f"--{flag}: {value} can't be written; name a folder, and publish it with "
-                         "`hf upload`.")
+        raise InputError(f"--{flag}: {value} can't be written; name a local folder, and upload it "
+                         "with `hf upload`.")
     try:
         return files.fetched(value, "vocab" not in flag and not flag.endswith("config_file"))
     except InputError as error:

@@ -33,7 +33,8 @@ def keep(config, folder: str, prefix: str = "", without: type | None = None) -> 
     left_out = [f"--{field.name}=" for field in help_pages.fields_of(without)] if without else []
     given = [line for line in _given if not line.startswith(tuple(left_out))]
     if unkept := next((line for line in given if line.split("\n") != [line.strip()]), None):
-        print(f"warning: {FLAGFILE} is not written: no flagfile can hold {unkept!r}", flush=True)
+        print(f"warning: {FLAGFILE} is not written, because a flagfile "
+              f"can't hold {unkept!r}", flush=True)
         return
     with write_aside(os.path.join(folder, prefix + FLAGFILE)) as file:
         file.writelines(line + "\n" for line in [

@@ -115,7 +115,7 @@ class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
         longest = self.config.max_position_embeddings
         if isinstance(length, int) and length > longest:
             raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
-                             f"{longest}.")
+                             f"{longest}; shorten the input.")
         x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, E]
         if self.idle_id is not None:
             x = ops.where(ops.equal(input_ids, self.idle_id)[:, :, None], ops.stop_gradient(x), x)

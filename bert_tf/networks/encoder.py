@@ -224,7 +224,7 @@ def _check_embeddings(theirs, config):
     for size in _SIZES_OF_EMBEDDINGS:
         if getattr(theirs, size) != getattr(config, size):
             raise InputError(f"the shared embeddings have {size} {getattr(theirs, size)}, the "
-                             f"encoder {getattr(config, size)}; give both the same.")
+                             f"encoder has {getattr(config, size)}; make them equal.")
 
 
 def pool(vectors: Tensor, input_mask: Tensor, pooling: str, normalize: bool = False) -> Tensor:

@@ -41,7 +41,7 @@ class FixedPatternEncoder(BertEncoder):
         for name in config.further_features:
             if inputs.get(name) is None:
                 raise InputError(f"pattern_units is words, but the batch has no {name}; give "
-                                 "features that say where words begin.")
+                                 "batches with the feature that marks where words begin.")
         boundary = inputs["token_boundary"] if config.further_features else None
         maps = fixed_patterns(mask, config.fixed_heads, config.empty_rows, boundary)
         return super().make_bias(inputs, attention_bias), maps          # [B, F, S, S]

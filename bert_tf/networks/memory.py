@@ -28,4 +28,4 @@ def check_memory(config) -> None:
         raise InputError(f"{what} takes {4 * weights / 1e9:,.1f} GB, and this machine has "
                          f"{memory / 1e9:,.1f} GB of memory; give smaller sizes.")
     if layers > _MANY_LAYERS or weights > _MANY_WEIGHTS:
-        print(f"making {what}, which takes a while", flush=True)
+        print(f"building {what}, which takes a while", flush=True)

@@ -48,8 +48,8 @@ class AttentiveClassification(LabelHead):
                  **kwargs: Any):
         if layers == "elmo" and (
                 getattr(config, "embedding_width", 0) != config.hidden_size):   # type: ignore
-            raise InputError("features from elmo add embeddings and layers, but their widths "
-                             "differ; take weighted_sum_all.")
+            raise InputError("elmo adds the embeddings and the layers, but their widths differ; "
+                             "give weighted_sum_all.")
         self._hidden_size, self.pairs = hidden_size, pairs
         dtype = kwargs.get("dtype")
         self._lstm_size = lstm_size

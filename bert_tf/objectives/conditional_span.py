@@ -239,10 +239,10 @@ class ConditionalSpan(Objective):
 def _check(config, form, num_starts, num_ends):
     """Refuses arguments that no head has."""
     if form not in FORMS:
-        raise InputError(f"the head has no form {form!r}; choose from {', '.join(FORMS)}.")
+        raise InputError(f"there is no form {form!r} of the head; choose from {', '.join(FORMS)}.")
     if config.is_causal:
-        raise InputError("the head reads the first token, which in a network from left to "
-                         "right has seen no other; take the style of bert.")
+        raise InputError("the head reads the first token, but in a left-to-right network the first "
+                         "token sees no other; give --squad_style=bert.")
     if min(num_starts, num_ends) < 1:
         raise InputError(f"the beam has {num_starts} starts and {num_ends} ends; give at least "
                          "1 of each.")

@@ -80,8 +80,8 @@ class InternalAttention(_InternalTransfer):
         """From the scores [B, N, S, S] after the mask."""
         if ours.shape[1] != theirs.shape[1]:
             raise InputError(f"the teacher has {theirs.shape[1]} attention heads and the student "
-                             f"{ours.shape[1]}: heads are compared one by one; give the student "
-                             "as many (num_attention_heads).")
+                             f"{ours.shape[1]}: heads are compared one by one; give the student as "
+                             "many heads as the teacher (num_attention_heads).")
         rows = ops.mean(ops.sum(kl(ours, theirs), axis=-1), axis=1)             # [B, S]
         return ops.sum(rows * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1.0)
 

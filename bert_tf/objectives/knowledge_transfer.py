@@ -51,8 +51,8 @@ class _ProgressiveTransfer(TaughtObjective):
         ours, theirs = outputs[name], batch[of_teacher(name)]
         if len(ours) != len(theirs):
             raise InputError(f"the teacher has {len(theirs)} layers and the student {len(ours)}: "
-                             "layers are compared one by one; give the student as many "
-                             "(num_hidden_layers).")
+                             "layers are compared one by one; give the student as many layers as "
+                             "the teacher (num_hidden_layers).")
         layers = [batch[of_teacher(other)] for other in self.internals[:-1]] + list(theirs)
         gates = [1.0] * len(ours)
         if self.phase_steps and "step" in batch:
@@ -88,8 +88,8 @@ class AttentionMapTransfer(_ProgressiveTransfer):
     def compare(self, ours: Tensor, theirs: Tensor, layers: Sequence[Tensor]) -> Tensor:
         if ours.shape[1] != theirs.shape[1]:
             raise InputError(f"the teacher has {theirs.shape[1]} attention heads and the student "
-                             f"{ours.shape[1]}: heads are compared one by one; give the student "
-                             "as many (num_attention_heads).")
+                             f"{ours.shape[1]}: heads are compared one by one; give the student as "
+                             "many heads as the teacher (num_attention_heads).")
         entropies = -ops.sum(ops.softmax(theirs) * ops.log_softmax(ours), axis=-1)     # [B, N, S]
         return ops.mean(entropies, axis=1)
 

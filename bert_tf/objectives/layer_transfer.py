@@ -75,8 +75,8 @@ class AttentionTransfer(_LayerTransfer):
         heads = ops.shape(ours[0])[1], ops.shape(theirs[0])[1]
         if heads[0] != heads[1]:
             raise InputError(f"the teacher has {heads[1]} attention heads and the student "
-                             f"{heads[0]}: heads are compared one by one; give the student as "
-                             "many (num_attention_heads).")
+                             f"{heads[0]}: heads are compared one by one; give the student as many "
+                             "heads as the teacher (num_attention_heads).")
         ours, theirs = ([ops.where(scores <= _MASKED, 0.0, scores) for scores in side]
                         for side in (ours, theirs[every - 1::every]))
         return mean_square(ours, theirs, real_rows(batch))

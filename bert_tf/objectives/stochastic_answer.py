@@ -39,11 +39,12 @@ class StochasticAnswer(LabelHead):
     def __init__(self, config: Sizes, num_labels: int, turns: int = 5, turn_dropout: float = 0.1,
                  name: str = "stochastic_answer", **kwargs: Any):
         if num_labels < 2:
-            raise InputError(f"a stochastic answer network needs 2 labels or more, not "
-                             f"{num_labels}: its softmax over one is constant; use a linear head.")
+            raise InputError("a stochastic answer network needs 2 labels or more, not "
+                             f"{num_labels}: the softmax over one label is constant; use a linear "
+                             "head.")
         if turns < 1 or not 0 <= turn_dropout < 1:
-            raise InputError(f"turns is {turns}, turn_dropout {turn_dropout}; give at least 1, and "
-                             "a rate from 0 to below 1.")
+            raise InputError(f"turns is {turns} and must be at least 1; turn_dropout is "
+                             f"{turn_dropout} and must be at least 0 and below 1.")
         self.turns, self.turn_dropout = turns, turn_dropout
         super().__init__(config, num_labels, name=name, **kwargs)
 

@@ -55,14 +55,14 @@ class FeatureTagging(Tagging):
                  lstm_size: int = 768, lstm_layers: int = 2, do_layer_norm: bool = False,
                  l2_coef: float = 0.0, name: str = "feature_tagging", **kwargs: Any):
         if layers not in CHOICES:
-            raise InputError(f"the features can't be taken from {layers!r}; choose from "
-                             f"{', '.join(CHOICES)}.")
+            raise InputError(f"there is no choice {layers!r} of layers for the features; choose "
+                             f"from {', '.join(CHOICES)}.")
         if config.depth < CHOICES[layers]:
             raise InputError(f"features from {layers} need {CHOICES[layers]} layers, but the "
-                             f"encoder has {config.depth}; choose others.")
+                             f"encoder has {config.depth}; choose other layers.")
         if layers == "elmo" and config.embedding_width != config.hidden_size:
-            raise InputError("features from elmo add embeddings and layers, but their widths "
-                             f"differ, {config.embedding_width} and {config.hidden_size}; take "
+            raise InputError("elmo adds the embeddings and the layers, but their widths differ "
+                             f"({config.embedding_width} and {config.hidden_size}); give "
                              "weighted_sum_all.")
         if lstm_size < 1:
             raise InputError(f"lstm_size is {lstm_size}; it must be at least 1.")

@@ -47,8 +47,8 @@ class WeightProjection(TaughtObjective):
         """float32 [number of weights], times the rows of the batch."""
         ours, theirs = outputs[LAYER_WEIGHTS], batch[of_teacher(LAYER_WEIGHTS)]
         if ours.keys() != theirs.keys():
-            raise InputError("the weights of the network's layers are not those of the teacher's: "
-                             "weights are compared one by one; give the network as many layers "
+            raise InputError("the network and the teacher have different weights, but weights are "
+                             "compared one by one; give the network as many layers as the teacher "
                              "(num_hidden_layers).")
         if self.up:
             ours, theirs = theirs, ours
@@ -77,8 +77,8 @@ def _blocks(name: str, value: Tensor, width: int) -> Tensor:
     """Returns a weight as float32 [blocks, width, width], or [blocks, width] if it is a vector."""
     value = ops.cast(value, "float32")
     if any(size % width for size in value.shape):
-        raise InputError(f"{name} has the shape {tuple(value.shape)}, which is not made of blocks "
-                         f"of {width}; give intermediate_size a multiple of hidden_size.")
+        raise InputError(f"{name} has the shape {tuple(value.shape)}, which blocks of {width} "
+                         "don't divide; make intermediate_size a multiple of hidden_size.")
     if len(value.shape) == 1:
         return ops.reshape(value, (-1, width))
     rows, columns = (size // width for size in value.shape)

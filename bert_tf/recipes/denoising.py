@@ -75,7 +75,8 @@ class Denoising:
             ("mean_noise_span_length", mean_noise_span_length)) if value is not None}
         for name in given:
             if self.noise != _SPANS and (self.noise != "iid" or name != "noise_density"):
-                raise InputError(f"--{name} has no effect with this --objective; leave it out.")
+                raise InputError(f"--{name} has no effect with this --objective; leave the flag "
+                                 "out.")
         found = dataclasses.replace(self, **given)
         if not 0 < found.noise_density <= 1:
             raise InputError(f"--noise_density is {found.noise_density}; it must be above 0 and at "

@@ -123,7 +123,8 @@ def find_distillation(name: str) -> Distillation:
         InputError: there is none.
     """
     if name not in DISTILLATIONS:
-        raise InputError(f"there is no distillation {name!r}; {choose_from(name, DISTILLATIONS)}")
+        raise InputError(f"there is no recipe of distillation {name!r}; "
+                         f"{choose_from(name, DISTILLATIONS)}")
     return DISTILLATIONS[name]
 
 
@@ -152,7 +153,7 @@ def patience_layers(choice: str, teacher_depth: int, student_depth: int) -> tupl
             found = ()
     if len(found) != count or not count or not all(0 <= i < teacher_depth for i in found) or (
             choice == "skip" and teacher_depth % student_depth):
-        raise InputError(f"--patience_layers={choice}: a student of {student_depth} layers "
-                         f"compares {count} of them with as many of a teacher's {teacher_depth}; "
-                         "give their numbers from 0, or take another student.")
+        raise InputError(f"--patience_layers={choice}: the {count} layers below the student's top "
+                         f"layer need {count} of the teacher's {teacher_depth} layers; give "
+                         f"{count} numbers from 0 to {teacher_depth - 1}, or another student.")
     return found

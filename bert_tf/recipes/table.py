@@ -288,17 +288,18 @@ def from_description(description: Mapping[str, Any] | None) -> Recipe:
         unknown = sorted(values.keys() - {field.name for field in dataclasses.fields(kind)})
         if unknown:
             raise InputError(f"The records' manifest gives {name} with {', '.join(unknown)}, which "
-                             "this version does not know: a later version made the records.")
+                             "this version does not know: a later version made the records. Update "
+                             "bert_tf.")
         parts[name] = kind(**values)
     try:
         parts["corruption"] = MaskTokens.from_description(description.get("corruption", {}))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"The records' manifest gives an odd corruption ({error}); make the "
-                         "records again.") from error
+        raise InputError(f"The records' manifest has a corruption that can't be read ({error}); "
+                         "make the records again.") from error
     task = description.get("task", "")
     if task and task not in recipe.tasks:
         raise InputError(f"The records' manifest names the task {task}, which this version does "
-                         "not know: a later version made the records.")
+                         "not know: a later version made the records. Update bert_tf.")
     return dataclasses.replace(recipe, task=task,
                                tokenizer=description.get("tokenizer", recipe.tokenizer),
                                tokenizer_settings=description.get("tokenizer_settings", {}),

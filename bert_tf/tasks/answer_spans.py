@@ -51,9 +51,9 @@ class SpanOptions:
         least = self.max_query_length + special + 1
         if self.max_seq_length < least:
             raise InputError(
-                f"--max_seq_length is {self.max_seq_length}, which leaves no room for a paragraph "
-                f"beside a question of --max_query_length={self.max_query_length} tokens and "
-                f"{special} special ones; it must be at least {least}.")
+                f"--max_seq_length is {self.max_seq_length}, but a question of "
+                f"--max_query_length={self.max_query_length} tokens and {special} special tokens "
+                f"leave no room for a paragraph; give at least {least}.")
 
 
 @dataclasses.dataclass

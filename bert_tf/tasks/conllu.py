@@ -67,8 +67,8 @@ def _column(name):
         return COLUMNS.index(plain), feature
     if plain.removeprefix("-").isdecimal() and -len(COLUMNS) <= int(plain) < len(COLUMNS):
         return int(plain) % len(COLUMNS), ""
-    raise InputError(f"there is no column {name!r} in CoNLL-U; {choose_from(plain, COLUMNS)[:-1]}, "
-                     "or feats.NAME for one feature.")
+    raise InputError(f"CoNLL-U has no column {name!r}; {choose_from(plain, COLUMNS)[:-1]}, or "
+                     "feats.NAME for one feature.")
 
 
 def _cell(cells, column):

@@ -31,8 +31,8 @@ def placed(task: Task, data_dir: str) -> Task:
              # The labels of diagnostic sets, and translations of test sets, are in files alone.
              and not (task.model_of and layout.label is not None)}
     if not known or _group(task) == "xnli" and data_dir.startswith(TFDS):
-        raise InputError(f"--data_dir: the rows of {task.name} are not read from {data_dir}; give "
-                         "the folder of its official files.")
+        raise InputError(f"--data_dir: {task.name} can't be read from {data_dir}; give the folder "
+                         "of its official files.")
     return dataclasses.replace(task, splits={
         name: _split(task, name, layout, data_dir) for name, layout in known.items()})
 

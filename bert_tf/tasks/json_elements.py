@@ -79,8 +79,8 @@ def read_elements(path: str | os.PathLike, key: str) -> Iterator[Any]:
         try:
             yield from _elements(text, key)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path} is not a JSON object with a list {key!r} ({error}); is it "
-                             "another file, or cut short?") from error
+            raise InputError(f"{path} is not a JSON object with a list {key!r} ({error}); name the "
+                             "right file, or download it again.") from error
 
 
 def _elements(text, key):

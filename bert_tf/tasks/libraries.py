@@ -51,7 +51,7 @@ def find(name: str, split: str = "train") -> DataSet:
         return DataSet(known, "", own)
     match = _HUB_NAME.fullmatch(name)
     if not match:
-        raise InputError(f"{name}: a data set of the Hub is named hf://datasets/OWNER/NAME, with "
+        raise InputError(f"{name}: write data sets of the Hub as hf://datasets/OWNER/NAME, with "
                          "@REVISION, /CONFIGURATION and :SPLIT if wanted.")
     known, revision, config, own = match.groups()
     return DataSet(known, config or "", own or split,

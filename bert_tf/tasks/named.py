@@ -264,6 +264,6 @@ def find_folder(data_dir: str, name: str, remedy: str) -> str:
     if not found and is_library_name(data_dir):
         return configuration(data_dir, OF_SUITES[name])
     if not found:
-        raise InputError(f"--data_dir: there is no folder of the task {name} in {data_dir!r}; put "
-                         f"its official files there, or {remedy}.")
+        raise InputError(f"--data_dir: {data_dir!r} has no folder for the task {name}; put its "
+                         f"official files there, or {remedy}.")
     return found

@@ -91,9 +91,8 @@ class PiecePassages:
 
     def __init__(self, paragraphs: Sequence, tokenizer):
         if not getattr(tokenizer, "prepares", False):
-            raise InputError("--squad_style=albert and xlnet read passages with the SentencePiece "
-                             f"of these, and the tokenizer is {tokenizer.name}: give "
-                             "--squad_style=bert.")
+            raise InputError("--squad_style=albert and xlnet need a SentencePiece tokenizer, but "
+                             f"this one is {tokenizer.name}; give --squad_style=bert.")
         self._paragraphs = paragraphs
         self._aligned, found = [], []
         for paragraph in paragraphs:

@@ -69,7 +69,7 @@ def _read_mrqa(path, is_training):
                                             question.get("answers", ())),
                                   f"{path}: question {question['qid']!r}"))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path}, line {line} has no questions in MRQA's form "
+            raise InputError(f"{path}, line {line} is not in MRQA's format "
                              f"({type(error).__name__}: {error}); correct it.") from error
         if asked:
             yield context, asked
@@ -93,7 +93,7 @@ def _read_trivia_qa(path, is_training):
                 and not (is_verified and is_web and not page["DocPartOfVerifiedEval"]))
             name, text = row["QuestionId"], row["Question"]
         except (AttributeError, KeyError, TypeError) as error:
-            raise InputError(f"{path}: question {number} is none of TriviaQA "
+            raise InputError(f"{path}: question {number} is not in TriviaQA's format "
                              f"({type(error).__name__}: {error}); correct it.") from error
         names = collections.Counter(file for _, file in documents)
         for folder, file in documents:
@@ -128,8 +128,8 @@ def _question(name: str, text: str, context: str, places: list, right: Any) -> d
 def _excerpt(path, of):
     """Returns the first words of a document."""
     if not is_file(path):
-        raise InputError(f"{of} names the document {path}, which is not there: unpack TriviaQA's "
-                         "archive whole, with its folders qa and evidence.")
+        raise InputError(f"{of} names the document {path}, which is missing; unpack the whole "
+                         "archive of TriviaQA, with its folders qa and evidence.")
     with open_unpacked(path) as file:
         text = file.read().decode("utf-8", "replace")
     last = 0

@@ -92,15 +92,15 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
     if task.labels or not task.kind.has_labels:
         return task
     if not task.kind.labels_are_classes:
-        raise InputError(f"{path}: give --labels, the one that marks a right candidate and then "
-                         "the other.")
+        raise InputError(f"{path}: give --labels: first the label of the right candidate, then the "
+                         "other label.")
     found: set = set()
     for name, place, kept in ((split, path, rows or KeptRows()), *others):
         for *_, raw, _ in kept.read(task, task.split(name), place, omissions or Omissions()):
             found.update(raw if isinstance(raw, list) else [raw])
     if len(found) < task.kind.least_labels or None in found:
         held = counted(len(found - {None}), "label")
-        raise InputError(f"{path}: its label column holds only {held}; name another with "
+        raise InputError(f"{path}: its label column holds only {held}; name another column with "
                          "--label_column, or give all labels with --labels.")
     try:
         labels = sorted(found, key=int)
@@ -159,7 +159,7 @@ def _read_articles(task, layout, path, omissions):
                     ord(article[layout.label][number - 1]) - ord("A"))
                 yield number, [article["article"], *choices], label, 0
         except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
-            raise InputError(f"{file}, question {number}: is no article of RACE "
+            raise InputError(f"{file}, question {number} is not in RACE's format "
                              f"({type(error).__name__}: {error}).") from error
 
 
@@ -212,8 +212,8 @@ def _label_of(row, task, layout, key, where):
     try:
         raw = task.kind.read_cell(raw)
     except ValueError:
-        raise InputError(f"{where}: there is a list where one label must be; give --multi_label, "
-                         "or name another column with --label_column.") from None
+        raise InputError(f"{where}: the label is a list; give --multi_label, or name another "
+                         "column with --label_column.") from None
     if raw is None:
         raise _Malformed("has no label")
     return raw

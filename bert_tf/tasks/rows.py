@@ -42,8 +42,8 @@ class Omissions:
     def add_malformed(self, where: str, problem: str, is_expected: bool = False) -> None:
         """Counts a line, or raises InputError if it is neither expected nor to be skipped."""
         if not (self.skip_malformed or is_expected):
-            raise InputError(f"{where} {problem}: correct the line, or leave out all such lines "
-                             "with --skip_malformed_lines.")
+            raise InputError(f"{where} {problem}: correct the line, or skip all such lines with "
+                             "--skip_malformed_lines.")
         self.malformed += 1
 
 
@@ -60,7 +60,7 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE + 1), b""), 1):
             if len(line) > _LONGEST_LINE:
                 raise InputError(f"{name}, line {number} has more than {_LONGEST_LINE >> 20} MB; "
-                                 "put line ends between the examples.")
+                                 "put each example on its own line.")
             try:
                 line = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
             except UnicodeDecodeError as error:
@@ -98,8 +98,9 @@ def _csv_rows(path):
         try:
             row = next(reader, None)
         except csv.Error as error:
-            raise InputError(f"{shown_name(path)}, line {first} is not CSV ({error}): put a cell "
-                             "with quotes or line ends in quotes, and double the quotes in it."
+            raise InputError(f"{shown_name(path)}, line {first} is not CSV ({error}): if a cell "
+                             "holds quotes or line ends, put the cell in quotes and double the "
+                             "quotes in it."
                              ) from error
         if row is None:
             return
@@ -231,8 +232,8 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
                                     f"there must be {max(width, needed)}")
             continue
         if tag_column is not None and range(width)[tag_column] == range(width)[word_column]:
-            raise InputError(f"{path}, line {number}: column {tag_column} of {width} is that of the"
-                             " words; name that of their tags with --label_column.")
+            raise InputError(f"{path}, line {number}: column {tag_column} of {width} holds the "
+                             "words; name the column of the tags with --label_column.")
         first = first if words else number
         words.append(cells[word_column])
         if tag_column is not None:
@@ -247,8 +248,8 @@ def _column_number(column):
     try:
         return int(column)
     except ValueError:
-        raise InputError(f"column {column!r} of a file of tagged words must be a number from 0, or "
-                         "-1 for the last.") from None
+        raise InputError(f"column {column!r} of a file of tagged words must be a number: 0 for the "
+                         "first column, -1 for the last.") from None
 
 
 def _cells(column):

@@ -41,7 +41,8 @@ class SavedTask:
             return
         if num_texts != self.num_texts:
             raise InputError(f"{where} has {counted(num_texts, 'text')}, but the model was trained "
-                             f"on examples of {counted(self.num_texts, 'text')}; give as many.")
+                             f"on examples of {counted(self.num_texts, 'text')}; give as many "
+                             "texts.")
 
     def write(self, folder: str) -> None:
         """Writes it beside a model."""
@@ -58,7 +59,7 @@ class SavedTask:
         saved = cls.read(folder)
         if saved is None:
             raise InputError(f"--{flag}: there is no {TASK_FILE} in {folder!r}; name the "
-                             "--output_dir of a model that was fine-tuned for one task.")
+                             "--output_dir of a fine-tuning run with one task.")
         return saved
 
     @classmethod

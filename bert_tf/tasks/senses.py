@@ -48,7 +48,7 @@ def read_senses(path: str) -> list[Sentence]:
     except xml.etree.ElementTree.ParseError as error:
         raise InputError(f"{path} is not XML: {error}.") from None
     if not any(instances for _, instances in found):
-        raise InputError(f"{path} tags no word with a sense.")
+        raise InputError(f"{path} tags no word with a sense; name another file.")
     return found
 
 
@@ -63,8 +63,8 @@ def _read_plain(path) -> Iterator[Sentence]:
             continue
         cells = line.split("\t")
         if len(cells) != 3 or not all(cells):
-            raise InputError(f"{path}, line {number}: a word, its lemma and its sense must be "
-                             "there, with tabs between; \"_\" stands for none.")
+            raise InputError(f"{path}, line {number}: write a word, its lemma and its sense, "
+                             "separated by tabs; \"_\" stands for none.")
         if cells[2] != _NONE:
             instances.append(Instance(range(len(words), len(words) + 1), cells[1],
                                       tuple(cells[2].split("|"))))
@@ -74,8 +74,8 @@ def _read_plain(path) -> Iterator[Sentence]:
 def _read_framework(path) -> Iterator[Sentence]:
     beside = path.removesuffix(_DATA) + _KEYS
     if not exists(beside):
-        raise InputError(f"{path}: there is no {os.path.basename(beside)} beside it, which has "
-                         "the senses.")
+        raise InputError(f"{path}: {os.path.basename(beside)}, the file with the senses, is "
+                         "missing in the same folder; put it there.")
     keys = {name: tuple(senses) for name, *senses in (
         line.split() for _, line in read_lines(beside) if line.strip())}
     with open_unpacked(path) as file:
@@ -90,8 +90,8 @@ def _read_framework(path) -> Iterator[Sentence]:
                 if word.tag == "instance":
                     name = word.get("id", "")
                     if not keys.get(name):
-                        raise InputError(f"{beside} has no sense of {name!r}, an instance of "
-                                         f"{path}.")
+                        raise InputError(f"{beside} has no sense for {name!r}, a word of {path}; "
+                                         "give two files of one release.")
                     instances.append(Instance(
                         range(first, len(words)), f"{word.get('lemma')} {word.get('pos')}",
                         keys[name]))

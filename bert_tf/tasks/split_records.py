@@ -79,8 +79,8 @@ class Source:
         lost = [self.task.labels[label] for label in sorted(labels - taken)]
         if lost:
             raise InputError(f"--train_fraction={self.fraction:g} leaves {len(self._rows):,} "
-                             f"examples of {self.path}, none of them of {', '.join(lost)}; give a "
-                             "larger share, or another --train_fraction_seed.")
+                             f"examples of {self.path}, and none with the label {', '.join(lost)}; "
+                             "give a larger --train_fraction, or another --train_fraction_seed.")
 
 
 _LATER = ("max_qa_length", "carry_choices", "hypothesis_first", "long_text")
@@ -139,8 +139,8 @@ class PieceWriter:
         try:
             shard = write_shard(path, os.path.dirname(path), self._blocks(examples, counts))
         except OSError as error:
-            raise InputError(f"--output_dir: {path} cannot be written ({error}); make room and "
-                             "start the command again, finished pieces are kept.") from error
+            raise InputError(f"--output_dir: {path} cannot be written ({error}); make room and run "
+                             "the command again: finished pieces are kept.") from error
         return {"shards": [shard], "counts": {**counts, "records": shard["records"]}}
 
     def _blocks(self, examples, counts):

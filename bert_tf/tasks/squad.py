@@ -149,8 +149,8 @@ def take(owner, key, kind, where):
     type `kind`."""
     value = owner.get(key) if isinstance(owner, dict) else None
     if not isinstance(value, kind) or isinstance(value, bool) and kind is int:
-        raise InputError(f"{where} has no {key!r} of type {kind.__name__}; give a file in the "
-                         "layout of SQuAD.")
+        raise InputError(f"{where} has no {key!r} of type {kind.__name__}; give a file in SQuAD's "
+                         "format.")
     return value
 
 
@@ -182,7 +182,7 @@ def _distinct_questions(path):
     for _, asked in _raw_paragraphs(path):
         for raw, where in asked:
             if raw["id"] in seen:
-                raise InputError(f"{where} is there twice; leave one of them out.")
+                raise InputError(f"{where} is there twice; remove one of the two.")
             seen.add(raw["id"])
             yield raw, where
     if not seen:
@@ -195,12 +195,12 @@ def _with_answer(question, raw, where, context, words, starts, version_2_with_ne
         return dataclasses.replace(question, is_impossible=True)
     answers = take(raw, "answers", list, where)
     if not answers:
-        raise InputError(f"{where} has no answer to train on; set --version_2_with_negative if it "
-                         "is impossible to answer.")
+        raise InputError(f"{where} has no answer to train on; if questions without an answer are "
+                         "allowed, give --version_2_with_negative.")
     text = take(answers[0], "text", str, where)
     start = take(answers[0], "answer_start", int, where)
     if not text.strip():
-        raise InputError(f"{where} has an answer without text; correct it or leave it out.")
+        raise InputError(f"{where} has an answer without text; correct the answer, or remove it.")
     if not 0 <= start <= len(context) - len(text):
         raise InputError(f"{where} has an answer from character {start} to {start + len(text)}, "
                          f"but its paragraph has {len(context)}; correct answer_start.")

@@ -44,8 +44,8 @@ def find_answers(spans, found: Mapping[str, np.ndarray], tokenizer,
     for values in found.values():
         _check_count(len(spans.start), values)
         if not np.isfinite(values).all():
-            raise InputError("the model gives logits that are infinite or no numbers; take an "
-                             "earlier checkpoint, or train with a smaller --learning_rate.")
+            raise InputError("the model's logits are infinite or NaN; take an earlier checkpoint, "
+                             "or train with a lower --learning_rate.")
     kind = BeamFinder if "start_top_index" in found else Finder
     finder = kind(spans, found, tokenizer, options)
     return [finder.predict(question) for question in range(len(spans.questions))]
@@ -73,9 +73,8 @@ def find_file_answers(path: str, found: Mapping[str, np.ndarray], tokenizer, spa
 
 def _check_count(spans, values):
     if len(values) != spans:
-        raise InputError(f"there are logits of {len(values)} spans, but the questions have "
-                         f"{spans}; predict with the file and flags that the records were made "
-                         "with.")
+        raise InputError(f"there are logits for {len(values)} windows, but the questions have "
+                         f"{spans}; predict with the file and the flags that made the records.")
 
 
 def join_documents(predictions: Iterable[Prediction], official: Mapping[str, str],
@@ -143,8 +142,8 @@ def write_predictions(folder: str, predictions, null_score_diff_threshold: float
     predictions = list(predictions)
     (name, count), = collections.Counter(p.id for p in predictions).most_common(1)
     if count > 1:
-        raise InputError(f"question {name!r} is {count} times in the file to predict; give "
-                         "every question an id of its own.")
+        raise InputError(f"the id {name!r} is {count} times in the file to predict; give each "
+                         "question a different id.")
     files = {"predictions": {p.id: p.answer(null_score_diff_threshold) for p in predictions},
              "nbest_predictions": {p.id: p.n_best for p in predictions}}
     if any(p.null_odds is not None for p in predictions):

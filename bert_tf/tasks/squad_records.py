@@ -78,7 +78,7 @@ class SquadRecords:
             del settings["squad_style"]
         counts = [self._count_spans(piece) for piece in self._pieces()]
         if not sum(counts):
-            raise InputError(f"{self.input_file} gives no record: its paragraphs are blank or "
+            raise InputError(f"{self.input_file} gives no record: its paragraphs are blank, or "
                              "hold none of the answers; give another file.")
         with open_file(self.input_file, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -99,8 +99,8 @@ class SquadRecords:
         for note in notes[:_MOST_NOTES]:
             print(f"  note: {note}")
         if len(notes) > _MOST_NOTES:
-            print(f"  and {len(notes) - _MOST_NOTES:,} notes more, in "
-                  f"{name}{manifest.SUFFIX}", flush=True)
+            print(f"  and {len(notes) - _MOST_NOTES:,} more "
+                  f"notes, in {name}{manifest.SUFFIX}", flush=True)
 
     def _pieces(self):
         return read_pieces(self.input_file, self.is_training, self.version_2_with_negative,
@@ -123,8 +123,8 @@ class SquadRecords:
         try:
             shard = tfrecord.write_shard(path, os.path.dirname(path), self._blocks(spans, first_id))
         except OSError as error:
-            raise InputError(f"{path} cannot be written ({error}); make room and start the command "
-                             "again, finished pieces are kept.") from error
+            raise InputError(f"{path} cannot be written ({error}); make room and run the command "
+                             "again: finished pieces are kept.") from error
         skipped = [sentence for paragraph in piece for sentence in paragraph.skipped]
         cut = [question.id for question, is_cut in zip(spans.questions, spans.query_cut) if is_cut]
         notes = skipped + [

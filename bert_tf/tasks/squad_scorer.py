@@ -66,8 +66,8 @@ def score_v1(answers: dict, predictions: dict,
     totals = np.zeros(2)
     for name, texts in answers.items():
         if not texts:
-            raise InputError(f"question {name!r} has no correct answer, as only SQuAD v2.0 allows; "
-                             "set --version_2_with_negative.")
+            raise InputError(f"question {name!r} has no correct answer, which only SQuAD v2.0 "
+                             "allows; give --version_2_with_negative.")
         if name in predictions:
             totals += _best_scores([*map(normalized, texts)], normalized(predictions[name]), f1)
     exact_match, mean_f1 = (100.0 * totals / len(answers)).tolist()
@@ -138,8 +138,8 @@ def _check(values, kind, what, questions=()):
                              f"{'no text' if kind is str else 'no number'}; correct it.")
     missing = [name for name in questions if name not in values]
     if missing:
-        raise InputError(f"{len(missing)} of {len(questions)} questions have no {what}, question "
-                         f"{missing[0]!r} for one; predict the whole file.")
+        raise InputError(f"{len(missing)} of {len(questions)} questions have no {what}, such as "
+                         f"question {missing[0]!r}; predict the whole file.")
 
 
 def best_threshold(answers: dict, predictions: dict, odds: dict,

@@ -62,8 +62,8 @@ def each_line(read: Callable) -> Callable:
             try:
                 yield from read(number, json.loads(line), *args)
             except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
-                raise InputError(f"{path}, line {number} is not an example of this task of "
-                                 f"SuperGLUE ({type(error).__name__}: {error}); correct it."
+                raise InputError(f"{path}, line {number} is not an example of this SuperGLUE task "
+                                 f"({type(error).__name__}: {error}); correct it."
                                  ) from error
     return read_file
 
@@ -100,7 +100,7 @@ def read_clozes(line: int, row: dict) -> Iterator[tuple[int, Cloze]]:
     candidates = dict.fromkeys(whole[entity["start"]:entity["end"] + 1]
                                for entity in row["passage"]["entities"])
     if not candidates or not all(candidates):
-        raise ValueError("an entity is no part of the passage")
+        raise ValueError("an entity is not in the passage")
     text = _joined(whole)
     for query in row["qas"]:
         if PLACEHOLDER not in query["query"]:
@@ -130,7 +130,7 @@ def read_schema(line: int, row: dict) -> Iterator[tuple[int, list, bool | None]]
 def cut(text: str, start: int, end: int) -> list[str]:
     """Returns what stands before, in and after the part of a text from `start` to before `end`."""
     if not 0 <= start < end <= len(text):
-        raise ValueError(f"no part of {text!r} is from {start} to {end}")
+        raise ValueError(f"{text!r} has no characters {start} to {end}")
     return [text[:start], text[start:end], text[end:]]
 
 
@@ -196,5 +196,5 @@ def read_rows(task, layout, path: str, omissions) -> Iterator[tuple]:
 def labelled(label: typing.Any, path: str, line: int) -> typing.Any:
     """Returns the label, or raises InputError if there is none."""
     if label is None:
-        raise InputError(f"{path}, line {line} has no label; take the file with labels.")
+        raise InputError(f"{path}, line {line} has no label; give a file with labels.")
     return label

@@ -162,8 +162,8 @@ class Kind:
         name, arguments = self._head(task, options)
         size = options.get("bilstm_size")
         if size and not BILSTM.keys() <= HEADS[name].shapes.keys():
-            raise InputError(f"--bilstm_size is for heads that are one layer, not for {name}; "
-                             "leave it out.")
+            raise InputError(f"--bilstm_size is for heads of one layer, not for {name}; leave the "
+                             "flag out.")
         return name, {**arguments, **({"bilstm_size": size} if size else {})}
 
     def _head(self, task, options):
@@ -286,8 +286,8 @@ class Task:
                 return path
         where = f" in {data_dir!r}" if data_dir else ""
         of = "" if self.name == OWN else f" of {self.name}"
-        raise InputError(f"there is no {' or '.join(files)}{where}, the {split} file{of}; name the "
-                         "right file, or its folder with --data_dir.")
+        raise InputError(f"there is no {' or '.join(files)}{where} (the {split} file{of}); name "
+                         "the right file, or its folder with --data_dir.")
 
     def has_file(self, data_dir: str, split: str) -> bool:
         """Whether the file of a split is in the folder `data_dir`."""

@@ -42,62 +42,61 @@ class Wanted(typing.NamedTuple):
 class TaskFlags:
     """Task, and its files."""
 
-    task: str = option("", f"One of {', '.join(TASK_NAMES)}, in its official files. Without it, "
-                       "the flags from --task_kind on describe files of your own.",
+    task: str = option("", f"One of {', '.join(TASK_NAMES)}, in its official files. Without "
+                           "--task, the flags below, from --task_kind on, describe your own files.",
                        alias="task_name")
     data_dir: str = option(
-        "", "Folder of the task's files, or its data set, tfds:NAME or hf://datasets/OWNER/NAME; "
-        "names of your own files are relative to it.")
+        "", "Folder of the task's files, or a data set, tfds:NAME or hf://datasets/OWNER/NAME; "
+        "names of your own files are relative to this folder.")
     task_kind: str | None = option(
-        None, "What is predicted for an example; default: the script's own kind of task.",
+        None, "What is predicted for an example. Default: the command's kind of task.",
         choices=[name for name, kind in KINDS.items() if kind.own_metrics])
     train_file: str = option(
         "", "File to train on, .tsv, .csv or .jsonl. For tagging: one word per line, and a blank "
         "line between sentences; or .conllu.")
-    dev_file: str = option("", "Labelled file to score on; the best trial is chosen by its score.")
+    dev_file: str = option("", "Labelled file to score on; its score chooses the best trial.")
     test_file: str = option("", "File to predict.")
-    labelled_test: bool = option(False, "The test file has the label column too.", rare=True)
+    labelled_test: bool = option(False, "The test file also has the label column.", rare=True)
     text_a_column: str = option(
         "", "Column of the text, by name or number from 0. For tagging: column of the words "
         "(default: 0).")
     text_b_column: str = option(
-        "", "Column of a second text; for a multiple choice, of the beginning that all choices "
-        "share.")
+        "", "Column of a second text; in multiple choice, the beginning that all choices share.")
     label_column: str = option(
-        "", "Column of the label; -1 is the last one, the default for tagging. In .conllu upos "
-        "(default), feats, feats.NAME of one feature, or another.")
+        "", "Column of the label; -1 is the last one, the default for tagging. In .conllu: upos "
+        "(default), feats, feats.NAME for one feature, or another column.")
     choice_columns: list[str] = option(
-        [], "Columns of the choices in a multiple choice, such as ending*.")
+        [], "Columns of the choices in multiple choice, such as ending*.")
     labels: list[str] = option(
         [], "All labels; default: the labels of the training file.", rare=True)
     tag_scheme: str | None = option(
         None, "Tags of entities that a tagger learns. bio: B- for the first word, I- for the "
-        "others. bioes: S- for the word of an entity that has one word; B-, I- and E- for the "
-        "first, inner and last words of the others, as in ELECTRA. Files, predictions and scores "
-        "are the same. Default: as in training, else bio.", choices=SCHEMES, rare=True)
+        "others. bioes: S- for an entity of one word; B-, I- and E- for the first, inner and last "
+        "words of longer entities, as in ELECTRA. Files, predictions and scores keep their format. "
+        "Default: as in training, else bio.", choices=SCHEMES, rare=True)
     multi_label: bool = option(
-        False, "An example has any number of labels, separated by commas.", rare=True)
+        False, "An example may have several labels or none, separated by commas.", rare=True)
     label_scale: float | None = option(
-        None, "Number by which the labels of a regression are divided in training (default: 1). It "
-        "does not change the records.", rare=True, above=0, below=float("inf"))
+        None, "In regression, divide the labels by this number during training (default: 1). The "
+        "records do not change.", rare=True, above=0, below=float("inf"))
     max_qa_length: int | None = option(
-        None, "In a multiple choice, keep this many last tokens of each choice, and shorten the "
-        "context alone, as XLNet's code does for RACE. Default: shorten the longer of the two.",
+        None, "In multiple choice, keep the last tokens of each choice, at most this many, and "
+        "then shorten only the context, as XLNet does for RACE. Default: shorten the longer of the "
+        "two.",
         rare=True, least=1)
     carry_choices: bool | None = option(
-        None, "With --max_qa_length: if a context and a choice fit, use both as the context of the "
-        "choices after it, which is a mistake in XLNet's code. (Default: false; for RACE true, as "
-        "in that code.)", rare=True)
+        None, "With --max_qa_length, repeat a mistake of XLNet's code: if a context and a choice "
+        "fit, both become the context of the next choices. Default: false; for RACE true, as in "
+        "XLNet.", rare=True)
     long_text: str | None = option(
-        None, "A text beyond --max_seq_length, of a pair the longer one. truncate: its end is left "
-        "out. head_tail: its middle is left out; a quarter of the tokens kept are its first ones. "
-        "mean, max: it is read in windows that overlap by a quarter, and all windows are trained "
-        "on; "
-        "probabilities or numbers of the windows are averaged, or the largest is taken. Default: "
-        "as in training, else truncate.", choices=WAYS)
+        None, "How to read a text that is longer than --max_seq_length (in a pair, the longer "
+        "text). truncate: cut its end. head_tail: cut its middle; a quarter of the kept tokens are "
+        "its first tokens. mean, max: read it in windows that overlap by a quarter, and train on "
+        "all windows; then take the mean or the maximum of the windows' probabilities or numbers. "
+        "Default: as in training, else truncate.", choices=WAYS)
     both_orders: bool = option(
-        False, "Train on every pair of texts in both orders: first all pairs of the training file, "
-        "then all of them with the texts swapped.", rare=True)
+        False, "Train on each pair of texts in both orders: first all pairs of the training file, "
+        "then all pairs with the texts swapped.", rare=True)
     train_fraction: float = option(
         1.0, "Train on this share of the training file, drawn with --train_fraction_seed; a "
         "smaller share is a subset of a larger one.", rare=True, above=0, most=1)
@@ -105,11 +104,11 @@ class TaskFlags:
     header: bool = option(
         True, "The first line of a .tsv or .csv file names the columns.", rare=True)
     tfds_name: str = option(
-        "", "Data set of tensorflow_datasets. --train_file, --dev_file and --test_file then name "
+        "", "A data set of tensorflow_datasets. --train_file, --dev_file and --test_file then name "
         "its splits (default: train, validation and test).", rare=True)
     skip_malformed_lines: bool = option(
-        False, "Leave out lines that cannot be read; the manifest counts them. If false, the first "
-        "such line is an error, except in QQP, whose old files have some.", rare=True)
+        False, "Skip lines that cannot be read; the manifest counts them. If false, the first such "
+        "line is an error, except in QQP, whose old files have some.", rare=True)
 
     @property
     def names_kind(self) -> bool:
@@ -129,8 +128,8 @@ class TaskFlags:
                                  "test_file", "label_column") if getattr(self, name)]
         if self.task:
             if own:
-                raise InputError(f"--task={self.task} is read from its official files; leave out "
-                                 f"either --task or --{own[0]}.")
+                raise InputError(f"--task={self.task} reads its official files; leave out either "
+                                 f"--task or --{own[0]}.")
             return self._in_scheme(placed(find_task(self.task), self.data_dir))
         kind = _own_kind(self, kind)
         files = {split: getattr(self, f"{split}_file") for split in ("train", "dev", "test")}
@@ -140,7 +139,7 @@ class TaskFlags:
             conllu.DEFAULT_COLUMNS if is_conllu else KINDS[kind].default_columns))
         if not text_a:
             raise InputError(f"--task must be given (one of {', '.join(TASK_NAMES)}), or "
-                             "--text_a_column for files of your own.")
+                             "--text_a_column for your own files.")
         return self._in_scheme(own_task(
             kind, {split: file for split, file in files.items() if file},
             [column for column in (text_a, self.text_b_column) if column],
@@ -150,7 +149,7 @@ class TaskFlags:
     def _in_scheme(self, task):
         """The task with its labels, if they are known, in --tag_scheme."""
         if self.tag_scheme and task.kind != KINDS["tagging"]:
-            raise InputError(f"--tag_scheme={self.tag_scheme} is for tagging; leave it out.")
+            raise InputError(f"--tag_scheme={self.tag_scheme} is for tagging; leave the flag out.")
         return dataclasses.replace(task, labels=labels_in(self.tag_scheme, task.labels)
                                    ) if task.labels else task
 
@@ -194,7 +193,7 @@ class TaskFlags:
         wanted = {}
         if do_train:
             if "train" not in task.splits:
-                raise InputError("--do_train: name the file to train on with --train_file.")
+                raise InputError("--do_train needs --train_file, the file to train on.")
             wanted["train"] = sources.get("train") or task.path(self.data_dir, "train")
         labelled = [split for split, layout in task.splits.items()
                     if split != "train" and layout.label is not None]
@@ -212,8 +211,8 @@ def _own_kind(flags, default):
     if not flags.multi_label:
         return kind
     if kind not in ("classification", "multi_label"):
-        raise InputError(f"--multi_label is for classification, not for {kind}; leave out "
-                         "one of the flags.")
+        raise InputError(f"--multi_label is for classification, not for {kind}; leave out one of "
+                         "the two flags.")
     return "multi_label"
 
 
@@ -250,12 +249,13 @@ def _check_training_flags(flags, task):
     """Raises InputError for flags of the training file that do not go with a task."""
     check(flags)
     if flags.label_scale is not None and task.kind != KINDS["regression"]:
-        raise InputError(f"--label_scale={flags.label_scale} is for regressions; leave it out.")
+        raise InputError(f"--label_scale={flags.label_scale} is for regression; leave "
+                         "the flag out.")
     if flags.long_text and not getattr(task.kind, "labels_may_be_far", False):
-        raise InputError(f"--long_text={flags.long_text} is not for {task.kind.title}; leave it "
-                         "out.")
+        raise InputError(f"--long_text={flags.long_text} is not for {task.kind.title}; leave the "
+                         "flag out.")
     if flags.both_orders and (len(task.split("train").texts) != 2 or task.kind.texts[1] != 2):
-        raise InputError("--both_orders is for pairs of texts; leave it out.")
+        raise InputError("--both_orders is for pairs of texts; leave the flag out.")
 
 
 def _source(flags, task, split, path, rows):
@@ -289,12 +289,13 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
     if tfds_name:
         files = {split: f"{tfds_name}:{name}" for split, name in (files or _TFDS_SPLITS).items()}
     if not files:
-        raise InputError("no file is named: give --train_file, --dev_file or --test_file, or one "
-                         "of the tasks that have a name with --task.")
+        raise InputError("no file is named; give --train_file, --dev_file or --test_file, or the "
+                         "name of a task with --task.")
     if label is None and (labelled_test or set(files) != {"test"}):
-        raise InputError("--label_column must be given: only a test file may be without labels.")
+        raise InputError("--label_column must be given; only a test file may have no labels.")
     if owned.needs_choices != bool(choices):
-        raise InputError("--choice_columns must be given for a multiple choice, and only there.")
+        raise InputError("--choice_columns must be given for multiple choice, and "
+                         "for nothing else.")
     splits = {}
     for split, file in files.items():
         has_label = split != "test" or labelled_test
@@ -309,8 +310,8 @@ def _are_conllu(files):
     one = next((name for name, is_conllu in named if is_conllu), None)
     other = next((name for name, is_conllu in named if not is_conllu), None)
     if one and other:
-        raise InputError(f"{one} is CoNLL-U and {other} is not, by the ends of their names: give "
-                         "files of one format, since one flag names the column of all.")
+        raise InputError(f"{one} is CoNLL-U and {other} is not, by their extensions; give files of "
+                         "one format, since --label_column names the column in all files.")
     return bool(one)
 
 
@@ -323,8 +324,8 @@ def _format(file, kind):
         return "conllu" if kind.format == "words" and _is_conllu(file) else kind.format
     ending = os.path.splitext(unpacked_name(file))[1].lower()
     if ending not in _FORMATS:
-        raise InputError(f"{file} must end in {', '.join(_FORMATS)} (or that and .gz or the "
-                         "like), so that its format is known.")
+        raise InputError(f"{file} must have the extension {', '.join(_FORMATS)}, which names its "
+                         "format; .gz or another compression may follow.")
     return _FORMATS[ending]
 
 
@@ -337,15 +338,15 @@ class SquadFlags:
     version_2_with_negative: bool | None = option(
         None, "Questions may have no answer, as in SQuAD v2.0.")
     squad_style: str | None = option(
-        None, "The system whose code is followed. bert: answers consist of words; starts and ends "
-        "are predicted separately. albert: answers consist of SentencePiece pieces; in v2.0 ends "
-        "are predicted from starts, and an output predicts whether there is an answer. electra: "
-        "ends and answerability as in albert's v2.0, for v1.1 too, but answers as in bert. xlnet: "
-        "albert's v2.0 for v1.1 too, with the passage before the question. (Default: the style of "
-        "the model.)", choices=SQUAD_STYLES)
+        None, "The system whose way of answering is used. bert: answers consist of words; starts "
+        "and ends are predicted separately. albert: answers consist of SentencePiece pieces; in "
+        "v2.0, ends are predicted from starts, and an output predicts whether there is an answer. "
+        "electra: as albert's v2.0, also for v1.1, but with answers of words. xlnet: as albert's "
+        "v2.0, also for v1.1, with the passage before the question. Default: the style of the "
+        "model.", choices=SQUAD_STYLES)
     start_n_top: int | None = option(
-        None, "Number of starts from which ends are predicted, in a style that does so (default: "
-        "albert and xlnet 5, electra 20).", rare=True, least=1)
+        None, "Number of starts from which ends are predicted (default: albert and xlnet 5, "
+        "electra 20; not for bert).", rare=True, least=1)
     end_n_top: int | None = option(
         None, "Number of ends considered for each of these starts (default: --start_n_top).",
         rare=True, least=1)
@@ -353,10 +354,11 @@ class SquadFlags:
         None, "Tokens between the starts of two successive windows of a long paragraph (default: "
         "128).", least=1)
     max_query_length: int | None = option(
-        None, "Questions longer than this lose their last tokens (default: 64).", least=1)
+        None, "Maximum tokens of a question; longer questions are cut at their "
+        "end (default: 64).", least=1)
     n_best_size: int | None = option(
-        None, "Number of starts and ends considered in each window, and of answers kept for each "
-        "question (default: 20).", least=1)
+        None, "Number of starts and ends to consider in each window, and number of answers to keep "
+        "for each question (default: 20).", least=1)
     max_answer_length: int | None = option(
         None, "Maximum tokens of an answer (default: 30).", least=1)
     null_score_diff_threshold: float | None = option(

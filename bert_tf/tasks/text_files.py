@@ -42,7 +42,7 @@ class Sources:
         if key not in self._read:
             self._read[key] = list(read_split(TEXT_TASKS[task], split, path))
         if not self._read[key]:
-            raise InputError(f"{path} holds no example with a target; give a file that does.")
+            raise InputError(f"{path} holds no example with a target; give a file with targets.")
         return self._read[key]
 
     def official(self, name: str, split: str) -> tuple[Task, str, str] | None:

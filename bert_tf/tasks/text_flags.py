@@ -23,17 +23,17 @@ class TextFlags:
         [], f"Any of {', '.join(name for name in TEXT_TASKS if name != _PAIRS.name)}.")
     data_dir: list[str] = option(
         [], "Folder of each task's files, in the order of --tasks; or one folder with a subfolder "
-        "for each task, which has the task's name.")
+        "per task, named like the task.")
     train_file: str = option(
         "", "Instead of --tasks: a file to train on, without a header. Each line has an input, a "
         "tab and a target.")
-    dev_file: str = option("", "A file of the same format, to score on.")
-    test_file: str = option("", "A file of the same format, or with inputs only, to predict.")
+    dev_file: str = option("", "File to score on, in the same format.")
+    test_file: str = option("", "File to predict, in the same format or with inputs only.")
     mixing_maximum: int | None = option(
-        None, "Tasks are mixed in proportion to their examples; at most this many examples of a "
-        "task count. Default: all.", least=1, rare=True)
+        None, "Tasks are mixed in proportion to their examples; count at most this many examples "
+        "of a task. Default: all.", least=1, rare=True)
     mixing_temperature: float = option(
-        1.0, "The proportions are raised to the power 1 / temperature; with a high temperature all "
+        1.0, "Raise the proportions to the power 1 / temperature; with a high temperature, all "
         "tasks come equally often.", above=0, rare=True)
 
     def __post_init__(self):
@@ -49,7 +49,7 @@ class TextFlags:
                   if needed]
         given = {split: getattr(self, f"{split}_file") for split in SPLITS}
         if bool(self.tasks) == any(given.values()):
-            raise InputError("give either --tasks, or files of your own: --train_file, --dev_file, "
+            raise InputError("give either --tasks, or your own files: --train_file, --dev_file, "
                              "--test_file.")
         if not self.tasks:
             for split in wanted:
@@ -68,12 +68,12 @@ class TextFlags:
                 raise InputError(f"--tasks: there is no task {name!r}; " + choose_from(
                     name, (known for known in TEXT_TASKS if known != _PAIRS.name)))
         if len(set(self.tasks)) < len(self.tasks):
-            raise InputError("--tasks names a task twice.")
+            raise InputError("--tasks names a task twice; name each task once.")
         if len(self.data_dir) == len(self.tasks) > 1:
             return self.data_dir
         if len(self.data_dir) != 1:
-            raise InputError(f"--data_dir names {len(self.data_dir)} folders for "
-                             f"{len(self.tasks)} tasks; give one, or one for each.")
+            raise InputError(f"--data_dir names {len(self.data_dir)} folders for {len(self.tasks)} "
+                             "tasks; give one folder, or one for each task.")
         return [_folder_of(self.data_dir[0], TEXT_TASKS[name]) for name in self.tasks]
 
     def _find(self, name, folder, wanted):

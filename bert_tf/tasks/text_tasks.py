@@ -138,7 +138,7 @@ def _super_glue(name, columns, words, *, prefix=None, metrics=("accuracy",), lab
         target = words[values.index(row["label"])] if has_targets else UNKNOWN
         texts = {column: row[field] for column, field in zip(columns, fields or columns)}
         if not all(isinstance(text, str) for text in texts.values()):
-            raise ValueError("a text is no string")
+            raise ValueError("a text is not a string")
         yield TextExample(join_columns(prefix or name, texts), target)
 
     return TextTask(f"super_glue_{name}", words=words, metrics=metrics, read=each_line(write),

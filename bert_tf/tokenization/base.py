@@ -87,7 +87,7 @@ class Tokenizer:
         if max_seq_length is not None and max_seq_length < least:
             raise InputError(f"max_seq_length is {max_seq_length}; it must be at least {least}.")
         if pad_to_max and max_seq_length is None:
-            raise InputError("pad_to_max needs max_seq_length, the length to pad to.")
+            raise InputError("pad_to_max needs max_seq_length, the length to pad to; give it.")
         width = max(map(len, given))
         rows, _ = encode_pairs([(*row, "")[:width] for row in given], self, max_seq_length)
         longest = int(rows["input_mask"].sum(1).max())
@@ -217,9 +217,9 @@ def _tuples(texts):
              for text in (texts if isinstance(texts, list) else [texts])]
     for number, row in enumerate(given):
         if not 1 <= len(row) <= 2 or not all(isinstance(text, str) for text in row):
-            raise InputError(f"text {number} is {row!r}; give a text, or a tuple of two.")
+            raise InputError(f"text {number} is {row!r}; give a text, or a tuple of two texts.")
     if not given:
-        raise InputError("there is no text; give one or more.")
+        raise InputError("there is no text; give at least one.")
     return given
 
 
@@ -228,7 +228,7 @@ def check_sentinels(tokenizer: Tokenizer, source: str) -> None:
     pieces would be taken for sentinels. `source` names the vocabulary."""
     if not getattr(tokenizer, "has_sentinels", True):
         raise InputError(f"{source} is a SentencePiece model of ALBERT or XLNet, which has no "
-                         "<extra_id_0> and the like; give T5's.")
+                         "sentinels (<extra_id_0>, ...); give a SentencePiece model of T5.")
 
 
 def find_vocabulary(folder: str) -> str | None:
@@ -263,7 +263,7 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
     if is_folder(path):
         found = find_vocabulary(path)
         if not found:
-            raise InputError(f"there is no vocabulary in {path}; name its file.")
+            raise InputError(f"there is no vocabulary in {path}; name the file of the vocabulary.")
         path = found
     kind = next(name for name, (_, endings, _) in tokenization.TOKENIZERS.items()
                 if str(path).endswith(endings) and getattr(tokenization, name).reads(str(path)))
@@ -275,8 +275,8 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
     settings = settings or saved
     unknown = sorted(settings.keys() - set(tokenizer.setting_names))
     if unknown:
-        raise InputError(f"{path} is the vocabulary of a tokenizer that has no {unknown[0]}; give "
-                         "a vocab.txt of WordPiece.")
+        raise InputError(f"the tokenizer of {path} has no setting {unknown[0]}; leave the setting "
+                         "out, or give a WordPiece vocab.txt.")
     vocabulary = tokenizer.read_vocabulary(str(path))
     return tokenizer(vocabulary,
                      looks_lower_case(vocabulary) if lower is None else bool(lower),

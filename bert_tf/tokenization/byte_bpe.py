@@ -232,11 +232,12 @@ def make_vocabulary(tokens: Sequence[str], source: str, ids: bytes, merges: byte
     kinds = [kind for kind in _KINDS if known.issuperset(kind[0].values())]
     if not kinds:
         raise InputError(f"{source} has neither the special tokens of RoBERTa "
-                         f"({', '.join(ROBERTA_ROLES.values())}) nor <|endoftext|> of GPT-2.")
+                         f"({', '.join(ROBERTA_ROLES.values())}) nor <|endoftext|> of GPT-2; give "
+                         "the vocab.json of one of these.")
     for token in (*_CHARACTERS, *map("".join, read_merges(merges))):
         if token not in known:
-            raise InputError(f"{source} lacks {token!r}, a byte or what a merge of {MERGES_FILE} "
-                             "gives; give the two files of one tokenizer.")
+            raise InputError(f"{source} lacks {token!r}, which is a byte or the result of a merge "
+                             f"in {MERGES_FILE}; give both files of one tokenizer.")
     return Vocabulary(tokens, source, {VOCAB_FILE: ids, MERGES_FILE: merges}, *kinds[0])
 
 
@@ -249,8 +250,8 @@ def read_tokens(content: bytes, path: str) -> list[str]:
     ids = parse_json(content, f"vocabulary {path!r}")
     if not all(type(index) is int for index in ids.values()) or sorted(
             ids.values()) != list(range(len(ids))):
-        raise InputError(f"vocabulary {path!r} is not a JSON object of tokens and their ids: its "
-                         "ids are not 0, 1, 2, ...; give a vocab.json of byte pair encoding.")
+        raise InputError(f"vocabulary {path!r} must be a JSON object of tokens with the ids 0, 1, "
+                         "2, ...; give the vocab.json of a byte-level BPE.")
     return sorted(ids, key=ids.__getitem__)
 
 
@@ -267,7 +268,7 @@ def check_merges(tokens: Sequence[str], content: bytes, path: str, end: str = ""
     try:
         lines = content.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text; give the file that belongs to the "
+        raise InputError(f"{path} is not UTF-8 text; give the merges.txt that belongs to the "
                          "vocabulary.") from error
     for number, line in enumerate(lines, 1):
         if len(line.split()) not in (0, 2) and not line.startswith("#version"):
@@ -277,7 +278,7 @@ def check_merges(tokens: Sequence[str], content: bytes, path: str, end: str = ""
     lost = [token for token in tokens if len(token.removesuffix(end)) > 1 and token not in merged
             and not (token[0] in "<[" and token[-1] in ">]" or token.startswith("madeupword"))]
     if len(lost) > len(tokens) // 100:
-        raise InputError(f"{path} gives {len(lost):,} of {len(tokens):,} tokens by no merge, such "
+        raise InputError(f"{path} has no merge for {len(lost):,} of {len(tokens):,} tokens, such "
                          f"as {lost[0]!r}; give the whole file that belongs to the vocabulary.")
 
 
@@ -308,7 +309,8 @@ def _fairseq_tokens(tokens, path):
         elif name.startswith("madeupword"):
             listed.append(name)
         else:
-            raise InputError(f"{path}, line {number}: {line!r} is not an id of GPT-2 and a count.")
+            raise InputError(f"{path}, line {number}: {line!r} is not an id of GPT-2 and a count; "
+                             "give the dict.txt of RoBERTa.")
     roles = ROBERTA_ROLES
     first = [roles[role] for role in ("cls", "pad", "sep", "unk")]
     return [*first, *listed, roles["mask"]]

@@ -54,8 +54,8 @@ class DualTokenizer(Tokenizer):
         for flag, name in (("vocab_file", path), ("second_vocab_file", second)):
             found = open_tokenizer(name, do_lower_case)
             if not isinstance(found, WordpieceTokenizer):
-                raise InputError(f"--{flag}: {name} is no vocab.txt of WordPiece, of which two can "
-                                 "be mixed; name one.")
+                raise InputError(f"--{flag}: {name} is not a WordPiece vocab.txt, and only "
+                                 "WordPiece vocabularies can be mixed; name one.")
             parts.append(found.vocabulary)
         return cls(DualVocabulary(parts), do_lower_case, second_share)
 

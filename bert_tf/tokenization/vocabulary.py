@@ -135,8 +135,8 @@ class Vocabulary:
         if not lines[-1]:
             lines.pop()
         if not lines:
-            raise InputError(f"vocabulary {str(path)!r} is empty; give a vocab.txt, "
-                             "one token a line.")
+            raise InputError(f"vocabulary {str(path)!r} is empty; give a vocab.txt with one token "
+                             "per line.")
         if all(line.rstrip("\r").endswith(f"\t{index}") for index, line in enumerate(lines)):
             lines = [line.rpartition("\t")[0] for line in lines]
             content = "".join(f"{line}\n" for line in lines).encode()      # as others read it
@@ -152,8 +152,8 @@ class Vocabulary:
         missing = [token for role, token in roles.items()
                    if role != "pad" and token not in self.ids]
         if missing:
-            raise InputError(f"{source} has no {', '.join(missing)} among its {self.size} lines; "
-                             "give a WordPiece vocab.txt of BERT.")
+            raise InputError(f"{source} lacks {', '.join(missing)} in its {self.size} lines; give "
+                             "a WordPiece vocab.txt of BERT.")
         for index, token in enumerate(self.tokens):
             # An empty line is a token that no text reaches; the released Chinese vocabulary has
             # one.
@@ -186,11 +186,11 @@ def check_case(vocabulary: Vocabulary, vocab_file: str, do_lower_case: bool) -> 
     cased = is_cased(vocabulary)
     if cased and do_lower_case:
         raise InputError(f"{vocab_file} has tokens with capital letters, which lower-cased text "
-                         "never meets: give --do_lower_case=False.")
+                         "never uses; give --do_lower_case=False.")
     if not cased and not do_lower_case and not vocabulary.ids.keys().isdisjoint(
             ("the", "\u2581the")):
-        raise InputError(f"{vocab_file} has no token with a capital letter, so that every word "
-                         "with one would be [UNK]: give --do_lower_case.")
+        raise InputError(f"{vocab_file} has no token with a capital letter, so each capitalised "
+                         "word would be [UNK]; give --do_lower_case.")
 
 
 def check_fits(vocabulary: Vocabulary, vocab_size: int, source: str = "the vocabulary") -> None:
@@ -202,5 +202,5 @@ def check_fits(vocabulary: Vocabulary, vocab_size: int, source: str = "the vocab
         source: names the vocabulary in the error, such as "--vocab_file=vocab.txt".
     """
     if not vocab_size - _MOST_PADDING_ROWS <= vocabulary.size <= vocab_size:
-        raise InputError(f"{source} has {vocabulary.size:,} tokens, the model {vocab_size:,}; give "
-                         "the vocabulary that the model was trained with.")
+        raise InputError(f"{source} has {vocabulary.size:,} tokens, but the model has "
+                         f"{vocab_size:,}; give the vocabulary that the model was trained with.")

@@ -28,7 +28,7 @@ def _read_lines(path):
         lines = content.decode("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"vocabulary {path!r} can't be read ({error}); give the path of a "
-                         "vocab.txt, one word a line.") from error
+                         "vocab.txt with one word per line.") from error
     return content, lines[:-1] if not lines[-1] else lines
 
 

@@ -87,8 +87,8 @@ class Smart(Plain):
     def check(self, learner):
         check_draws(self._settings, learner)
         if not any(one.loss_weight and not one.auxiliary for one in learner.objectives):
-            raise InputError("--adv_train=smart compares answers of heads that learn from labels, "
-                             "but all objectives are auxiliary or have the weight 0; leave it out.")
+            raise InputError("--adv_train=smart needs a head that learns from labels, but all "
+                             "objectives are auxiliary or have the weight 0; leave the flag out.")
 
     def gradients(self, of, seed):
         first, *seeds = of.seeds(seed, 2 + self._steps)
@@ -239,17 +239,18 @@ def check(settings: RobustnessSettings, network: type, config: Any, learner: Any
     if not getattr(network, "takes_noise", False):
         reason = f"a {network.__name__}, to whose embeddings nothing can be added"
     elif getattr(config, "quantisation", None):
-        reason = "a network with rounded numbers, which notes their ranges once a step"
+        reason = "a quantised network, which records its ranges once per step"
     if reason:
-        raise InputError(f"--adv_train={settings.adv_train} is not for {reason}; leave it out.")
+        raise InputError(f"--adv_train={settings.adv_train} is not for {reason}; leave the flag "
+                         "out.")
     check_draws(settings, GatedLearner if getattr(settings, "concrete_coef", 0) else learner)
 
 
 def check_draws(settings: RobustnessSettings, learner: Any) -> None:
     """Raises InputError if passes that are compared would be those of different networks."""
     if settings.adv_train == "smart" and (drawn := getattr(learner, "draws", "")):
-        raise InputError("--adv_train=smart compares passes of one network, but this one draws "
-                         f"anew in each pass {drawn}; leave it out.")
+        raise InputError("--adv_train=smart compares two passes of one network, but each pass of "
+                         f"this network draws again {drawn}; leave the flag out.")
 
 
 def check_gold(settings: RobustnessSettings, ways: Iterable[Any]) -> None:
@@ -258,9 +259,9 @@ def check_gold(settings: RobustnessSettings, ways: Iterable[Any]) -> None:
     ways = list(ways)
     if settings.adv_train == "smart" and all(way and not way.gold_weight for way in ways):
         names = ", ".join(dict.fromkeys(way.name for way in ways if way))
-        raise InputError(f"--adv_train=smart smooths what is learned from gold labels, whose "
-                         f"weight is 0 in {names}; give --gold_weight above 0 or a distillation "
-                         "that has it, such as mtdnn_kd, or leave it out.")
+        raise InputError(f"--adv_train=smart needs gold labels, but their weight is 0 in {names}; "
+                         "give --gold_weight above 0, a recipe of distillation with gold labels "
+                         "such as mtdnn_kd, or leave --adv_train out.")
 
 
 def describe(settings: RobustnessSettings) -> str:

@@ -45,8 +45,8 @@ class Cluster(NamedTuple):
 def _from_tf_config(_):
     text = os.environ.get("TF_CONFIG")
     if not text:
-        raise InputError("--distribution_strategy=multi_worker needs the cluster in the "
-                         "environment variable TF_CONFIG of every worker, or another --cluster.")
+        raise InputError("--distribution_strategy=multi_worker needs the environment variable "
+                         "TF_CONFIG with the cluster on every worker, or another --cluster.")
     try:
         value = json.loads(text)
         jobs, task = value["cluster"], value["task"]
@@ -99,8 +99,8 @@ def _from_indexed_job(hosts):
     index = os.environ.get("JOB_COMPLETION_INDEX", "")
     if not hosts or not index.isdecimal() or int(index) >= len(hosts):
         raise InputError("--cluster=indexed_job needs the hosts of all workers in --cluster_hosts, "
-                         f"which has {len(hosts)}, and this worker's place among them in the "
-                         f"environment variable JOB_COMPLETION_INDEX, which is {index!r}.")
+                         f"which has {len(hosts)}, and this worker's number in the environment "
+                         f"variable JOB_COMPLETION_INDEX, which is {index!r}.")
     return Cluster([host if ":" in host else f"{host}:{_PORT}" for host in hosts], int(index))
 
 
@@ -122,10 +122,11 @@ def find(way: str, hosts: list[str]) -> Cluster:
     for address in found.addresses:
         host, _, port = address.rpartition(":")
         if not (host and port.isdecimal() and 0 < int(port) < 1 << 16):
-            raise InputError(f"the cluster has a worker at {address!r}; write HOST:PORT.")
+            raise InputError(f"the cluster has a worker at {address!r}; write the address as "
+                             "HOST:PORT.")
     if len(set(found.addresses)) < len(found.addresses):
-        raise InputError("the cluster has two workers at one address: "
-                         f"{', '.join(found.addresses)}.")
+        raise InputError("two workers of the cluster have one address: "
+                         f"{', '.join(found.addresses)}; give each worker its own host or port.")
     return found
 
 
@@ -214,7 +215,7 @@ def _arrivals(cluster, deadline) -> Iterator:
             dualstack_ipv6=is_dual)
     except OSError as error:
         raise InputError(f"the first worker can't listen at {cluster.addresses[0]} "
-                         f"({error.strerror}); name a free port.") from error
+                         f"({error.strerror}); give a free port.") from error
     with server:
         while (left := deadline - time.monotonic()) > 0:
             server.settimeout(left)
@@ -292,5 +293,5 @@ def explain_lost_worker(error: Exception) -> InputError | None:
     lines = error.message.strip().splitlines()
     # The message of a graph begins with where it was traced.
     first = next((line for line in lines if "abort" in line), lines[0]).rstrip(".")
-    return InputError(f"another worker is gone ({first}); start all of them again, and they go on "
+    return InputError(f"another worker is gone ({first}); start all workers again, and they resume "
                       "from the last checkpoint.")

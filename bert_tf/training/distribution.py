@@ -68,15 +68,16 @@ def make_strategy(name: str, tpu: str | None = None, tpu_zone: str | None = None
             return tf.distribute.MultiWorkerMirroredStrategy(workers.resolver())
         except (ValueError, KeyError, TypeError, RuntimeError, tf.errors.OpError) as error:
             raise InputError(f"the cluster {', '.join(workers.addresses)} can't be joined by "
-                             f"worker {workers.index} ({error}).") from error
+                             f"worker {workers.index} ({error}); check that all workers run and "
+                             "reach each other.") from error
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
             tpu or "", zone=tpu_zone, project=gcp_project)
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (ValueError, RuntimeError, OSError, tf.errors.OpError) as error:
-        raise InputError(f"--distribution_strategy=tpu: no TPU can be reached ({error}); name it "
-                         "with --tpu.") from error
+        raise InputError(f"--distribution_strategy=tpu: no TPU can be reached ({error}); name the "
+                         "TPU with --tpu.") from error
     return tf.distribute.TPUStrategy(resolver)
 
 

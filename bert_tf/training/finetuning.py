@@ -75,13 +75,13 @@ class FineTuning:
         """Raises InputError if a trial does not fit the network or the devices."""
         settings.check_warmup()
         if settings.lm_coef and not self.config.has_tied_lm:
-            raise InputError("--lm_coef is for GPT, whose language model has no weights of its "
-                             "own; leave it out.")
+            raise InputError("--lm_coef is for GPT, whose language model needs no extra weights; "
+                             "leave the flag out.")
         if settings.concrete_coef:
             check_gates(self.config, self.learner, settings.concrete_stretch)
             if settings.concrete_learning_rate and not settings.learning_rate:
-                raise InputError("--concrete_learning_rate is for gates whose schedule is that of "
-                                 "--learning_rate, which is 0; give one above 0.")
+                raise InputError("--concrete_learning_rate scales the schedule of --learning_rate, "
+                                 "which is 0; give a --learning_rate above 0.")
         adversarial.check(settings, networks.network_of(self.config), self.config, self.learner)
         transfer.check(self.config, settings.frozen_layers, settings.reinit_layers,
                        settings.layer_decay)
@@ -286,9 +286,9 @@ def _load_all(path, learner):
                   if not objective.auxiliary)
     missing = [name for name in account.missing if name.startswith(heads)]
     if missing and all(name.startswith("masked_lm/") for name in missing):
-        raise InputError(f"{account.source} has no masked language model, with which this task "
-                         "begins; name the --init_checkpoint of a pre-trained model that has it.")
+        raise InputError(f"{account.source} has no masked LM, which this task starts from; name a "
+                         "pre-trained model with a masked LM as --init_checkpoint.")
     if missing:
-        raise InputError(f"{account.source} has no {', '.join(missing)}: it was not fine-tuned for "
-                         "this task; train it first, with --do_train and without --keep_head.")
+        raise InputError(f"{account.source} has no {', '.join(missing)}, so it was not fine-tuned "
+                         "for this task; train it first, with --do_train and without --keep_head.")
     return account

@@ -186,7 +186,7 @@ def check(trainer: Trainer, features: Mapping[str, tf.TensorSpec], batch_size: i
               else "no batch of these records fits")
     raise InputError(
         f"--train_batch_size={batch_size} takes about {needed / 1e9:.1f} GB of memory, and this "
-        f"machine has {room / 1e9:.1f} GB; {advice}. --rematerialize takes less memory and more "
+        f"machine has {room / 1e9:.1f} GB; {advice}. --rematerialize needs less memory and more "
         "time.")
 
 

@@ -65,11 +65,11 @@ def rematerialize(learner: Learner) -> None:
     """
     found = [layer for layer in learner._flatten_layers() if isinstance(layer, BertEncoder)]
     if not found:
-        raise InputError("--rematerialize is for encoders of BERT's kind, not for a "
-                         f"{type(learner.encoder).__name__}; leave it out.")
+        raise InputError("--rematerialize is for encoders like BERT's, not for a "
+                         f"{type(learner.encoder).__name__}; leave the flag out.")
     if any(encoder.config.quantisation for encoder in found):
-        raise InputError("--rematerialize: a rounded network notes the ranges of its numbers once "
-                         "a step; leave it out.")
+        raise InputError("--rematerialize is not for a quantised network, which records its ranges "
+                         "once per step; leave the flag out.")
     for encoder in found:
         encoder.rematerializes = True
 
@@ -96,8 +96,8 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
                                  settings.poly_power, settings.start_warmup_step,
                                  settings.warmup_init_lr, settings.end_learning_rate)
         if ("phase_steps" in learner.optimizer_options) != (settings.optimizer == PROGRESSIVE):
-            raise InputError(f"--layer_wise_warmup and --optimizer={PROGRESSIVE} go with each "
-                             "other; give both or neither.")
+            raise InputError(f"--layer_wise_warmup and --optimizer={PROGRESSIVE} belong together; "
+                             "give both or neither.")
         optimizer = make_optimizer(
             settings.optimizer, rate, weight_decay=settings.weight_decay,
             skip_nonfinite=settings.dtype == "float16",

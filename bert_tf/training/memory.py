@@ -30,8 +30,9 @@ class CarriedState:
         self._strategy, self._rows = strategy, rows or 0
         replicas = strategy.num_replicas_in_sync
         if shapes and (not rows or rows % replicas):
-            raise InputError(f"the network carries {', '.join(shapes)} from step to step, which "
-                             f"needs a batch size that {replicas} devices divide; it is {rows}.")
+            raise InputError(f"the network carries {', '.join(shapes)} from step to step, so the "
+                             f"batch size must be a multiple of the {replicas} devices; it is "
+                             f"{rows}.")
         self._shapes = {name: (self._rows, *shape) for name, shape in shapes.items()}
         with strategy.scope():
             self._variables = {name: tf.Variable(
@@ -69,8 +70,8 @@ class CarriedState:
         """Takes over the result of `tensors`, on any number of replicas; begins at zero where
         batches had another number of rows."""
         if self._shapes != {name: value.shape for name, value in tensors.items()}:
-            print(f"batches have another number of rows: {', '.join(self._shapes or tensors)} "
-                  "begins at zero", flush=True)
+            print(f"batches have another number of rows, so {', '.join(self._shapes or tensors)} "
+                  "starts at zero", flush=True)
             tensors = self._zeros()
         resolver = self._strategy.cluster_resolver
         worker = (resolver.task_id or 0) if resolver else 0

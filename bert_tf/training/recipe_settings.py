@@ -54,9 +54,9 @@ class StackingSettings:
     """Progressive stacking: a shallow network is trained first, then a deeper one made of it."""
 
     stack_layers: list[str] = option(
-        [], "Number of layers in each stage, such as 3,6,12. Each must be a multiple of the one "
-        "before, and the last must be as in the configuration. Default: all layers from the "
-        "start.", items=int, least=1, rare=True)
+        [], "Number of layers in each stage, such as 3,6,12. Each number must be a multiple of the "
+        "number before it, and the last must equal the configuration's. Default: all layers from "
+        "the start.", items=int, least=1, rare=True)
     stack_steps: list[str] = _of_stages(
         [], "Steps of each stage but the last. The last stage ends when all stages together have "
         "--num_train_steps.", items=int, least=1)

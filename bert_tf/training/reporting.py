@@ -149,7 +149,7 @@ def _keep_lines(path: str, is_kept: Callable[[dict], bool]) -> None:
         with open_file(path, "rb") as file:
             lines = file.readlines()
     except OSError as error:
-        raise InputError(f"{path} can't be read ({error.strerror}); remove it.") from error
+        raise InputError(f"{path} can't be read ({error.strerror}); remove the file.") from error
     for number, line in enumerate(lines):
         try:
             if is_kept(_parse(line)):
@@ -173,12 +173,13 @@ def read_metrics(folder: str, kind: str) -> list[dict]:
     """Returns the JSON lines of one kind ("train" or "eval") of a run."""
     path = os.path.join(folder, _METRICS)
     if not is_file(path):
-        raise InputError(f"{folder} is not the --output_dir of a run: it holds no metrics.jsonl.")
+        raise InputError(f"{folder} holds no metrics.jsonl; name the --output_dir of a run.")
     found = []
     with open_file(path, "rb") as file:
         for number, line in enumerate(file):
             try:
                 found.append(_parse(line))
             except ValueError as error:
-                raise InputError(f"{path}, line {number + 1} is damaged; remove it.") from error
+                raise InputError(f"{path}, line {number + 1} is damaged; "
+                                 "remove the line.") from error
     return [line for line in found if line["kind"] == kind]

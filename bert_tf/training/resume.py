@@ -126,7 +126,7 @@ def checkpoints(folder: str) -> list[str]:
     paths = sorted((p for p in paths if _PATTERN.search(p)), key=_step_of)
     for path in paths:
         if not is_file(path):
-            raise InputError(f"{path} has the name of a checkpoint and is no file; remove it.")
+            raise InputError(f"{path} has the name of a checkpoint but is not a file; remove it.")
     return paths
 
 
@@ -173,8 +173,8 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
     step = int(state["trainer/step"])
     for name, value in state.items():
         if not np.isfinite(value).all():
-            raise InputError(f"{name} is not finite after step {step}, which is not saved: lower "
-                             "--learning_rate and start again.")
+            raise InputError(f"{name} is not finite after step {step}, so this step is not saved; "
+                             "lower --learning_rate and run the command again.")
     path = os.path.join(folder, _NAME.format(step))
     checksummed.write(path, state, extra)
     # Those of later steps are damaged: else the run would have resumed from one.
@@ -188,14 +188,15 @@ def _check_fits(path, tensors, named):
     """Checks that the tensors of a checkpoint are the variables of a model, by their names."""
     for name, variable in named.items():
         if name not in tensors:
-            raise InputError(f"{path} has no {name}: it is of another model or optimizer.")
+            raise InputError(f"{path} has no {name}, so it belongs to another model or optimizer; "
+                             "name another folder.")
         if tuple(tensors[name].shape) != tuple(variable.shape):
             raise InputError(f"{path}: {name} has shape {tensors[name].shape}, the model's has "
                              f"{tuple(variable.shape)}: check --bert_config_file.")
     for name in tensors:
         if name not in named:
-            raise InputError(f"{path} holds {name}, which the model does not have: it is of "
-                             "another model or optimizer.")
+            raise InputError(f"{path} holds {name}, which the model does not have, so it belongs "
+                             "to another model or optimizer; name another folder.")
 
 
 def restore(path: str, trainer, weights_only: bool = False) -> dict:
@@ -214,8 +215,8 @@ def restore(path: str, trainer, weights_only: bool = False) -> dict:
     other = [phrase for name in (*_CONFIGS, _TERMS) if name in saved and name in mine
              for phrase in _compare_networks(name, saved[name], mine[name])[0]]
     if other:
-        raise InputError(f"{path} is of another network, with another {', '.join(other)}; train "
-                         "with the values of before, or name another folder.")
+        raise InputError(f"{path} belongs to another network, with another {', '.join(other)}; "
+                         "train with the same values as before, or name another folder.")
     named = variables(trainer)
     if weights_only:
         named, tensors = ({name: value for name, value in values.items()
@@ -265,7 +266,7 @@ class Place:
         order, begin at 0."""
         is_same = self._is_same(saved["order"])
         if saved["taken"] and not is_same:
-            print("the records, or their order, are not those of before: they begin at the first",
+            print("the records or their order changed, so reading starts at the first record",
                   flush=True)
         self._taken, self._taken_at = saved["taken"] if is_same else 0, step
         return is_same

@@ -24,71 +24,72 @@ class RobustnessSettings:
 
     adv_train: str = option(
         "none", "Adversarial training: add noise to the embeddings in the direction that raises "
-        "the loss. smart: add the divergence between the answers with and without noise to the "
-        "loss (arXiv:1911.03437); a step has two more forward and backward passes. freelb: take "
-        "the mean gradient of --adv_steps passes, and raise the loss after each "
+        "the loss. smart: add the divergence between the predictions with and without noise to the "
+        "loss (arXiv:1911.03437); each step has two more forward and backward passes. freelb: "
+        "average the gradients of --adv_steps passes, and move the noise after each pass "
         "(arXiv:1909.11764).",
         choices=("none", *_ASCENT), rare=True)
     adv_steps: int = option(
-        0, "Number of steps of the noise; 0: 1 for smart, 3 for freelb. Each takes a forward and a "
-        "backward pass.",
+        0, "Number of steps that change the noise; 0: 1 for smart, 3 for freelb. Each takes a "
+        "forward and a backward pass.",
         alias="adv_k", least=0, for_=_ADVERSARIAL, rare=True)
     adv_step_size: float = option(
         0.0, "Size of a step of the noise; 0: 0.001 for smart, 0.04 for freelb.", alias="adv_lr",
         least=0, for_=_ADVERSARIAL, rare=True)
     adv_p_norm: str = option(
-        "auto", "Norm of the noise of a token with smart; by default inf. Norm of a step of an "
-        "example with freelb; by default l2.",
+        "auto", "With smart, norm of a token's noise (default: inf). With freelb, norm of a step "
+        "of an example's noise (default: l2).",
         choices=("auto", "inf", "l2", "l1"), for_=_ADVERSARIAL, rare=True)
     adv_norm_of: str = option(
-        "noise", "What is scaled to the norm 1. noise: all noise of a token after each step, as in "
-        "mt-dnn since August 2020. step: each step, which is then as long as --adv_step_size; with "
-        "--adv_max_norm=1e-5 as in SMART's paper.",
+        "noise", "What is scaled to the norm 1. noise: a token's whole noise after each step, as "
+        "in mt-dnn since August 2020. step: each step, which then has the length --adv_step_size; "
+        "with --adv_max_norm=1e-5, this is SMART's paper.",
         choices=("noise", "step"), for_=_SMART, rare=True)
     adv_alpha: float = option(
         1.0, "Weight of the divergence.", least=0, for_=_SMART, rare=True)
     adv_loss: str = option(
-        "sym_kl", "The divergence, as in --soft_loss of bert-distill; of numbers it is the squared "
+        "sym_kl", "The divergence, as in --soft_loss of bert-distill; in regression, the squared "
         "difference.", choices=CRITERIA, for_=_SMART, rare=True)
     adv_noise_var: float = option(
         1e-5, "Standard deviation of the first noise. bfloat16 needs at least 0.01 and float16 "
         "0.001, since smaller noise is lost in rounding.", above=0, for_=_SMART, rare=True)
     adv_epsilon: float = option(
-        1e-6, "Added to the norm by which noise is divided.", above=0, for_=_SMART, rare=True)
+        1e-6, "A small number that is added to the norm before the noise is "
+        "divided by it.", above=0, for_=_SMART, rare=True)
     adv_init_mag: float = option(
-        0.05, "Length of the first noise of an example.", least=0, for_=_FREELB, rare=True)
+        0.05, "Norm of the first noise of an example.", least=0, for_=_FREELB, rare=True)
     adv_max_norm: float = option(
-        0.0, "Largest norm of the noise of a token with smart, of an example with freelb; 0: no "
+        0.0, "Maximum norm of the noise: per token with smart, per example with freelb; 0: no "
         "bound.", least=0, for_=_ADVERSARIAL, rare=True)
     weight_average: str = option(
         "none", "Evaluate and save averages of the weights over the steps. ema: recent steps count "
-        "more. swa: all steps from --average_start on count the same (arXiv:1803.05407). Takes "
+        "more. swa: all steps from --average_start on count equally (arXiv:1803.05407). This needs "
         "memory for one more copy of the weights.", choices=("none", "ema", "swa"), rare=True)
     average_decay: float = option(
-        0.999, "Share of an average of --weight_average=ema that a step keeps; (1 + n) / (10 + n) "
-        "at its step n while that is less.", least=0, below=1, for_=_AVERAGED, rare=True)
+        0.999, "Decay of --weight_average=ema: the share of the average that each step keeps. At "
+        "step n it is at most (1 + n) / (10 + n).", least=0, below=1, for_=_AVERAGED, rare=True)
     average_start: float | None = option(
-        None, "Share of the steps after which averages begin (default: 0 of ema, 0.5 of swa).",
+        None, "Share of the steps after which averaging starts (default: 0 for ema, 0.5 for swa).",
         least=0, below=1, for_=_AVERAGED, rare=True)
 
     def check_robustness(self) -> None:
         """Raises InputError if the settings contradict each other."""
         if self.weight_average != "none" and getattr(self, "optimizer", "") == "averaged_adam":
-            raise InputError("--optimizer=averaged_adam averages the weights by itself; leave "
-                             "--weight_average out.")
+            raise InputError("--optimizer=averaged_adam already averages the weights; leave out "
+                             "--weight_average.")
         if self.adv_train == "none":
             return
         norms, dtype = _ASCENT[self.adv_train][2], getattr(self, "dtype", "float32")
         if self.adv_p_norm not in ("auto", *norms):
-            raise InputError(f"--adv_p_norm={self.adv_p_norm}: --adv_train={self.adv_train} has "
-                             f"the norms {', '.join(norms)}.")
+            raise InputError(f"--adv_p_norm={self.adv_p_norm}: with --adv_train={self.adv_train}, "
+                             f"choose from {', '.join(norms)}.")
         lengths = {"adv_noise_var": self.adv_noise_var, **(
             {"adv_step_size": self.ascent[1]} if self.adv_norm_of == "step" else {}), **(
             {"adv_max_norm": self.adv_max_norm} if self.adv_max_norm else {})}
         for name, length in lengths.items():
             if self.adv_train == "smart" and length < _SEEN[dtype]:
-                raise InputError(f"--{name} is {length:g}, which is rounded away with "
-                                 f"--dtype={dtype}; give at least {_SEEN[dtype]:g}.")
+                raise InputError(f"--{name} is {length:g}, which --dtype={dtype} rounds to 0; give "
+                                 f"at least {_SEEN[dtype]:g}.")
 
     def average_options(self, steps: int) -> dict:
         """Returns the options of an optimizer that keeps averages in so many steps."""

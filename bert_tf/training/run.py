@@ -53,8 +53,9 @@ class Run:
         wanted = getattr(settings, "file_shares", 0)
         self._records = _in_shares(records, wanted or count_workers(trainer.strategy))
         if wanted and getattr(self._records, "shares", 1) != wanted:
-            raise InputError(f"--file_shares={wanted}: these records can't be read in so many "
-                             "shares of about equal size; leave it out, or make more files.")
+            raise InputError(f"--file_shares={wanted}: these records can't be divided into "
+                             f"{wanted} shares of about equal size; leave the flag out, or make "
+                             "more files.")
         self._evaluate, self._best = evaluate, best
         self._chief = is_chief(trainer.strategy)
         self._description = {**resume.describe(settings, trainer.learner),
@@ -80,7 +81,7 @@ class Run:
         for path in reversed(resume.checkpoints(self._settings.output_dir)):
             try:
                 self.restore(path)
-                print(f"going on from step {self.step:,}: {path}", flush=True)
+                print(f"resuming at step {self.step:,}: {path}", flush=True)
                 return True
             except checksummed.DamagedError as error:
                 print(f"warning: {error}", flush=True)
@@ -101,7 +102,7 @@ class Run:
         if "run" in saved:      # earlier versions did not keep it
             _, recipe = resume.compare(self._description, saved["run"], self._settings)
             if recipe:
-                print(f"going on with another {', '.join(recipe)}", flush=True)
+                print(f"resuming with another {', '.join(recipe)}", flush=True)
 
     def train(self) -> None:
         """Trains to `settings.last_step`; evaluates on the way if asked to.
@@ -111,12 +112,12 @@ class Run:
         """
         settings, trainer = self._settings, self._trainer
         if self._mean(self.step) != self.step:
-            raise InputError("the workers begin at different steps: --output_dir must be one "
-                             f"folder that all of them read; here it is {settings.output_dir}.")
+            raise InputError("the workers start at different steps: --output_dir must be one "
+                             f"folder that all workers read; here it is {settings.output_dir}.")
         number = resume.fingerprint([self._description, self._place.describe(self.step)])
         if self._mean(number) != number:
-            raise InputError("the workers have different records or settings; give all of them "
-                             "the same files.")
+            raise InputError("the workers have different records or settings; give all workers the "
+                             "same files and flags.")
         if self._timetable.is_over(self.step):
             print(f"step {self.step:,} is reached already", flush=True)
             return

@@ -56,12 +56,12 @@ class DeviceSettings:
     """Devices and precision."""
 
     gradient_accumulation_steps: int = option(
-        1, "Number of parts in which each device processes its share of a batch, to save memory.",
+        1, "Split each device's share of a batch into this many parts, to save memory.",
         least=1)
     rematerialize: bool = option(
-        False, "Compute each layer again in the backward pass instead of keeping its activations: "
-        "less memory, about a third more computation.", rare=True)
-    dtype: str = option("float32", "Type of the computation. Weights are kept in float32.",
+        False, "Compute each layer again in the backward pass, instead of keeping its activations: "
+        "this needs less memory, and about a third more computation.", rare=True)
+    dtype: str = option("float32", "Data type of the computation; the weights stay in float32.",
                         choices=tuple(POLICIES))
     distribution_strategy: str = option("one_device", "Where to train.", choices=STRATEGIES)
     cluster: str = option(
@@ -76,8 +76,8 @@ class DeviceSettings:
     jit_compile: str = option("auto", "Compile the step with XLA; auto: on GPU and TPU.",
                               choices=("auto", "true", "false"), rare=True)
     deterministic: bool = option(
-        True, "Give up a little speed so that the same run gives the same bits, whether or not it "
-        "was stopped and started again.", rare=True)
+        True, "Give the same bits in each run, stopped and resumed or not, at the cost of a little "
+        "speed.", rare=True)
     use_tpu: bool = option(False, "The original's flag for --distribution_strategy=tpu.", rare=True)
     tpu_zone: str = option("", "Google Cloud zone of the TPU.", rare=True)
     gcp_project: str = option("", "Google Cloud project of the TPU.", rare=True)
@@ -144,16 +144,15 @@ class TrainSettings(SharedSettings):
     num_warmup_steps: int = option(10000, "Steps in which the learning rate rises.", least=0)
     eval_steps: int = option(
         0, "Steps between evaluations while training; 0: evaluate at the end.", least=0)
-    max_eval_steps: int = option(100, "Maximum steps of an evaluation; 0: all records.", least=0)
+    max_eval_steps: int = option(100, "Maximum steps of an evaluation; 0: evaluate "
+                                      "on all records.", least=0)
     keep_checkpoint_max: int = option(5, "Checkpoints to keep.", least=1, rare=True)
     iterations_per_loop: int = option(
         100, "Steps between reports, run in one call.", least=1, rare=True)
     file_shares: int = option(
-        0, "Number of shares of the files. Each batch has equally many records of each share; a "
-           "worker then reads "
-           ""
-        "only its own. 0: as many as workers where the files allow it, kept while the run "
-        "continues.", least=0, rare=True)
+        0, "Number of shares to divide the files into. Each batch takes equally many records from "
+        "each share, and each worker reads only its share. 0: one share per worker where the files "
+        "allow it; a resumed run keeps the number.", least=0, rare=True)
 
     def __post_init__(self):
         super().__post_init__()
@@ -165,8 +164,8 @@ class LayerSettings:
     """Layers that are treated apart."""
 
     layer_decay: float = option(
-        1.0, "Learning rate of each layer as a multiple of the learning rate of the layer "
-        "above.", above=0,
+        1.0, "Multiply the learning rate by this factor from each layer to "
+        "the layer below.", above=0,
         most=1, rare=True)
     layer_decay_top: int = option(
         1, "Exponent of --layer_decay for the top layer; 2 in ELECTRA's code, 0 in XLNet's paper.",
@@ -176,11 +175,11 @@ class LayerSettings:
         "gradients, as in XLNet's code; under Adam this has almost no effect.",
         choices=("rate", "gradient"), rare=True)
     reinit_layers: int = option(
-        0, "Number of top layers that start from random weights, and the pooler with them.",
+        0, "Number of top layers to start from random weights, together with the pooler.",
         least=0, rare=True)
     frozen_layers: int = option(
-        0, "Number of lowest layers that are not trained, and the embeddings with them; -1: the "
-        "whole encoder.", least=-1, rare=True)
+        0, "Number of lowest layers to freeze, together with the embeddings; -1: "
+        "the whole encoder.", least=-1, rare=True)
 
 
 _GATED = Scope("gates, which --concrete_coef gives to heads", bool, "concrete_coef")
@@ -191,31 +190,32 @@ class LossSettings:
     """The loss of fine-tuning, and batches that it is computed of."""
 
     loss_reduction: str = option(
-        "mean", "How the losses of a batch's examples are combined before gradients are taken and "
-        "clipped: their mean or, as in ELECTRA's code, their sum. Reports show means.",
+        "mean", "Take the gradient of the mean of the examples' losses, or of their sum as in "
+        "ELECTRA's code. Reports show means.",
         choices=("mean", "sum"), rare=True)
     lm_coef: float = option(
-        0.0, "Weight of a loss on the next token, which GPT may learn beside the task; 0.5 in its "
-        "code.", least=0, rare=True)
+        0.0, "Weight of the next-token loss that GPT learns beside the task; GPT's "
+        "code uses 0.5.", least=0, rare=True)
     concrete_coef: float = option(
-        0.0, "Give each attention head a gate, and add the number of open gates, mean over "
-        "layers, to the loss with this weight (arXiv:1905.09418). bert-prune --prune_heads=dead "
-        "then removes the heads whose gates are closed. 0: no gates.", least=0, rare=True)
+        0.0, "Give each attention head a gate, and add the mean number of open gates per layer to "
+        "the loss with this weight (arXiv:1905.09418). bert-prune --prune_heads=dead then removes "
+        "the heads with closed gates. 0: no gates.", least=0, rare=True)
     concrete_learning_rate: float = option(
         0.0, "Learning rate of the gates, on the same schedule as the other weights; 0: "
-        "--learning_rate. In a short training the gates close only at a much larger rate, such as "
-        "0.05.", least=0, rare=True)
+        "--learning_rate. In short training, gates only close with a much larger learning rate, "
+        "such as 0.05.", least=0, rare=True)
     concrete_temperature: float = option(
-        0.33, "Temperature of the gates in training: the lower it is, the more of them are near 0 "
+        0.33, "Temperature of the gates in training; a lower temperature moves gates closer to 0 "
         "or 1.", above=0, for_=_GATED, rare=True)
     concrete_stretch: list[str] = option(
-        ["-0.1", "1.1"], "The numbers between which gates are drawn before they are clipped to 0 "
-        "and 1.", items=float, for_=_GATED, rare=True)
+        ["-0.1", "1.1"], "Range from which gates are drawn before they are clipped to "
+                         "0 and 1.", items=float, for_=_GATED, rare=True)
     label_smoothing: float = option(
-        0.0, "Probability that is spread evenly over all labels.", least=0, most=0.99, rare=True)
+        0.0, "Label smoothing: the probability that is spread evenly "
+        "over all labels.", least=0, most=0.99, rare=True)
     class_weights: list[str] = option(
         [], "Weight of each label in the loss, in the order of the labels; or balanced, which "
-        "makes all labels count the same.", rare=True)
+        "gives all labels the same total weight.", rare=True)
     pad_to_max_length: bool = option(
         False, "Pad every batch to --max_seq_length, as the original does; by default a batch is "
         "only as long as its longest example needs.", rare=True)
@@ -244,19 +244,19 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
     """Fine-tuning: batches, learning rate and epochs; the task decides what no flag does."""
 
     train_batch_size: int = option(
-        0, "Examples per step, over all devices; 0: the task's own.", least=0)
+        0, "Examples per step, over all devices; 0: the task's default.", least=0)
     eval_batch_size: int = option(32, "Examples per step of evaluation and prediction.",
                                   alias="predict_batch_size", least=1)
     learning_rate: float | None = option(
-        None, "Peak of the learning rate; default: the task's own.", least=0)
+        None, "Peak of the learning rate. Default: the task's default.", least=0)
     num_train_epochs: float | None = option(
-        None, "Number of epochs; default: the task's own. 0: no training, the model is evaluated "
-        "as it is.", least=0)
+        None, "Number of epochs. Default: the task's default. 0: evaluate the model without "
+        "training.", least=0)
     warmup_proportion: float = option(
         0.1, "Share of the steps in which the learning rate rises.", least=0, most=1)
     early_stopping: int = option(
-        0, "Stop after this many evaluations without a better headline metric, and keep the "
-           "weights of the best; 0: train to the end.", least=0)
+        0, "Stop after this many evaluations in which the headline metric did not improve, and "
+        "keep the best weights; 0: train to the end.", least=0)
     eval_steps: int = option(0, "Steps between evaluations while training; 0: evaluate at the end, "
                                 "or after every epoch with --early_stopping.", least=0)
     num_train_steps: int = option(0, "Steps, instead of --num_train_epochs.", least=0, rare=True)
@@ -264,12 +264,12 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
         0, "Steps in which the learning rate rises, instead of --warmup_proportion.", least=0,
         rare=True)
     schedule_steps: int = option(
-        0, "Step at which the schedule of the learning rate would reach --end_learning_rate; 0: "
-        "the last step of the training.", least=0, rare=True)
+        0, "Step at which the learning rate would reach --end_learning_rate; 0: the last step of "
+        "the training.", least=0, rare=True)
     iterations_per_loop: int = option(
         50, "Steps between reports, run in one call.", least=1, rare=True)
     keep_checkpoint_max: int = option(
-        1, "Checkpoints to keep of a run that is not finished.", least=1, rare=True)
+        1, "Checkpoints to keep while a run is not finished.", least=1, rare=True)
     max_eval_steps: int = option(
         0, "Has no effect in fine-tuning: all examples are evaluated.", least=0, rare=True)
 

@@ -51,9 +51,9 @@ def _numbers(stacking, name, kind, count):
     """Returns the numbers of a flag of `StackingSettings`, None if it is not given."""
     given = getattr(stacking, name)
     if given and len(given) != count:
-        raise InputError(f"--{name} is {','.join(given)}; with --stack_layers="
-                         f"{','.join(stacking.stack_layers)} it takes {count} numbers, with commas "
-                         "between.")
+        raise InputError(f"--{name} is {','.join(given)}; with "
+                         f"--stack_layers={','.join(stacking.stack_layers)} give {count} numbers, "
+                         "separated by commas.")
     return [kind(value) for value in given] or None
 
 
@@ -111,9 +111,8 @@ def _changes(settings, stacking, count):
 def _check_depths(stacking, config, networks):
     """Returns the depths of the stages; each must be a multiple of the one before."""
     if not isinstance(config, EncoderConfig) or config.shares_layers:
-        raise InputError("--stack_layers is for layers of BERT's kind that each have weights of "
-                         f"their own, which this network ({config.model_type}) has not; leave it "
-                         "out.")
+        raise InputError("--stack_layers is for layers like BERT's that share no weights, not for "
+                         f"this network ({config.model_type}); leave the flag out.")
     depths = [int(depth) for depth in stacking.stack_layers]
     if depths[-1] != config.num_hidden_layers:
         raise InputError(f"--stack_layers ends with {depths[-1]}, but the configuration has "
@@ -125,8 +124,8 @@ def _check_depths(stacking, config, networks):
             if high % low or (high <= low and not number):
                 raise InputError(
                     f"--stack_layers={','.join(stacking.stack_layers)}: a network of {high} layers "
-                    f"can't be made of whole copies of one of {low}"
-                    + (", as its generator would have to be (--generator_layers)" if number else "")
+                    f"can't be made from whole copies of {low} layers"
+                    + (", which the generator would need (--generator_layers)" if number else "")
                     + "; each number must be a multiple of the one before.")
     return depths
 
@@ -143,8 +142,8 @@ def newest(stages: list[Stage]) -> int:
     for other in () if begun else match_names(output, _FOLDER.format("*", "*")):
         if resume.checkpoints(other):
             raise InputError(f"--output_dir: {output} holds stages of another --stack_layers "
-                             f"({os.path.basename(other)}); give the value that they were trained "
-                             "with, or name another folder.")
+                             f"({os.path.basename(other)}); give the same value as before, or name "
+                             "another folder.")
     return max(begun, default=0)
 
 
@@ -181,8 +180,8 @@ def grow(folder: str, trainer, stacking: StackingSettings) -> str:
     origin = sources(wanted, tensors)
     for name in wanted:
         if name not in origin or tensors[origin[name]].shape != tuple(variables[name].shape):
-            raise InputError(f"{path} has nothing that {name} could begin with: it is of another "
-                             "model; name another --output_dir.")
+            raise InputError(f"{path} has no weights for {name}, so it belongs to another model; "
+                             "name another --output_dir.")
     values = {name: tensors[source] for name, source in origin.items()}
     if stacking.stack_new_layers != "copied":
         for name in [name for name, source in origin.items() if name != source]:

@@ -19,10 +19,10 @@ def check(config: EncoderConfig, frozen_layers: int = 0, reinit_layers: int = 0,
                                ("layer_decay", layer_decay, (1,))):
         if config.shares_layers and value not in plain:
             raise InputError(f"--{name} is {value}, but the layers of this network share their "
-                             "weights, so that none can be treated apart; leave the flag out.")
+                             "weights, so no layer can be treated separately; leave the flag out.")
     if not -1 <= frozen_layers <= most:
-        raise InputError(f"--frozen_layers is {frozen_layers}; it must be from 0 to {most}, the "
-                         "number of layers, or -1 for the whole encoder.")
+        raise InputError(f"--frozen_layers is {frozen_layers}; it must be from 0 to {most} (the "
+                         "number of layers), or -1 for the whole encoder.")
     if not 0 <= reinit_layers <= most:
         raise InputError(f"--reinit_layers is {reinit_layers}; it must be from 0 to {most}, the "
                          "number of layers.")
@@ -104,9 +104,9 @@ def begin_with(learner, teacher, layers: Sequence[int], vocab_transform: bool = 
     """
     mine, theirs = learner.encoder.config, teacher.encoder.config
     if len(layers) != mine.depth or not all(0 <= layer < theirs.depth for layer in layers):
-        raise InputError(f"--teacher_layers={','.join(map(str, layers))}: give the number of a "
-                         f"layer, from 0 to {theirs.depth - 1}, for each of the {mine.depth} of "
-                         "the network.")
+        raise InputError(f"--teacher_layers={','.join(map(str, layers))}: give a layer of the "
+                         f"teacher, from 0 to {theirs.depth - 1}, for each of the network's "
+                         f"{mine.depth} layers.")
     source = variables(teacher)
     for name, variable in variables(learner).items():
         name = renumbered(name, layers)
@@ -115,7 +115,7 @@ def begin_with(learner, teacher, layers: Sequence[int], vocab_transform: bool = 
             continue
         if variable.shape != source[name].shape:
             raise InputError(f"--teacher_layers: {name} has the shape {source[name].shape} in the "
-                             f"teacher and {variable.shape} in the network; begin without it.")
+                             f"teacher and {variable.shape} in the network; leave the flag out.")
         variable.assign(source[name])
 
 

@@ -84,4 +84,5 @@ class TransferSettings:
     def __post_init__(self):
         check(self)
         if self.layer_wise_warmup and not self.teacher:
-            raise InputError("--layer_wise_warmup needs a teacher; give its folder as --teacher.")
+            raise InputError("--layer_wise_warmup needs a teacher; give the teacher's folder as "
+                             "--teacher.")

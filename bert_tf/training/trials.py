@@ -43,7 +43,7 @@ class TrialFolder:
         if network or recipe:
             raise InputError(
                 f"{self.path} holds a run with another {', '.join(network + recipe)}; name another "
-                "--output_dir, or remove that folder.")
+                f"--output_dir, or remove {self.path}.")
 
     def result(self) -> dict | None:
         """Returns the result, if the trial has ended; InputError if it was scored on other
@@ -53,9 +53,9 @@ class TrialFolder:
             return None
         result = read_json(path)
         if result["scored_on"] != self._scored_on:
-            raise InputError(f"{self.path} holds a run that was scored on other examples: "
-                             "to score its model on these, leave out --do_train; to train again, "
-                             "name another --output_dir.")
+            raise InputError(f"{self.path} holds a run that was scored on other examples; leave "
+                             "out --do_train to score its model on these, or name another "
+                             "--output_dir to train again.")
         return result
 
     def begin(self) -> None:
@@ -76,13 +76,13 @@ def check_output(output_dir: str, names: list[str], has_results: bool) -> None:
     folder = os.path.join(output_dir, "trials")
     others = sorted(set(list_folder(folder)) - set(names)) if is_folder(folder) else []
     if others:
-        raise InputError(f"{folder} holds {', '.join(others)}, of other seeds or another grid, "
-                         "and the best of all is kept: include them in this run, or name "
-                         "another --output_dir.")
+        raise InputError(f"{folder} holds {', '.join(others)} from other seeds or another grid; "
+                         "include these trials in this run, so that the best of all is kept, or "
+                         "name another --output_dir.")
     model = os.path.join(output_dir, MODEL_FILE)
     if has_results and not exists(model):
-        raise InputError(f"{folder} holds trials that are finished, but their best model, "
-                         f"{model}, is gone: name another --output_dir, or remove {folder}.")
+        raise InputError(f"{folder} holds finished trials, but their best model {model} is "
+                         f"missing; name another --output_dir, or remove {folder}.")
 
 
 def rank(metrics: dict, headline: str, is_degenerate: bool) -> tuple:

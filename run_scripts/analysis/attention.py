@@ -54,7 +54,7 @@ class AttentionFlags:
                         "lines: each line is a text, or two with \" ||| \" between them.",
                         choices=("documents", "lines"))
     num_docs: int = option(100, "Number of texts; the original takes 1000.", least=1)
-    zero_segments: bool = option(False, "Give the second segment the id 0 too, as the original "
+    zero_segments: bool = option(False, "Also give the second segment the id 0, as the original "
                                  "does.")
     num_maps: int = option(4, "Number of texts in maps.npz and on the page.", least=1)
     distance_texts: int = option(
@@ -84,8 +84,8 @@ def read_features(job: AttentionFlags, tokenizer: object, max_seq_length: int) -
                                         random.Random(job.random_seed))
         rows = [analysis.pack([pair], tokenizer) for pair in pairs]
     if not rows:
-        raise InputError(f"--input_file: {job.input_file} gives no text; a document must have two "
-                         "lines or more, or with --texts=lines the file one.")
+        raise InputError(f"--input_file: {job.input_file} gives no text; a document must have at "
+                         "least two lines, or with --texts=lines the file at least one line.")
     for row in rows if job.zero_segments else ():
         row["segment_ids"][:] = 0
     return rows
@@ -164,11 +164,11 @@ def open_others(job: AttentionFlags, opened, encoder, rows: list[dict]) -> tuple
         learner = training.Learner(encoder, [objectives.MaskedLM(encoder.config)])
         account = opened.load(learner)
         if any(name.startswith("masked_lm/") for name in account.missing):
-            raise InputError(f"--gradients: {account.source} has no head of a masked LM; leave the "
-                             "flag out, or name a checkpoint of pre-training.")
+            raise InputError(f"--gradients: {account.source} has no masked LM head; leave the flag "
+                             "out, or name a pre-trained checkpoint.")
     if job.pattern_network and len(rows) < 2:
-        raise InputError("--pattern_network learns from some texts and is tested on others, but "
-                         f"{job.input_file} gives one text; give more text.")
+        raise InputError("--pattern_network needs texts to learn from and other texts to be tested "
+                         f"on, but {job.input_file} gives one text; give more text.")
     return fine, learner
 
 
@@ -228,7 +228,7 @@ def learn_patterns(survey: Survey, seed: int) -> dict:
     scores = {"texts_f1": patterns.macro_f1(wanted, found),
               "texts_accuracy": float((found == wanted).mean()),
               "synthetic_f1": patterns.macro_f1(other_labels, network.predict(other))}
-    print(f"\nthe network that sees pictures alone: macro F1 {scores['texts_f1']:.2f}, accuracy "
+    print(f"\nthe network that sees only the pictures: macro F1 {scores['texts_f1']:.2f}, accuracy "
           f"{scores['texts_accuracy']:.1%} on {len(wanted):,} maps of other texts; macro F1 "
           f"{scores['synthetic_f1']:.2f} on synthetic maps")
     return scores

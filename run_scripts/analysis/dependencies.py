@@ -31,12 +31,13 @@ _OFFSETS = (-2, -1, 1, 2)       # heads of all words that the probes are compare
 class DependenciesFlags:
     """The treebank."""
 
-    input_file: str = option(REQUIRED, "The treebank that probes learn from, CoNLL-U.")
+    input_file: str = option(REQUIRED, "The treebank to train the probes on, CoNLL-U.")
     eval_input_file: str = option(REQUIRED, "The treebank to measure on, CoNLL-U.")
     sentences: int = option(500, "Number of sentences to learn from.", least=1)
     eval_sentences: int = option(500, "Number of sentences to measure on.", least=1)
     relations: int = option(15, "Number of relations to show, the most frequent ones.", least=1)
-    decay: float = option(1e-4, "Factor of the sum of the probes' squared weights in their loss.",
+    decay: float = option(1e-4, "Weight decay: factor of the sum of the probes' squared weights in "
+                                "the loss.",
                           least=0, rare=True)
 
     __post_init__ = flags.check
@@ -68,7 +69,8 @@ def look(sentences: list[Parsed], relations: list[list[str]], count: int) -> dic
         links.add_links(one.attention, [(word, head, "all") for word, head in enumerate(one.heads)
                                         if head >= 0])
     if not links.totals:
-        raise InputError("--eval_input_file: no word has a head.")
+        raise InputError("--eval_input_file: no word has a head; name a file "
+                         "with dependency trees.")
     return show_links(links, "relation", count + 1)
 
 
@@ -96,7 +98,7 @@ def main(model: ModelFlags, job: DependenciesFlags) -> None:
         path = getattr(job, flag)
         check_file(path, flag)
         if not unpacked_name(path).endswith(ENDING):
-            raise InputError(f"--{flag}: {path} must be CoNLL-U, and its name end in {ENDING}.")
+            raise InputError(f"--{flag}: {path} must be CoNLL-U, with the extension {ENDING}.")
     opened = open_encoder(model)
     encoder, tokenizer = opened.network(), opened.tokenizer
     held_out, relations = parse(job.eval_input_file, job.eval_sentences, encoder, tokenizer,

@@ -38,19 +38,19 @@ class PatternsFlags:
 
     input_file: list[str] = option(REQUIRED, "Records to train on.")
     eval_input_file: list[str] = option(REQUIRED, "Held-out records.")
-    bert_config_file: str = option(REQUIRED, "The sizes of a BERT of at least 7 heads.")
+    bert_config_file: str = option(REQUIRED, "A configuration of BERT with at least 7 heads.")
     variants: list[str] = option(
         ["learned", "fixed", "all_fixed"], f"Which to train, of {', '.join(_VARIANTS)}. "
         "fixed_words needs records made with --masking=dynamic --do_whole_word_mask.")
     num_seeds: int = option(
         1, "Number of runs of each variant, with successive seeds from --random_seed.", least=1)
     empty_rows: str = option(
-        "end", "Target of a token whose pattern has no position there. end: the first or last "
+        "end", "Where a head looks if its pattern points outside the text. end: the first or last "
         "token; zero: nothing.", choices=("end", "zero"))
 
     def __post_init__(self):
         if unknown := set(self.variants) - set(_VARIANTS):
-            raise InputError(f"--variants: there is no {unknown.pop()!r}; choose from "
+            raise InputError(f"--variants: there is no variant {unknown.pop()!r}; choose from "
                              f"{', '.join(_VARIANTS)}.")
         flags.check(self)
 
@@ -71,11 +71,11 @@ def make_jobs(job: PatternsFlags, output_dir: str) -> dict[str, PretrainingFlags
     """Checks all settings and returns each variant's flags for bert-run-pretraining."""
     config = read_config(job.bert_config_file)
     if type(config) is not EncoderConfig or config.model_type != EncoderConfig.model_type:
-        raise InputError(f"--bert_config_file: {job.bert_config_file} is not the configuration of "
-                         "a BERT; give that of one, whose heads are then replaced.")
+        raise InputError(f"--bert_config_file: {job.bert_config_file} is not a configuration of "
+                         "BERT; give one, and its heads are replaced.")
     if config.num_attention_heads < len(PATTERNS):
         raise InputError(f"--bert_config_file: {job.bert_config_file} has "
-                         f"{config.num_attention_heads} heads; seven patterns need 7 or more.")
+                         f"{config.num_attention_heads} heads; seven patterns need at least 7.")
     sizes = data.RecordSet.open(job.input_file, "input_file").format.sizes
     lengths = {name: size for name, size in sizes.items() if name.startswith("max_")}
     _, defaults = recipe_defaults({"input_file": job.input_file})

@@ -36,7 +36,7 @@ _RARE = 0.01    # probabilities below this are called significant, as in the pap
 class HeadsFlags:
     """The model, the task, and how heads are switched off."""
 
-    model_dir: str = option(REQUIRED, "The --output_dir of a fine-tuning script.")
+    model_dir: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
     output_dir: str = option(REQUIRED, "The folder to write into.")
     task: str = option("", "The task's name, as for --task of the fine-tuning commands.")
     data_dir: str = option("", "Folder of the task's files.")
@@ -47,7 +47,7 @@ class HeadsFlags:
     examples: int = option(0, "Number of examples of the split, from its start; 0: all.", least=0)
     form: str = option("uniform", "What a head does when it is off. uniform: it attends to all "
                        "tokens equally. zero: its output is 0.", choices=("uniform", "zero"))
-    reverse_head_mask: bool = option(False, "Score each layer with one of its heads alone, too.")
+    reverse_head_mask: bool = option(False, "Also score each layer with only one of its heads.")
     choose_split: str = option("train", "The split on which the best head of a layer is chosen.")
     choose_examples: int = option(
         200, "Number of examples of --choose_split, from its start; 0: all.", least=0)
@@ -56,9 +56,9 @@ class HeadsFlags:
     def __post_init__(self):
         flags.check(self)
         if self.reverse_head_mask and self.dev_file and self.choose_split == "train":
-            raise InputError("--reverse_head_mask chooses heads on --choose_split=train, but "
-                             "--dev_file is the only file: give --choose_split=predict and "
-                             "--choose_examples=0 for SQuAD, --choose_split=dev for T5.")
+            raise InputError("--reverse_head_mask chooses heads on --choose_split=train, but only "
+                             "--dev_file is given; give --choose_split=predict --choose_examples=0 "
+                             "for SQuAD, or --choose_split=dev for T5.")
 
 
 class Scorer:
@@ -76,14 +76,14 @@ class Scorer:
         self.encoder, self._form = self.model.learner.encoder, job.form
         config = self.encoder.config
         if not isinstance(config, SHOWN) or config.pruned_heads:
-            raise InputError(f"--model_dir: {job.model_dir} is no encoder of BERT's kind, XLNet or "
-                             "T5 that has all its heads; take another.")
+            raise InputError(f"--model_dir: {job.model_dir} is not an encoder like BERT's, XLNet "
+                             "or T5 with all its heads; name another model.")
         if job.form == "uniform" and not isinstance(config, EncoderConfig):
-            raise InputError(f"--model_dir: heads of {job.model_dir} look at distances, whatever "
-                             "their queries are; give --form=zero.")
+            raise InputError(f"--model_dir: the heads of {job.model_dir} also look at distances, "
+                             "which no query changes; give --form=zero.")
         if job.form == "uniform" and config.learned_heads < config.num_attention_heads:
             raise InputError(f"--model_dir: some heads of {job.model_dir} look at fixed places, "
-                             "whatever their queries are; give --form=zero.")
+                             "which no query changes; give --form=zero.")
         self.split = self.model.split(job.split, job.examples)
         self._kept = kept_scores(job.output_dir, job.model_dir, self.split, form=job.form)
         self._answers = self.split.answer()
@@ -148,7 +148,7 @@ def try_alone(scorer: Scorer, job: HeadsFlags) -> list[dict]:
         progress()
         return found
 
-    print(f"with one head of a layer alone, the best on {chosen_on.size:,} examples of "
+    print(f"each layer with only one head, the best on {chosen_on.size:,} examples of "
           f"{chosen_on.name}", flush=True)
     for group in sharing:
         scores = [score(group, head, chosen_on)[0] for head in range(count)]

@@ -42,20 +42,19 @@ class IdentifiabilityFlags:
     input_file: str = option(REQUIRED, "The text: one sentence per line, a blank line after each "
                              "document, plain or .gz.")
     lengths: list[str] = option(["16", "32", "48", "64", "96", "128"], "Lengths of texts, in "
-                                "tokens, at which raw and effective attention are compared; those "
-                                "above --max_seq_length are left out.")
+                                "tokens, at which raw and effective attention are compared; "
+                                "lengths above --max_seq_length are left out.")
     texts_per_length: int = option(4, "Number of texts of each length.", least=1)
     identification_texts: int = option(
-        60, "Texts of --max_seq_length tokens whose tokens are identified, 3 or more; probes learn "
-        "from the first 70% and are tested on the last 15%.", least=3)
+        60, "Number of texts of --max_seq_length tokens whose tokens are identified, at least 3; "
+        "probes learn from the first 70% and are tested on the last 15%.", least=3)
     mlp_epochs: int = option(
-        10, "Number of times that the probe with a hidden layer sees the texts it learns from; 0: "
-        "only the linear probe.", least=0)
+        10, "Training epochs of the probe with a hidden layer; 0: only the linear probe.", least=0)
     attribution_texts: int = option(
-        2, "Number of texts, of 24 tokens each, whose hidden tokens are attributed.", least=1)
+        2, "Number of texts, of 24 tokens each, on which attribution is measured.", least=1)
     projections: int = option(
-        32, "Number of random vectors that estimate the norms of Jacobians; 0: exact norms, at the "
-        "cost of as many vectors as the network is wide.", least=0)
+        32, "Number of random vectors that estimate the norms of Jacobians; 0: exact norms, which "
+        "need as many vectors as the network is wide.", least=0)
 
     __post_init__ = flags.check
 
@@ -65,10 +64,11 @@ class IdentifiabilityFlags:
             raise InputError(f"--lengths={','.join(self.lengths)}: give numbers such as 16,32,64.")
         numbers = [int(length) for length in self.lengths]
         if min(numbers, default=_SHORTEST) < _SHORTEST:
-            raise InputError(f"--lengths: {min(numbers)} is too short; give {_SHORTEST} or more.")
+            raise InputError(f"--lengths: {min(numbers)} is too short; give at least {_SHORTEST}.")
         lengths = [length for length in numbers if length <= most]
         if not lengths:
-            raise InputError(f"--lengths: none is at most --max_seq_length={most}.")
+            raise InputError(f"--lengths: all are above --max_seq_length={most}; give a smaller "
+                             "length.")
         return lengths
 
 
@@ -137,7 +137,7 @@ def main(model: ModelFlags, job: IdentifiabilityFlags) -> None:
     whole = cut(model.max_seq_length, job.identification_texts)
     short = cut(min(_ATTRIBUTED, model.max_seq_length), job.attribution_texts)
     if len(whole["input_ids"]) < 3:
-        raise InputError(f"--input_file: {job.input_file} has fewer than 3 runs of "
+        raise InputError(f"--input_file: {job.input_file} has fewer than 3 windows of "
                          f"--max_seq_length={model.max_seq_length} tokens in one document; give "
                          "more text, or a smaller --max_seq_length.")
     by_length = compare_lengths(encoder, tokenizer.vocabulary, texts)

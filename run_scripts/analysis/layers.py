@@ -60,10 +60,11 @@ class LayersFlags:
         except ValueError:
             columns = {}
         if min(columns.values(), default=0) < 1:
-            raise InputError("--tags: write name=column, such as pos=1,chunk=2; column 0 has the "
+            raise InputError("--tags: write name=column, such as pos=1,chunk=2; column 0 holds the "
                              "words.")
         if self.chunk_tag and self.chunk_tag not in columns:
-            raise InputError(f"--chunk_tag: there are no tags {self.chunk_tag!r} in --tags.")
+            raise InputError(f"--chunk_tag: {self.chunk_tag!r} is not in --tags; name one of "
+                             "--tags.")
         return columns
 
 
@@ -93,9 +94,9 @@ def _read_column(path, name, column):
     read = conllu.read_sentences if layout.format == "conllu" else read_sentences
     found = [(words, tags) for _, words, tags, _ in read(path, layout, omissions)]
     if omissions.malformed:
-        raise InputError(f"{path}: {omissions.malformed:,} lines have fewer columns than "
-                         f"--tags={name}={column} needs, or another number than the first; "
-                         "correct them, or give other --tags.")
+        raise InputError(f"{path}: {omissions.malformed:,} lines have too few columns for "
+                         f"--tags={name}={column}, or not as many as the first line; correct the "
+                         "lines, or give other --tags.")
     return found
 
 
@@ -165,7 +166,7 @@ def look_at_chunks(sentences: Sentences, name: str) -> dict[str, dict]:
     heads = tags.ChunkHeads()
     for attention, labels in zip(sentences.attention, sentences.tags[name]):
         heads.add(attention, labels)
-    print("\nheads that look to the last word of the chunk", end="")
+    print("\nheads that look at the last word of the chunk", end="")
     return show_links(heads, "chunk", _CHUNKS)
 
 
@@ -256,8 +257,8 @@ def main(model: ModelFlags, job: LayersFlags) -> None:
                                         bool(job.chunk_tag))))
     if job.chunk_tag and not all(tag == "O" or metrics.is_entity_tag(tag)
                                  for tags in held_out.tags[job.chunk_tag] for tag in tags):
-        raise InputError(f"--chunk_tag: the tags {job.chunk_tag} of {job.eval_input_file} are not "
-                         "such as B-NP, I-NP and O; name others, or leave it empty.")
+        raise InputError(f"--chunk_tag: the tags {job.chunk_tag} of {job.eval_input_file} must be "
+                         "like B-NP, I-NP and O; name other tags, or leave the flag empty.")
     figures = describe(held_out)
     probes = probe(train, held_out)
     chunks = look_at_chunks(held_out, job.chunk_tag) if job.chunk_tag else {}

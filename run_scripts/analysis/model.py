@@ -33,12 +33,12 @@ def open_encoder(job: ModelFlags) -> Any:
     model = job.open()
     config = model.config
     if not isinstance(config, SHOWN):
-        raise InputError(f"--init_checkpoint: {job.init_checkpoint} is of the type "
-                         f"{config.model_type}, but what is shown here are the layers of BERT's "
-                         "encoder, XLNet or T5's encoder; take a model of these.")
+        raise InputError(f"--init_checkpoint: {job.init_checkpoint} has the type "
+                         f"{config.model_type}, but this analysis is for the encoders of BERT, "
+                         "XLNet and T5; name one of these.")
     if config.is_pruned:
-        raise InputError(f"--init_checkpoint: {job.init_checkpoint} lacks heads or units in some "
-                         "layers, which are not shown side by side; take the whole model.")
+        raise InputError(f"--init_checkpoint: {job.init_checkpoint} was pruned, so its layers "
+                         "differ in heads or units; name the model before pruning.")
     make_folder(job.output_dir, "output_dir")
     return model
 
@@ -79,7 +79,7 @@ def batches(features: dict, size: int):
 def check_file(path: str, flag: str) -> None:
     """Raises InputError if there is no file `path`."""
     if not is_file(path):
-        raise InputError(f"--{flag}: there is no file {path}.")
+        raise InputError(f"--{flag}: there is no file {path}; check the name.")
 
 
 def name_of(job: ModelFlags) -> str:

@@ -28,8 +28,8 @@ from run_scripts.analysis.model import ModelFlags, Progress, check_file, open_en
 class SensesFlags:
     """The words with senses."""
 
-    input_file: list[str] = option(REQUIRED, "Words whose senses are known.")
-    eval_input_file: str = option(REQUIRED, "Words whose senses are predicted.")
+    input_file: list[str] = option(REQUIRED, "Words with known senses.")
+    eval_input_file: str = option(REQUIRED, "Words with senses to predict.")
     neighbours: list[int] = option(
         [1, 3, 7, 10], "Numbers of neighbours; the command scores each.", least=1)
     layer: int = option(-1, "The layer whose vectors are compared: 0 for the embeddings, or "
@@ -64,7 +64,7 @@ def vectors_of(sentences: list[Sentence], opened, encoder, length: int, layer: i
             found.append(one)
             vectors.append(reading.hidden[layer, place].mean(0))
     if not found:
-        raise InputError(f"{what}: no word with a sense is among the first {length} tokens of its "
+        raise InputError(f"{what}: no word with a sense is within the first {length} tokens of its "
                          "sentence; give another file, or a larger --max_seq_length.")
     return found, np.stack(vectors)
 
@@ -78,7 +78,8 @@ def score(known: Neighbours, instances: list[Instance], vectors: np.ndarray, cou
         by_lemma[one.lemma].append(place)
     seen = [place for place, one in enumerate(instances) if one.lemma in known.counts]
     if not seen:
-        raise InputError("--eval_input_file: no lemma of it is in --input_file.")
+        raise InputError("--eval_input_file has no lemma of --input_file; give files about the "
+                         "same words.")
     several = [place for place in seen if len(known.counts[instances[place].lemma]) > 1]
     ways: dict[str, list] = {"most frequent sense": [known.most_frequent(one.lemma)
                                                      for one in instances]}
@@ -104,7 +105,8 @@ def main(model: ModelFlags, job: SensesFlags) -> None:
     opened = open_encoder(model)
     depth = opened.config.num_hidden_layers
     if not -depth - 1 <= job.layer <= depth:
-        raise InputError(f"--layer is {job.layer}, but the model has {depth} layers.")
+        raise InputError(f"--layer is {job.layer}, but the model has {depth} layers; give a layer "
+                         "that exists.")
     encoder, known = opened.network(), Neighbours()
     for one, vector in zip(*vectors_of(train, opened, encoder, model.max_seq_length, job.layer,
                                        "--input_file")):

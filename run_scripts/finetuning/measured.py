@@ -73,8 +73,7 @@ class Measured:
             options = self._files.options
         elif task_flags.task and (known := named.find_task(task_flags.task)).kind.name != kind.name:
             raise InputError(f"--task={task_flags.task} is of the kind {known.kind.name}, but the "
-                             f"model was trained for {kind.name}; give the task it was trained "
-                             "for.")
+                             f"model was trained for {kind.name}; give the task of the training.")
         self._settings = FineTuneSettings(output_dir=work_dir, eval_batch_size=batch_size)
         flags = ModelFlags(do_eval=True, init_checkpoint=model_dir, num_workers=1,
                            records_dir=os.path.join(work_dir, "records"))
@@ -229,8 +228,8 @@ def weights_files(folder: str, flag: str = "model_dir") -> list[str]:
     found = sorted(os.path.join(folder, name) for name in list_folder(folder)
                    if name.endswith((".keras", ".safetensors")))
     if not found:
-        raise InputError(f"--{flag}: there are no weights in {folder}; name the --output_dir "
-                         "of a model that was fine-tuned.")
+        raise InputError(f"--{flag}: there are no weights in {folder}; name the --output_dir of a "
+                         "fine-tuning run.")
     return found
 
 

@@ -50,19 +50,18 @@ class Curve:
         if isinstance(self.config, T5Config):
             self._check_texts()
         elif kinds := sorted({*KINDS}.intersection(job.orders)):
-            raise InputError(f"--orders={kinds[0]} is for T5, whose attention is of three kinds; "
-                             "leave it out.")
+            raise InputError(f"--orders={kinds[0]} is for T5, which has three kinds of attention; "
+                             "leave the flag out.")
         elif type(self.config) is not EncoderConfig or self.config.shares_layers:
-            raise InputError(f"--model_dir: {job.model_dir} is a network of the type "
-                             f"{self.config.model_type}, parts of which can't be removed; take one "
-                             "of BERT's, each of whose layers has weights of its own.")
+            raise InputError(f"--model_dir: {job.model_dir} has the type {self.config.model_type}, "
+                             "whose parts can't be removed; name a BERT whose layers share no "
+                             "weights.")
         removes = job.actually_prune or job.parts == "layers"
         orders = {*_BY_IMPORTANCE}.intersection(() if job.prune_heads else job.orders)
         if self.config.quantisation and (removes or orders):
-            raise InputError(f"--model_dir: the numbers of {job.model_dir} are rounded "
-                             "(quantisation in its configuration), so that parts of it can't be "
-                             "removed or ordered by importance; prune the model that it was made "
-                             "of, or score it with --orders=oracle or random alone.")
+            raise InputError(f"--model_dir: {job.model_dir} is quantised, so its parts can't be "
+                             "removed or ordered by importance; prune the model before "
+                             "quantisation, or give only --orders=oracle or random.")
         self.split = self.model.split(job.split, job.examples)
         self.metric, self.examples = self.model.metric, self.split.size
         self.name = os.path.basename(normal_path(job.model_dir))
@@ -74,16 +73,16 @@ class Curve:
     def _check_texts(self):
         """Refuses what T5 can't do."""
         if self.job.parts != "heads" or self.job.actually_prune or self.job.prune_heads:
-            raise InputError("of T5, heads are switched off alone, in --orders; leave out --parts, "
-                             "--actually_prune and --prune_heads.")
+            raise InputError("in T5, heads can only be switched off (--orders), not removed; leave "
+                             "out --parts, --actually_prune and --prune_heads.")
         if self.job.importance != "paper":
-            raise InputError(f"--importance={self.job.importance} is for one sequence of tokens, "
-                             "and T5 has two; leave it out.")
+            raise InputError(f"--importance={self.job.importance} is for models with one sequence "
+                             "of tokens, and T5 has two; leave the flag out.")
         for kind in {*KINDS}.intersection(self.job.orders):
             if not any(name.startswith(kind) for name in self._names):
                 raise InputError(f"--orders={kind}: --model_dir={self.job.model_dir} is a "
                                  f"{self.config.architecture}, which has no such attention; leave "
-                                 "it out.")
+                                 "the flag out.")
 
     def _every(self) -> list[list[int]]:
         """The numbers of the parts of each layer."""
@@ -203,7 +202,8 @@ def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFl
     job, folder = curve.job, os.path.join(curve.job.output_dir, "model")
     off = getattr(curve, "last", [])
     if not off:
-        raise InputError("--actually_prune: nothing is off; give a larger --prune_percent.")
+        raise InputError("--actually_prune: nothing is switched off, so nothing can be removed; "
+                         "give a larger --prune_percent.")
     smaller = compression.cut(curve.model.learner, **curve.options(off))
     make_folder(folder, "output_dir")
     saved = SavedTask.require(job.model_dir, "model_dir")
@@ -222,8 +222,8 @@ def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFl
             masked = curve.split.timed(runs=0)[0]
         found["difference"] = max(float(np.abs(masked[name] - left[0][name]).max())
                                   for name in masked)
-        print(f"its answers differ by at most {found['difference']:.1e} from those of the model "
-              "whose parts are switched off")
+        print(f"its outputs differ by at most {found['difference']:.1e} from the outputs of the "
+              "model with the same parts switched off")
     for what, (before, after) in ((name, found[name]) for name in
                                   ("parameters", "bytes", "seconds")):
         numbers = f"{before:,} -> {after:,}" if what != "seconds" else (

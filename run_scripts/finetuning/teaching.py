@@ -41,13 +41,13 @@ class Teaching:
                 theirs = teacher.config
                 if not isinstance(teacher.saved.task.kind, LabelledKind):
                     raise InputError(
-                        f"--recipe={self.row.name} compares [CLS] vectors, which answers in "
-                        "paragraphs are not found by; give another recipe.")
+                        f"--recipe={self.row.name} compares [CLS] vectors, but answers in "
+                        "paragraphs don't depend on them; give another recipe.")
                 if width != theirs.hidden_size:
                     raise InputError(
-                        f"--recipe={self.row.name} compares vectors of layers, which are "
-                        f"{width} wide in the student and {theirs.hidden_size} in the "
-                        "teacher; take a student of the same width, or another recipe.")
+                        f"--recipe={self.row.name} compares the vectors of layers, which are "
+                        f"{width} wide in the student and {theirs.hidden_size} in the teacher; "
+                        "take a student of the same width, or another recipe.")
                 layers = patience_layers(term.options["layers"], theirs.depth, depth)
         return layers
 
@@ -73,7 +73,7 @@ class Teaching:
         """
         if len(self.flags.teacher) > 1:
             raise InputError(f"--teacher names several models, but --recipe={self.row.name} "
-                             "compares layers with those of one; name one.")
+                             "compares layers with the layers of one model; name one.")
         found = compression.InStep(self.flags.teacher[0], self.row)
         found.check(plan.model.config, plan.model.tokenizer, plan.model.max_seq_length)
         return found
@@ -133,8 +133,8 @@ class Teaching:
             InputError: other texts or vectors are to be learned, which is not done there.
         """
         if self.augments or self.flags.transfer_file or not self.flags.train_examples:
-            raise InputError("a student that finds answers in paragraphs learns from --train_file "
-                             "alone: leave out --transfer_file, --augmentation and "
+            raise InputError("a student that finds answers in paragraphs learns only from "
+                             "--train_file; leave out --transfer_file, --augmentation and "
                              "--train_examples=False.")
         if self.row.teaches == "in_step":
             self.in_step(plan)

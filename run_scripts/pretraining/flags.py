@@ -31,14 +31,15 @@ class PretrainingFlags:
     input_file: list[str] = option(REQUIRED, "Records to train on: files, globs or folders.")
     bert_config_file: str = option("", "The bert_config.json of the model.")
     model_size: str = option(
-        "", "Instead of --bert_config_file: a published size of the recipe, such as base, with "
-        "the vocabulary of the records. An unknown name gives an error that lists the sizes.")
+        "", "A published size of the recipe, such as base, instead of --bert_config_file; the "
+        "vocabulary size comes from the records. An unknown name gives an error that lists the "
+        "sizes.")
     vocab_file: str | None = option(
-        None, "The vocabulary of the records, which is kept with the model. Default: the "
+        None, "The vocabulary of the records, which is saved with the model. Default: the "
         "vocabulary that bert-create-pretraining-data wrote beside the records.", rare=True)
     teacher_input_file: list[str] = option(
-        [], "For recipe dual_training: records of the text in both vocabularies, from which the "
-        "teacher learns. They are made with --second_vocab_file.", for_=_DUAL)
+        [], "For recipe dual_training: records of the text in both vocabularies (made with "
+        "--second_vocab_file), from which the teacher learns.", for_=_DUAL)
     eval_input_file: list[str] = option([], "Records to evaluate on; default: --input_file.")
     do_train: bool = option(False, "Train.")
     do_eval: bool = option(False, "Evaluate at the end, and every --eval_steps.")
@@ -48,50 +49,48 @@ class PretrainingFlags:
     first_weights: str = option(
         "original", "Weights of a new run without --init_checkpoint. original: small random "
         "numbers. neighbours: the heads of the two lowest layers look at neighbouring tokens from "
-        "the first step, so that a small model learns in fewer steps; its variables and its "
-        "training are the same.", choices=("original", "neighbours"), for_=Scope(
+        "the first step, so a small model learns in fewer steps; its variables and its training "
+        "stay the same.", choices=("original", "neighbours"), for_=Scope(
             "recipes on BERT's encoder", lambda recipe: recipe.network == "BertEncoder"))
     carry_optimizer: bool = option(
-        False, "With a training checkpoint as --init_checkpoint: take over the optimizer's state "
-        "and the step too, to continue in another --output_dir.", rare=True)
+        False, "With a training checkpoint as --init_checkpoint: also take over the optimizer's "
+        "state and the step, to continue in another --output_dir.", rare=True)
     max_seq_length: int = option(128, "Length of the records' sequences.", least=1)
     max_predictions_per_seq: int = option(
-        20, "Masked positions of the records; if masks are drawn while training, the maximum "
-        "number.", least=0)
+        20, "Maximum masked positions of a record.", least=0)
     recipe: str | None = option(
-        None, "The kind of pre-training. Default: the recipe that the manifest of the records "
-        "names; bert for records without a manifest.", choices=recipes.RECIPES)
+        None, "The pre-training method. Default: the recipe in the records' manifest; bert for "
+        "records without a manifest.", choices=recipes.RECIPES)
     terms: list[str] = option(
-        [], "Terms of the loss that are trained. Default: all terms of the recipe. masked_lm alone "
-        "leaves out next sentence prediction.", rare=True)
+        [], "Terms of the loss to train. Default: all terms of the recipe. With masked_lm alone, "
+        "next sentence prediction is left out.", rare=True)
     masking: str | None = option(
-        None, "static: the records hold masks. dynamic: masks are drawn while training, from "
-        "records made with --masking=dynamic; one CPU core masks 97,000 sequences of 128 tokens a "
-        "second or 26,000 of 512, and 42,000 or 10,000 where whole words are masked. Default: what "
-        "the records hold.",
+        None, "static: the records hold masks. dynamic: masks are drawn during training, for "
+        "records made with --masking=dynamic; one CPU core masks 97,000 sequences of 128 tokens "
+        "per second or 26,000 of 512; with whole words 42,000 or 10,000. Default: what the records "
+        "hold.",
         choices=("static", "dynamic"))
     pack: bool | None = option(
-        None, "Put several records into one row, so that less padding is computed; the loss of a "
-        "step does not change. Default: a new run packs its records where the network allows it "
-        "and at least 7% of the rows are saved, but not on a TPU; a resumed run continues as it "
-        "began.")
+        None, "Put several records into one row, so less padding is computed; the loss of a step "
+        "does not change. Default: pack if the network allows it and this saves at least 7% of the "
+        "rows, but not on a TPU; a resumed run keeps its choice.")
     task_schedule: list[str] = option(
-        [], "Order of the tasks, for records of several tasks, such as ernie2's. continual "
-        "(the default): one stage for each new task, which is trained together with the tasks "
-        "before it. together: all at once. successive: one after the other. Or "
-        "TASK=STEPS/STEPS/... for each task, separated by commas: its steps in each stage.",
+        [], "Order of the tasks, for records of several tasks, such as ernie2's. continual (the "
+        "default): one stage for each new task, which is trained together with the tasks before "
+        "it. together: all tasks at once. successive: one task after the other. Or, separated by "
+        "commas, TASK=STEPS/STEPS/... for each task: its steps in each stage.",
         for_=_TASKS)
     perm_size: int = option(
-        0, "For recipes that draw the order of prediction while they train, such as xlnet: number "
-        "of tokens that are permuted together. 0: the --reuse_len of the records.", for_=_ORDERED,
+        0, "For recipes that draw the order of prediction, such as xlnet: number of tokens that "
+        "are permuted together. 0: the --reuse_len of the records.", for_=_ORDERED,
         least=0)
     mem_len: int | None = option(
-        None, "For networks with a memory, such as xlnet's: number of positions before a sequence "
-        "that it sees; 0: no memory. Default: as in the configuration.", for_=_MEMORY, least=0)
+        None, "For networks with a memory, such as xlnet's: number of earlier positions that a "
+        "sequence sees; 0: no memory. Default: as in the configuration.", for_=_MEMORY, least=0)
     n_negative_samples_batch: int | None = option(
-        None, "For recurrent language models, such as elmo: number of tokens that are drawn for "
-        "each batch in training, and from which the right token must be told apart (sampled "
-        "softmax); 0: the whole vocabulary. Default: as in the recipe.", for_=_SAMPLED, least=0)
+        None, "For recurrent language models, such as elmo: sampled softmax: number of wrong "
+        "tokens that are drawn for each batch in training; 0: the softmax over the whole "
+        "vocabulary. Default: as in the recipe.", for_=_SAMPLED, least=0)
 
 
 def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:

@@ -18,8 +18,8 @@ def read_network(job: PretrainingFlags) -> Sizes:
     recipe's network."""
     path = job.bert_config_file
     if bool(path) == bool(job.model_size):
-        raise InputError("give either --bert_config_file, the file of a configuration, or "
-                         "--model_size, a published size.")
+        raise InputError("give either --bert_config_file (a configuration) or --model_size (a "
+                         "published size).")
     config = read_config(path) if path else None
     record = first_manifest(job.input_file)
     recipe = recipes.find(job.recipe or recipes.of_manifest(record).name)
@@ -27,8 +27,8 @@ def read_network(job: PretrainingFlags) -> Sizes:
     if config is None:
         if record is None:
             RecordFiles.open(job.input_file, "input_file")      # are they records at all?
-            raise InputError("--model_size takes the size of the vocabulary from the manifest of "
-                             "the records, but there is none; give --bert_config_file.")
+            raise InputError("--model_size needs the size of the vocabulary from the records' "
+                             "manifest, but there is no manifest; give --bert_config_file.")
         try:
             return with_memory(published(job.model_size, recipe.sizes, recipe.presets,
                                          vocab_size=record["vocabulary"]["size"]), job, record)
@@ -39,7 +39,8 @@ def read_network(job: PretrainingFlags) -> Sizes:
              if cls.__name__ in networks.NETWORKS]
     if recipe.network not in found:
         raise InputError(f"--bert_config_file: {path} describes a {found[0]}, but recipe "
-                         f"{recipe.name} trains a {recipe.network}; give the configuration of one.")
+                         f"{recipe.name} trains a {recipe.network}; give a configuration of "
+                         f"{recipe.network}.")
     config = adapt(config, recipe, path) if isinstance(config, EncoderConfig) else config
     return with_memory(config, job, record)
 
@@ -54,7 +55,8 @@ def with_memory(config: Sizes, job: PretrainingFlags, record: Mapping[str, Any] 
     if memory and reuse and config.reuse_len != reuse:
         if config.reuse_len:
             raise InputError(f"reuse_len is {config.reuse_len} in the configuration, but the "
-                             f"records of --input_file were made with {reuse}; change it there.")
+                             f"records of --input_file were made with {reuse}; change the "
+                             "configuration.")
         config = dataclasses.replace(config, reuse_len=reuse)
     return config
 
@@ -67,7 +69,7 @@ def adapt(config: EncoderConfig, recipe: recipes.Recipe, path: str) -> EncoderCo
             continue
         if found != getattr(EncoderConfig, key):
             raise InputError(f"--bert_config_file: {path} has the {key} {found}, but recipe "
-                             f"{recipe.name} trains the {key} {wanted}; change it there.")
+                             f"{recipe.name} trains the {key} {wanted}; change the configuration.")
         config = dataclasses.replace(config, **{key: wanted})
     return config
 

@@ -33,8 +33,8 @@ def pack(job: PretrainingFlags, settings: TrainSettings, trainer: "training.Trai
         share = packed.share(settings.train_batch_size)
     if wanted is None and share > _WORTHWHILE:
         return records
-    print(f"records share rows: {share:.0%} of the rows are computed (--pack=false gives each "
-          "record its own)", flush=True)
+    print(f"records share rows, so only {share:.0%} of the rows are computed (--pack=false gives "
+          "each record its own row)", flush=True)
     return packed
 
 

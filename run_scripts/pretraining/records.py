@@ -56,8 +56,8 @@ def _check_names(names, recipe, terms, config):
             raise InputError(f"--terms: recipe {recipe.name} has no {name}; "
                              + choose_from(name, terms))
         if not _fits(terms[name], config):
-            raise InputError(f"--terms: {name} reads what the network of this configuration does "
-                             "not return; leave it out.")
+            raise InputError(f"--terms: {name} reads an output that the network of this "
+                             f"configuration does not have; leave {name} out.")
 
 
 def _fits(term, config):
@@ -85,17 +85,18 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
     hides = masking.find(recipe.corruption).hides
     again = f"make them again with --recipe={recipe.name}"
     if not hides and job.masking == "static":
-        raise InputError(f"--masking=static is for recipes that hide tokens; leave it out with "
+        raise InputError("--masking=static is for recipes that mask tokens; leave it out with "
                          f"--recipe={recipe.name}.")
     if hides and records.format.is_masked and (job.masking == "dynamic" or (
             recipe.corruption.dynamic and recipe.name != made.name)):
         asker = "--masking=dynamic" if job.masking else f"--recipe={recipe.name}"
         raise InputError(
-            f"{asker} draws masks while it trains, but the records of --{flag} are masked already "
+            f"{asker} draws masks during training, but the records of --{flag} are already masked "
             f"({path}, recipe {made.name}); {again} --masking=dynamic.")
     if job.masking == "static" and not records.format.is_masked:
-        raise InputError(f"--masking=static needs masks in the records, but those of --{flag} hold "
-                         f"none ({path}); leave --masking out, or {again} --masking=static.")
+        raise InputError("--masking=static needs masks in the records, but the records of "
+                         f"--{flag} hold none ({path}); leave --masking out, or {again} "
+                         "--masking=static.")
     if records.manifest is None or recipe.name == made.name:
         return
     fits = {part: getattr(recipe, part) == getattr(made, part)
@@ -103,8 +104,8 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
     fits["corruption"] = masking.find(recipe.corruption).takes(made.corruption)
     for part, does in fits.items():
         if not does:
-            raise InputError(f"--recipe={recipe.name} has other {part} than recipe {made.name}, "
-                             f"for which the records of --{flag} were made ({path}); {again}.")
+            raise InputError(f"--recipe={recipe.name} and recipe {made.name}, which made the "
+                             f"records of --{flag}, have different {part} ({path}); {again}.")
 
 
 def check_features(terms: Sequence[recipes.Term], records: "data.RecordSet", flag: str) -> None:
@@ -142,9 +143,9 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
                          f"--bert_config_file reads ({records.paths[0]}); make them again with "
                          f"{_MADE_WITH.get(name, 'words of as many characters')}.")
     if "encoder_input_tokens" in records.format.names and not getattr(config, "has_encoder", True):
-        raise InputError(f"the records of --{flag} hold inputs for an encoder, which the network "
-                         f"of --bert_config_file has not ({records.paths[0]}); make them again "
-                         f"with --feature_converter=prefix_lm, or --objective=lm.")
+        raise InputError(f"the records of --{flag} hold inputs for an encoder, but the network of "
+                         f"--bert_config_file has no encoder ({records.paths[0]}); make them again "
+                         "with --feature_converter=prefix_lm, or --objective=lm.")
     labels = [term.options.get("num_labels", 2) for term in terms
               if term.objective == "SentencePrediction"]
     return records.check(flag, job.max_seq_length, job.max_predictions_per_seq, config.vocab_size,
@@ -170,8 +171,8 @@ def beside_teacher(job: PretrainingFlags, recipe: recipes.Recipe, config: Sizes,
     """Returns the records, joined with the teacher's if the teacher learns, too."""
     learns = any(term.network == "teacher" for term in recipe.terms)
     if learns and not job.teacher_input_file:
-        raise InputError(f"--teacher_input_file must be given: recipe {recipe.name} trains the "
-                         "teacher, too.")
+        raise InputError(f"--teacher_input_file must be given: recipe {recipe.name} also trains "
+                         "the teacher.")
     if not learns:
         return records
     flag, patterns = "teacher_input_file", job.teacher_input_file
@@ -191,7 +192,8 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
     line += f": {', '.join(map(_name, terms))}"
     rows = getattr(records, "rows", 0)
     if rows and "next_token_ids" in records.format.names:
-        line += f"; {job.max_seq_length} steps at once, in batches of {rows} rows that go on"
+        line += (f"; {job.max_seq_length} steps at once, in batches of {rows} rows that continue "
+                 "the batch before")
     elif rows:
         line += (f"; at most {job.max_predictions_per_seq} in {job.max_seq_length} tokens are "
                  f"predicted, in an order that is drawn while training; batches of {rows}")

@@ -24,8 +24,8 @@ def find_tokenizer(job: PretrainingFlags) -> Tokenizer | None:
         return None
     tokenizer = open_tokenizer(path)
     if manifests and manifests[0][0]["vocabulary"]["sha256"] != tokenizer.vocabulary.hash:
-        raise InputError(f"{path} is not the vocabulary that made the records of --input_file, "
-                         "according to their manifest; name that one with --vocab_file.")
+        raise InputError(f"{path} did not make the records of --input_file, according to their "
+                         "manifest; name the vocabulary that made them with --vocab_file.")
     return tokenizer
 
 

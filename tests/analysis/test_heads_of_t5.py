@@ -106,7 +106,7 @@ def test_heads_of_xlnet():
 
 
 def test_what_cannot_be_switched_off():
-    for place, form, part in (((0, 0), "uniform", "in the form zero only"),
+    for place, form, part in (((0, 0), "uniform", "in the form zero"),
                               ((8, 0), "zero", "layer 9 has no head 1"),
                               ((0, 2), "zero", "layer 1 has no head 3")):
         with pytest.raises(InputError, match=part):

@@ -27,7 +27,7 @@ KEYS = "d0.s0.t0 bank%1 bank%2\nd0.s0.t1 close%1\nd0.s1.t0 close_in%1\n"
 def test_both_forms_of_files_say_the_same(tmp_path):
     (tmp_path / "a.txt").write_text(PLAIN)
     (tmp_path / "a.data.xml").write_text(XML)
-    with pytest.raises(InputError, match="there is no a.gold.key.txt beside it"):
+    with pytest.raises(InputError, match="a.gold.key.txt, the file with the senses, is missing"):
         read_senses(str(tmp_path / "a.data.xml"))
     (tmp_path / "a.gold.key.txt").write_text(KEYS)
     plain, marked = (read_senses(str(tmp_path / name)) for name in ("a.txt", "a.data.xml"))
@@ -40,10 +40,10 @@ def test_both_forms_of_files_say_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("name, text, message", [
-    ("a.txt", "The\tthe\n", "line 1: a word, its lemma and its sense"),
+    ("a.txt", "The\tthe\n", "line 1: write a word, its lemma and its sense"),
     ("a.txt", "The\t_\t_\n", "tags no word"),
     ("a.data.xml", "<corpus>", "is not XML"),
-    ("a.data.xml", XML.replace("d0.s0.t1", "x"), "has no sense of 'x'")])
+    ("a.data.xml", XML.replace("d0.s0.t1", "x"), "has no sense for 'x'")])
 def test_bad_files_are_named(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     (tmp_path / "a.gold.key.txt").write_text(KEYS)

@@ -127,7 +127,7 @@ def test_what_is_shared_is_saved_once(parts, tmp_path):
 
 
 @pytest.mark.parametrize("changes, message", [
-    ({"model_type": "bert"}, "embedding_size is 4, but the networks of this format's bert have"),
+    ({"model_type": "bert"}, "embedding_size is 4, but this format's bert has"),
     ({"model_type": "bert", "embedding_size": None}, "num_hidden_groups is 1"),
     ({"shared_parts": "attention"}, "shared_parts is attention"),
     ({"hidden_act": "gelu_erf"}, "hidden_act is the exact GELU"),
@@ -164,14 +164,14 @@ def test_what_transformers_reads(tmp_path):
 
     tensors[kernel] = 2 * tensors[kernel]
     save_file(tensors, tmp_path / "hf" / "model.safetensors")
-    with pytest.raises(InputError, match=f"'{kernel}' changes the embeddings"):
+    with pytest.raises(InputError, match=f"'{kernel}' projects the embeddings"):
         checkpoints.read(tmp_path / "hf")
 
 
 @pytest.mark.parametrize("changes, message", [
-    ({"model_type": "bert"}, "embedding_size is 4, but the networks of this format's bert have"),
+    ({"model_type": "bert"}, "embedding_size is 4, but this format's bert has"),
     ({"shared_parts": "feed_forward"}, "shared_parts is feed_forward"),
-    ({"num_hidden_layers": 22, "num_hidden_groups": 22}, "transformers .* 22 layers into 22"),
+    ({"num_hidden_layers": 22, "num_hidden_groups": 22}, "transformers .* 22 layers over 22"),
 ])
 def test_networks_that_transformers_cannot_build(changes, message):
     with pytest.raises(InputError, match=f"m.keras: {message}"):

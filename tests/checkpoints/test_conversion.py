@@ -421,7 +421,7 @@ def test_nothing_is_written_where_something_is_or_in_a_dry_run(tmp_path):
     assert not list(tmp_path.iterdir())
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("")
-    with pytest.raises(InputError, match="isn't an empty folder"):
+    with pytest.raises(InputError, match="is not an empty folder"):
         convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface")
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine"]
     (tmp_path / "out" / "mine").unlink()
@@ -453,7 +453,7 @@ def test_heads_can_be_left_out(tmp_path):
     assert list(account.ignored.values()).count("left out as asked for") == 7
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert config["architectures"] == ["BertModel"]
-    with pytest.raises(InputError, match="no tagging to leave out"):
+    with pytest.raises(InputError, match="has no head tagging"):
         convert(GOLDEN / "google_gelu", tmp_path / "x", "google", Changes(leave_out=("tagging",)))
 
 

@@ -322,7 +322,7 @@ def test_hdf5_of_newer_libraries_and_full_models(tmp_path):
     with pytest.raises(InputError, match="another version"):
         checkpoints.read(tmp_path)
     (tmp_path / "model.weights.h5").rename(tmp_path / "model.h5")
-    with pytest.raises(InputError, match="model.h5 isn't read"):
+    with pytest.raises(InputError, match="model.h5 is not read"):
         checkpoints.read(tmp_path)
 
 

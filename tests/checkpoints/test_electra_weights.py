@@ -151,7 +151,7 @@ def test_a_configuration_of_googles_means_the_exact_gelu(run, tmp_path):
 @pytest.mark.parametrize("form, changes, message", [
     ("google", {"hidden_act": "gelu"}, "hidden_act is the tanh form"),
     ("google", {"layer_norm_eps": 1e-5}, "layer_norm_eps"),
-    ("huggingface", "classification", "hidden layer in the head of classification")])
+    ("huggingface", "classification", "hidden layer in the head classification")])
 def test_refusals(run, tmp_path, form, changes, message):
     config, head = EncoderConfig.from_dict(SIZES), {}
     if isinstance(changes, dict):

@@ -122,6 +122,6 @@ def test_the_files_of_a_tokenizer_go_with_the_weights(roberta, tmp_path):
     del tokens["hel"]
     (source / "vocab.json").write_text(json.dumps(tokens))
     (source / "merges.txt").write_text("#version: 0.2\nh e\n")
-    with pytest.raises(InputError, match="words can be added to one of WordPiece only"):
+    with pytest.raises(InputError, match="words can only be added to a WordPiece vocabulary"):
         convert(tmp_path / "hf", tmp_path / "other", "huggingface",
                 checkpoints.Changes(vocab_file=str(source / "vocab.json")))

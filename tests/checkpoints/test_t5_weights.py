@@ -90,7 +90,7 @@ def test_a_trained_model_is_read_with_all_that_a_stack_may_be(tmp_path):
     values = json.loads((tmp_path / "huggingface" / "config.json").read_text())
     assert values["num_decoder_layers"] == 3 and values["is_encoder_decoder"]
     for key, value, message in (("feed_forward_proj", "gated-silu", "feed_forward_proj must be"),
-                                ("d_kv", 4, "has shape")):
+                                ("d_kv", 4, "has the shape")):
         (tmp_path / "huggingface" / "config.json").write_text(json.dumps({**values, key: value}))
         with pytest.raises(InputError, match=message):
             checkpoints.read(tmp_path / "huggingface")

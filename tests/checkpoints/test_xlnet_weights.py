@@ -57,7 +57,7 @@ def test_what_a_format_can_not_hold_is_refused(tmp_path):
 
     for name, values, form, message in (
             ("wide", {"d_head": 5}, "huggingface", "d_model / n_head wide"),
-            ("tied", {"untie_r": False}, "huggingface", "biases of each layer"),
+            ("tied", {"untie_r": False}, "huggingface", "separate biases"),
             ("attn", {"summary_type": "attn"}, "huggingface", "summary_type is attn"),
             ("erf", {"ff_activation": "gelu_erf"}, "google", "give --hidden_act=gelu"),
             ("plain", {}, "model_garden", "the model_type is xlnet")):

@@ -173,7 +173,7 @@ def test_cut_equals_masked_and_golden(golden, eagerly, tmp_path):
         with disabled(learner.encoder, heads + more, "zero", units):
             masked = logits(learner, golden)
         assert off(logits(again, golden), masked) < ROUNDED
-    with pytest.raises(InputError, match="no head 2 in layer 1"):
+    with pytest.raises(InputError, match="layer 1 has no head 2"):
         cut(smaller, [(0, 1)])
     for form in ("google", "huggingface"):
         with pytest.raises(InputError, match="pruned_heads"):

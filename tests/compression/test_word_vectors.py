@@ -40,11 +40,11 @@ def test_vectors_of_tokens(form, is_packed, tokenizers, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("content, message", [
-    ("a 1 2\nb 1\n", "line 2 is no word with 2 numbers"),
-    ("a 1 2\ncat 1 x\n", "line 2 is no word with 2 numbers"),
-    ("2 2\ncat 1 nan\n", "line 2 is no word with 2 numbers"),
-    ("word\n", "line 1 is no word"), ("", "has no line"), ("a 1 2 3\n", "embedding_size of the"),
-    ("zebra 1 2\n", "has no token of the vocabulary")])
+    ("a 1 2\nb 1\n", "line 2 is not a word and 2 numbers"),
+    ("a 1 2\ncat 1 x\n", "line 2 is not a word and 2 numbers"),
+    ("2 2\ncat 1 nan\n", "line 2 is not a word and 2 numbers"),
+    ("word\n", "line 1 is no word"), ("", "is empty"), ("a 1 2 3\n", "embedding_size is"),
+    ("zebra 1 2\n", "has none of the vocabulary's tokens")])
 def test_files_that_are_refused(content, message, tokenizers, tmp_path):
     path = tmp_path / "vectors"
     path.write_text(content)

@@ -250,7 +250,7 @@ def test_counts_come_from_a_manifest_where_there_is_one(tmp_path):
     assert open_records(two).format.vocab_size is None
     with open(one, "ab") as file:
         file.write(b"more")
-    with pytest.raises(InputError, match=f"{one} has .* bytes, its manifest says"):
+    with pytest.raises(InputError, match=f"{one} has .* bytes, but its manifest says"):
         open_records(tmp_path)
 
 

@@ -304,7 +304,7 @@ def test_a_record_has_its_spans_in_any_batch(drawn, written):
 
 def test_a_manifest_without_counts_is_refused():
     for counts in ({}, {"token_counts": "1 2"}, {"token_counts": "0 0 0"}, {"token_counts": 3}):
-        with pytest.raises(InputError, match="token_counts of all tokens.*make the records again"):
+        with pytest.raises(InputError, match="token_counts for some tokens.*make the records"):
             data.manifest.token_counts({"vocabulary": {"size": 3}, **counts})
     assert data.manifest.token_counts({"vocabulary": {"size": 3}, "token_counts": "1 0 2"}
                                       ).tolist() == [1, 0, 2]

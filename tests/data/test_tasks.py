@@ -152,7 +152,7 @@ def test_capitals_are_those_of_the_text(lines):
             assert text[at:at + len(rows)] == [token for token, _ in rows]
             assert values[1 + at:1 + at + len(rows)].tolist() == [label for _, label in rows]
             at += len(rows)
-    with pytest.raises(InputError, match="needs a vocabulary of lower-cased text"):
+    with pytest.raises(InputError, match="needs a lower-cased vocabulary"):
         capitals(["A"], np.array([5]), WordpieceTokenizer(VOCABULARY, do_lower_case=False))
 
 
@@ -184,7 +184,7 @@ def test_in_a_stage_no_task_is_a_step_behind_its_share():
 
 
 @pytest.mark.parametrize("values, problem", [
-    (["x=1"], "'x=1' is neither one of continual"), (["a=1/y"], "'a=1/y' is neither"),
+    (["x=1"], "'x=1' must be one of continual"), (["a=1/y"], "'a=1/y' is neither"),
     (["a=3", "b=4"], "has 7 steps, but --num_train_steps is 10"), (["a=5", "a=5"], "is neither")])
 def test_a_schedule_that_is_none_is_refused(values, problem):
     with pytest.raises(InputError, match=f"--task_schedule.*{problem}"):

@@ -20,9 +20,9 @@ def left_over(folder):
 
 
 @pytest.mark.parametrize("texts, parts", [
-    ([b""], ["there is no text in", "text0.txt"]),
-    ([b"\n \n\t\n"], ["there is no text in", "text0.txt"]),
-    ([b"\x01\x02\n"], ["there is no text in", "text0.txt"]),
+    ([b""], ["holds no text", "text0.txt"]),
+    ([b"\n \n\t\n"], ["holds no text", "text0.txt"]),
+    ([b"\x01\x02\n"], ["holds no text", "text0.txt"]),
     ([BAD], ["text0.txt, line 3, byte 5 is not UTF-8", "0xff"]),
     ([GOOD, BAD], ["text1.txt, line 3, byte 5 is not UTF-8"]),
     ([GOOD, gzip.compress(BAD)], ["text1.txt, line 3, byte 5 is not UTF-8"]),

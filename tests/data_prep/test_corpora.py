@@ -124,7 +124,7 @@ def test_processes_and_kills_change_nothing(tmp_path, small_pieces, monkeypatch,
     (tmp_path / "out.parts" / "00000.txt").write_bytes(b"cut")
     assert extract(tmp_path / "out", source) == wanted
     assert done[:6] == [0, 1, 2, 2, 3, 0] and len(done) == len(set(done)) + 3
-    assert "finished before: 2" in capsys.readouterr().out
+    assert "an earlier run finished: 2" in capsys.readouterr().out
     monkeypatch.undo()
     monkeypatch.setattr(containers, "_PIECE_BYTES", 2000)
     assert extract(tmp_path / "two", source, num_workers=2) == wanted
@@ -139,7 +139,7 @@ def test_another_text_begins_afresh(tmp_path, small_pieces, monkeypatch):
     assert extract(tmp_path / "out", source) != first
     (tmp_path / "out.parts" / "mine").write_text("")
     source.write_bytes(json_lines(texts(40)))
-    with pytest.raises(InputError, match="mine is in the place where a job keeps its finished"):
+    with pytest.raises(InputError, match="mine is in the folder where a job keeps its finished"):
         extract(tmp_path / "out", source)
 
 
@@ -200,11 +200,11 @@ def test_line_breaks_may_end_paragraphs(tmp_path):
     ("a.jsonl", b'{"text": "A."}\n{"page": "B."}\n', ["line 2 has no column 'text'; it has page",
                                                       "--text_column"]),
     ("a.jsonl", b'{"text": "A."}\n[1]\n', ["line 2 is not a JSON object"]),
-    ("a.jsonl", b'{"text": ["A."]}\n', ["line 1 has list where a text must be"]),
+    ("a.jsonl", b'{"text": ["A."]}\n', ["line 1 has a value of type list in place of a text"]),
     ("a.json.gz", gzip.compress(b"[\n" * 500, mtime=0)[:-9], ["a.json.gz", "damaged"]),
     ("a.jsonl.xz", lzma.compress(b"{}" * 500)[:-30], ["a.jsonl.xz", "damaged"]),
     ("a.jsonl.bz2", bz2.compress(b"{}" * 500)[:-9], ["a.jsonl.bz2", "damaged"]),
-    ("a.xml", b"<html></html>", ["a.xml is not a dump of MediaWiki"]),
+    ("a.xml", b"<html></html>", ["a.xml is not a MediaWiki dump"]),
     ("a.xml", b"<mediawiki>\n<page><title>A</page>\n", ["a.xml", "not XML"]),
     ("a.jsonl", b"", ["no text"]),
 ])
@@ -247,8 +247,8 @@ def test_parquet_is_checked(tmp_path):
         extract(tmp_path / "out", tmp_path / "a.parquet", text_column="page")
     with pytest.raises(InputError) as error:
         extract(tmp_path / "out", tmp_path / "a.parquet", text_column="id")
-    assert str(error.value).endswith("a.parquet has int where a text must be; name the column of "
-                                     "the texts with --text_column.")
+    assert str(error.value).endswith("a.parquet has a value of type int in place of a text; name "
+                                     "the column of the texts with --text_column.")
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match="a.parquet: can't be read"):
         extract(tmp_path / "out", tmp_path / "a.parquet")

@@ -96,7 +96,7 @@ def test_choices_are_cut_as_in_training(prepare, race, folder, vocab_file, given
 
 
 def test_flags_of_choices_that_can_not_be_heeded_are_refused(prepare, race, folder):
-    with pytest.raises(InputError, match="--max_qa_length is for tasks of multiple choice"):
+    with pytest.raises(InputError, match="--max_qa_length is for multiple choice"):
         prepare(max_qa_length=3)
     with pytest.raises(InputError, match="--carry_choices is for choices that --max_qa_length"):
         prepare(**race, carry_choices=True)

@@ -104,7 +104,7 @@ def test_what_units_cannot_be_had_from_is_refused(folder):
             ({"masking_units": "tags", "input_format": "lines"}, "needs words with tags"),
             ({"masking_units": "phrases"}, "--phrase_file belong together"),
             ({"masking_units": "tags", "tag_column": 5}, "tagged.txt, line 3: there is no tag"),
-            ({"recipe": "ernie2"}, "--task=: records of recipe ernie2 are of one task each"),
+            ({"recipe": "ernie2"}, "--task=: with recipe ernie2, each set of records is"),
             ({"task": "capitalization"}, "--task is for recipes with several tasks"),
             ({"segments": "sentence_distance"}, "is a task of recipe ernie2"),
             ({"recipe": "ernie2", "task": "capitalization", "masking": "dynamic"},
@@ -179,9 +179,9 @@ def test_data_that_are_not_ernies_are_refused(data):
     (data / "absent").write_text("c.gz\t1.1\n")
     (data / "small.txt").write_text("\n".join(TOKENS[:20]) + "\n", encoding="utf-8")
     for changes, problem in (
-            ({"train_filelist": "broken"}, "broken, line 1: is not the name of a file, a tab"),
+            ({"train_filelist": "broken"}, "broken, line 1 is not the name of a file, a tab"),
             ({"train_filelist": "absent"}, "c.gz, which is not there"),
-            ({"vocab_file": "small.txt"}, "give the vocabulary of the data"),
+            ({"vocab_file": "small.txt"}, "give the vocabulary that made the data"),
             ({"max_seq_length": 4}, "--max_seq_length is 4; it must be at least 5")):
         with pytest.raises(InputError, match=problem):
             import_data(data, "bad", **{name: str(data / value) if isinstance(value, str) else value

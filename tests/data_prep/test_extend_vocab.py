@@ -47,7 +47,7 @@ def test_files(extend, tmp_path):
 
 
 @pytest.mark.parametrize("words, message", [
-    (["covid-19"], r"'covid-19' is no single word.*'covid - 19'"), (["two words"], "single word"),
+    (["covid-19"], r"'covid-19' as one word.*'covid - 19'"), (["two words"], "single word"),
     (["x" * 201], "single word"), (["\u00ad"], "nothing"), ([], "no word to add"),
     (["##"], "single word")])
 def test_what_the_tokenizer_would_never_see(extend, tmp_path, words, message):
@@ -65,6 +65,6 @@ def test_a_file_that_is_not_text(extend, tmp_path):
 def test_other_tokenizers_are_refused(extend, tmp_path):
     build_vocab.main(build_vocab.BuildVocabFlags(
         [str(tmp_path / "vocab.txt")], str(tmp_path / "vocab.json"), "byte_bpe", vocab_size=270))
-    with pytest.raises(InputError, match="of WordPiece only, .*vocab.json is byte_bpe"):
+    with pytest.raises(InputError, match="to a WordPiece vocabulary, .*vocab.json is byte_bpe"):
         extend(init_vocab_file=str(tmp_path / "vocab.json"), words=["word"])
     assert not (tmp_path / "new").exists()

@@ -127,7 +127,7 @@ def test_a_share_leaves_the_shards_of_a_job_with_other_flags(share, prepare, tmp
         return do(self, index, piece)
     with monkeypatch.context() as patch:
         patch.setattr(text_job.TextJob, "__call__", begin_other)
-        with pytest.raises(InputError, match=r"r\.(manifest.json|progress): another job, with"):
+        with pytest.raises(InputError, match=r"r\.(manifest.json|progress): a job with"):
             share("0/2", random_seed=1)
     found = {name: data for name, data in content(tmp_path / "out").items()
              if "progress" not in name}

@@ -274,7 +274,7 @@ def test_a_folder_of_others_is_not_emptied(prepare, tmp_path, text):
     folder = tmp_path / "out/r.progress"
     folder.mkdir(parents=True)
     (folder / "chapter1.txt").write_text("my thesis")
-    with pytest.raises(InputError, match="chapter1.txt is in the place where a job keeps its note"):
+    with pytest.raises(InputError, match="chapter1.txt is in the folder where a job keeps"):
         prepare(text)
     assert (folder / "chapter1.txt").exists()
 

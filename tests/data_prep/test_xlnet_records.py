@@ -107,15 +107,15 @@ def test_records_out_of_order_are_found(made, tmp_path, capsys):
 @pytest.mark.parametrize("stream, flags, message", [
     ({"bsz_per_host": 6}, {}, "--bsz_per_host=6 can't be divided .* give a multiple of 4"),
     ({"mask_beta": 7}, {}, "--mask_alpha=6 is less than --mask_beta=7"),
-    ({"reuse_len": 4}, {}, "--reuse_len is 4, but must be half of --max_seq_length, 8"),
+    ({"reuse_len": 4}, {}, "--reuse_len is 4, but it must be half of --max_seq_length, 8"),
     ({"num_task": 3}, {}, "--num_task=3: task 2 has no file, there are 2"),
     ({"use_eod": True}, {}, "has no <eod>; give a SentencePiece model of XLNet, or --nouse_eod"),
     ({"bsz_per_host": 4000}, {}, "too short for a batch of 4000 rows of 16 tokens"),
-    ({"from_raw_text": False}, {}, "text0.txt holds a line that is no list of ids"),
+    ({"from_raw_text": False}, {}, "text0.txt has a line that is not a list of ids"),
     ({}, {"max_seq_length": 17}, "--max_seq_length is 17; it must be even"),
     ({}, {"task": "2"}, "--task=2 must be below --num_task=2"),
-    ({}, {"masked_lm_prob": 0.2}, "--masked_lm_prob=0.2 is for .*leave it out with"),
-    ({}, {"segments": "doc_blocks"}, "recipe xlnet reads a text as a stream; leave it out"),
+    ({}, {"masked_lm_prob": 0.2}, "--masked_lm_prob=0.2 is for .*leave the flag out with"),
+    ({}, {"segments": "doc_blocks"}, "recipe xlnet reads a text as a stream; leave the flag out"),
     ({}, {"recipe": "bert"}, "--bsz_per_host=8 is for recipes that read rows"),
     ({}, {"recipe": "bert", "segments": "streams"}, "--segments=streams is for recipes that read"),
 ])
@@ -130,7 +130,7 @@ def test_batches_of_another_size_are_refused(made, tmp_path):
     records = data.open_records([str(tmp_path / "out")], "input_file")
     with pytest.raises(InputError, match="--train_batch_size is 16, .* for batches of 8, of which"):
         records.check_batch(16, "train_batch_size", "input_file")
-    with pytest.raises(InputError, match="--perm_size=3 does not divide the halves"):
+    with pytest.raises(InputError, match="--perm_size=3 must divide both parts"):
         data.draw_orders(records, "input_file", 3)
     with pytest.raises(InputError, match="--max_predictions_per_seq is 5, .* were made with 4"):
         data.draw_orders(records, "input_file", max_predictions_per_seq=5)

@@ -99,7 +99,7 @@ def test_several_tasks(folder, tmp_path):
 
 
 @pytest.mark.parametrize("task, given, message", [
-    (FILES, {"learning_rat": 1}, "there is no setting learning_rat of run_classifier"),
+    (FILES, {"learning_rat": 1}, "run_classifier has no setting learning_rat"),
     ("nothing", {}, "nothing"),
     ({"train_file": "absent.csv", "text_a_column": "body", "label_column": "folder"}, {},
      "absent.csv"),

@@ -229,7 +229,7 @@ def test_tasks_begin_with_the_model_of_another(folder, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "the model of mnli" in said and "together about" in said
     assert not (tmp_path / "tasks").exists()
-    with pytest.raises(InputError, match="rte needs the model of mnli, which is none of the tasks"):
+    with pytest.raises(InputError, match="rte needs the model of mnli, which is not among"):
         run_suite.open_suite(flags(folder, tmp_path, tasks=["rte"], intermediate=True))
 
 
@@ -248,7 +248,7 @@ def test_a_result_holds_for_the_model_it_began_with_alone(folder, whole, tmp_pat
         run.carry_out()
     place.unlink()
     (pathlib.Path(chosen.folder) / "model.keras").unlink()
-    with pytest.raises(InputError, match="its model was removed .* remove that folder"):
+    with pytest.raises(InputError, match="its model was removed .* remove the folder"):
         run.carry_out()
 
 
@@ -266,12 +266,12 @@ def test_a_suite_waits_for_processes_alone(folder, whole, monkeypatch):
 
 @pytest.mark.parametrize("given, message", [
     ({"tasks": ["odd"]}, "the suite has no task 'odd'"),
-    ({"tasks": ["qqp"]}, "no folder of the task qqp in .*; .*leave the task out of --tasks"),
+    ({"tasks": ["qqp"]}, "has no folder for the task qqp; .*leave the task out of --tasks"),
     ({"tasks": ["ax"]}, "ax needs the model of mnli"),
     ({"suite": "odd"}, "--suite is odd"),
     ({"distribution_strategy": "multi_worker"}, "--distribution_strategy is multi_worker"),
     ({"grid_learning_rate": ["x"]}, "--grid_learning_rate is x"),
-    ({"grid_num_train_epochs": ["1"]}, "--num_train_steps is in place of epochs")])
+    ({"grid_num_train_epochs": ["1"]}, "--num_train_steps replaces the epochs")])
 def test_what_cannot_be_done_is_said_before_work(folder, tmp_path, given, message):
     with pytest.raises(InputError, match=message):
         run_suite.open_suite(flags(folder, tmp_path, **given))
@@ -294,7 +294,7 @@ def test_a_masked_lm_ranks_pronouns(tmp_path):
     (tmp_path / "lm" / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
     network = bert_tf.BertEncoder(config)
     network.save(tmp_path / "lm" / "model.keras")
-    with pytest.raises(InputError, match="has no masked language model, with which this task beg"):
+    with pytest.raises(InputError, match="has no masked LM, which this task starts from"):
         run_suite.main(job)
     Learner(network, [bert_tf.MaskedLM(config)]).save(tmp_path / "lm" / "model.keras")
     run_suite.main(job)

@@ -222,7 +222,7 @@ def test_configurations_without_it_are_those_of_before():
 @pytest.mark.parametrize("wrong, message", [
     ({"weight_bits": 1}, "weight_bits must be from 2 to 8"),
     ({"weight_bits": [8]}, "2 layers"),
-    ({"groups": 2}, "groups are of the scheme groupwise"),
+    ({"groups": 2}, "groups are only for the scheme groupwise"),
     ({"scheme": "groupwise", "groups": 7}, "must divide hidden_size"),
     ({"bits": 8}, "unknown key 'bits'"),
     ("q8bert", "must be an object")])

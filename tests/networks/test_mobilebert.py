@@ -106,7 +106,7 @@ def test_what_can_not_be_built_or_written_is_refused(tmp_path):
             MobileBertConfig(**{**TINY, **values})
     for name, values, form, message in (
             ("manual", {"normalization_type": "manual_layer_norm"}, "huggingface", "does not have"),
-            ("teacher", {"key_query_shared_bottleneck": False}, "huggingface", "this teacher"),
+            ("teacher", {"key_query_shared_bottleneck": False}, "huggingface", "transformers"),
             ("erf", {"hidden_act": "gelu_erf"}, "google", "exact GELU"),
             ("plain", {}, "model_garden", "mobilebert")):
         config = MobileBertConfig(**{**TINY, **values})

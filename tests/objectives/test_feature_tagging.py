@@ -208,7 +208,7 @@ def test_it_is_saved_and_loaded(dtype, tmp_path):
 
 
 @pytest.mark.parametrize("layers, options, message", [
-    (5, {"layers": "first"}, "can't be taken from 'first'; choose from embeddings, second"),
+    (5, {"layers": "first"}, "no choice 'first' of layers .*; choose from embeddings, second"),
     (3, {"layers": "concat_last_4"}, "concat_last_4 need 4 layers, but the encoder has 3"),
     (1, {"layers": "second_to_last"}, "second_to_last need 2 layers"),
     (5, {"lstm_size": 0}, "lstm_size is 0; it must be at least 1"),

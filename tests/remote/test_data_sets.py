@@ -58,7 +58,7 @@ def test_a_data_set_by_its_library(hub, tmp_path):
 
 @pytest.mark.parametrize("name, message", [
     ("hf://datasets/own/none", "hf://datasets/own/none is no data set of the Hub"),
-    ("hf://datasets/own/corpus/a/b", "own/corpus/a/b: a data set of the Hub is named"),
+    ("hf://datasets/own/corpus/a/b", "own/corpus/a/b: write data sets of the Hub as"),
 ])
 def test_refusals(hub, tmp_path, name, message):
     done = extract(hub, tmp_path, name)

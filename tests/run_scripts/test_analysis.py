@@ -301,7 +301,7 @@ def test_heads_that_layers_share(tmp_path, eagerly):
             heads.main(job(**change))
     with pytest.raises(InputError, match="--examples is -1"):
         job(examples=-1)
-    with pytest.raises(InputError, match="but --dev_file is the only file: give --choose_split="):
+    with pytest.raises(InputError, match="but only --dev_file is given; give --choose_split="):
         job(task="", data_dir="", dev_file="dev-v1.1.json", reverse_head_mask=True)
 
 

@@ -48,7 +48,7 @@ def test_lite_in_a_new_folder(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("options, message", [
-    ({}, "--vocab_file must be given with --format=text"),
+    ({}, "--vocab_file, the model's vocabulary, must be given with --format=text"),
     ({"format": "ids", "task": "classification"}, "--labels or --num_labels must be given"),
     ({"format": "ids", "task": "multi_label"}, "--num_labels must be given"),
     ({"format": "ids", "labels": ["a", "b"]}, "--labels names 2 labels, which don't fit"),
@@ -70,7 +70,7 @@ def resolve(flags):
 
 @pytest.mark.parametrize("name", ["roberta-base", "albert"])
 def test_text_models_are_of_wordpiece(test_data, name):
-    with pytest.raises(InputError, match=f"WordPiece only, .*{name}.* give --format=ids"):
+    with pytest.raises(InputError, match=f"only hold a WordPiece .*{name}.* give --format=ids"):
         folder = str(test_data / "vocabs" / name)
         size = open_tokenizer(folder).vocabulary.size
         export_model.make_module(

@@ -192,10 +192,10 @@ def test_files_that_do_not_stand_together_and_gzip(tmp_path, model, lines):
     (b"", {}, "in.txt is empty; it must hold one text per line"),
     (b"a\nb\xff\n", {}, "in.txt, line 2, byte 2 is not UTF-8"),
     (b"a", {"input_file": "no.txt"}, "--input_file: there is no file no.txt"),
-    (b"a", {"output_file": "x.txt"}, "--output_file: no format has the ending of x.txt"),
+    (b"a", {"output_file": "x.txt"}, "--output_file: no format has the extension of x.txt"),
     (b"a", {"layers": ["-3"]}, "there is no layer -3; the model has 2, from 0 or -2 to 1 or -1"),
     (b"a", {"layers": ["2"]}, "there is no layer 2"),
-    (b"a", {"layers": ["last"]}, "'last' is neither a number nor embeddings"),
+    (b"a", {"layers": ["last"]}, "'last' must be a number, or embeddings"),
     (b"a", {"layers": ["-1", "0", "-1"]}, "--layers names -1 twice"),
     (b"a", {"layers": []}, "--layers names no layer"),
     (b"a", {"max_seq_length": 41}, "--max_seq_length is 41, but the model reads at most 40"),
@@ -220,7 +220,7 @@ def test_vocabularies_that_do_not_fit(tmp_path, model):
     own = (model / "vocab.txt").read_text().split()
     with pytest.raises(InputError, match="v.txt is not the vocabulary of the model, .*vocab.txt"):
         attempt(model, [*own[:-1], "another"])
-    with pytest.raises(InputError, match="v.txt has 102 tokens, the model 101"):
+    with pytest.raises(InputError, match="v.txt has 102 tokens, but the model has 101"):
         attempt(GOLDEN / "google_gelu", [*own, "more"])
     with pytest.raises(InputError, match="--vocab_file must be given: there is no vocabulary"):
         run(tmp_path, GOLDEN / "google_gelu", ["a"], "out.npz")

@@ -50,7 +50,7 @@ def equal(one, other):
 
 def test_a_new_run_packs_records_where_it_pays(train, capsys, monkeypatch):
     _, extra = train("asked", pack=True)
-    assert extra["run"]["pack"] and "records share rows: " in capsys.readouterr().out
+    assert extra["run"]["pack"] and "records share rows, so only " in capsys.readouterr().out
     values, extra = train("open")
     assert extra["run"]["pack"] and equal(train("asked"), (values, extra))
     once = {"stop_at_step": 1}

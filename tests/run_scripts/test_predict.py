@@ -111,10 +111,10 @@ def test_each_kind_says_one_thing_in_a_line(prediction, line):
     ("in.jsonl", '{"a": "x"}\n{"a": 1}\n', {"text_a_column": "a"},
      "in.jsonl, line 2 has no text in a column of texts"),
     ("in.txt", "a\nb ||| c ||| d\n", {}, r"in.txt, line 2 has 3 texts; give a text"),
-    ("in.tsv", "a\nb\n", {}, "--text_a_column must be given: the column of the text in .*in.tsv"),
+    ("in.tsv", "a\nb\n", {}, "--text_a_column must be given: it names .* text in .*in.tsv"),
     ("in.tsv", "a\nb\n", {"text_a_column": "c"}, "no column 'c'; its columns are a"),
-    ("in.txt", "a\n", {"output": "in.txt"}, "in.txt is the input too; name another file"),
-    ("in.txt", "a\n", {"output": "out.csv.gz"}, "is written is not compressed; give .*out.csv.$"),
+    ("in.txt", "a\n", {"output": "in.txt"}, "in.txt is also the input; name another file"),
+    ("in.txt", "a\n", {"output": "out.csv.gz"}, "the output is not compressed; give .*out.csv.$"),
     ("in.txt", "a\n\xff".encode("latin-1"), {}, "in.txt, line 2, byte 1 is not UTF-8")])
 def test_what_cannot_be_read_is_named_and_nothing_half_written_stays(
         model, tmp_path, name, content, flags, part):

@@ -133,7 +133,7 @@ def test_a_killed_run_goes_on(eagerly, choose, copy_at, tmp_path, capsys):
     capsys.readouterr()
     # A run that was begun keeps its length, whatever the default is now.
     out = choose(tmp_path / "out", **flags, max_seq_length=None)
-    assert "going on from step 2" in capsys.readouterr().out
+    assert "resuming at step 2" in capsys.readouterr().out
     assert read_scores(out) == read_scores(whole)
     name = "dev_predictions.jsonl"
     assert (out / name).read_bytes() == (whole / name).read_bytes()
@@ -157,16 +157,16 @@ def test_rows_that_are_refused(choose, tmp_path, row, message):
 
 
 @pytest.mark.parametrize("flags, message", [
-    ({"task": "conll2003"}, "conll2003 is a task of tagging, which this script does not do; it "
-                            "does multiple_choice"),
-    ({**OWN, "task_kind": "tagging"}, "--choice_columns must be given for a multiple choice"),
-    ({**OWN, "choice_columns": []}, "--choice_columns must be given for a multiple choice"),
+    ({"task": "conll2003"}, "conll2003 is a task of the kind tagging, but this command is for "
+                            "multiple_choice"),
+    ({**OWN, "task_kind": "tagging"}, "--choice_columns must be given for multiple choice"),
+    ({**OWN, "choice_columns": []}, "--choice_columns must be given for multiple choice"),
     ({**OWN, "choice_columns": ["b*"]}, r"there is no column 'b\*'; its columns are q, a0"),
     ({**OWN, "label_column": ""}, "--label_column must be given"),
     ({**OWN, "label_column": "l"}, "there is no column 'l'; its columns are q, a0"),
     ({**OFFICIAL, "data_dir": "nowhere"}, "there is no train.csv in"),
     ({**OFFICIAL, "class_weights": ["balanced"]},
-     "--class_weights is for labels, which the task swag"),
+     "--class_weights is for labels, and the task swag"),
 ])
 def test_refused(choose, tmp_path, flags, message):
     with pytest.raises(InputError, match=message) as error:

@@ -166,7 +166,7 @@ def check_going_on(whole, folder, tmp_path):
     settings = FineTuneSettings(output_dir=str(tmp_path / "own"), num_train_epochs=0.0)
     own = TaskFlags(**{"data_dir": str(folder), **ROWS["same"]})
     run_classifier.main(own, job, settings)
-    with pytest.raises(InputError, match="no head of the task mrpc; it has those of mood, rating"):
+    with pytest.raises(InputError, match="no head for the task mrpc; it has .* mood, rating"):
         run_classifier.main(TaskFlags(task="mrpc"), dataclasses.replace(
             job, init_checkpoint=str(whole)), settings)
     score = json.loads((tmp_path / "own" / "metrics.json").read_text())["metrics"]
@@ -188,7 +188,7 @@ def test_the_rate_is_scheduled_for_the_originals_steps(test_data):
 @pytest.mark.parametrize("changes, part", [
     ({"tasks": ["mood", "mood"]}, "--tasks names mood 2 times"),
     ({"tasks": ["mood", "sonnets"]}, "there is no task 'sonnets'"),
-    ({"tasks": ["cola"]}, "no folder of the task cola"),
+    ({"tasks": ["cola"]}, "no folder for the task cola"),
     ({"best_of": ["cola"]}, "--best_of names cola"),
     ({"rows": {"mood": {**ROWS["mood"], "weight": 2}}}, "the row of mood has weight"),
     ({"rows": {"mood": {**ROWS["mood"], "train_file": ""}}}, "task mood: --do_train: name"),
@@ -196,7 +196,7 @@ def test_the_rate_is_scheduled_for_the_originals_steps(test_data):
     ({"rows": {"mood": {**ROWS["mood"], "dev_file": "other.csv"}}}, "label 'w' is none of x, z"),
     ({"rows": {"mood": {**ROWS["mood"], "loss_weight": "2"}}}, "loss_weight of mood is '2'"),
     ({"rows": {"mood": {**ROWS["mood"], "loss_weight": 0}}}, "mood has dropout_p 0.0 and loss_we"),
-    ({"rows": {"mood": {**ROWS["mood"], "task_kind": "multi_label"}}}, "is not trained together"),
+    ({"rows": {"mood": {**ROWS["mood"], "task_kind": "multi_label"}}}, "can't be trained together"),
     ({"grid": True}, "--grid is for one task"), ({"answer_num_turn": -1}, "turns is -1"),
     ({"ratio": 1.0, "task_sampling": "temperature"}, "--ratio are for"),
     ({"do_train": False}, "there is no model.keras"),

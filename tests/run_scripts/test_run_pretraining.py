@@ -139,7 +139,7 @@ def test_a_killed_and_stopped_run_ends_with_the_same_bytes(
     assert 20 <= before < step < 300
     assert f"stopped by a signal at step {step}, which is saved" in said and "error" not in said
     main(command["broken"])
-    assert f"going on from step {step}" in capsys.readouterr().out
+    assert f"resuming at step {step}" in capsys.readouterr().out
     main(command["whole"])
     assert {"--do_train", "--num_train_steps=300", f"--output_dir={tmp_path}/broken"} <= set(
         (tmp_path / "broken/flags.txt").read_text(encoding="utf-8").splitlines())
@@ -210,14 +210,14 @@ def test_a_checkpoint_of_an_earlier_version_goes_on_without_a_word(flags, stoppe
     checksummed.write(latest(stopped), tensors, extra)
     main(flags(do_train=True, learning_rate=1e-3, stop_at_step=6))
     said = capsys.readouterr().out
-    assert "with another" not in said and "begin at the first" not in said
+    assert "with another" not in said and "starts at the first" not in said
     assert checksummed.read(latest(stopped))[1]["taken"] == 48
 
 
 def test_other_records_begin_at_the_first_and_that_is_reported(flags, folder, stopped, capsys):
     main(flags(do_train=True, **LONG, input_file=[str(folder / "long.tfrecord")],
                stop_at_step=6))
-    assert "they begin at the first" in capsys.readouterr().out
+    assert "reading starts at the first" in capsys.readouterr().out
 
 
 def test_another_type_of_computation_has_its_own_loss_scale(flags, tmp_path):
@@ -343,7 +343,7 @@ def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
     for stop, eagerly in ((2, False), (4, True)):       # two steps do not repay a second tracing
         said = processes.finish_workers(processes.start_workers(
             SCRIPT, [{**shared, "stop_at_step": stop}] * 2, eagerly=eagerly))
-    assert all("going on from step 2" in text for text in said)
+    assert all("resuming at step 2" in text for text in said)
     assert ["wrote " in text for text in said] == [True, False]     # the chief alone
     assert checksummed.read(latest(tmp_path / "workers"))[1]["order"]["shares"] == 2
     main(shared)
@@ -458,7 +458,7 @@ def test_settings_that_cannot_be(flags, changes, part):
     (["--output_dri=x"], "error: there is no flag --output_dri; did you mean --output_dir?"),
     (["--do_train"], "error: --input_file must be given"),
     (["--input_file=x", "--output_dir=x", "--do_train"],
-     "error: give either --bert_config_file, the file of a configuration, or --model_size"),
+     "error: give either --bert_config_file (a configuration) or --model_size"),
     ([f"--input_file={__file__}", "--output_dir=x", "--do_train", "--model_size=tiny"],
      "not a TFRecord file"),
     (["--dtype=float23"], "--dtype=float23: did you mean float32? The choices are float32, bf"),

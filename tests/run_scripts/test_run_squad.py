@@ -266,7 +266,7 @@ def test_questions_left_out_or_cut_are_told(folder, tmp_path, capsys):
     assert "train: 7 questions" in told and "1 questions left out, 7 cut to fit" in told
     assert f"note: {path}: question '0' is left out" in told
     assert f"note: {path}: question '1' is cut to --max_query_length=8" in told
-    assert "and 3 notes more" in told and "train.manifest.json" in told
+    assert "and 3 more notes" in told and "train.manifest.json" in told
 
 
 @pytest.mark.parametrize("changes, words", [
@@ -281,11 +281,11 @@ def test_questions_left_out_or_cut_are_told(folder, tmp_path, capsys):
     ({"train_file": "{folder}/v2.json"}, "'0-none' has no answer.*--version_2_with_negative"),
     ({"predict_file": "{folder}/v2.json"}, "'0-none' has no correct answer"),
     ({"doc_stride": 0}, "--doc_stride is 0"),
-    ({"max_query_length": 29}, "--max_seq_length is 32, which leaves no room"),
+    ({"max_query_length": 29}, "--max_seq_length is 32, but a question"),
     ({"max_seq_length": 33}, "--max_seq_length is 33; it must be from 4 to 32"),
     ({"n_best_size": 0}, "--n_best_size is 0"), ({"max_answer_length": 0}, "--max_answer_length"),
-    ({"label_smoothing": 0.1}, "--label_smoothing is for labels, which the task squad does not"),
-    ({"do_eval": False, "num_trials": 2}, "choose by the score: give --do_eval"),
+    ({"label_smoothing": 0.1}, "--label_smoothing is for labels, and the task squad has none"),
+    ({"do_eval": False, "num_trials": 2}, "choose by the score; give --do_eval"),
 ])
 def test_refused_before_work_starts(folder, tmp_path, changes, words):
     changes = {name: value.format(folder=folder) if isinstance(value, str) else value
@@ -298,7 +298,7 @@ def test_refused_before_work_starts(folder, tmp_path, changes, words):
 def test_models_of_another_kind_are_refused(folder, trained, tmp_path):
     flags = {"predict_file": folder / "v2.json", "init_checkpoint": trained,
              "output_dir": tmp_path / "out", "do_predict": True}
-    with pytest.raises(InputError, match="has not learned that a question may have no answer"):
+    with pytest.raises(InputError, match="was trained without questions that have no answer"):
         main(**flags, version_2_with_negative=True)
     other = tmp_path / "other"
     other.mkdir()
@@ -315,7 +315,7 @@ def test_another_file_to_choose_on_is_not_mixed_up_with_the_first(folder, traine
     flags = training(folder, "v1", trained, predict_file=tmp_path / "other.json")
     with pytest.raises(InputError, match="scored on other examples.*leave out --do_train"):
         main(**{**flags, "records_dir": tmp_path})
-    with pytest.raises(InputError, match="predict.manifest.json is of other records"):
+    with pytest.raises(InputError, match="predict.manifest.json describes other records"):
         main(**training(folder, "v1", tmp_path / "out", records_dir=tmp_path))
 
 

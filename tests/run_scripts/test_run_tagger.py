@@ -175,7 +175,7 @@ def test_a_killed_run_ends_with_the_same_weights(eagerly, tagger, copy_at, tmp_p
     whole = tagger(tmp_path / "whole", **flags)
     capsys.readouterr()
     out = tagger(tmp_path / "out", **flags)
-    assert "going on from step 2" in capsys.readouterr().out
+    assert "resuming at step 2" in capsys.readouterr().out
     for one, other in zip(weights(whole), weights(out), strict=True):
         np.testing.assert_array_equal(one, other)
     assert read_scores(out) == read_scores(whole)
@@ -233,13 +233,13 @@ def test_the_flag_names_all_choices():
 
 @pytest.mark.parametrize("flags, message", [
     ({"train_file": "", "dev_file": "", "task": "cola"},
-     "cola is a task of classification, which this script does not do; it does tagging"),
+     "cola is a task of the kind classification, but this command is for tagging"),
     ({"task_kind": "classification", "text_a_column": "a", "label_column": "b"},
      "must end in .tsv"),
     ({"train_file": "", "dev_file": ""}, "no file is named"),
     ({"train_file": "nowhere.txt"}, "there is no nowhere.txt"),
     ({"label_column": "2"}, "train.txt, line 1 has 2 columns where there must be 3"),
-    ({"label_column": "0"}, "train.txt, line 1: column 0 of 2 is that of the words"),
+    ({"label_column": "0"}, "train.txt, line 1: column 0 of 2 holds the words"),
     ({"label_column": "tag"}, "'tag' of a file of tagged words must be a number"),
     ({"labels": ["O", "B-PER", "I-PER"]}, "line [0-9]+: label 'B-LOC' is none of O, B-PER, I-PER"),
     ({"do_lower_case": False}, "has no token with a capital letter"),

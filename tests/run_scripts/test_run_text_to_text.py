@@ -103,7 +103,7 @@ def test_a_task_is_learned_and_goes_on_after_a_stop(run, learned, tmp_path, caps
     shutil.copy(resume.checkpoints(str(whole))[0], tmp_path / "parts")
     parts = run("parts", do_eval=False)
     out = capsys.readouterr().out
-    assert "going on from step 20" in out and "another --early_stopping (2, now none)" in out
+    assert "resuming at step 20" in out and "another --early_stopping (2, now none)" in out
     first, again = weights(whole), weights(parts)
     assert all(np.array_equal(first[name], again[name]) for name in first)
     again = run("later", files=("dev",), do_train=False, init_checkpoint=str(whole),
@@ -156,8 +156,8 @@ def test_the_score_without_each_head(learned, folder, tmp_path):
     assert [point["off"] for point in curves["importance"]] == [3, 6]
     assert [point["parts"] for point in curves["cross"]][-1] in ([[1, 0], [1, 1]], [[1, 1], [1, 0]])
     assert curves["cross"][1]["score"] == found["without_layer"][1]
-    for change, part in (({"parts": "units"}, "heads are switched off alone"),
-                         ({"importance": "code"}, "--importance=code is for one sequence")):
+    for change, part in (({"parts": "units"}, "heads can only be switched off"),
+                         ({"importance": "code"}, "--importance=code is for models with")):
         with pytest.raises(InputError, match=part):
             prune.main(files, job(**change))
     with pytest.raises(InputError, match="give --form=zero"):
@@ -170,10 +170,10 @@ def test_what_cannot_work_is_refused(run, folder, tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(
         ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(251))]) + "\n")
     for changes, part in (
-            ({"bert_config_file": str(tmp_path / "bert.json")}, "describes no decoder"),
+            ({"bert_config_file": str(tmp_path / "bert.json")}, "has no decoder"),
             ({"bert_config_file": ""}, "--init_checkpoint must be given"),
             ({"vocab_file": ""}, "--vocab_file must be given"),
-            ({"vocab_file": str(tmp_path / "vocab.txt")}, "is of wordpiece, which makes no texts"),
+            ({"vocab_file": str(tmp_path / "vocab.txt")}, "wordpiece, which can't turn tokens"),
             ({"do_train": False}, "there is no model.keras"),
             ({"dropout_rate": 1.0}, "--dropout_rate is 1.0"),
             ({"beams": 0}, "--beams is 0"),

@@ -39,7 +39,7 @@ def fixture_folder(tmp_path_factory):
     ("model.keras", None, "there is no .*model.keras"), ("text.txt", None, "text.txt: can't be"),
     ("text.txt", lambda content: b"a \xff\n", "text.txt, line 1, byte 3 is not UTF-8"),
     ("metrics.jsonl", lambda content: content.replace(b"masked_lm/loss", b"loss"),
-     "metrics.jsonl: a line of kind 'train' has no number 'masked_lm/loss'"),
+     "metrics.jsonl: a line of the kind 'train' has no 'masked_lm/loss'"),
     ("metrics.jsonl", lambda content: content.replace(b"0.5", b'"x"'), "'masked_lm/accuracy'"),
     ("vocab.txt", None, "vocab.txt' can't be read"),
     ("nothing", None, "--input_file: no file matches 'absent'")])

@@ -58,7 +58,7 @@ def test_lines_of_mrqa(tmp_path):
     assert [one.id for one in paragraph.questions] == ["a", "b"]
     assert [row[2] for row in read_references(str(path))] == [["Bo", "Robert"], ["Paris"]]
     path.write_bytes(gzip.compress(b'{"context": "x", "qas": [{"qid": "a"}]}'))
-    with pytest.raises(InputError, match="line 1 has no questions in MRQA's form .KeyError"):
+    with pytest.raises(InputError, match="line 1 is not in MRQA's format .KeyError"):
         list(read_paragraphs(str(path), False))
 
 
@@ -151,7 +151,7 @@ def test_verified_files_hold_what_people_verified(trivia, domain, names):
     trivia.write_text(json.dumps({"VerifiedEval": True, "Data": [{
         **question, "QuestionPartOfVerifiedEval": None}]}).replace(
             ', "QuestionPartOfVerifiedEval": null', ""))
-    with pytest.raises(InputError, match="question 0 is none of TriviaQA .KeyError"):
+    with pytest.raises(InputError, match="question 0 is not in TriviaQA's format .KeyError"):
         read_answers(str(trivia))
 
 

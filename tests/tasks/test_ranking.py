@@ -59,10 +59,10 @@ def test_two_lines_of_a_question_are_an_example(tmp_path, tokenizer):
 
 
 @pytest.mark.parametrize("split, rows, header, part", [
-    ("train", [("a", "b", YES), ("c", "d", NO)], HEADER, "has no two lines of one question"),
+    ("train", [("a", "b", YES), ("c", "d", NO)], HEADER, "has no two successive lines"),
     ("train", [("a", "b", "x"), ("a", "d", NO)], HEADER, "label 'x' is none of"),
-    ("test", [("a", "b"), ("c", "d")], HEADER[:-6], "line 2: the question is not that of the next"),
-    ("test", [("a", "b"), ("a", "d"), ("e", "f")], HEADER[:-6], "line 4: the question is not")])
+    ("test", [("a", "b"), ("c", "d")], HEADER[:-6], "line 2: the next line"),
+    ("test", [("a", "b"), ("a", "d"), ("e", "f")], HEADER[:-6], "line 4: the next line")])
 def test_lines_that_cannot_be_ranked_are_named(split, rows, header, part, tmp_path):
     with pytest.raises(InputError, match=part):
         list(read_examples(TASK, split, write(tmp_path / f"{split}.tsv", rows, header)))
@@ -72,7 +72,7 @@ def test_own_files_need_the_label_of_right_candidates(tmp_path):
     path = write(tmp_path / "own.tsv", [("a", "b", "0"), ("a", "c", "1")])
     flags = {"task_kind": "ranking", "train_file": path, "text_a_column": "question",
              "text_b_column": "sentence", "label_column": "label"}
-    with pytest.raises(InputError, match="give --labels, the one that marks a right candidate"):
+    with pytest.raises(InputError, match="give --labels: first the label of the right candidate"):
         TaskFlags(**flags).find_sources(TaskFlags(**flags).read_task(), [])
     task = TaskFlags(**flags, labels=["1", "0"]).read_task()
     assert [example.label for example in read_examples(task, "train", path)] == [1]

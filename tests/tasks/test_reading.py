@@ -308,7 +308,7 @@ def test_own_files_with_several_labels(tmp_path):
 
 
 @pytest.mark.parametrize("label, message", [
-    (["a", "b"], "line 2: there is a list where one label must be; give --multi_label"),
+    (["a", "b"], "line 2: the label is a list; give --multi_label"),
     ("", "line 2 has no label"), (None, "line 2 has no label")])
 def test_what_is_not_one_label(tmp_path, label, message):
     lines = [{"t": "x", "l": "a"}, {"t": "y", "l": label}]
@@ -358,7 +358,7 @@ def test_the_column_of_the_words_is_not_that_of_the_tags(tmp_path):
     (tmp_path / "a.txt").write_text("\nthe\nend\n", encoding="utf-8")
     for column in ("-1", "0"):
         task = own_task("tagging", {"train": "a.txt"}, ["0"], column)
-        with pytest.raises(InputError, match=f"line 2: column {column} of 1 is that of the words"):
+        with pytest.raises(InputError, match=f"line 2: column {column} of 1 holds the words"):
             discover_labels(task, "train", str(tmp_path / "a.txt"))
 
 
@@ -396,7 +396,7 @@ def test_shares_of_a_file_are_nested(tmp_path):
         for small, large in zip(taken[seed], taken[seed][1:]):
             assert [text for text in large if text in set(small)] == small      # in their order
     assert taken[0][0] != taken[1][0]
-    for flags, message in (({"train_fraction": 0.005}, "leaves 1 examples of .*, none of them of "),
+    for flags, message in (({"train_fraction": 0.005}, "leaves 1 examples .*none with the "),
                            ({"train_fraction": 0.0}, "--train_fraction is 0.0"),
                            ({"train_fraction": 1.5}, "--train_fraction is 1.5")):
         with pytest.raises(InputError, match=message):

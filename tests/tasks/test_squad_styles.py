@@ -157,5 +157,5 @@ def test_what_no_answer_means_at_the_threshold():
 
 def test_albert_reads_with_its_own_tokenizer_alone(test_data):
     tokenizer = open_tokenizer(str(test_data / "vocabs" / "bert-base-uncased" / "vocab.txt"))
-    with pytest.raises(InputError, match="--squad_style=albert and xlnet read passages with the"):
+    with pytest.raises(InputError, match="--squad_style=albert and xlnet need a SentencePiece"):
         cut_spans([], tokenizer, SpanOptions(squad_style="albert"))

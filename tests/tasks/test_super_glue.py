@@ -95,7 +95,7 @@ def test_marked_words_are_found(write):
 
 
 @pytest.mark.parametrize("task, rows, part", [
-    ("multirc", [{"label": 1}], "line 1 is not an example of this task"),
+    ("multirc", [{"label": 1}], "line 1 is not an example of this SuperGLUE task"),
     ("multirc", [MULTIRC[0], {"passage": {"text": "", "questions": [
         {"question": "", "answers": [{"text": ""}]}]}}], "line 2 has no label"),
     ("record", [{**RECORD[0], "qas": [{"query": "x", "idx": 0}]}], "has no @placeholder"),
@@ -269,5 +269,5 @@ def test_a_teacher_reads_the_marked_words(tokenizer, tmp_path):
     np.testing.assert_allclose(found["probabilities"][:, 1], [
         row["probabilities"]["True"] for row in predictor(rows)], atol=1e-5)
     SavedTask(TASKS["copa"], 16, True).write(str(tmp_path))
-    with pytest.raises(InputError, match="reads several texts for an example"):
+    with pytest.raises(InputError, match="has several .CLS. vectors per example"):
         Teacher(str(tmp_path), layers=(0,))

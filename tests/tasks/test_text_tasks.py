@@ -123,7 +123,7 @@ def test_super_glue_as_text(name, tmp_path):
     assert list(text_scores.score(task, examples, [e.target for e in examples]))[0] == (
         task.metrics[0])
     (tmp_path / "val.jsonl").write_text(json.dumps({"label": 7}) + "\n")
-    with pytest.raises(InputError, match="val.jsonl, line 1 is not an example of this task"):
+    with pytest.raises(InputError, match="val.jsonl, line 1 is not an example of this"):
         list(read_split(task, "dev", str(tmp_path / "val.jsonl")))
 
 
@@ -217,7 +217,7 @@ def test_files_are_found_and_read(tmp_path):
 
 
 @pytest.mark.parametrize("values, part", [
-    ({}, "give either --tasks, or files"), ({"tasks": ["odd"]}, "there is no task 'odd'"),
+    ({}, "give either --tasks, or your own files"), ({"tasks": ["odd"]}, "there is no task 'odd'"),
     ({"tasks": ["cola", "mrpc"], "data_dir": ["a", "b", "c"]}, "names 3 folders for 2 tasks"),
     ({"tasks": ["cola"], "data_dir": ["nowhere"]}, "there is no train file of cola in 'nowhere'"),
     ({"tasks": ["cola"], "train_file": "a"}, "give either --tasks"),

@@ -83,7 +83,7 @@ def test_articles_of_race(tmp_path):
     some.examples = some.examples[:3]
     assert some.score(np.array([1, 0, 1])) == {"accuracy": 1.0}
     (folder / "2.txt").write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match="2.txt, question 0: is no article of RACE"):
+    with pytest.raises(InputError, match="2.txt, question 0 is not in RACE's format"):
         list(read_examples(task, "dev", task.path(str(tmp_path), "dev")))
 
 

@@ -168,9 +168,9 @@ def test_other_processes_and_folders_get_the_same_tokenizer(tokenizer, tmp_path)
 
 
 @pytest.mark.parametrize("change, part", [
-    (lambda merges: b"", "merges.txt gives 100 of 361 tokens by no merge, such as 'aa'"),
+    (lambda merges: b"", "merges.txt has no merge for 100 of 361 tokens, such as 'aa'"),
     (lambda merges: merges[:len(merges) // 2 - 2], "is not a pair of pieces"),
-    (lambda merges: merges[:len(merges) // 2], "merges.txt gives 50 of 361 tokens by no merge"),
+    (lambda merges: merges[:len(merges) // 2], "merges.txt has no merge for 50 of 361 tokens"),
     (lambda merges: merges[:-3], "is not a pair of pieces"),
     (lambda merges: merges.replace(b" ", b""), "merges.txt, line 1: 'aa' is not a pair"),
     (lambda merges: b"\xff", "is not UTF-8")])
@@ -206,8 +206,8 @@ def test_refusals(tmp_path):
     with pytest.raises(InputError, match=r"merges.txt' can't be read"):
         open_tokenizer(path)
     for content, part in (("[]", "must hold a JSON object"), ("[0, 1]", "must hold a JSON object"),
-                          ('{"a": 1}', "is not a JSON object of tokens"),
-                          ('{"a": [1]}', "is not a JSON object of tokens"),
+                          ('{"a": 1}', "must be a JSON object of tokens"),
+                          ('{"a": [1]}', "must be a JSON object of tokens"),
                           ("nothing", "is not valid JSON"), ("[" * 5000, "is not valid JSON"),
                           ('{"a":' * 5000, "is not valid JSON")):
         (tmp_path / "b" / "vocab.json").write_text(content)

@@ -56,7 +56,7 @@ def test_a_cluster_is_found(environment, way, variables, hosts, expected):
 
 
 @pytest.mark.parametrize("way, variables, hosts, part", [
-    ("tf_config", {}, [], "needs the cluster in the environment variable TF_CONFIG"),
+    ("tf_config", {}, [], "needs the environment variable TF_CONFIG"),
     *(("tf_config", {"TF_CONFIG": text}, [], "TF_CONFIG describes no cluster") for text in (
         "[]", "{", "3", '{"cluster": {}}', config({"type": "worker", "index": 2}, worker=["a:1"]),
         config({"type": "ps", "index": 0}, ps=["a:1"]), config([], worker=["a:1"]),
@@ -65,7 +65,7 @@ def test_a_cluster_is_found(environment, way, variables, hosts, expected):
     ("tf_config", {"TF_CONFIG": config({"type": "worker", "index": 0}, worker=["a", "b:2"])}, [],
      "a worker at 'a'; write HOST:PORT"),
     ("tf_config", {"TF_CONFIG": config({"type": "worker", "index": 0}, worker=["a:1", "a:1"])}, [],
-     "two workers at one address"),
+     "two workers of the cluster have one address"),
     ("slurm", {}, [], "start the command with srun"),
     ("slurm", slurm("node[1-", "2(x2)", 2), [], "Slurm's environment variables"),
     ("indexed_job", {"JOB_COMPLETION_INDEX": "0"}, [], "--cluster_hosts, which has 0"),

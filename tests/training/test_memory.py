@@ -89,7 +89,7 @@ def test_a_run_goes_on_with_what_it_carried(eagerly, records, tmp_path, mirrored
     other = make_trainer(batch_size=2 * BATCH)
     resume.restore(path, other)
     assert not other.state.tensors()["sum"].any()
-    assert "sum begins at zero" in capsys.readouterr().out
+    assert "sum starts at zero" in capsys.readouterr().out
 
 
 def test_an_evaluation_begins_with_zeros_of_its_own(eagerly, records, mirrored):

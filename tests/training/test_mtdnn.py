@@ -94,7 +94,7 @@ def test_turns_are_left_out_at_their_rate():
     assert np.allclose(kept.mean(0), 0.2 + 0.8 * 0.6, atol=0.015)
     again = StochasticAnswer.from_config(head.get_config())
     assert (again.turns, again.turn_dropout) == (5, 0.4)
-    with pytest.raises(InputError, match="softmax over one is constant"):
+    with pytest.raises(InputError, match="softmax over one label is constant"):
         StochasticAnswer(config(12), 1)
 
 

@@ -449,7 +449,7 @@ def test_divergence_is_0_between_equals_and_above_0_else(eagerly):
 @pytest.mark.parametrize("settings, message", [
     ({"adv_train": "freelb", "adv_p_norm": "l1"}, "--adv_p_norm=l1"),
     ({"adv_train": "smart", "dtype": "bfloat16"}, "--adv_noise_var is 1e-05"),
-    ({"weight_average": "ema", "optimizer": "averaged_adam"}, "averages the weights by itself")])
+    ({"weight_average": "ema", "optimizer": "averaged_adam"}, "already averages the weights")])
 def test_settings_that_do_not_fit(settings, message):
     made = FineTuneSettings(output_dir="out", **settings)
     with pytest.raises(InputError, match=message):
@@ -459,14 +459,14 @@ def test_settings_that_do_not_fit(settings, message):
 def test_flags_of_another_way_are_refused():
     for wrong in ({"adv_alpha": 2.0}, {"adv_train": "smart", "adv_init_mag": 1.0},
                   {"average_decay": 0.9}):
-        with pytest.raises(InputError, match="leave it out"):
+        with pytest.raises(InputError, match="leave the flag out"):
             FineTuneSettings(output_dir="out", **wrong)
 
 
 def test_networks_that_take_no_noise():
     settings = FineTuneSettings(output_dir="out", adv_train="freelb")
     config = tiny.config(quantisation=Quantisation())
-    with pytest.raises(InputError, match="rounded numbers"):
+    with pytest.raises(InputError, match="a quantised network"):
         adversarial.check(settings, networks.network_of(config), config, Learner)
     with pytest.raises(InputError, match="a T5, to whose embeddings"):
         adversarial.check(settings, networks.T5, config, Learner)

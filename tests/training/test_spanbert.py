@@ -183,7 +183,7 @@ def test_more_places_are_a_larger_table(golden):
     head = bert_tf.SpanBoundary(golden.config, max_targets=20)
     assert head.position_embeddings.shape == (20, 200)
     assert bert_tf.SpanBoundary.from_config(head.get_config()).max_targets == 20
-    with pytest.raises(InputError, match="position_embeddings.* has shape"):
+    with pytest.raises(InputError, match="position_embeddings.* has the shape"):
         checkpoints.load(golden.folder, bert_tf.Learner(bert_tf.BertEncoder(golden.config), [head]))
 
 

@@ -107,7 +107,7 @@ def test_a_trainer_with_frozen_layers_trains_saves_and_resumes(eagerly, layers, 
     again.train(batches(again, records, BATCH), 1)
     assert all(np.array_equal(value, after[name])
                for name, value in values(again.learner).items())
-    with pytest.raises(InputError, match="of another model or optimizer"):
+    with pytest.raises(InputError, match="belongs to another model or optimizer"):
         resume.restore(path, make_trainer(0))
 
 

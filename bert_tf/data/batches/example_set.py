@@ -183,7 +183,7 @@ def _read_shard(path, size, spec):
         spec: dict of `tf.io.FixedLenFeature` by name.
     """
     if not exists(path) or file_size(path) != size:
-        raise InputError(f"{path} does not have the {size:,} bytes that its manifest names; "
+        raise InputError(f"{path} does not have the {size:,} bytes that its manifest states; "
                          f"{_AGAIN}")
     compression = "GZIP" if path.endswith(".gz") else ""
     messages = tf.data.TFRecordDataset(tensorflow_name(path), compression).batch(_READ_RECORDS)

@@ -124,7 +124,7 @@ def _rows_of_shares(records, seed, taken, global_batch, worker, workers):
     shares = records.shares
     if global_batch % shares or taken % shares:
         raise InputError(f"--train_batch_size ({global_batch}) must be a multiple of {shares}, the "
-                         "shares in which this run reads its files; give such a number.")
+                         "number of shares in which this run reads its files.")
     mine, of_share = global_batch // workers, global_batch // shares
     begin = worker * mine
     first, end = begin // of_share, -(-(begin + mine) // of_share)      # shares that are read

@@ -61,8 +61,8 @@ class RecordFiles:
             return 0
         pairing = PAIRINGS.get(recipes.of_manifest(self.manifest).segments.pairing)
         if pairing is None:
-            raise InputError("the manifest of the records names a way to make segments that this "
-                             "version does not know: a later version made them.")
+            raise InputError("the records' manifest names a way to make segments that this version "
+                             "does not know: a later version made the records. Update bert_tf.")
         if not (pairing.in_streams or pairing.in_rows):
             return 0
         return self.manifest["options"]["bsz_per_host"]
@@ -80,8 +80,8 @@ class RecordFiles:
         if self.rows and size != self.rows:
             raise InputError(
                 f"--{size_flag} is {size}, but the records of --{flag} were made for batches of "
-                f"{self.rows}, of which each continues the one before; give --{size_flag}="
-                f"{self.rows}, or make them again with --bsz_per_host={size}.")
+                f"{self.rows}, where each batch continues the batch before; give "
+                f"--{size_flag}={self.rows}, or make them again with --bsz_per_host={size}.")
 
     @property
     def compression(self) -> str:
@@ -138,7 +138,7 @@ class RecordFiles:
         if vocab_size not in (made, made + -made % _TABLE_ROWS):
             raise InputError(
                 f"vocab_size is {vocab_size} in --bert_config_file, but the records of --{flag} "
-                f"were made with {self.format.vocab_size} tokens.")
+                f"were made with {self.format.vocab_size} tokens; change vocab_size.")
         known = dataclasses.replace(self, format=dataclasses.replace(
             self.format, vocab_size=vocab_size, num_labels=num_labels))
         known.locate_damage(_SAMPLE)
@@ -175,7 +175,7 @@ def _find(patterns, flag):
     """The files that hold records, how many each holds, and what `find_manifests` finds of them."""
     paths = [p for p in find_files(patterns, flag) if not p.endswith(".json")]
     if not paths:
-        raise InputError(f"--{flag} names manifests only; name the record files.")
+        raise InputError(f"--{flag} names only manifests; name the record files.")
     manifests = manifest.find_manifests(paths)
     manifest.check_whole(manifests, patterns, flag)
     known = _entries(manifests)
@@ -185,7 +185,7 @@ def _find(patterns, flag):
                          f"{' ...' if len(paths) > 3 else ''}.")
     paths, counts = zip(*[(p, c) for p, c in zip(paths, counts) if c])
     if len({is_gzip(path) for path in paths}) > 1:
-        raise InputError(f"--{flag} mixes compressed and plain files.")
+        raise InputError(f"--{flag} mixes compressed and plain files; name one kind.")
     return list(paths), list(counts), manifests
 
 
@@ -205,8 +205,9 @@ def _checksum(paths, manifests):
 def _count(path, entry):
     if entry:
         if file_size(path) != entry["bytes"]:
-            raise InputError(f"{path} has {file_size(path)} bytes, its manifest says "
-                             f"{entry['bytes']}: it is truncated or was changed; make it again.")
+            raise InputError(f"{path} has {file_size(path)} bytes, but its manifest says "
+                             f"{entry['bytes']}: the file is truncated or was changed; make it "
+                             "again.")
         return entry["records"]
     return tfrecord.count_records(path)
 
@@ -216,8 +217,9 @@ def _check_formats(flag, paths, formats):
     for path, other in zip(paths, formats):
         if other.features != formats[0].features:
             odd = {f.name for f in other.features} ^ {f.name for f in formats[0].features}
-            raise InputError(f"--{flag}: of {path} and {paths[0]} only one holds "
-                             f"{', '.join(sorted(odd))}.")
+            raise InputError(f"--{flag}: only one of {path} and {paths[0]} holds "
+                             f"{', '.join(sorted(odd))}; name records that were made with the same "
+                             "flags.")
         if other.sizes != formats[0].sizes:
             one, two = (f"({', '.join(f.sizes)}) = ({', '.join(map(str, f.sizes.values()))})"
                         for f in (other, formats[0]))
@@ -235,7 +237,8 @@ def _check_manifests(flag, manifests):
                 "max_predictions_per_seq")]) for m in manifests
                 if "bsz_per_host" in m["options"]})):
         if len(found) > 1:
-            raise InputError(f"--{flag}: the records were made with different {what}.")
+            raise InputError(f"--{flag}: the records were made with different {what}; name records "
+                             "that were made with the same flags.")
 
 
 def record_features(manifest: Mapping[str, Any]
@@ -285,5 +288,5 @@ def _record_features(manifest):
     names = manifest.get("features", [feature.name for feature in features.PRETRAINING])
     if unknown := [name for name in names if name not in features.KNOWN]:
         raise InputError(f"the manifest of the records names {', '.join(unknown)}, which this "
-                         "version does not know: a later version made them.")
+                         "version does not know: a later version made the records. Update bert_tf.")
     return features.known(*names), sizes

@@ -25,8 +25,8 @@ def draw_masks(records: RecordSet, flag: str,
     record = records.manifest
     if not record:
         raise InputError(f"the records of --{flag} hold no masks, and no manifest beside "
-                         f"{records.paths[0]} describes how to draw them; put it there, or make "
-                         "them again.")
+                         f"{records.paths[0]} describes how to draw the masks; put the manifest "
+                         "there, or make the records again.")
     options, size = record["options"], records.format.sizes["max_seq_length"]
     found = masking.find(recipes.of_manifest(record).corruption)
     slots = max_predictions_per_seq or options["max_predictions_per_seq"]
@@ -50,18 +50,18 @@ def draw_orders(records: RecordSet, flag: str, perm_size: int = 0,
     record = records.manifest
     if not record:
         raise InputError(f"the records of --{flag} are in order, but no manifest beside "
-                         f"{records.paths[0]} says in which batches; put it there, or make them "
-                         "again.")
+                         f"{records.paths[0]} states their batches; put the manifest there, or "
+                         "make the records again.")
     options, vocabulary = record["options"], record["vocabulary"]
     size, reuse = options["max_seq_length"], options["reuse_len"]
     if perm_size < 0 or reuse % (perm_size or 1) or (size - reuse) % (perm_size or 1):
-        raise InputError(f"--perm_size={perm_size} does not divide the halves of the sequences of "
-                         f"--{flag}, {reuse} and {size - reuse}.")
+        raise InputError(f"--perm_size={perm_size} must divide both parts of the sequences of "
+                         f"--{flag}, {reuse} and {size - reuse} tokens.")
     slots = masking.find(recipes.of_manifest(record).corruption).slots(
         options["max_predictions_per_seq"], size)
     if max_predictions_per_seq not in (None, slots):
         raise InputError(f"--max_predictions_per_seq is {max_predictions_per_seq}, but the records "
-                         f"of --{flag} were made with {slots}: {records.paths[0]}.")
+                         f"of --{flag} were made with {slots} ({records.paths[0]}); give {slots}.")
     return dataclasses.replace(records, masks=Permutations(
         size, reuse, perm_size or reuse, slots, vocabulary["cls_id"], vocabulary["sep_id"],
         options["bsz_per_host"], options["num_core_per_host"], options["bi_data"]))

@@ -84,10 +84,9 @@ class TaskSchedule:
         for value in values:
             name, _, stages = value.partition("=")
             if name not in names or not stages.replace("/", "").isdecimal() or name in rows:
-                raise InputError(f"--task_schedule: {value!r} is neither one of "
-                                 f"{', '.join(TABLES)} nor a task of the records "
-                                 f"({', '.join(names)}), = and its steps in each stage, such as "
-                                 f"{names[0]}=20/10.")
+                raise InputError(f"--task_schedule: {value!r} must be one of {', '.join(TABLES)}, "
+                                 f"or a task of the records ({', '.join(names)}), = and its steps "
+                                 f"in each stage, such as {names[0]}=20/10.")
             rows[name] = tuple(int(number or 0) for number in stages.split("/"))
         stages = max(map(len, rows.values()), default=0)
         table = [rows.get(name, ()) + (0,) * (stages - len(rows.get(name, ()))) for name in names]
@@ -179,7 +178,8 @@ class TaskMixture:
                     (self.vocab_hash, records.vocab_hash, "vocabularies")):
                 if mine != theirs:
                     raise InputError(f"--{flag}: the records of {name} and of "
-                                     f"{next(iter(self.sets))} have different {what}.")
+                                     f"{next(iter(self.sets))} have different {what}; make both "
+                                     "with the same flags.")
         del num_labels
         return dataclasses.replace(self, sets={
             name: records.check(flag, max_seq_length, max_predictions_per_seq, vocab_size,
@@ -248,7 +248,7 @@ def open_records(patterns: str | list[str], flag: str) -> RecordSet | TaskMixtur
     if not any(found):
         return RecordSet.open(patterns, flag)
     if "" in found:
-        raise InputError(f"--{flag}: {found[''][0]} is of no task, other records are; train on "
+        raise InputError(f"--{flag}: {found[''][0]} names no task, but other records do; train on "
                          "records of one recipe, with their manifests beside them.")
     recipe = next(iter(known.values()))
     return TaskMixture({name: RecordSet.open(found[name], flag) for name in recipe.tasks

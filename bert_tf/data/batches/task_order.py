@@ -54,8 +54,9 @@ class TaskOrder:
             raise InputError(f"--task_sampling is {self.sampling}; choose from "
                              f"{', '.join(SAMPLINGS)}.")
         if self.mix_opt not in (0, 1) or not self.ratio >= 0 or not self.temperature > 0:
-            raise InputError(f"--mix_opt is {self.mix_opt}, --ratio {self.ratio}, --temperature "
-                             f"{self.temperature}; give 0 or 1, at least 0, and above 0.")
+            raise InputError(f"--mix_opt is {self.mix_opt} (give 0 or 1), --ratio {self.ratio} "
+                             f"(give at least 0), --temperature {self.temperature} (give more than "
+                             "0).")
         if (self.mix_opt or self.ratio) and self.sampling not in _WHOLE_EPOCHS:
             raise InputError("--mix_opt and --ratio are for --task_sampling="
                              f"{' or '.join(_WHOLE_EPOCHS)}; leave them out.")

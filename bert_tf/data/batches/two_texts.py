@@ -29,9 +29,9 @@ def check_mixes(records: RecordSet, other: RecordSet, vocab_size: int, flag: str
     if not parts or parts[0]["size"] != vocab_size or (
             records.vocab_hash not in (None, parts[1]["sha256"])):
         raise InputError(
-            f"--{flag}: {other.paths[0]} does not mix the {vocab_size} tokens of the teacher's "
-            "vocabulary with that of --input_file; make it by bert-create-pretraining-data with "
-            "--vocab_file of the teacher and --second_vocab_file of the network.")
+            f"--{flag}: {other.paths[0]} does not mix the teacher's {vocab_size} tokens with the "
+            "vocabulary of --input_file; make it with bert-create-pretraining-data, the teacher's "
+            "--vocab_file, and the network's vocabulary as --second_vocab_file.")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -75,10 +75,10 @@ def read_list(path: str, folder: str = "") -> list[tuple[str, float]]:
                 found.append((os.path.join(folder or os.path.dirname(path), name),
                               float(probability)))
             except ValueError as error:
-                raise InputError(f"{path}, line {number}: is not the name of a file, a tab and a "
-                                 "probability.") from error
+                raise InputError(f"{path}, line {number} is not the name of a file, a tab and a "
+                                 "probability; correct it.") from error
     if not found:
-        raise InputError(f"{path} names no file.")
+        raise InputError(f"{path} is empty; it must name a file on each line.")
     return found
 
 
@@ -127,8 +127,8 @@ def with_negatives(samples: Iterable[Sample], rng: np.random.RandomState, max_se
     """
     for buffer in _buffers(samples):
         if any(sample.label != FOLLOWS for sample in buffer):
-            raise InputError("--generate_neg_sample: the data hold samples with the label 0, which "
-                             "are negative already; leave the flag out.")
+            raise InputError("--generate_neg_sample: the data already hold negative samples (label "
+                             "0); leave the flag out.")
         if len(buffer) == 1:
             yield from buffer
             continue

@@ -140,7 +140,7 @@ def report(record: dict[str, Any]) -> str:
     counts, rates, options = record["counts"], record["rates"], record["options"]
     lines = [
         f"{counts['documents']:,} documents, {counts['sentences']:,} sentences, "
-        f"{counts['tokens']:,} tokens, {rates['unknown_tokens']:.2%} [UNK], "
+        f"{counts['tokens']:,} tokens, {rates['unknown_tokens']:.2%} unknown tokens, "
         f"{rates['repeated_lines']:.1%} repeated lines",
         f"{counts['instances']:,} instances of up to {options['max_seq_length']} tokens "
         f"({counts['positions'] / counts['instances']:.0f} on average)",
@@ -185,7 +185,8 @@ def _warnings(record):
     """Yields what spoils pre-training on the records, then the notes on their input."""
     counts, rates, options = record["counts"], record["rates"], record["options"]
     if rates["unknown_tokens"] > 0.01:
-        yield "much of the text is [UNK]: the vocabulary or --do_lower_case does not fit it."
+        yield ("many tokens are unknown: the vocabulary or --do_lower_case does not fit the "
+               "text.")
     if rates["repeated_lines"] > 0.1:
         yield "many lines are repeated: the model will learn them by heart; remove them first."
     if "random_next" in rates:

@@ -58,8 +58,8 @@ class Masking(MaskTokens):
         """
         if unknown := sorted(corruption.settings.keys() - set(cls.own_settings())):
             raise InputError(
-                f"The masking {corruption.masking} has no setting {', '.join(unknown)} in this "
-                "version: a later version made the records.")
+                f"in this version the masking {corruption.masking} has no setting "
+                f"{', '.join(unknown)}: a later version made the records. Update bert_tf.")
         return cls(**vars(corruption), **corruption.settings)
 
     def static_masks(self, documents: Documents, vocabulary: Vocabulary, stream: PythonRandom,
@@ -96,14 +96,14 @@ class Masking(MaskTokens):
         if self.dynamic and self.hides and not self.can_be_dynamic:
             what = "shuffles trigrams" if self.shuffle_prob else f"masks {self.called}"
             raise InputError(f"--masking=dynamic: the recipe {what}, which are drawn while records "
-                             "are made; leave it out.")
+                             "are made; leave out --masking=dynamic.")
         if not (self.dynamic or self.can_be_static):
             raise InputError("--masking=static: the recipe's masks are drawn while the model "
-                             "trains; leave it out.")
+                             "trains; leave out --masking=static.")
         if segments.sentence_ends and not self.dynamic and not self.hides_special:
             raise InputError(f"--segments={segments.pairing} puts separators between sentences, "
-                             "which static masks would hide; give --masking=dynamic or "
-                             "--recipe=roberta.")
+                             "and static masks would mask the separators; give --masking=dynamic "
+                             "or --recipe=roberta.")
 
     def features(self) -> list[str]:
         """Returns the names of the features that records have for the masking, in their order."""
@@ -164,6 +164,6 @@ def find(corruption: MaskTokens) -> Masking:
     """
     name = f"{__package__}.{corruption.masking}"
     if not (corruption.masking.isidentifier() and importlib.util.find_spec(name)):
-        raise InputError(f"there is no masking {corruption.masking!r} in this version: a later "
-                         "version made the records.")
+        raise InputError(f"this version has no masking {corruption.masking!r}: a later version "
+                         "made the records. Update bert_tf.")
     return importlib.import_module(name).Masking.of(corruption)

@@ -21,12 +21,12 @@ class Masking(base.Masking):
     def check(self, segments):
         super().check(segments)
         if self.shares[1]:
-            raise InputError("--mask_shares: masks of electra put no random tokens in; let the "
-                             "second share be 0.")
+            raise InputError("--mask_shares: the masking electra never puts in random tokens; the "
+                             "second share must be 0.")
         if self.units != "subwords":
             raise InputError(
-                f"--masking_units={self.units} (or --do_whole_word_mask): masks of electra are "
-                "drawn of sub-words while the model trains; leave it out, or give "
+                f"--masking_units={self.units} (or --do_whole_word_mask): the masking electra "
+                "draws sub-words while the model trains; leave the flag out, or give "
                 "--masking=static.")
 
     def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):

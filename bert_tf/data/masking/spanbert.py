@@ -78,8 +78,8 @@ class Masking(base.Masking):
     def check(self, segments):
         super().check(segments)
         if segments.sentence_ends or PAIRINGS[segments.pairing].segments > 1:
-            raise InputError(f"--segments={segments.pairing}: spans are masked in sequences of one "
-                             "text without separators; give doc_blocks or doc_sentences.")
+            raise InputError(f"--segments={segments.pairing}: spans need sequences of one text "
+                             "without separators; give --segments=doc_blocks or doc_sentences.")
 
     def features(self):
         entities = ["entities"] * (self.dynamic and "ner_span" in self.schemes)

@@ -40,7 +40,7 @@ class BeamRunner:
             mode = self._options.view_as(pipeline_options.DirectOptions).direct_running_mode
             self._runner = self._options.view_as(pipeline_options.StandardOptions).runner
         except (Exception, SystemExit) as error:    # argparse of Beam ends the process
-            raise InputError(f"--runner_options={options!r} is refused by Beam ({error}); see its "
+            raise InputError(f"Beam rejects --runner_options={options!r} ({error}); see Beam's "
                              "pages on pipeline options.") from error
         if mode in _REFUSED:
             raise InputError(f"--runner_options: --direct_running_mode={mode} hangs when a worker "
@@ -69,8 +69,8 @@ class BeamRunner:
             except Exception as error:      # each runner has errors of its own
                 raise InputError(_sentence(error)) from error
         if state not in (None, "DONE", "UNKNOWN"):
-            raise InputError(f"the Beam pipeline ended as {state}; start the same command again, "
-                             "finished pieces are kept.")
+            raise InputError(f"the Beam pipeline ended with the state {state}; run the same "
+                             "command again to resume: finished pieces are kept.")
 
 
 def _in_memory():

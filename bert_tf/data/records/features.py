@@ -193,14 +193,14 @@ class RecordFormat:
         """
         message = next(tfrecord.read_records(path), None)
         if message is None:
-            raise InputError(f"{path} holds no record.")
+            raise InputError(f"{path} holds no record; make the file again.")
         try:
             example = tfrecord.parse_example(message)
             if not _TOKENS & example.keys():
                 raise ValueError("it has no input_ids")
         except ValueError as error:
-            raise InputError(f"{path}: record 0 is not a pre-training record ({error}); make it "
-                             "with create_pretraining_data.") from error
+            raise InputError(f"{path}: record 0 is not a pre-training record ({error}); make the "
+                             "file with bert-create-pretraining-data.") from error
         found = [feature for name, feature in KNOWN.items()
                  if name in (example if names is None else names)]
         sizes: dict[str, int] = {}
@@ -248,8 +248,8 @@ class RecordFormat:
         for name, end in self.ends().items():
             wrong = example[name][(example[name] < 0) | (example[name] >= end)]
             if len(wrong):
-                raise ValueError(f"has {wrong[0]} in {name}, which must be below {end}: was it "
-                                 "made with another vocabulary?")
+                raise ValueError(f"has {wrong[0]} in {name}, which must be below {end}: were the "
+                                 "records made with another vocabulary?")
 
     def parse(self, messages: "tf.Tensor") -> dict[str, "tf.Tensor"]:
         """From serialised records [B] to their features, int32 and float32 [B, length]."""

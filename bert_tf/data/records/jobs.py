@@ -87,9 +87,9 @@ def _named_death():
     try:
         yield
     except _BROKEN as error:
-        raise InputError("a worker process was killed, perhaps because memory ran out: start the "
-                         "same command again, with fewer --num_workers; finished pieces are "
-                         "kept.") from error
+        raise InputError("a worker process was killed, perhaps because memory ran out; run the "
+                         "same command again with fewer --num_workers to resume: finished pieces "
+                         "are kept.") from error
 
 
 def _serve(pipe):
@@ -159,8 +159,8 @@ class Share(NamedTuple):
         """
         match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
         if not match or int(match[1]) >= int(match[2]):
-            raise InputError(f"--piece_share is {text}; it must be K/N, K from 0 to N - 1, such as "
-                             "0/8.")
+            raise InputError(f"--piece_share is {text}; it must be K/N with K from 0 to N - 1, "
+                             "such as 0/8.")
         return cls(int(match[1]), int(match[2]))
 
     def has(self, index: int) -> bool:
@@ -255,8 +255,8 @@ def _run_elsewhere(pieces, count, work, progress, is_intact, runner):
     results = [progress.result(index) for index in range(count)]
     lost = [index for index, result in enumerate(results) if result is None]
     if lost:
-        raise InputError(f"{len(lost)} of {count} pieces were lost, such as piece {lost[0]}; start "
-                         "the same command again, finished pieces are kept.")
+        raise InputError(f"{len(lost)} of {count} pieces were lost, such as piece {lost[0]}; run "
+                         "the same command again to resume: finished pieces are kept.")
     return results
 
 
@@ -283,7 +283,7 @@ class _Growing:
 
     def add(self, index, result):
         self.results[index] = result
-        print(f"pieces of the text that are finished: {len(self.results)}", flush=True)
+        print(f"finished pieces of the text: {len(self.results)}", flush=True)
 
 
 def run_stream(pieces: Iterable, work: Callable[[int, Any], Any], progress: Progress,
@@ -302,7 +302,7 @@ def run_stream(pieces: Iterable, work: Callable[[int, Any], Any], progress: Prog
     todo = waiting()
     first = list(itertools.islice(todo, 2))
     if report.results:
-        print(f"pieces that were finished before: {len(report.results)}", flush=True)
+        print(f"pieces that an earlier run finished: {len(report.results)}", flush=True)
     todo = itertools.chain(first, todo)
     num_workers = num_workers or usable_cores()
     if num_workers > 1 and len(first) > 1:

@@ -90,8 +90,8 @@ def token_counts(manifest: Mapping[str, Any]) -> np.ndarray:
             return counts
     except (AttributeError, KeyError, ValueError, OverflowError):
         pass
-    raise InputError("the manifest of the records has no token_counts of all tokens, by which "
-                     "random tokens are drawn; make the records again.")
+    raise InputError("the records' manifest lacks token_counts for some tokens, which drawing "
+                     "random tokens needs; make the records again.")
 
 
 def find_manifests(shards: Iterable[str]
@@ -132,12 +132,13 @@ def check_whole(found: Iterable[tuple[dict, dict, str]], patterns: str | Sequenc
                  for shard in manifest["shards"]]
         for name in names:
             if not exists(name) and any(_covers(pattern, name) for pattern in patterns):
-                raise InputError(f"--{flag}: there is no {name}, which {path} names; put it there, "
-                                 "make the records again, or name the other files one by one.")
+                raise InputError(f"--{flag}: {path} names {name}, which is missing; put the file "
+                                 "there, make the records again, or name the other files one by "
+                                 "one.")
         known, counted = counted_records(manifest)
         if known != counted:
             raise InputError(f"--{flag}: {path} counts {known:,} records, but its shards hold "
-                             f"{counted:,}: it was changed; make the records again.")
+                             f"{counted:,}: the files were changed; make the records again.")
 
 
 def counted_records(manifest: Mapping) -> tuple[int, int]:

@@ -70,8 +70,8 @@ class Progress:
         names = list_folder(self._folder) if is_folder(self._folder) else [""]
         foreign = sorted(name for name in names if not _NOTE.match(name))
         if foreign:
-            raise InputError(f"{os.path.join(self._folder, foreign[0])} is in the place where a "
-                             "job keeps its notes; move it away, or name another output.")
+            raise InputError(f"{os.path.join(self._folder, foreign[0])} is in the folder where a "
+                             "job keeps its notes; move the file away, or name another output.")
 
     def check(self) -> None:
         """Checks that the notes still are of the job that they were opened for.
@@ -85,8 +85,8 @@ class Progress:
             raise Closed(f"{self._folder} is gone, with the notes of this job; start the same "
                          "command again.")
         if _checksum(found) != self._job:
-            raise InputError(f"{self._folder}: another job, with other flags or another text, has "
-                             "taken the place of this one; name another output.")
+            raise InputError(f"{self._folder}: a job with other flags or another text has taken "
+                             "over this output; name another output.")
 
     def _path(self, index):
         return os.path.join(self._folder, f"piece-{index:05d}.json")

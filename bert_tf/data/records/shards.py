@@ -95,7 +95,8 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
     """
     if path.startswith("memory://"):        # which no other process sees
         if num_workers > 1:
-            raise InputError(f"{path} is in the memory of one process; give --num_workers=1.")
+            raise InputError(f"{path} is in the memory of one process, so other workers can't read "
+                             "it; give --num_workers=1.")
         num_workers = 1
     job = _Job(path, fingerprint, pieces, work, describe, may_replace, defaults or {}, by_place)
     if isinstance(runner, Share):
@@ -225,8 +226,8 @@ class _Job:
         """
         found = manifest.load_manifest(self.path)
         if not self._is_same(found.get("fingerprint")):
-            raise InputError(f"{self.path}: another job, with other flags or another text, has "
-                             "taken the place of this one; name another output.")
+            raise InputError(f"{self.path}: a job with other flags or another text has taken over "
+                             "this output; name another output.")
         return found
 
     def noted(self) -> list[Any]:
@@ -269,8 +270,9 @@ class _Job:
 
     def _discard(self, names):
         if not self.may_replace:
-            raise InputError(f"{self.path} is of other records, made from another task, text or "
-                             "vocabulary or with other flags: name another folder, or remove it.")
+            raise InputError(f"{self.path} describes other records, made from another task, text "
+                             "or vocabulary or with other flags; name another folder, or remove "
+                             "these records.")
         if self.by_place:
             self.work.check_text()      # before another result is removed for it
         _remove(self.folder, names)
@@ -323,8 +325,8 @@ def _refuse_foreign(folder, names):
     """Raises InputError if a file exists that a shard would replace, as no job of ours made it."""
     for path in (join_path(folder, name) for name in names):
         if is_taken(path):
-            raise InputError(f"{path} exists, but no manifest names it: it would be overwritten. "
-                             "Remove it, or name another file.")
+            raise InputError(f"{path} exists, but no manifest names it, and it would be "
+                             "overwritten; remove it, or name another file.")
 
 
 def _remove(folder, names):

@@ -70,8 +70,8 @@ def read_piece(piece: Piece) -> bytes:
         except READ_ERRORS as error:
             raise InputError(f"{place.path}: can't be read ({error}); is it damaged?") from error
         if len(read) != place.end - place.start:
-            raise InputError(f"{place.path} became shorter while it was read; start the same "
-                             "command again when nothing writes to it.")
+            raise InputError(f"{place.path} became shorter while it was read; run the same command "
+                             "again when nothing writes to the file.")
         found += filter(None, (read, place.added))
     return b"".join(found)
 
@@ -80,8 +80,8 @@ def check_versions(versions: Mapping[str, str]) -> None:
     """Raises InputError if a file is not of the version that is known by its path; names it."""
     for path, version in versions.items():
         if identity(path) != version:
-            raise InputError(f"{path} was changed while its records were made; start the same "
-                             "command again, pieces that did not change are kept.")
+            raise InputError(f"{path} was changed while its records were made; run the same "
+                             "command again: pieces that did not change are kept.")
 
 
 def find_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,

@@ -23,8 +23,8 @@ def capitals(lines: Sequence[str], ids: np.ndarray, tokenizer) -> np.ndarray:
         InputError: the tokenizer shows the case, or has no place for a token.
     """
     if not tokenizer.do_lower_case:
-        raise InputError("--task=capitalization needs a vocabulary of lower-cased text: with "
-                         "another the tokens show the label.")
+        raise InputError("--task=capitalization needs a lower-cased vocabulary, since cased tokens "
+                         "show the label; give such a --vocab_file.")
     found, marks = [], tokenizer.continues
     seen = []
     for line in lines:
@@ -36,8 +36,8 @@ def capitals(lines: Sequence[str], ids: np.ndarray, tokenizer) -> np.ndarray:
                 is_capital = line[start:start + 1].isupper()
             found.append(is_capital)
     if seen != ids.tolist():
-        raise InputError("--task=capitalization: the tokenizer gives other tokens where it is "
-                         "asked for their places; use a vocab.txt of WordPiece.")
+        raise InputError("--task=capitalization: the tokenizer gives different tokens when it also "
+                         "gives their positions; use a WordPiece vocab.txt.")
     return np.array(found, bool)
 
 

@@ -190,7 +190,8 @@ class PhraseList:
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"--phrase_file: {path} can't be read ({error}).") from error
         if not found._phrases:
-            raise InputError(f"--phrase_file: there is no phrase in {path}.")
+            raise InputError(f"--phrase_file: {path} holds no phrase; name a file with one phrase "
+                             "per line.")
         return found
 
     def mark(self, ids: np.ndarray, lengths: np.ndarray, marks: Marks) -> Marks:

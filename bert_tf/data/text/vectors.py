@@ -213,8 +213,8 @@ def format_of(path: str) -> str:
     for ending, form in _ENDINGS.items():
         if path.endswith(ending):
             return form
-    raise InputError(f"--output_file: no format has the ending of {path}; it may be "
-                     f"{', '.join(_ENDINGS)}, or give --output_format.")
+    raise InputError(f"--output_file: no format has the extension of {path}; give "
+                     f"{', '.join(_ENDINGS)}, or --output_format.")
 
 
 def write(path: str, form: str, pieces: Iterable[Piece], vocabulary: Vocabulary) -> None:

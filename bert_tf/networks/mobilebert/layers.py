@@ -85,7 +85,7 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
         length, longest = ops.shape(input_ids)[1], self.config.max_position_embeddings
         if isinstance(length, int) and length > longest:
             raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
-                             f"{longest}.")
+                             f"{longest}; shorten the input.")
         x, positions = self.round_rows(
             ops.take(self.word_embeddings, input_ids, axis=0),                      # [B, S, E]
             self.position_embeddings[:length],                                      # [S, H]

@@ -72,7 +72,7 @@ class UniversalTransformer(Network):
         length, longest = ops.shape(inputs["input_ids"])[1], self.config.max_position_embeddings
         if isinstance(length, int) and length > longest:
             raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
-                             f"{longest}.")
+                             f"{longest}; shorten the input.")
         dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         seed, of_steps = split_seed(dropout_seed, 2)
         bias = attention_bias

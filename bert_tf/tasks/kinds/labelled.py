@@ -68,11 +68,11 @@ class LabelledKind(Kind):
             return
         if options.get("hypothesis_first"):
             raise InputError(f"--long_text={way} is not for models that read the second text first "
-                             "(--hypothesis_first); leave it out.")
+                             "(--hypothesis_first); leave out --long_text.")
         if tokenizer.vocabulary.layout.halves or options.get("max_qa_length"):
             other = "--max_qa_length" if options.get("max_qa_length") else "the model of GPT"
-            raise InputError(f"--long_text={way} and {other} both say how texts are cut; leave one "
-                             "of them out.")
+            raise InputError(f"--long_text={way} and {other} both set how texts are cut; leave out "
+                             "one of the two.")
 
     # From files to records
 

@@ -38,8 +38,8 @@ class PronounRanking(MultipleChoice):
 
     def check_options(self, options, max_seq_length, tokenizer):
         if tokenizer.vocabulary.mask_id is None:
-            raise InputError("a masked language model ranks candidates, and the vocabulary has no "
-                             "token for masks; name the --init_checkpoint of another model.")
+            raise InputError("a masked LM must rank the candidates, but the vocabulary has no mask "
+                             "token; name another --init_checkpoint.")
         if max_seq_length < 2 * _TOKENS:
             raise InputError(f"--max_seq_length is {max_seq_length}; it must be at least "
                              f"{2 * _TOKENS}, so that a candidate and its context fit.")

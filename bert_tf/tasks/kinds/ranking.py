@@ -36,17 +36,17 @@ class Ranking(MultipleChoice):
             other = next(rows, (line, [None], raw, document))
             is_pair = texts[0] == other[1][0]
             if raw is None and not is_pair:
-                raise InputError(f"{path}, line {line}: the question is not that of the next line, "
-                                 "so that they cannot be ranked; take a file with two lines a "
-                                 "question, or a task of classification.")
+                raise InputError(f"{path}, line {line}: the next line has another question, so the "
+                                 "two can't be ranked; give a file with two lines per question, or "
+                                 "use a classification task.")
             if is_pair and (raw is None or raw != other[2]):
                 count += 1
                 yield line, [*texts, other[1][1]], raw and [raw, other[2]], document
             else:
                 omissions.unpaired += self.lines
         if not count:
-            raise InputError(f"{path} has no two lines of one question and of other labels after "
-                             "each other; take such a file, or a task of classification.")
+            raise InputError(f"{path} has no two successive lines with one question and different "
+                             "labels; give a file that has, or use a classification task.")
 
     def label(self, task, ids, texts, raw, where):
         return 0 if raw is None else [label_id(one, ids, where) for one in raw].index(0)

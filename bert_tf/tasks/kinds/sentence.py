@@ -149,7 +149,7 @@ class Regression(Classification):
         if not (np.isfinite(value) and least <= value <= most):
             wanted = f" from {least} to {most}" if task.bounds else ""
             raise InputError(f"{where}: {raw!r} is not a number{wanted}; correct the line, or name "
-                             "the column of the numbers.")
+                             "the right column with --label_column.")
         return value
 
     def label_limit(self, described):
@@ -261,8 +261,8 @@ class MultipleChoice(LabelledKind):
         """Returns the options for shortening choices, if any were given."""
         found = super().options(given, saved, is_training, path)
         if found.get("carry_choices") and not found.get("max_qa_length"):
-            raise InputError("--carry_choices is for choices that --max_qa_length shortens: give "
-                             "it too, or leave this out.")
+            raise InputError("--carry_choices is for choices that --max_qa_length shortens; give "
+                             "--max_qa_length too, or leave --carry_choices out.")
         return {name: value for name, value in found.items() if value is not None}
 
     def check_options(self, options, max_seq_length, tokenizer):
@@ -270,8 +270,8 @@ class MultipleChoice(LabelledKind):
         most = options.get("max_qa_length")
         room = tokenizer.vocabulary.layout.room(max_seq_length, True)
         if most is not None and not 1 <= most < room:
-            raise InputError(f"--max_qa_length is {most}; it must be from 1 to below {room}, the "
-                             "room for a context and a choice.")
+            raise InputError(f"--max_qa_length is {most}; it must be at least 1 and below {room}, "
+                             "the room for a context and a choice.")
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
         options = options or {}

@@ -54,10 +54,10 @@ class Span(Kind):
     def options(self, given, saved, is_training, path):
         """See `Kind.options`; defaults are the original's. Training drops the model's threshold."""
         if given[_NEGATIVE] and saved and not (is_training or saved.get(_NEGATIVE)):
-            raise InputError(f"{path} has not learned that a question may have no answer: leave "
-                             "out --version_2_with_negative.")
+            raise InputError(f"{path} was trained without questions that have no answer; leave out "
+                             "--version_2_with_negative.")
         if saved and given.get("squad_style") not in (None, _style(saved)):
-            raise InputError(f"{path} was trained with --squad_style={_style(saved)}: leave the "
+            raise InputError(f"{path} was trained with --squad_style={_style(saved)}; leave the "
                              "flag out.")
         if is_training:
             saved = {name: value for name, value in saved.items() if name != THRESHOLD}
@@ -99,7 +99,8 @@ class Span(Kind):
 
     def check_example(self, texts, tokenizer, where):
         if not tokenizer.encode(texts[1]):
-            raise InputError(f"{where} has an empty passage; give one with a word in it.")
+            raise InputError(f"{where} has an empty passage; give a passage with at "
+                             "least one word.")
 
     def answer(self, task, examples, run, tokenizer, max_seq_length, options):
         paragraphs = []
@@ -150,8 +151,8 @@ class SquadPredictions:
             if not options[_NEGATIVE]:
                 squad_scorer.score_v1(self._answers, {})    # raises where a question has none
         elif is_scored:
-            raise InputError(f"--do_eval: {path} holds no answers to score by; give --do_predict "
-                             "alone, or a file that does.")
+            raise InputError(f"--do_eval: {path} holds no answers to score against; give only "
+                             "--do_predict, or a file with answers.")
 
     def is_scored(self, is_wanted):
         """Whether there are correct answers, which are used even without --do_eval."""
@@ -212,8 +213,8 @@ class SquadPredictions:
         if predicted[0].is_strict:      # the question with these odds is to be answered too
             found = float(np.nextafter(found, np.inf))
         self._options[THRESHOLD] = found
-        print(f"--{THRESHOLD}={found} makes the F1 of {self._path} best; it is kept with the model "
-              "and used from now on", flush=True)
+        print(f"--{THRESHOLD}={found} gives the best F1 on {self._path}; it is saved with the "
+              "model and used from now on", flush=True)
         return {THRESHOLD: found}
 
     def describe_scores(self):

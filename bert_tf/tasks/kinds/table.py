@@ -14,5 +14,5 @@ def kind_on_disk(described: dict) -> Kind:
     for kind in KINDS.values():
         if kind.on_disk == wanted:
             return kind
-    raise InputError(f"there is no kind {described['kind']!r} of tasks in this version; use the "
-                     "version that wrote it.")
+    raise InputError(f"this version has no task of the kind {described['kind']!r}; use the version "
+                     "of bert_tf that wrote the model.")

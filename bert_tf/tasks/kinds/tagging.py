@@ -59,13 +59,13 @@ class Tagging(LabelledKind):
         for name, value in given.items():
             known = saved.get(name)
             if name != _KEPT and None not in (value, known) and value != known:
-                raise InputError(f"{path} was trained with --{name}={known}, not {value}: leave "
+                raise InputError(f"{path} was trained with --{name}={known}, not {value}; leave "
                                  "the flag out.")
         options = super().options(given, saved, is_training, path)
         layers = options.get("feature_layers")
         if is_training and layers != given.get("feature_layers"):
-            raise InputError(f"--init_checkpoint was trained with --feature_layers={layers}: give "
-                             "the flag, or leave out --keep_head.")
+            raise InputError(f"--init_checkpoint was trained with --feature_layers={layers}; give "
+                             "the same flag, or leave out --keep_head.")
         return options
 
     def _head(self, task, options):

@@ -60,7 +60,8 @@ class Distiller(Learner):
                  teacher: Learner | None = None, **kwargs: Any):
         super().__init__(encoder, objectives, **kwargs)
         if teacher is None:
-            raise InputError("this learner needs a teacher, which no file of it holds.")
+            raise InputError("this learner needs its teacher, but no file saves that; build the "
+                             "learner from the teacher again.")
         teacher.trainable = False
         self._held = Untracked(teacher)
         self._freeze_idle()
@@ -92,8 +93,8 @@ class Distiller(Learner):
         if not weight:
             return terms
         if not any(term.objective == "TokenDistillation" for term in terms):
-            raise InputError(f"--alpha_mse={weight:g} is for terms that compare logits, as "
-                             "distilbert's do; leave it out.")
+            raise InputError(f"--alpha_mse={weight:g} is for terms that compare logits, such as "
+                             "the terms of distilbert; leave the flag out.")
         return [*terms, *(dataclasses.replace(term, objective="TokenSquaredError", options={})
                           for term in terms if term.objective == "TokenDistillation")]
 
@@ -183,14 +184,15 @@ def read_teacher(path: str, config: Sizes, terms: Sequence, dtype: str | None = 
     """Reads the teacher of a network of `config` from `path`, with a masked LM if terms compare its
     predictions."""
     if not path:
-        raise InputError("--teacher must be given: this recipe learns from a pre-trained model.")
+        raise InputError("--teacher must be given, since this recipe learns from a pre-trained "
+                         "model.")
     theirs = checkpoints.read_config(path)
     wanted = {name for term in terms for name in getattr(
         getattr(objectives, term.objective), "internals", ())}
     if wanted - {LAYER_WEIGHTS} and theirs.vocab_size != config.vocab_size:      # type: ignore[attr-defined]
-        raise InputError(f"--teacher={path} has a vocabulary of {theirs.vocab_size} tokens, the "
-                         f"network one of {config.vocab_size}; both "      # type: ignore
-                         "must have the same.")
+        raise InputError(f"--teacher={path} has a vocabulary of {theirs.vocab_size} tokens, and "
+                         f"the network a vocabulary of {config.vocab_size}; both must have the "
+                         "same.")
     return load_teacher(path, dtype, bool(wanted & {TOKEN_LOGITS, "masked_lm"}))
 
 
@@ -203,8 +205,8 @@ def load_teacher(path: str, dtype: str | None = None, predicts: bool = True) -> 
     missing = [name for name in checkpoints.load(weights, teacher).missing
                if name.startswith("masked_lm/")]
     if missing:
-        raise InputError(f"--teacher={path} has no {', '.join(missing)}: its predictions of tokens "
-                         "are learned; name a model with its masked LM.")
+        raise InputError(f"--teacher={path} has no {', '.join(missing)}, but the student learns "
+                         "the teacher's predictions of tokens; name a model with its masked LM.")
     return teacher
 
 
@@ -232,7 +234,7 @@ def internals_of(learner: Learner, outputs: Mapping[str, Any], batch: Batch,
         elif name in heads:
             found[name] = heads[name](outputs, batch, table)
         else:
-            raise InputError(f"distillation needs {name} of both networks, but a "
+            raise InputError(f"distillation compares {name} of both networks, but a "
                              f"{type(learner.encoder).__name__} with "
                              f"{', '.join(heads) or 'no head'} has none; choose another network, "
                              "or another recipe of distillation.")

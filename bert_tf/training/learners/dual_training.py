@@ -56,8 +56,8 @@ class DualTraining(Distiller):
                      settings: TransferSettings) -> Learner:
         """Reads the teacher and adds vectors for the tokens of `config`."""
         if not any(term.network == "teacher" for term in terms):
-            raise InputError("--terms leaves dual_masked_lm out, without which the teacher does "
-                             "not learn; give --recipe=small_vocabulary for one that does not.")
+            raise InputError("--terms lacks dual_masked_lm, which trains the teacher; add it, or "
+                             "give --recipe=small_vocabulary, where the teacher does not learn.")
         known = load_teacher(settings.teacher, dtype)
         sizes = teacher_config(settings, config)
         found = Learner(networks.build(sizes, name="teacher", dtype=dtype), [
@@ -105,7 +105,8 @@ class DualTraining(Distiller):
 def teacher_config(settings: TransferSettings, config: Sizes) -> Sizes:
     """Returns the teacher's configuration with rows for the tokens of `config`, too."""
     if not settings.teacher:
-        raise InputError("--teacher must be given: this recipe learns from a pre-trained model.")
+        raise InputError("--teacher must be given, since this recipe learns from a pre-trained "
+                         "model.")
     theirs: Any = checkpoints.read_config(settings.teacher)
     return dataclasses.replace(theirs, vocab_size=theirs.vocab_size + config.vocab_size)  # type: ignore
 

@@ -130,8 +130,8 @@ class Electra(Learner):
         if own is None or not settings.electra_objective:
             return Learner(network, [masked_lm(config)])
         if masked is None and not settings.uniform_generator:
-            raise InputError("--terms leaves masked_lm out, without which the generator learns "
-                             "nothing; give --uniform_generator to have none.")
+            raise InputError("--terms lacks masked_lm, which trains the generator; add it, or give "
+                             "--uniform_generator to have no generator.")
         name, options, default = _DISCRIMINATORS[settings.discriminator]
         given = [settings.disc_weight, default, own.weight]
         heads = [getattr(objectives, name)(

@@ -85,9 +85,9 @@ def check_gates(config: Any, learner: type[Learner],
     a learner."""
     if len(stretch) != 2 or not float(stretch[0]) < 0 or not float(stretch[1]) > 1:
         raise InputError(f"--concrete_stretch is {','.join(map(str, stretch))}; it must be a "
-                         "number below 0 and one above 1.")
+                         "number below 0 and a number above 1.")
     if type(config) is not EncoderConfig or config.shares_layers or config.pruned_heads:
-        raise InputError("--concrete_coef is for BERT's encoder whose layers have all their heads, "
-                         "and weights of their own; leave it out.")
+        raise InputError("--concrete_coef is for BERT's encoder without pruned heads or shared "
+                         "layers; leave the flag out.")
     if learner is not Learner:
-        raise InputError("--concrete_coef is for one task without a teacher; leave it out.")
+        raise InputError("--concrete_coef is for one task without a teacher; leave the flag out.")

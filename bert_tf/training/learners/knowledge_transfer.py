@@ -104,8 +104,8 @@ def read_teacher(path: str, config: Sizes, dtype: str | None = None) -> Learner:
     theirs = checkpoints.read_config(path)
     for key in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"):
         if getattr(theirs, key) != getattr(config, key):
-            raise InputError(f"--teacher: {path} has {key} {getattr(theirs, key)}, but the network "
-                             f"to be trained {getattr(config, key)}; they must be equal.")
+            raise InputError(f"--teacher: {path} has the {key} {getattr(theirs, key)}, but the "
+                             f"network to train has {getattr(config, key)}; make them equal.")
     return load_teacher(path, dtype)
 
 

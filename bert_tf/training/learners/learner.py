@@ -211,8 +211,8 @@ class Learner(TakesFeatures, keras.Model):
             return x
         names = [objective.reads[:1] for objective in self.objectives]
         if names != [("label_ids",)]:
-            raise InputError("fit(x, y) is for a model with one task; put the labels among the "
-                             "features x, under the names of the records.")
+            raise InputError("fit(x, y) is for a model with one task; put the labels into x, under "
+                             "the names of the records' features.")
         weights = {} if sample_weight is None else {"is_real_example": sample_weight}
         return {**x, "label_ids": y, **weights}
 
@@ -249,5 +249,5 @@ def _check_names(names):
     """Raises InputError if a name comes twice."""
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"{names.count(name)} objectives have the name {name!r}; give "
-                             "each its own, with name=.")
+            raise InputError(f"{names.count(name)} objectives have the name {name!r}; give each a "
+                             "different name=.")
