@@ -1,14 +1,13 @@
 """Compares how many examples of a new task BERT and MT-DNN need.
 
-This is the curve of adaptation to another domain of arXiv:1901.11504, figure 2 and table 5. BERT
+This repeats the curve of domain adaptation in arXiv:1901.11504, figure 2 and table 5. BERT
 (--init_checkpoint) and MT-DNN (--mtdnn_checkpoint, the --output_dir of bert-finetune multitask) are
 fine-tuned by bert-finetune multitask with a new linear head on shares of the training file. With
-one seed, a smaller share is a part of a larger one; seeds differ in all random draws, for both in
-the same way. The best epoch of each run counts. The table has mean and standard deviation over the
+one seed, a smaller share is a part of a larger one; BERT and MT-DNN use the same random draws for
+the same seed. The best epoch of each run counts. The table has mean and standard deviation over the
 seeds, and published figures; curve.png shows both.
 
-Results are kept in results.json as they arrive, and the table in table.md. Run the same command
-again to resume.
+results.json keeps each result, and table.md has the table. Run the same command again to resume.
 
 Example:
     bert-benchmark adaptation --task=snli --data_dir=. --init_checkpoint=uncased_L-12_H-768_A-12 \\

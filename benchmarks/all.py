@@ -4,10 +4,11 @@
     bert-benchmark all --output_dir=speed
 
 A job is one kind of work at one size, length, batch and type. For each job all systems are started;
-then they take steps in turns, for --rounds rounds. A ratio is the median over the rounds of what
-the peer needs, over what bert_tf needs in the same round; above 1 bert_tf is faster. Training is a
-whole step of pre-training: dropout, loss, gradients, clipping, AdamW. All sequences are full, so
-that nobody gains by packing rows. CPU seconds are counted, since a machine is seldom quiet.
+then they take steps in turns, for --rounds rounds. In each round, the peer's CPU seconds are
+divided by bert_tf's; the ratio in the table is the median over the rounds. Above 1, bert_tf is
+faster. Training is a whole step of pre-training: dropout, loss, gradients, clipping, AdamW. All
+sequences are full, so packing rows gains nothing. CPU seconds are counted, since other programs may
+be running.
 
 Writes results.json; speed.md, the tables; speed.png, a chart. Run the same command again to measure
 only what is missing.

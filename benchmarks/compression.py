@@ -3,11 +3,11 @@
     bert-benchmark compression --task=mrpc --data_dir=glue/MRPC --output_dir=table \\
         --models=teacher=mrpc,distilbert=small_1+small_2+small_3,q8bert=mrpc_int8
 
-Each model is a folder that one of the fine-tuning scripts, bert-distill, bert-prune or
-bert-quantise-model has written; folders with + between are the same method with other seeds. The
-others are compared with the first. CPU time is this process's, the least of --repeats passes over
-the split, with --batch_size texts at a time. The table also has the figures that Rogers, Kovaleva
-and Rumshisky (arXiv:2002.12327, table 1) report for each method.
+Each model is a folder from bert-finetune, bert-distill, bert-prune or bert-quantise-model; + joins
+folders of one method with different seeds. The first model is the one that the others are compared
+with. CPU time is the minimum over --repeats passes over the split, with --batch_size texts at a
+time, in this process. The table also has the figures that Rogers, Kovaleva and Rumshisky
+(arXiv:2002.12327, table 1) report for each method.
 
 Writes compression.md and compression.json; a folder whose results are in compression.json is not
 measured again.

@@ -3,10 +3,10 @@
 This is table 5 of BERT's paper (arXiv:1810.04805). Four systems are trained on the same text, with
 the same sizes and steps: BERT; the same without next sentence prediction; a left-to-right network
 that predicts every next token, without sentence prediction; and that network with a bidirectional
-LSTM on top in fine-tuning. Each is fine-tuned on the tasks of the columns whose files are there.
-With --snli_dir there is a column of single sentences: are the second ones of SNLI entailed or
-contradicted by a text that the model does not see? The losses of pre-training are not compared: one
-system predicts 15% of the tokens, the other all.
+LSTM on top in fine-tuning. Each is fine-tuned on the tasks in the columns, if their files are
+there. With --snli_dir there is a column of single sentences, the hypotheses of SNLI: does a premise
+that the model does not see entail or contradict the sentence? The losses of pre-training are not
+compared: one system predicts 15% of the tokens, the other all.
 
 Run the same command again to resume; several processes share the work. Writes directions.md, .json
 and .png.

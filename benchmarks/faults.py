@@ -1,14 +1,13 @@
-"""Disturbs commands as machines do, and checks that the same command mends it.
+"""Disturbs commands as machines do, and checks that running them again repairs the output.
 
     bert-benchmark faults --output_dir=faults
 
-Each cell is a fault, a command and a place: a disk, or a store of S3 that this machine plays
-(moto). The command works on a tiny job, is disturbed, and is given again. A cell is "equal" if all
-files have the bits of an undisturbed run, and "sentence" if the command refuses in one sentence.
-Anything else is a defect: a traceback, a hang, other files, or damage that nobody reports. Moments
-are random: a share of the CPU time, or when so many files have appeared. The same command started
-again tries only what is missing. Writes results.json and faults.md.
-"""
+Each cell is a fault, a command and a place: a disk, or a local S3 server (moto). The command works
+on a tiny job, is disturbed, and is run again. A cell is "equal" if all files have the bits of an
+undisturbed run, and "sentence" if the command ends with an error of one sentence. Anything else is
+a defect: a traceback, a hang, other files, or damage that nobody reports. Moments are random: a
+share of the CPU time, or when so many files have appeared. Run the same command again to try only
+the missing cells. Writes results.json and faults.md. """
 
 import contextlib
 import dataclasses

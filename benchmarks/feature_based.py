@@ -1,9 +1,9 @@
 """Compares fine-tuning with features from fixed layers, on names in a text.
 
 This is table 7 of BERT's paper (arXiv:1810.04805). Two pre-trained models, a larger and a smaller
-one, are fine-tuned on CoNLL-2003; and of the smaller one, which is not trained further, the vectors
-of some layers are read by two LSTMs in both directions. The paper's models are cased;
---do_lower_case=False makes these so.
+one, are fine-tuned on CoNLL-2003. The other rows freeze the smaller one, and two bidirectional
+LSTMs read the vectors of some of its layers. The paper's models are cased; give
+--do_lower_case=False for cased models.
 
 Run the same command again to resume; several processes share the work. Writes feature-based.md,
 .json and .png.

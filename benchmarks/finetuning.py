@@ -1,14 +1,14 @@
 """Compares fine-tuning with transformers: scores and CPU seconds.
 
-Both train on the same features of the same examples with the same recipe (AdamW with bias
-correction, linear warm-up and decay, dropout as the model has it, batches of similar length), once
-for each seed (of the new head, order of examples and dropout), and predict the same dev file; one
-scorer scores both. The table has the mean and the standard deviation over the seeds of each metric,
-and of the CPU seconds of the whole program, start-up and prediction included.
+Both train on the same features of the same examples with the same recipe: AdamW with bias
+correction, linear warm-up and decay, the model's dropout, batches of similar length. Each seed sets
+the new head, the order of examples and dropout. Both predict the same dev file, and one scorer
+scores both. The table has the mean and the standard deviation over the seeds of each metric, and of
+the CPU seconds of the whole program, start-up and prediction included.
 
-The tasks are any that run_classifier and run_tagger know. The peer runs under --peer_python.
-Results are kept in results.json as they arrive. The same command started again, even with more
-tasks or trials, runs only what is missing.
+A task may be any task of bert-finetune classifier or bert-finetune tagger. The peer runs under
+--peer_python. results.json keeps each result. Run the same command again, also with more tasks or
+trials, to measure only what is missing.
 
 Example:
     bert-benchmark finetuning --task=mrpc,sts-b --data_dir=glue \\

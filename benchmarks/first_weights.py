@@ -1,9 +1,9 @@
-"""Measures how much sooner a model learns whose heads look at neighbours.
+"""Measures how much sooner a model learns if its heads first look at neighbours.
 
-Two models differ in --first_weights alone: the original's small random numbers, and heads that look
-at neighbouring tokens. They are pre-trained on the same text with the same settings; --points
-checkpoints of each run are scored, by the share of held-out masked words that the model predicts,
-or by a task after fine-tuning (--task). The picture has a curve for each of the two.
+Two models differ only in --first_weights: the original's small random numbers, or heads that look
+at neighbouring tokens. They are pre-trained on the same text with the same settings. The score of
+--points checkpoints of each run is the share of held-out masked words that the model predicts, or
+the score of a task after fine-tuning (--task). The picture has a curve for each model.
 
 Run the same command again to resume; several processes share the work. Writes first-weights.md,
 .json and .png.

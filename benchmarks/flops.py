@@ -1,7 +1,7 @@
 """Counts the floating-point operations of pre-training, as ELECTRA's paper does.
 
-The command counts those of the networks in --models, and prints the published pre-trainings that
-ELECTRA's code lists beside them. A generator is counted with its network.
+The command counts the operations of the networks in --models. Beside them it prints the published
+pre-trainings that ELECTRA's code lists. A generator is counted with its network.
 
 Example:
     bert-benchmark flops --models=electra:small,bert:base --max_seq_length=128

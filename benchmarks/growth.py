@@ -2,11 +2,10 @@
 
     bert-benchmark growth --output_dir=growth
 
-One size is varied at a time, the others stay at those of --model_size, --length and --batch_size.
-The exponent of an interval is log(cost ratio) / log(size ratio): 1 means that the cost doubles with
-the size. A step is the same as in bert-benchmark all. Writes results.json and growth.png. Run the
-same command again to measure only what is missing.
-"""
+One size varies at a time; the other sizes stay as in --model_size, --length and --batch_size. The
+exponent of an interval is log(cost ratio) / log(size ratio): 1 means that the cost doubles with the
+size. A step is the same as in bert-benchmark all. Writes results.json and growth.png. Run the same
+command again to measure only what is missing. """
 
 import dataclasses
 import math

@@ -1,10 +1,10 @@
 """Compares systems at small size, from an LSTM with random weights to T5.
 
 Each system is pre-trained on the same text for the same CPU seconds of steps, and fine-tuned on
-three tasks: one sentence at a time (the second ones of SNLI: are they entailed or contradicted by a
-text that the model does not see?), pairs of sentences (SNLI), and the names in a text
-(CoNLL-2003, in lower case but for ELMo and T5). ELMo's network gives features to LSTMs and is not
-trained further; T5 writes labels and tags as text. The table also has published figures.
+three tasks: single sentences (the hypotheses of SNLI: does a premise that the model does not see
+entail or contradict them?), pairs of sentences (SNLI), and the names in a text (CoNLL-2003, in
+lower case except for ELMo and T5). ELMo's network gives features to LSTMs and is not trained
+further; T5 writes labels and tags as text. The table also has published figures.
 
 Run the same command again to resume.
 

@@ -1,21 +1,19 @@
 """Compares pre-training with transformers' BertForPreTraining.
 
 Both train a model of the same size and function on the same batches in the same order, with the
-same optimizer, learning rates and number of steps, once for each seed (of initial weights, order
-of records and dropout), from the same initial weights, and both are measured on all masked
-positions and pairs of the same held-out records. The verdict is about the mean over the seeds of
-the held-out masked LM loss: ours may be above the peer's by at most two standard errors of the
-difference,
-2 * sqrt((s_ours^2 + s_peer^2) / n), with s the sample standard deviations over the n seeds. The
-exit status is 1 if it is above that.
+same optimizer, learning rates and number of steps, once for each seed (of initial weights, order of
+records and dropout). Both start from the same initial weights, and are evaluated on all masked
+positions and pairs of the same held-out records. The verdict compares the held-out masked LM loss,
+mean over the seeds: ours may exceed the peer's by at most two standard errors of the difference, 2
+* sqrt((s_ours^2 + s_peer^2) / n), with s the sample standard deviations over the n seeds. The exit
+status is 1 if it is above that.
 
 The initial weights are the peer's. With --initial_weights=own each draws its own: ours, as the
 original's, from a normal distribution cut off at two standard deviations, which makes it 12%
 narrower than the peer's. In so short a run this changes the loss.
 
 Both run as programs on the CPU. Seconds count the whole program, start-up and evaluation included.
-The peer runs under --peer_python. Results are kept as they arrive: run the same command again to
-resume.
+The peer runs under --peer_python. Each result is saved; run the same command again to resume.
 
 Example:
     bert-benchmark learning --input_file=text.txt --vocab_file=vocab.txt \\

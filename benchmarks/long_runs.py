@@ -2,14 +2,13 @@
 
     bert-benchmark long-runs --input_file=text.txt --vocab_file=vocab.txt --output_dir=long
 
-The data job makes records of --text_bytes of text: the documents of --input_file, again and again
-in other orders, with words that are new in each pass. The training run takes --num_train_steps
-steps of a tiny model on records of --input_file. Both are commands as users start them; a sample of
-all their processes is taken from /proc every --seconds. A figure is flat if its mean over the last
+The data job makes records of --text_bytes of text: the documents of --input_file many times, in a
+different order and with some new words in each pass. The training run takes --num_train_steps steps
+of a tiny model on records of --input_file. Both are commands as users start them; a sample of all
+their processes is taken from /proc every --seconds. A figure is flat if its mean over the last
 fifth of the job is no worse than over the second fifth: memory, files and threads have not grown by
 more than 5%, or by less than one file or thread, and the rate has not fallen by more than 10%.
-Writes results.json, long_runs.md and
-long_runs.png. Run the same command again to resume.
+Writes results.json, long_runs.md and long_runs.png. Run the same command again to resume.
 """
 
 import contextlib

@@ -2,9 +2,9 @@
 
 This is table 8 of BERT's paper (arXiv:1810.04805). Six models are pre-trained on the same text with
 the same sizes and steps. They differ in the shares of the predicted tokens that become [MASK], stay
-what they are, and become a random token. Each is fine-tuned on MNLI and on CoNLL-2003's names; for
-the last column LSTMs read the vectors of the last four layers, or of the last one of a smaller
-model, which is not trained further.
+unchanged, or become a random token. Each is fine-tuned on MNLI and on CoNLL-2003's names. For the
+last column the model is frozen, and LSTMs read its last four layers, or only the last layer of a
+smaller model.
 
 Run the same command again to resume; several processes share the work. Writes masking-rates.md,
 .json and .png.

@@ -1,10 +1,10 @@
 """Measures the effect of the size of a model: perplexity and fine-tuned scores.
 
 This is table 6 of BERT's paper (arXiv:1810.04805). Its six shapes, of 3 to 24 layers, are scaled
-down: the layers by --layer_scale, the width by --width_scale; the heads are as many as there. All
-are pre-trained on the same text for the same steps. The perplexity is that of the masked LM on text
-that is held out, the exponential of the mean loss of a masked token. Each is fine-tuned on the
-tasks whose files are there.
+down: the layers by --layer_scale, the width by --width_scale; the number of heads stays. All are
+pre-trained on the same text for the same steps. The perplexity is the masked LM's on held-out text:
+the exponential of the mean loss per masked token. Each is fine-tuned on the tasks whose files are
+there.
 
 Run the same command again to resume; several processes share the work. Writes model-sizes.md, .json
 and .png.

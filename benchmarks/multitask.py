@@ -1,13 +1,12 @@
 """Compares MT-DNN with training on each task alone, before and after fine-tuning.
 
-These are the four rows of the tables of arXiv:1901.11504. BERT is fine-tuned on each task alone; so
-is ST-DNN, with MT-DNN's heads, losses and optimizer. MT-DNN learns all tasks together; "no
-fine-tuning" is that model, and "MT-DNN" is the same model after fine-tuning on each task alone,
-with its own head. All begin with --init_checkpoint, and the epoch with the best score of each run
-counts. The table has mean and standard deviation over the seeds, and published figures.
+These are the four rows of the tables of arXiv:1901.11504. BERT is fine-tuned on each task alone.
+ST-DNN is too, with MT-DNN's heads, losses and optimizer. MT-DNN learns all tasks together: "no
+fine-tuning" is this model, and "MT-DNN" is the same model after fine-tuning on each task with its
+head. All start from --init_checkpoint, and the epoch with the best score of each run counts. The
+table has mean and standard deviation over the seeds, and published figures.
 
-Results are kept in results.json as they arrive, and the table in table.md. Run the same command
-again to resume.
+results.json keeps each result, and table.md has the table. Run the same command again to resume.
 
 Example:
     bert-benchmark multitask --tasks=mnli,cola,mrpc,sts-b --data_dir=glue \\

@@ -99,8 +99,8 @@ class BuildVocabFlags:
         30522, "Maximum number of tokens, special and unused ones included. A small text gives "
         "fewer.", least=6)
     do_lower_case: bool = option(
-        True, "Lower-case the text and drop accents (not with byte_bpe, elmo_words or T5's "
-        "SentencePiece, which keep the text as it is).")
+        True, "Lower-case the text and drop accents (byte_bpe, elmo_words and T5's SentencePiece "
+        "keep the text as it is).")
     min_frequency: int = option(
         2, "Merge only pairs of pieces with at least this frequency (not sentencepiece).", least=1)
     limit_alphabet: int = option(

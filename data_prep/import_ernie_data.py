@@ -2,10 +2,11 @@
 
 The data are gzip files with one sample per line, token_ids;sentence_type_ids;position_ids;
 seg_labels;label, and a list of these files. Each line of the list has a file's name, a tab and the
-probability that its masks are of units, not of single tokens. In the first pass, samples, their
-order, negative pairs and masks equal PaddlePaddle/ERNIE's reader's, number for number; further
-passes (--dupe_factor) have other seeds. Each record is one sample, with its masks of the original's
-batch. Label 1 means that the second segment follows the first, the opposite of BERT's labels.
+probability of masking units instead of single tokens. In the first pass, samples, their order,
+negative pairs and masks are exactly those that the reader of PaddlePaddle/ERNIE gives; further
+passes (--dupe_factor) have other seeds. Each record is one sample, with its masks from the
+original's batch. Label 1 means that the second segment follows the first, the opposite of BERT's
+labels.
 
 Example:
     bert-create-pretraining-data --train_filelist=filelist --output_file=/tmp/ernie.tfrecord \\

@@ -1,8 +1,9 @@
-"""Converts the weights of a BERT from any format to another and accounts for every tensor.
+"""Converts the weights of a BERT from one format to another, and accounts for every tensor.
 
-The files show what --input is: a TensorFlow 1 checkpoint of google-research/bert, a folder of
-Hugging Face's with model.safetensors (or shards), a TensorFlow 2 checkpoint of the Model Garden, a
-preset of keras-hub, a training checkpoint of run_pretraining, or model.keras.
+The command recognises the format of --input by its files: a TensorFlow 1 checkpoint of
+google-research/bert, a Hugging Face folder with model.safetensors (or shards), a TensorFlow 2
+checkpoint of the Model Garden, a preset of keras-hub, a training checkpoint of
+bert-run-pretraining, or model.keras.
 
 Example:
     bert-convert-checkpoint --input=uncased_L-12_H-768_A-12 --output=hf --output_format=huggingface

@@ -1,13 +1,13 @@
 """Trains a small model, the student, on the answers of fine-tuned models, its teachers.
 
-The teachers label the task's training file and any number of further texts once: the records in
---output_dir keep their answers. The student learns from these answers, and from gold labels where
-there are some. --recipe names a published method, whose weights, temperature and form of the loss
-are flags. --output_dir gets what bert-finetune writes there: the student is a model like any other.
-Run the same command again to resume.
+The teachers label the task's training file and further texts once; the records in --output_dir keep
+their answers. The student learns from these answers, and from gold labels where there are any.
+--recipe names a published method; flags change its loss weights, temperature and form of the loss.
+--output_dir gets the same files as from bert-finetune: the student is a model like any other. Run
+the same command again to resume.
 
 --student is a configuration, such as {"vocab_size": 30522, "hidden_size": 256, "num_hidden_layers":
-4, "num_attention_heads": 4, "intermediate_size": 1024}, which begins with random weights, or the
+4, "num_attention_heads": 4, "intermediate_size": 1024}, which starts from random weights; or the
 folder of a model, from which --student_layers takes some layers.
 
 With --recipe=theseus the layers of a fine-tuned model are replaced instead, and other flags apply:

@@ -3,9 +3,9 @@
     bert-export-model --init_checkpoint=mrpc_model --format=text --output=serving/mrpc
 
 writes `serving/mrpc/1/`, which takes raw strings and runs where only tensorflow and tensorflow_text
-are installed. A string that the graph's tokenizer could split differently from Python's (one with a
-letter newer than Unicode 13) is refused with an error. The other formats take `input_ids`,
-`input_mask` and `segment_ids`; in LiteRT these have the length --max_seq_length.
+are installed. A string with a letter newer than Unicode 13 is an error, because the exported
+tokenizer could split it differently from Python's. The other formats take `input_ids`, `input_mask`
+and `segment_ids`; in LiteRT these have the length --max_seq_length.
 
 The task, its labels, the vocabulary and the lengths of a fine-tuned model are read from the files
 next to it; for other models, flags give them. --verbosity=1 shows what TensorFlow and the

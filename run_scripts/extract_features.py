@@ -1,14 +1,13 @@
-"""Writes the vectors of texts: of every token, or one a text.
+"""Writes the vectors of texts: one vector per token, or one per text.
 
 Each line of --input_file is a text, or two with " ||| " between them:
 
     bert-extract-features --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=lines.txt \\
         --output_file=vectors.npz --layers=-1 --pooling=mean
 
-The ending of --output_file chooses the format: .jsonl, which the original writes, .npz,
-.safetensors, .tfrecord or .tfrecord.gz; bert_tf/data/text/vectors.py describes them. The
-vectors are in the order of the lines. The input may be of any size; memory does not grow with it.
-"""
+The extension of --output_file chooses the format: .jsonl, which the original writes, .npz,
+.safetensors, .tfrecord or .tfrecord.gz; bert_tf/data/text/vectors.py describes them. The vectors
+are in the order of the lines. The input may be of any size; memory does not grow with it. """
 
 import dataclasses
 import os

@@ -1,11 +1,10 @@
-"""Asks a pre-trained model for the words behind masks, the next sentence, or how likely a text is.
+"""Asks a pre-trained model for masked words, the next sentence, or the likelihood of a text.
 
     bert-fill-mask --init_checkpoint=run --text="The [MASK] is open."
     bert-fill-mask --init_checkpoint=run --input_file=lines.txt --output_file=guesses.jsonl
 
-Without --text each line of standard input is a text, or two with " ||| " between them. The model is
-the output of bert-run-pretraining or a checkpoint of any format with its masked LM.
-"""
+Without --text, each line of standard input is a text, or two texts with " ||| " between them. The
+model is the output of bert-run-pretraining, or a checkpoint of any format with a masked LM. """
 
 import dataclasses
 import json

@@ -1,8 +1,7 @@
-"""A task that every machine has: which library does a sentence of documentation describe?
+"""A task for every machine: which library does a sentence of documentation describe?
 
-The labels come with the text. Sentences that name one of the libraries are left out, so that a
-model must tell the library from what is said.
-"""
+The labels come with the text. Sentences that name one of the libraries are left out, so a model
+must recognise the library by the content. """
 
 import json
 import os

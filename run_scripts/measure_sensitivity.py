@@ -9,9 +9,8 @@ found on random samples of the training file. The layers with the largest |mean|
 deviation get the second number of --bits. The command prints the flag --weight_bits for a
 fine-tuning command with --quantisation=qbert.
 
-Eigenvalues are kept in results.json as they are found. The same command, started again, computes
-only the missing ones.
-"""
+results.json keeps the eigenvalues that were found. Run the same command again to compute only the
+missing ones. """
 
 import dataclasses
 import functools

@@ -4,11 +4,10 @@
         --output_file=new_predicted.csv
     echo "Where do I pay?" | bert-predict --init_checkpoint=mail
 
-Files that end in .tsv, .csv or .jsonl are tables, whose output has the columns of the input and
-those of the prediction. Everything else has an example a line, with " ||| " between its texts; the
-output has the label, number, tags, choice, answer or text of each. --input_format names the format
-of standard input. Memory does not grow with the input.
-"""
+Files with the extension .tsv, .csv or .jsonl are tables; the output has the columns of the input,
+and then the columns of the prediction. All other input has one example per line, with " ||| "
+between its texts; the output has the label, number, tags, choice, answer or text of each example.
+--input_format names the format of standard input. Memory does not grow with the input. """
 
 import dataclasses
 import itertools

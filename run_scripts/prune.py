@@ -7,14 +7,12 @@
 
 Heads are switched off step by step, and the model is scored after each, without any training
 (Michel, Levy, Neubig, arXiv:1905.10650). --parts takes units of the feed-forward networks or whole
-layers instead. Each score has the probability that so large a difference is due to chance. The
-command writes prune.json and the curve, prune.png. It keeps each score in scores.json, from which
-the same command resumes.
+layers instead. Each score has a p-value of the difference. The command writes prune.json, the curve
+prune.png, and each score into scores.json. Run the same command again to resume.
 
---actually_prune removes what is off after the last step, and writes the smaller model into the
-folder "model" of --output_dir, for everything that takes a fine-tuned model. Its answers and speed
-are compared with the model whose parts are only switched off.
-"""
+--actually_prune removes the parts that the last step switches off, and writes the smaller model
+into the folder "model" of --output_dir. Every command that takes a fine-tuned model takes this
+model too. Its outputs and speed are compared with the model whose parts are only switched off. """
 
 import dataclasses
 import os

@@ -2,10 +2,10 @@
 
     bert-quantise-model --init_checkpoint=mrpc_q8bert --output=mrpc_int8
 
-A model that was trained with --quantisation computes the same bits from the file. Other models are
-rounded by the flags --quantisation, --weight_bits and so on; without training they lose more. The
-folder that is written is used like any model's folder: as --init_checkpoint of the fine-tuning
-commands and of bert-export-model, and by `bert_tf.Predictor`.
+A model that was trained with --quantisation gives the same outputs from the file, bit for bit. The
+flags --quantisation, --weight_bits and others round any other model; without training, such a model
+loses more accuracy. Use the new folder like any model's folder: as --init_checkpoint of the
+fine-tuning commands and of bert-export-model, or with `bert_tf.Predictor`.
 
 With --measure_sensitivity the command only chooses the bits of each layer, by the Hessian:
 bert-quantise-model --measure_sensitivity --help.

@@ -1,14 +1,14 @@
 """Fine-tunes one model on several tasks at once, each with a separate head.
 
-Tasks are classification of texts and of pairs, similarity, choices, and tags of words. By default
-training is that of MT-DNN (arXiv:1901.11504), with up to 512 tokens. Every step is a batch of one
-task. After each epoch a table shows the scores of all tasks; the epoch with the best mean is kept.
---output_dir gets the model, tasks/NAME with the predictions of each task, dev_curves.tsv,
-metrics.json, and with --do_predict the files of GLUE's server in submission. Run the same command
-again to resume.
+A task may be classification of texts or pairs, similarity, multiple choice, or tagging of words. By
+default the training follows MT-DNN (arXiv:1901.11504), with up to 512 tokens. Each step takes a
+batch of one task. After each epoch a table shows the scores of all tasks; the epoch with the best
+mean is kept. --output_dir gets the model, tasks/NAME with the predictions of each task,
+dev_curves.tsv, metrics.json, and with --do_predict the files of GLUE's server in submission. Run
+the same command again to resume.
 
-A task's folder is a model like any other: tasks/mrpc is what bert-finetune trains further,
-bert-export-model exports, and Predictor("output_dir", task="mrpc") opens.
+A task's folder is a model like any other: bert-finetune can train tasks/mrpc further,
+bert-export-model can export it, and Predictor("output_dir", task="mrpc") opens it.
 
 Example:
     bert-finetune --tasks=mnli,rte,mrpc,cola,sts-b --data_dir=glue --do_train --do_eval \\

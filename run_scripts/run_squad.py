@@ -1,13 +1,13 @@
 """Fine-tunes BERT to find answers in paragraphs: SQuAD v1.1 and v2.0.
 
 --do_train learns from --train_file. --do_predict answers --predict_file, and scores the answers if
-the file holds the correct answers. With --do_eval, the file must hold the answers: every trial is
-scored on it. In v2.0 the command also finds the --null_score_diff_threshold with the best F1 on it
-after training, and keeps this threshold with the model.
+the file holds the correct answers. With --do_eval, the file must hold the answers, and every trial
+is scored on it. In v2.0 the command also finds the --null_score_diff_threshold with the best F1 on
+it after training, and keeps this threshold with the model.
 
 By default sequences are 384 tokens long, and training is as in the paper: 3 epochs in batches of
 32, in v2.0 2 epochs in batches of 48, with a learning rate of 5e-5. The model keeps its lengths and
-its style, which are the defaults when it predicts.
+its style; they are the defaults in prediction.
 
 --output_dir gets predictions.json and nbest_predictions.json, in v2.0 null_odds.json, and, if the
 file holds the correct answers, metrics.json and eval_results.txt. Scores are in percent, as the

@@ -1,13 +1,12 @@
 """Fine-tunes T5, text to text: one task or a mixture of several.
 
 --tasks names tasks of GLUE, SuperGLUE and SQuAD in their official files, which become text as in
-the original: "mnli hypothesis: ... premise: ...", and the words of a label. Files of your own hold
-an input and a target on each line with a tab between; the task may be any, such as words with their
-tags. Scores are the official metrics of each task, in percent. A text that is not a label of its
-task counts as wrong.
+the original: "mnli hypothesis: ... premise: ...", and the words of a label. Your own files hold an
+input, a tab and a target on each line, for any task, such as words with their tags. Scores are the
+official metrics of each task, in percent. A text that is not a label of its task counts as wrong.
 
-By default training is that of the original: Adafactor at a constant rate of 0.001. Run the same
-command again to resume. --output_dir gets the model, which `bert_tf.Predictor` opens,
+By default training is as in the original: Adafactor with a constant learning rate of 0.001. Run the
+same command again to resume. --output_dir gets the model, which `bert_tf.Predictor` opens,
 predictions.tsv of each file and metrics.json.
 
 Example:

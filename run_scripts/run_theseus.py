@@ -1,10 +1,10 @@
 """Makes a fine-tuned model smaller by replacing its layers: BERT-of-Theseus.
 
 Each layer of the successor replaces several layers of the predecessor, with a probability that
-grows during training. It begins as a copy of one of the lowest layers. The successor learns from
-the task's labels alone. Once the probability is 1, the successor is trained by itself. --output_dir
-gets what bert-finetune writes there: the successor is a model like any other. Run the same command
-again to resume.
+grows during training. It starts as a copy of one of the lowest layers. The successor learns only
+from the task's labels. Once the probability is 1, the successor is trained by itself. --output_dir
+gets the same files as from bert-finetune: the successor is a model like any other. Run the same
+command again to resume.
 
 Example:
     bert-distill --recipe=theseus --predecessor=/tmp/mrpc --successor_layers=6 --task=MRPC \\

@@ -3,11 +3,10 @@
     bert-analyze dependencies --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=train.conllu \\
         --eval_input_file=dev.conllu --output_dir=dependencies
 
-Follows Clark et al. (arXiv:1906.04341, section 4). Shows for each relation the attention head that
-finds the word's head most often, and the fixed distance that does. Trains two probes that combine
-all attention heads, one by weights alone and one by weights that depend on both words, and scores
-them (UAS). Files are CoNLL-U. Writes dependencies.json.
-"""
+Follows Clark et al. (arXiv:1906.04341, section 4). Shows for each relation which attention head and
+which fixed distance find the word's head most often. Trains and scores (UAS) two probes that
+combine all attention heads: one with fixed weights, one with weights that depend on both words.
+Files are CoNLL-U. Writes dependencies.json. """
 
 import dataclasses
 import os

@@ -6,10 +6,9 @@
 Patterns follow Raganato et al. (arXiv:2002.10260). Each variant is a masked LM that
 bert-run-pretraining trains from scratch, on the same batches from the same seed: `learned`;
 `fixed`, whose first seven heads have the seven patterns; `fixed_words`, whose patterns count words;
-`all_fixed`, whose other heads attend to the end of the text, so that none learns. Reports the loss
-on held-out records, also without a variant's learned heads, the number of weights, and the seconds
-of a step. The same command resumes a stopped run.
-"""
+`all_fixed`, without any learned head, because the other heads attend to the end of the text.
+Reports the loss on held-out records (also without the learned heads), the number of weights, and
+the seconds per step. The same command resumes a stopped run. """
 
 import dataclasses
 import os

@@ -2,14 +2,13 @@
 
     bert-analyze heads --model_dir=mrpc --task=mrpc --data_dir=glue/MRPC --output_dir=heads
 
-A head that is off attends to all tokens alike (Kovaleva et al., arXiv:1908.08593), or outputs 0
-(Michel et al., arXiv:1905.10650). Each head is tried alone, then each layer as a whole.
---reverse_head_mask also tries each layer with one head alone, the best one on --choose_split. Each
-difference has the probability that it is due to chance. A head that layers share, as in ALBERT, is
-off in all of them. T5 has attention of three kinds: in the encoder, from the decoder to the encoder
-("cross"), and in the decoder. Its --task is one of bert-finetune text-to-text. Writes heads.json
-and heads.png. Each score is stored in scores.json, from which the same command resumes.
-"""
+A head that is switched off attends to all tokens equally (Kovaleva et al., arXiv:1908.08593), or
+outputs 0 (Michel et al., arXiv:1905.10650). Each head is tried alone, then each layer as a whole.
+--reverse_head_mask also tries each layer with only its best head on --choose_split. Each difference
+has a p-value. A head that layers share, as in ALBERT, is switched off in all of them. T5 has three
+kinds of attention: in the encoder, from the decoder to the encoder ("cross"), and in the decoder.
+For T5, --task is a task of bert-finetune text-to-text. Writes heads.json and heads.png. scores.json
+keeps each score; run the same command again to resume. """
 
 import dataclasses
 import json

@@ -4,11 +4,10 @@
         --input_file=books.txt --output_dir=identifiability
 
 Measures follow Brunner et al. (arXiv:1908.04211). The part of a map in the left null space of the
-head's values has no effect; the rest is effective attention. Compares both by text length, for any
-maps and (columns "sum 1") for maps whose rows sum to 1. Counts the tokens that are still identified
-in each layer. Attributes hidden tokens to input tokens by gradients. Writes identifiability.json
-and identifiability.png.
-"""
+head's values has no effect; the rest is effective attention. Compares raw and effective attention
+by text length, for all maps and (columns "sum 1") for maps whose rows sum to 1. Counts the tokens
+that can still be identified in each layer. Attributes hidden vectors to input tokens by gradients.
+Writes identifiability.json and identifiability.png. """
 
 import dataclasses
 import os

@@ -3,11 +3,10 @@
     bert-analyze layers --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=eng.train \\
         --eval_input_file=eng.testa --output_dir=layers
 
-The words are a file such as CoNLL-2003's. Measures the contextuality of vectors (Ethayarajh,
+The words come from a file like CoNLL-2003's. Measures the contextuality of vectors (Ethayarajh,
 arXiv:1909.00512), the similarity of layers (linear CKA), the tags that a linear probe of each layer
 predicts, and the heads that attend from a word to its chunk's last word. Writes layers.json and
-layers.png.
-"""
+layers.png. """
 
 import dataclasses
 import os

@@ -24,38 +24,40 @@ class Optimizer:
 _ADAM, _LAMB = "adam.AdamWeightDecay", "adam.LayerwiseAdaptiveMoments"
 OPTIMIZERS = {
     "adamw": Optimizer(_ADAM, "Adam with decoupled weight decay."),
-    "bert_adamw": Optimizer(_ADAM, "the original's, without bias correction.",
+    "bert_adamw": Optimizer(_ADAM, "the optimizer of google-research/bert, "
+                                   "without bias correction.",
                             {"bias_correction": False}),
-    "lamb": Optimizer(_LAMB, "adamw whose steps are as long as the weights."),
+    "lamb": Optimizer(_LAMB, "adamw with steps scaled to the norm of the weights."),
     # google-research/albert lamb_optimizer.py; its AdamW is BERT's.
     "albert_lamb": Optimizer(_LAMB, "lamb without bias correction.", {"bias_correction": False}),
     # fairseq optim/adam.py, with the settings of RoBERTa.
     "fairseq_adam": Optimizer(
-        _ADAM, "RoBERTa's, which decays LayerNorm and biases too and clips no gradient.",
+        _ADAM, "RoBERTa's; it also decays LayerNorm and biases, and clips no gradient.",
         {"beta_2": 0.98, "epsilon_hat": True, "clip_norm": 0.0, "not_decayed": ()}),
     # The fairseq 0.6 of SpanBERT.
     "spanbert_adam": Optimizer(
-        _ADAM, "SpanBERT's, with the same decay, which divides gradients by the number of "
-        "predictions.",
+        _ADAM, "SpanBERT's; it also decays LayerNorm and biases, and divides gradients by the "
+        "number of predictions.",
         {"epsilon": 1e-8, "epsilon_hat": True, "per_prediction": True, "not_decayed": ()}),
     # PaddlePaddle/ERNIE optimization.py.
-    "ernie_adam": Optimizer(_ADAM, "ERNIE's, which applies the bias correction to epsilon too.",
+    "ernie_adam": Optimizer(_ADAM, "ERNIE's; it also applies the bias correction to epsilon.",
                             {"epsilon": 1e-8, "epsilon_hat": True}),
     # zihangdai/xlnet model_utils.py without decay, with the epsilon of its paper and of its scripts
     # for SQuAD and RACE; with decay its optimizer is BERT's.
     "xlnet_adam": Optimizer(
-        _ADAM, "ernie_adam with another epsilon, XLNet's for --weight_decay=0.",
+        _ADAM, "XLNet's for --weight_decay=0: ernie_adam with another epsilon.",
         {"epsilon_hat": True}),
     # openai/finetune-transformer-lm opt.py.
-    "gpt_adam": Optimizer(_ADAM, "ernie_adam, with a correction of the decay too.",
+    "gpt_adam": Optimizer(_ADAM, "ernie_adam that also corrects the decay.",
                           {"epsilon": 1e-8, "epsilon_hat": True, "corrects_decay": True}),
     "adafactor": Optimizer("other.Adafactor",
-                           "T5's, with steps in proportion to the weights and no decay."),
+                           "T5's, with steps proportional to the weights and no decay."),
     # allenai/bilm-tf training.py.
-    "elmo_adagrad": Optimizer("other.Adagrad", "ELMo's, without decay.", {"clip_norm": 10.0}),
+    "elmo_adagrad": Optimizer("other.Adagrad", "ELMo's "
+                                               "Adagrad, without decay.", {"clip_norm": 10.0}),
     # tensorflow/models research/adversarial_text layers.py, with Adam of TensorFlow 1.
     "averaged_adam": Optimizer(
-        "variants.AveragedAdam", "without decay; the result is the average of the weights.",
+        "variants.AveragedAdam", "Adam without decay; the result is the average of the weights.",
         {"epsilon": 1e-8, "epsilon_hat": True, "not_decayed": ("",),
          "not_clipped": ("word_embeddings",)}),
     "pytorch_bert_adam": Optimizer(
@@ -66,16 +68,16 @@ OPTIMIZERS = {
     # castorini/d-bert, whose bound of 30000 clips nothing.
     "adadelta": Optimizer("other.Adadelta", "without decay.", {"clip_norm": 0.0}),
     "adamax": Optimizer(
-        "other.Adamax", "MT-DNN's, which decays all weights and counts the steps of each weight "
-        "from its first gradient."),
+        "other.Adamax", "MT-DNN's; it decays all weights, and counts the steps of each weight from "
+        "its first gradient."),
     "adamaxw": Optimizer("other.AdamaxWeightDecay", "the optimizer of MT-DNN's later code.",
                          {"not_decayed": NOT_DECAYED}),
     "huggingface_adamw": Optimizer(
-        "variants.CountedAdam", "adamw with another epsilon, which counts the steps of each weight "
+        "variants.CountedAdam", "adamw with another epsilon; it counts the steps of each weight "
         "from its first gradient."),
     # LiyuanLucasLiu/RAdam, which MT-DNN's later code has too.
     "radam": Optimizer("variants.RectifiedAdam",
-                       "R-Adam, adamw that begins with short steps and needs no warm-up."),
+                       "R-Adam: adamw that starts with short steps and needs no warm-up."),
     # google-research mobilebert/lamb_optimizer.py.
     PROGRESSIVE: Optimizer("variants.ProgressiveLamb", "the optimizer of --layer_wise_warmup.",
                            {"bias_correction": False}),
@@ -101,25 +103,26 @@ class Schedule:
 
 SCHEDULES = {
     "bert": Schedule("linear, as if from the peak at step 0.", "line"),
-    "roberta": Schedule("linear from the end of the warm-up, where the rate is the peak.",
+    "roberta": Schedule("linear from the peak at the end of the warm-up.",
                         "line_from_peak"),
-    "electra": Schedule("bert's line, by which the warm-up is multiplied too.", "line", "product"),
+    "electra": Schedule("bert's line times the warm-up.", "line", "product"),
     "spanbert": Schedule("bert's, but with the peak at the first step and at the end of the "
                          "warm-up.", "line"),
-    "model_garden": Schedule("bert's line, which the warm-up meets without a jump.", "line",
+    "model_garden": Schedule("bert's line, joined smoothly by the warm-up.", "line",
                              "line"),
     "gpt": Schedule("electra's, one step later.", "line", "product"),
-    "cosine": Schedule("half a wave from step 0.", "cosine"),
-    "xlnet_cosine": Schedule("half a wave from the end of the warm-up.", "cosine_from_peak"),
-    "rsqrt": Schedule("the peak during the warm-up, then with the inverse square root of the step.",
+    "cosine": Schedule("half a cosine wave from step 0.", "cosine"),
+    "xlnet_cosine": Schedule("half a cosine wave from the end of the warm-up.", "cosine_from_peak"),
+    "rsqrt": Schedule("the peak during the warm-up, then falling with the inverse square root of "
+                      "the step.",
                       "rsqrt", "own", outlasts=True),
-    "noam": Schedule("as rsqrt, and linear to 0 in the last tenth of the steps.", "noam", "own",
+    "noam": Schedule("as rsqrt, then linear to 0 in the last tenth of the steps.", "noam", "own",
                      outlasts=True),
     "slanted_triangular": Schedule(
-        "the warm-up begins at 1/32 of the peak, and the rate falls back to it in nine times the "
-        "steps of the warm-up.", "slanted", "own"),
+        "the warm-up starts at 1/32 of the peak; then the learning rate falls back to 1/32 in nine "
+        "times as many steps.", "slanted", "own"),
     "constant": Schedule("no decay.", "constant"),
-    "exponential": Schedule("by 0.0001 of itself per step, to the power --poly_power.",
+    "exponential": Schedule("the factor 0.9999 per step, to the power --poly_power.",
                             "exponential"),
 }
 
