@@ -40,7 +40,7 @@ _SMOKE_FAULTS = ("nothing", "kill -9 of the parent", "kill -9 of a child", "SIGT
 
 @dataclasses.dataclass(kw_only=True)
 class FaultsFlags(KeptComparison):
-    """Which cells are tried, and how often."""
+    """The cells to try, and the number of trials."""
 
     output_dir: str = option(REQUIRED, "The folder to write into.")
     commands: list[str] = option([], "Commands to disturb; default: all.")

@@ -55,7 +55,7 @@ _COUNTS = ("files", "threads")      # of which one more or less says nothing
 
 @dataclasses.dataclass(kw_only=True)
 class LongRunsFlags(KeptComparison):
-    """How long the two jobs are."""
+    """The lengths of the two jobs."""
 
     output_dir: str = option(REQUIRED, "The folder to write into.")
     input_file: list[str] = option(REQUIRED, "Text: one sentence per line, a blank line between "

@@ -115,7 +115,7 @@ class Predictor:
 
     @property
     def saved_task(self) -> SavedTask | None:
-        """What the model was fine-tuned for, or None."""
+        """The task that the model was fine-tuned for, or None."""
         return None if self._fill else self._saved
 
     def __call__(self, examples: str | tuple | list) -> dict | list[dict]:

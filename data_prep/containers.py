@@ -1,4 +1,4 @@
-"""How each container of a corpus is read: cut into pieces, of which each holds whole documents.
+"""Reading of each container of a corpus: pieces, each of which holds whole documents.
 
 The process that cuts does little else: a piece goes as bytes, or as the place where it is, to the
 process that reads its documents. Pieces do not depend on the number of processes.

@@ -1,1 +1,1 @@
-"""What `bert-benchmark faults` is made of: commands, faults, and the processes that it disturbs."""
+"""Parts of `bert-benchmark faults`: commands, faults, and the processes that it disturbs."""

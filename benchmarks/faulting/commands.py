@@ -150,7 +150,7 @@ _MADE: dict[str, tuple[str, dict[str, object]]] = {
 
 
 class Material:
-    """What the commands read; each file and folder is made when it is first asked for.
+    """The input of the commands; each file and folder is made when it is first asked for.
 
     Args:
         folder: where it is.

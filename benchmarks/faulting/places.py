@@ -1,4 +1,4 @@
-"""Where a command works: a folder on this machine's disk, or a store."""
+"""Places for a command's files: a folder on this machine's disk, or a store."""
 
 import contextlib
 import io
@@ -114,12 +114,12 @@ class S3:
         return f"{self.root}/{name}".removeprefix("s3://").rstrip("/")
 
     def clear(self) -> None:
-        """As `Local.clear`."""
+        """See `Local.clear`."""
         for name in self._store.find(self._path("")):
             self._store.rm_file(name)
 
     def put(self, source: str, name: str) -> None:
-        """As `Local.put`."""
+        """See `Local.put`."""
         files = [source] if os.path.isfile(source) else [
             os.path.join(base, each) for base, _, names in os.walk(source) for each in names]
         for file in files:
@@ -127,17 +127,17 @@ class S3:
                 file, source))).removesuffix("/."))
 
     def names(self, folder: str) -> set[str]:
-        """As `Local.names`."""
+        """See `Local.names`."""
         start = self._path(folder)
         return {name.removeprefix(start).strip("/") for name in self._store.find(start)}
 
     def read(self, folder: str) -> dict[str, bytes]:
-        """As `Local.read`."""
+        """See `Local.read`."""
         return {name: self._store.cat_file(self._path(f"{folder}/{name}"))
                 for name in self.names(folder)}
 
     def write(self, name: str, content: bytes | None) -> None:
-        """As `Local.write`."""
+        """See `Local.write`."""
         if content is None:
             self._store.rm_file(self._path(name))
         else:

@@ -1,4 +1,4 @@
-"""What the tables share: the flags, and cells that make text, vocabulary and records, pre-train,
+"""Flags and cells that the tables share; the cells make text, vocabulary and records, pre-train,
 and fine-tune on a task."""
 
 import dataclasses

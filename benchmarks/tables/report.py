@@ -1,4 +1,4 @@
-"""What a table ends with: Markdown, JSON and a picture, with published figures beside ours."""
+"""The report of a table: Markdown, JSON and a picture, with published figures beside ours."""
 
 import collections
 import dataclasses

@@ -92,7 +92,7 @@ def _part(sentence):
 
 
 def _halves(features):
-    """How many columns of the features are of i."""
+    """The number of feature columns of token i."""
     return (features.shape[1] + 1) // 2
 
 

@@ -48,7 +48,7 @@ def write(path: str, tensors: dict[str, np.ndarray], extra: Any) -> None:
 
 
 def _os_error(error, path):
-    """What the system said, if safetensors passes it on in its own error."""
+    """The system's error message, if safetensors repeats it in its error."""
     number = re.search(r"\(os error (\d+)\)", str(error))
     return OSError(int(number[1]), os.strerror(int(number[1])), str(path)) if number else error
 

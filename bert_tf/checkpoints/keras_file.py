@@ -68,7 +68,7 @@ def _members(file):
 
 
 def _describe(values, known, source):
-    """The "config" of an object that a `.keras` file describes, if it is of a class in `known`.
+    """The "config" of an object in a `.keras` file, if its class is in `known`.
 
     Raises:
         InputError: it isn't.

@@ -55,7 +55,7 @@ class Weights:
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer | None:
-        """That of the vocabulary, or None if there is none."""
+        """The tokenizer of the vocabulary, or None if there is none."""
         return open_tokenizer(self.vocab_file, self.do_lower_case) if self.vocab_file else None
 
 

@@ -143,7 +143,7 @@ class Patience(AnswerObjective):
     it to float16.
 
     Args:
-        layers: which of the teacher's they are; see `patience_layers`.
+        layers: which of the teacher's layers are compared; see `patience_layers`.
         normalizes: whether vectors are scaled to the length 1 first.
     """
 

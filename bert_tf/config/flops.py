@@ -102,7 +102,7 @@ def flops_of(config: EncoderConfig, max_seq_length: int, predicted_share: float 
 
 
 def _electra(sizes, generator_size, max_seq_length, *schedule):
-    """Those of a network [H, L, E] and of its generator, of another width."""
+    """The operations of a network [H, L, E] and of its generator, which has another width."""
     hidden, layers, embedding = sizes
     return sum(TransformerFlops(width, layers, max_seq_length, embedding_size=embedding).training(
         *schedule, is_discriminator=width == hidden) for width in (hidden, generator_size))

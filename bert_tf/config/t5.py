@@ -155,7 +155,7 @@ class T5Config(Sizes):
 
     @property
     def logit_scale(self) -> float:
-        """By what the decoder's output is multiplied before the table of words predicts."""
+        """The factor of the decoder's output before the word embeddings predict."""
         return self.d_model**-0.5 if self.tie_word_embeddings else 1.0
 
     # What code for all networks calls them.

@@ -61,7 +61,7 @@ _taken: dict[str, Snapshot] = {}
 
 
 def is_hub_name(path: str | os.PathLike) -> bool:
-    """Returns whether a name is of a model of the Hub."""
+    """Returns whether a name is a model of the Hub."""
     return os.fspath(path).startswith("hf://") and not os.fspath(path).startswith(
         ("hf://datasets/", "hf://spaces/"))
 

@@ -98,7 +98,7 @@ def outer(path: str, name: str) -> str:
 
 
 def _info(path):
-    """What the store knows of a name, a dict; None if there is nothing."""
+    """The store's facts about a name, a dict; None if there is nothing."""
     with reaching(path) as (store, name):
         try:
             return store.info(name)

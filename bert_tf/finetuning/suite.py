@@ -151,7 +151,7 @@ class SuiteRun:
         return found
 
     def result(self, cell: Cell) -> dict | None:
-        """What a finished cell has measured: `metrics`, and the name of the `headline`.
+        """The results of a finished cell: `metrics`, and the name of the `headline`.
 
         Raises:
             InputError: it was made with other settings, or began with another model.
@@ -239,7 +239,7 @@ class SuiteRun:
         return True
 
     def _described(self, cell):
-        """What the result of a cell depends on."""
+        """The settings that the result of a cell depends on."""
         own = {name: value for name, value in cell.settings.items()
                if name not in ("data_dir", "records_dir", "num_workers")}
         own |= {"task": cell.row.task} if "task" in own else {}

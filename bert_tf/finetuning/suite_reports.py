@@ -1,4 +1,4 @@
-"""What a suite's run ends with: results of all cells, a table, and the archive for the server."""
+"""The output of a suite's run: results of all cells, a table, and the archive for the server."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""Which tokens see each other, in rows with padding and in rows that several records share.
+"""Masks of the tokens that see each other, in rows with padding and in packed rows.
 
 Records share rows so that padding is not computed (arXiv:2107.02027). A network packs what it
 reads, computes the rows, and unpacks what it returns, so that objectives see the batch as if it had

@@ -18,7 +18,7 @@ _VERSION = re.compile(r"[\d*]+(?:\.[\d*]+){2}")       # of a data set of tensorf
 
 
 def is_library_name(name: str) -> bool:
-    """Returns whether a name is of a data set that a library reads, not of files."""
+    """Returns whether a name is a data set that a library reads, not files."""
     return name.startswith(TFDS) or name.startswith(HUB) and not _OF_FILES.search(name)
 
 

@@ -1,4 +1,4 @@
-"""What a pronoun may refer to: the schemas of WSC and WNLI, and other candidates in their texts
+"""Candidates for a pronoun: the schemas of WSC and WNLI, and other candidates in their texts
 (arXiv:1907.11692, section 5.1; facebookresearch/fairseq, examples/roberta/wsc).
 
 Candidates are found by words alone, where the original has spaCy's noun chunks: a determiner and

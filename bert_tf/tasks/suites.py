@@ -121,7 +121,7 @@ class Suite:
 
 
 def is_of(name: str, metrics: Collection[str]) -> bool:
-    """Whether a score, "split/metric", is one of some metrics on a development set."""
+    """Whether a score, "split/metric", is a metric of `metrics` on a development set."""
     split, _, metric = name.rpartition("/")
     return metric in metrics and not split.startswith("test")
 

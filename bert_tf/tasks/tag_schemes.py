@@ -14,7 +14,7 @@ SCHEMES = ("bio", "bioes")
 
 
 def scheme_of(labels: Iterable[str]) -> str:
-    """Returns the scheme that a model's labels are of; `bio` if they name no entities."""
+    """Returns the scheme of a model's labels; `bio` if they name no entities."""
     found = set(labels)
     return "bioes" if any(tag[:2] == "S-" and f"B-{tag[2:]}" in found for tag in found) else "bio"
 

@@ -1,4 +1,4 @@
-"""What the servers of GLUE and SuperGLUE take, from the texts that a model writes."""
+"""Files for the servers of GLUE and SuperGLUE, from the texts that a model writes."""
 
 import os
 from collections.abc import Sequence

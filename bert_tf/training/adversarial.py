@@ -23,8 +23,8 @@ _LEAST = 1e-8
 
 
 class Pass:
-    """What a batch's gradient is taken of: a Learner with the batch, the counts that losses are
-    divided by, and the factor of the loss in float16."""
+    """The function to differentiate for a batch: a Learner with the batch, the counts that losses
+    are divided by, and the factor of the loss in float16."""
 
     def __init__(self, learner: Learner, batch: Any, counts: Any, loss_scale: Any):
         self.learner, self.batch, self.counts = learner, batch, counts

@@ -218,7 +218,7 @@ def _in_shares(records, shares):
 
 
 def _describe_schedule(records):
-    """Returns the steps of each task, where records are of several, as checkpoints keep them."""
+    """Returns the steps of each task, if the records have several, as checkpoints keep them."""
     schedule = getattr(records, "schedule", None)
     return {"task_schedule": dict(zip(schedule.names, map(list, schedule.table)))
             } if schedule else {}

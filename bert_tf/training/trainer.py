@@ -181,7 +181,7 @@ class _LossScaling:
         return _LOSS_SCALE if self._is_used else 1.0
 
     def settle(self):
-        """Begins with a new scale if the state is of a computation in another type."""
+        """Starts with a new scale if the state comes from a computation in another type."""
         # A computation that scales nothing leaves 1.0 without a finite step.
         was_used = self.scale.numpy() != 1.0 or self.finite_steps.numpy() > 0
         if was_used != self._is_used:

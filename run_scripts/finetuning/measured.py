@@ -190,7 +190,7 @@ class MeasuredSplit:
         return analysis.p_value(self.targets, first, second, self.model.metric)
 
     def identity(self) -> Any:
-        """What identifies the examples."""
+        """The facts that identify the examples."""
         return self.examples.identity()
 
     def batches(self, size: int) -> Iterator[dict[str, np.ndarray]]:

@@ -143,7 +143,7 @@ class Teaching:
 
     @property
     def augments(self) -> bool:
-        """Whether texts are made of those of the training file."""
+        """Whether texts are made from the texts of the training file."""
         return self.row.augmentation != "none"
 
     def _augment(self, own):

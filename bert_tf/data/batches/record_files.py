@@ -40,7 +40,7 @@ class RecordFiles:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Tasks of the records; empty where the records are of one kind."""
+        """Tasks of the records; empty if the records have no tasks."""
         return ()
 
     @property

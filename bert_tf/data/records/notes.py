@@ -74,7 +74,7 @@ class Progress:
                              "job keeps its notes; move the file away, or name another output.")
 
     def check(self) -> None:
-        """Checks that the notes still are of the job that they were opened for.
+        """Checks that the notes still belong to the job that opened them.
 
         Raises:
             Closed: there are none.

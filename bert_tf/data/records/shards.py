@@ -211,7 +211,7 @@ class _Job:
         return None
 
     def _what_is_wrong(self, found):
-        """What a manifest of this job says that is not so, or ""."""
+        """The first wrong statement in a manifest of this job, or ""."""
         known, counted = manifest.counted_records(found)
         if known != counted:
             return f"{self.path} was changed: it counts {known:,} records, its shards {counted:,}"
@@ -305,7 +305,7 @@ class _Job:
         return same_options({"pieces": self._checksums}, {"pieces": other["pieces"]}, {})
 
     def _is_current(self, index, result):
-        """Whether a note of a piece by place is of the text as it is now."""
+        """Whether a note of a piece by place describes the text as it is now."""
         try:
             return ("checksum" not in result    # the job's fingerprint has it
                     or result["version"] == self.work.version(self.pieces[index])

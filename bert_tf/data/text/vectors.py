@@ -279,7 +279,7 @@ class _Column:
 
     @property
     def shape(self):
-        """That of the array."""
+        """The shape of the array."""
         return (self._rows, *self._row_shape)
 
     @property
