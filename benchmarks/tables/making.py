@@ -26,14 +26,14 @@ class RunFlags:
     little: ClassVar[dict[str, Any]] = {"seeds": 1}
 
     output_dir: str = option(
-        REQUIRED, "Folder for the report and for all cells; several tables can share it, and "
-        "train once what they have in common.")
+        REQUIRED, "Folder for the report and for all cells; tables that share it train their "
+        "common models once.")
     data_dir: list[str] = option(
-        [], "Folders with a subfolder for each task's official files. A column whose files are not "
-        "there is left out.")
+        [], "Folders with a subfolder for each task's official files. A column with missing files "
+        "is left out.")
     smoke: bool = option(
-        False, "Two rows and two columns, one seed, a few steps: whether everything works, in two "
-        "minutes.")
+        False, "Run two rows and two columns with one seed and a few steps, to test that "
+        "everything works; this takes two minutes.")
     rows: list[str] = option([], "Some of the rows; default: all.")
     columns: list[str] = option([], "Some of the columns; default: all.")
     seeds: int = option(3, "Number of seeds, from 1 on.", least=1, alias="num_trials")
