@@ -62,8 +62,8 @@ def read_words(job):
         parts = [part for chunk in split_chunks(bare)
                  for part in split_words(chunk, job.do_lower_case)]
         if word and (len(parts) != 1 or len(parts[0]) > MAX_WORD_CHARS):
-            raise InputError(f"{place}: the tokenizer does not take {word!r} as one word, but as "
-                             f"{' '.join(parts) or 'nothing'!r}; add these parts.")
+            raise InputError(f"{place}: {word!r} is not a single word to the tokenizer, which sees "
+                             f"{' '.join(parts) or 'nothing'!r}; add its parts.")
         if word:
             words[mark + parts[0]] = None
     if not words:

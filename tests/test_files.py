@@ -160,7 +160,7 @@ def test_bytes_that_are_not_utf_8_in_a_name(tmp_path):
     assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8")) == {"name": odd}
     with open(odd, "w", encoding="utf-8"):
         pass
-    with pytest.raises(InputError, match="--input_file: .* holds bytes that are not UTF-8"):
+    with pytest.raises(InputError, match="--input_file: .* is not UTF-8"):
         files.find_files(str(tmp_path / "*.txt"), "input_file")
 
 

@@ -158,7 +158,7 @@ def test_what_cannot_be_opened(tmp_path):
     with pytest.raises(InputError, match="there is no task.json in .*plain"):
         open_model(folder, finetuned=True)
     (folder / "other.txt").write_text("".join(f"{token}\n" for token in [*VOCABULARY[:-1], "zz"]))
-    with pytest.raises(InputError, match="other.txt is not the vocabulary of the model"):
+    with pytest.raises(InputError, match="other.txt is not the model's vocabulary"):
         _ = open_model(folder, vocab_file=str(folder / "other.txt")).tokenizer
     (folder / "vocab.txt").unlink()
     (folder / "other.txt").unlink()

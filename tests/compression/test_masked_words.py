@@ -84,5 +84,5 @@ def test_near_words(tmp_path):
     assert WordVectors(str(path)).near("cat")[:2] == ["dog", "mat"]
     assert WordVectors(str(path)).near("cow") == []
     path.write_text("cat 1 0\ndog 0.9\n")
-    with pytest.raises(InputError, match="line 2 is no word with 2 numbers"):
+    with pytest.raises(InputError, match="line 2 is not a word and 2 numbers"):
         WordVectors(str(path))

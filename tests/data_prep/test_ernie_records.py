@@ -180,7 +180,7 @@ def test_data_that_are_not_ernies_are_refused(data):
     (data / "small.txt").write_text("\n".join(TOKENS[:20]) + "\n", encoding="utf-8")
     for changes, problem in (
             ({"train_filelist": "broken"}, "broken, line 1 is not the name of a file, a tab"),
-            ({"train_filelist": "absent"}, "c.gz, which is not there"),
+            ({"train_filelist": "absent"}, "c.gz, which is missing"),
             ({"vocab_file": "small.txt"}, "give the vocabulary that made the data"),
             ({"max_seq_length": 4}, "--max_seq_length is 4; it must be at least 5")):
         with pytest.raises(InputError, match=problem):

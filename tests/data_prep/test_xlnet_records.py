@@ -128,7 +128,7 @@ def test_refusals(made, stream, flags, message):
 def test_batches_of_another_size_are_refused(made, tmp_path):
     made()
     records = data.open_records([str(tmp_path / "out")], "input_file")
-    with pytest.raises(InputError, match="--train_batch_size is 16, .* for batches of 8, of which"):
+    with pytest.raises(InputError, match="--train_batch_size is 16, .* for batches of 8, where"):
         records.check_batch(16, "train_batch_size", "input_file")
     with pytest.raises(InputError, match="--perm_size=3 must divide both parts"):
         data.draw_orders(records, "input_file", 3)

@@ -47,5 +47,5 @@ def test_an_error_is_one_sentence(tmp_path):
          f"--output={tmp_path / 'out'}", "--output_format=google"],
         cwd=ROOT, capture_output=True, text=True, check=False)
     last = done.stderr.strip().splitlines()[-1]
-    assert done.returncode == 1 and "pytorch_model.bin isn't read" in last
+    assert done.returncode == 1 and "pytorch_model.bin is not read" in last
     assert "Traceback" not in done.stderr and not (tmp_path / "out").exists()

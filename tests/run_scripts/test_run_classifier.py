@@ -389,7 +389,7 @@ def test_a_model_is_not_mixed_up_with_others(data, flags, model, tmp_path):
             ({"do_train": None, "do_eval": True, "init_checkpoint": str(model),
               "task_kind": "regression"}, ["is a model for classification"]),
             ({"vocab_file": str(data / "other_vocab.txt"), "init_checkpoint": str(model)},
-             ["other_vocab.txt", "not the vocabulary"]),
+             ["other_vocab.txt", "not the model's vocabulary"]),
             # It was trained on single texts.
             ({"do_train": None, "do_eval": True, "init_checkpoint": str(model),
               "text_b_column": "folder"}, ["dev.csv has 2 texts", "trained on examples of 1"])):

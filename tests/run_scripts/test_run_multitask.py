@@ -109,7 +109,7 @@ def test_tasks_are_learned_together(
     # Killed within an epoch, it goes on as if it had not been, with its own length.
     capsys.readouterr()
     parts = run("parts", max_seq_length=None)
-    assert same(first, weights(parts)) and "from step 7" in capsys.readouterr().out
+    assert same(first, weights(parts)) and "at step 7" in capsys.readouterr().out
     # With one turn, none is left out.
     one = run("one", num_train_steps=3, do_eval=False, answer_num_turn=1)
     monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
@@ -191,7 +191,7 @@ def test_the_rate_is_scheduled_for_the_originals_steps(test_data):
     ({"tasks": ["cola"]}, "no folder for the task cola"),
     ({"best_of": ["cola"]}, "--best_of names cola"),
     ({"rows": {"mood": {**ROWS["mood"], "weight": 2}}}, "the row of mood has weight"),
-    ({"rows": {"mood": {**ROWS["mood"], "train_file": ""}}}, "task mood: --do_train: name"),
+    ({"rows": {"mood": {**ROWS["mood"], "train_file": ""}}}, "task mood: --do_train needs"),
     ({"rows": {"mood": {**ROWS["mood"], "train_file": "no.csv"}}}, "task mood: there is no no.csv"),
     ({"rows": {"mood": {**ROWS["mood"], "dev_file": "other.csv"}}}, "label 'w' is none of x, z"),
     ({"rows": {"mood": {**ROWS["mood"], "loss_weight": "2"}}}, "loss_weight of mood is '2'"),

@@ -423,7 +423,7 @@ def test_a_bad_record_met_while_training_is_named(flags, tmp_path, is_readable):
     ({"output_dir": "short.tfrecord/out"}, ["--output_dir", "short.tfrecord/out"]),
     ({"gradient_accumulation_steps": 3}, ["--train_batch_size (8)", "(3)"]),
     ({"init_checkpoint": "absent"}, ["absent"]),
-    ({"input_file": ["bad*"]}, ["--input_file", r"bad\udcff", "bytes that are not UTF-8"]),
+    ({"input_file": ["bad*"]}, ["--input_file", r"bad\udcff", "is not UTF-8"]),
     ({"init_checkpoint": GOOGLE}, [GOOGLE, "num_attention_heads"]),
     ({"carry_optimizer": True}, ["--carry_optimizer", "none is not one"]),
     ({"carry_optimizer": True, "init_checkpoint": GOOGLE}, ["--carry_optimizer", GOOGLE]),
@@ -466,7 +466,7 @@ def test_settings_that_cannot_be(flags, changes, part):
     (["--bert_config_file=absent.json", "--input_file=x", "--output_dir=x", "--do_train"],
      "absent.json"),
     (["--bert_config_file=a", "--input_file=x", b"--output_dir=bad\xff"],
-     r"error: --output_dir: 'bad\udcff' holds bytes that are not UTF-8"),
+     r"error: --output_dir: 'bad\udcff' is not UTF-8"),
 ])
 def test_the_command_says_one_sentence(arguments, message):
     done = subprocess.run([sys.executable, "-m", SCRIPT, *arguments],

@@ -221,7 +221,7 @@ def test_official_files_with_features_of_a_frozen_encoder(
     np.testing.assert_array_equal(
         *(bert_tf.BertEncoder.from_pretrained(str(folder)).get_weights()[0]
           for folder in (trained, tmp_path / "kept")))
-    with pytest.raises(InputError, match="task.json is of another .*--feature_layers"):
+    with pytest.raises(InputError, match="task.json has another .*--feature_layers"):
         tagger(out, do_train=True, do_eval=True, init_checkpoint=str(trained),
                document_context=True, num_train_steps=2, **own,
                **{**features, "feature_layers": "last"})
@@ -235,7 +235,7 @@ def test_the_flag_names_all_choices():
     ({"train_file": "", "dev_file": "", "task": "cola"},
      "cola is a task of the kind classification, but this command is for tagging"),
     ({"task_kind": "classification", "text_a_column": "a", "label_column": "b"},
-     "must end in .tsv"),
+     "must have the extension .tsv"),
     ({"train_file": "", "dev_file": ""}, "no file is named"),
     ({"train_file": "nowhere.txt"}, "there is no nowhere.txt"),
     ({"label_column": "2"}, "train.txt, line 1 has 2 columns where there must be 3"),

@@ -74,7 +74,7 @@ def test_every_line_is_read_as_a_slow_reader_reads_it(tmp_path):
 @pytest.mark.parametrize("rows, tag, message", [
     ("1 a b", "upos", "line 1 does not have 10 columns"),
     ("x a a X _ _ 0 _ _ _", "upos", "line 1 has 'x' where the number of a word must be"),
-    (ROWS, "upso", "no column 'upso' in CoNLL-U; did you mean upos"),
+    (ROWS, "upso", "CoNLL-U has no column 'upso'; did you mean upos"),
     (ROWS, "upos.x", "no column 'upos.x'"), (ROWS, "10", "no column '10'")])
 def test_refusals(tmp_path, rows, tag, message):
     with pytest.raises(InputError, match=re.escape(message)):

@@ -149,5 +149,5 @@ def test_names_of_splits(tmp_path):
 
 @pytest.mark.parametrize("name", ["wic", "record", "race", "conll2003", "xnli"])
 def test_other_files_are_refused(name):
-    with pytest.raises(InputError, match=f"the rows of {name} can't be read from tfds:x"):
+    with pytest.raises(InputError, match=f"{name} can't be read from tfds:x"):
         placed(TASKS[name], "tfds:x")

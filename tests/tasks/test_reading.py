@@ -328,7 +328,7 @@ def test_own_tags_that_are_no_entities(tmp_path):
 
 @pytest.mark.parametrize("arguments, message", [
     (("classification", {}, ["t"], "l"), "no file is named"),
-    (("classification", {"train": "a.doc"}, ["t"], "l"), "a.doc must end in .tsv"),
+    (("classification", {"train": "a.doc"}, ["t"], "l"), "a.doc must have the extension .tsv"),
     (("classification", {"train": "a.tsv"}, ["t"], None), "--label_column must be given"),
     (("multiple_choice", {"train": "a.tsv"}, ["t"], "l"), "--choice_columns must be given"),
 ])

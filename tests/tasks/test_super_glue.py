@@ -99,7 +99,7 @@ def test_marked_words_are_found(write):
     ("multirc", [MULTIRC[0], {"passage": {"text": "", "questions": [
         {"question": "", "answers": [{"text": ""}]}]}}], "line 2 has no label"),
     ("record", [{**RECORD[0], "qas": [{"query": "x", "idx": 0}]}], "has no @placeholder"),
-    ("wic", [{**WIC[0], "end2": 90}], "no part of 'my bats'"),
+    ("wic", [{**WIC[0], "end2": 90}], "'my bats' has no characters"),
     ("wic", [{**WIC[0], "label": None}], "line 1 has no label"),
     ("wsc", [{**WSC[0], "label": "perhaps"}], "label 'Perhaps' is none of False, True"),
     ("wsc", [{**WSC[0], "target": {**WSC[0]["target"], "span2_text": " "}}], "a span is empty")])

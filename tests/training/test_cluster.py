@@ -63,7 +63,7 @@ def test_a_cluster_is_found(environment, way, variables, hosts, expected):
         config({"type": "worker", "index": "x"}, worker=["a:1"]),
         '{"cluster": {"worker": 3}, "task": {"type": "worker", "index": 0}}')),
     ("tf_config", {"TF_CONFIG": config({"type": "worker", "index": 0}, worker=["a", "b:2"])}, [],
-     "a worker at 'a'; write HOST:PORT"),
+     "a worker at 'a'; write the address"),
     ("tf_config", {"TF_CONFIG": config({"type": "worker", "index": 0}, worker=["a:1", "a:1"])}, [],
      "two workers of the cluster have one address"),
     ("slurm", {}, [], "start the command with srun"),

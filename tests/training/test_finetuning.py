@@ -225,7 +225,7 @@ def test_trials_run_once_and_the_best_is_kept(eagerly, tune, examples, counted, 
     assert counted[6:] == ["seed0", "seed5"] and more["best"] == "seed2"
     assert same(weights(tmp_path / "out"), kept)
     # Fewer would not be those among which the model is the best.
-    with pytest.raises(InputError, match="trials holds seed0, seed5, of other seeds"):
+    with pytest.raises(InputError, match="trials holds seed0, seed5, from other seeds"):
         tune(num_trials=4, **steps).check(examples)
 
 

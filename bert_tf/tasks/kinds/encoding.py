@@ -14,8 +14,8 @@ def label_id(label: str, ids: dict, where: str) -> int:
     """Returns a label's id in {label: id}, or raises InputError that names file and line (`where`).
     """
     if label not in ids:
-        raise InputError(f"{where}: label {label!r} is not one of {', '.join(ids)}; correct the "
-                         "line, or give the right --label_column or all --labels.")
+        raise InputError(f"{where}: label {label!r} is none of {', '.join(ids)}; correct the line, "
+                         "or give the right --label_column or all --labels.")
     return ids[label]
 
 
