@@ -47,8 +47,8 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
     elif found:
         resume.restore(found[0], trainer, weights_only=True)
     elif job.carry_optimizer:
-        raise InputError("--carry_optimizer needs a training checkpoint as --init_checkpoint; "
-                         f"{path or 'no file'} is not one.")
+        raise InputError("--carry_optimizer needs a training checkpoint as --init_checkpoint, not "
+                         f"{path or 'none'}.")
     elif path:
         print(checkpoints.load(path, trainer.learner), flush=True)
     elif not job.do_train:

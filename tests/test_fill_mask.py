@@ -151,7 +151,7 @@ def test_the_mask_is_text_where_it_is_not_asked_for(run, fill):
     (lambda fill: fill(["[MASK]", "a"]), r"text 1 has no \[MASK\]"),
     (lambda fill: fill("[MASK] " * 15), "the text has 17 tokens, but the model reads at most 16"),
     (lambda fill: fill(("a", "b", "[MASK]")), "has 3 parts; give a text, or a tuple of two"),
-    (lambda fill: fill([3]), "text 0: found a value of type int where text must be"),
+    (lambda fill: fill([3]), "text 0: found a value of type int in place of"),
     (lambda fill: fill("[MASK]", top_k=0), "top_k is 0; it must be from 1 to the 37 tokens"),
     (lambda fill: fill.next_sentence("a"), "pair 0 must be a tuple of two texts"),
     (lambda fill: fill.pseudo_perplexity(["a", " "]), "text 1 has no token"),

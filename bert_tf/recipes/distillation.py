@@ -153,7 +153,8 @@ def patience_layers(choice: str, teacher_depth: int, student_depth: int) -> tupl
             found = ()
     if len(found) != count or not count or not all(0 <= i < teacher_depth for i in found) or (
             choice == "skip" and teacher_depth % student_depth):
-        raise InputError(f"--patience_layers={choice}: the {count} layers below the student's top "
-                         f"layer need {count} of the teacher's {teacher_depth} layers; give "
-                         f"{count} numbers from 0 to {teacher_depth - 1}, or another student.")
+        raise InputError(f"--patience_layers={choice}: a student of {student_depth} layers "
+                         f"compares {count} of them, all but the top one, with {count} of the "
+                         f"teacher's {teacher_depth}; give {count} numbers from 0 to "
+                         f"{teacher_depth - 1}, or another student.")
     return found

@@ -104,8 +104,8 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
     fits["corruption"] = masking.find(recipe.corruption).takes(made.corruption)
     for part, does in fits.items():
         if not does:
-            raise InputError(f"--recipe={recipe.name} and recipe {made.name}, which made the "
-                             f"records of --{flag}, have different {part} ({path}); {again}.")
+            raise InputError(f"--recipe={recipe.name} has different {part} from recipe "
+                             f"{made.name}, which made the records of --{flag} ({path}); {again}.")
 
 
 def check_features(terms: Sequence[recipes.Term], records: "data.RecordSet", flag: str) -> None:
