@@ -425,7 +425,7 @@ def test_flags_of_a_generator_are_for_recipes_that_have_one():
     ("bert", {"recipe": "spanbert"}, ["--recipe=spanbert draws masks", "already masked"]),
     ("spanbert", {"recipe": "bert"}, ["--recipe=bert has different segments from recipe spanbert"]),
     ("bert", {"recipe": "structbert"}, ["--recipe=structbert has different segments from"]),
-    ("bert, dynamic", {"recipe": "electra"}, ["--recipe=electra has different segments than"]),
+    ("bert, dynamic", {"recipe": "electra"}, ["--recipe=electra has different segments from"]),
     ("bert", {"recipe": "bert_wwm"}, ["--recipe=bert_wwm has different corruption from recipe",
                                       "r.tfrecord", "make them again with --recipe=bert_wwm"]),
     ("bert", {"recipe": "albert"}, ["--recipe=albert has different tokenizer from recipe bert",
