@@ -1,4 +1,4 @@
-"""Disturbs commands as machines do, and checks that running them again repairs the output.
+"""Disturbs commands as machines do; checks that running them again mends it.
 
     bert-benchmark faults --output_dir=faults
 

@@ -94,7 +94,7 @@ def test_unknown_stores_are_refused_and_no_folder_is_made_of_them(path, tmp_path
                 lambda: files.folder_aside(path).__enter__(),
                 lambda: files.find_files(path, "input_file"),
                 lambda: checkpoints.read_config(path)):
-        with pytest.raises(InputError, match=f"{path}: (no://|leave out)"):
+        with pytest.raises(InputError, match=f"{path}: (no://|write local)"):
             use()
     assert not os.listdir(tmp_path)
 
