@@ -104,8 +104,7 @@ class SuiteRun:
         for cell in found:
             if cell.begins_with and cell.begins_with not in names:
                 raise InputError(f"{cell.row.task} needs the model of {cell.begins_with}, which is "
-                                 "not among the tasks; add it to --tasks, or leave "
-                                 f"{cell.row.task} "
+                                 f"not among --tasks; add it, or leave {cell.row.task} "
                                  "out" + (", or leave --intermediate out." if cell.trains else "."))
         needed = {cell.begins_with for cell in found}
         return sorted(found, key=lambda cell: (cell.row.task not in needed, not cell.trains))
