@@ -41,8 +41,8 @@ class FillMaskFlags:
         "text's tokens, each masked in turn.", choices=_ASKS)
     top_k: int = option(5, "Number of tokens for each mask.", least=1)
     mask: str | None = option(
-        None, "The sign for a mask in your text. Default: the vocabulary's mask token, such as "
-        "[MASK] or <mask>.")
+        None, "The sign for a mask in your text. Default: [MASK], and also the vocabulary's mask "
+        "token, such as <mask>.")
     output_format: str | None = option(
         None, "lines: lines for people to read. jsonl: one JSON object per line. Default: by the "
         "extension of --output_file, else lines.", choices=("lines", "jsonl"))
