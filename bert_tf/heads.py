@@ -117,7 +117,9 @@ HEADS = {head.name: head for head in (
       for name, objective in (("capitalization", "Capitalization"),
                               ("token_document", "TokenDocument"),
                               ("sentence_reordering", "SentenceReordering"),
-                              ("sentence_distance", "SentenceDistance"))),
+                              ("sentence_distance", "SentenceDistance"),
+                              ("discourse_relation", "DiscourseRelation"),
+                              ("ir_relevance", "IrRelevance"))),
     # These have no weights of their own.
     Head("tied_lm", "TiedLM", "next_token", {}, task=False, exportable=False, huggingface=""),
     Head("sequence_lm", "SequenceLM", "sequence", {},

@@ -27,6 +27,7 @@ from bert_tf import flags, recipes
 from bert_tf.data import masking
 from bert_tf.data.records import manifest
 from bert_tf.data.records.shards import Unfinished, make_shards
+from bert_tf.data.segments.labelled_pairs import find_labels
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
@@ -50,7 +51,7 @@ from bert_tf.tokenization.base import (
 from bert_tf.tokenization.dual import DualTokenizer
 from data_prep import prose
 from data_prep.denoising_flags import DenoisingFlags
-from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
+from data_prep.pretraining_flags import LABELLED, PretrainingDataFlags, recipe_defaults
 from data_prep.runner_flags import RunnerFlags
 from data_prep.stream_job import StreamFlags, StreamJob
 from data_prep.text_job import TextJob
@@ -96,6 +97,16 @@ def _open_tokenizer(job, recipe):
                               job.second_share)
 
 
+def _with_labels(job, recipe):
+    """The recipe with the number of labels of a user's file, which become the flag's."""
+    job.labels = (job.labels or list(recipe.tasks[recipe.task].labels)
+                  or find_labels(job.input_file))
+    if len(set(job.labels)) < max(2, len(job.labels)):
+        raise InputError(f"--labels={','.join(job.labels)}: a task has two labels or more, each "
+                         "named once.")
+    return recipe.vary({"num_labels": len(job.labels)})
+
+
 def _first_lines(path):
     """The lines of the beginning of a text."""
     try:
@@ -135,6 +146,9 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     if recipe.denoising:
         check_sentinels(tokenizer, f"--vocab_file={job.vocab_file}")
     job.input_file = find_files(job.input_file, "input_file")
+    is_labelled = recipe.segments.pairing == LABELLED
+    if is_labelled:
+        recipe = _with_labels(job, recipe)
     if pairing.in_order:
         PythonRandom(job.random_seed).shuffle(job.input_file)
     _check_output(job)
@@ -142,7 +156,8 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     folder = os.path.dirname(absolute(path))
 
     print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
-    if job.input_format != "columns" and prose.is_wrapped(_first_lines(job.input_file[0])):
+    if not is_labelled and job.input_format != "columns" and prose.is_wrapped(
+            _first_lines(job.input_file[0])):
         print(f"warning: {job.input_file[0]} looks like prose with hard line breaks, and each line "
               "would be a sentence: run bert-extract-text on the file first.", flush=True)
     made: Any = StreamJob(job, recipe, tokenizer, folder, stream) if pairing.in_streams else (

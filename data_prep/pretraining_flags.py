@@ -15,7 +15,8 @@ from bert_tf.recipes.corruption import Segments
 SHARE_FLAGS = ("random_share", "swapped_share")
 SCHEMES = ("pair_span", "random", "ner_span")
 UNITS = ("subwords", "words", "tags", "phrases")
-TASK_PAIRINGS = ("sentence_reordering", "sentence_distance")
+LABELLED = "labelled_pairs"      # pairs of texts in a user's file
+TASK_PAIRINGS = ("sentence_reordering", "sentence_distance", LABELLED)
 
 LINES = Scope("recipes that do not read a text as a stream",
               lambda recipe: not PAIRINGS[recipe.segments.pairing].in_streams)
@@ -151,6 +152,10 @@ class PretrainingDataFlags:
     task: str = option(
         "", "For recipes with several tasks, such as ernie2: the task of these records. For xlnet: "
         "see --num_task.", rare=True)
+    labels: list[str] = option(
+        [], "For ernie2's tasks discourse_relation and ir_relevance: all labels of --input_file in "
+        "the order of their numbers. Give all records of a task the same. Default: strong, weak, "
+        "random for ir_relevance; the file's own labels for discourse_relation.", rare=True)
     second_vocab_file: str = option(
         "", "Split some words with this vocab.txt instead of --vocab_file, for the teacher of "
         "recipe dual_training (arXiv:1909.11687).", rare=True)
@@ -172,6 +177,9 @@ class PretrainingDataFlags:
         if not self.max_predictions_per_seq and LINES.holds(recipe):
             raise InputError("--max_predictions_per_seq is 0; it must be at least 1.")
         recipe = _vary(_of_task(recipe, self), self)
+        if self.labels and recipe.segments.pairing != LABELLED:
+            raise InputError("--labels is for the tasks discourse_relation and ir_relevance of "
+                             "recipe ernie2; leave it out.")
         if not recipe.denoising:
             masking.find(recipe.corruption).check(recipe.segments)
         _check_units(recipe, self)

@@ -23,7 +23,7 @@ _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second
                "task", *SHARE_FLAGS, *MASKING_FLAGS)
 # Those that earlier versions did not know: named only where they are not at their defaults.
 _ADDED = {"blanks_separate_docs": True, "strip_accents": True, "input_format": "lines",
-          "tag_column": -1, "phrase_file": "", "second_share": 0.5}
+          "tag_column": -1, "phrase_file": "", "second_share": 0.5, "labels": []}
 
 
 def options_of(job: PretrainingDataFlags) -> dict[str, Any]:

@@ -27,7 +27,8 @@ _SELF, _DENSE = (("", ""),), (("/kernel", ".w_0"), ("/bias", ".b_0"))
 _NORM = (("/gamma", "_scale"), ("/beta", "_bias"))
 _CLASSIFIER = (("/kernel", "_w"), ("/bias", "_b"))
 # Pre-training tasks with names of their own, and a head for each.
-_TASKS = ("sentence_reordering", "sentence_distance", "capitalization", "token_document")
+_TASKS = ("sentence_reordering", "sentence_distance", "capitalization", "token_document",
+          "discourse_relation", "ir_relevance")
 _TASK = re.compile(r"(?!pooled_|mask_lm_|next_sent_|encoder_)(\w+)_fc\.w_0")
 _ROWS = (
     *encoder_rows({"table": _SELF, "norm": _NORM, "dense": _DENSE},

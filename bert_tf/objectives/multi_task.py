@@ -84,3 +84,17 @@ class SentenceDistance(SequenceTask):
     """Whether two segments are adjacent, in the same document, or in two."""
 
     defaults = 3, 4
+
+
+@register
+class DiscourseRelation(SequenceTask):
+    """The relation of two sentences, such as the word that joins them; as many as a file has."""
+
+    defaults = 2, 5
+
+
+@register
+class IrRelevance(SequenceTask):
+    """How relevant a title is to a query: strong, weak or random."""
+
+    defaults = 3, 6

@@ -24,6 +24,7 @@ class Segments:
         autoencoder: whether a text is read once more to predict it, not only what follows
             (arXiv:1511.01432).
         reverse: whether texts are read from right to left.
+        num_labels: classes of the labels that a user's file gives; 0 if there is none.
     """
 
     pairing: str = "segment_pairs"
@@ -35,6 +36,7 @@ class Segments:
     bare: bool = False
     autoencoder: bool = False
     reverse: bool = False
+    num_labels: int = 0
 
 
 # Manifests name the first maskings by two names, of the way to choose and of the number of

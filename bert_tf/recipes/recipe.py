@@ -16,7 +16,8 @@ class Term:
         objective: class name of the objective in `bert_tf.objectives`.
         weight: factor of this term in the sum.
         options: arguments of the objective in addition to the configuration.
-        of_records: further arguments, each the value of a field of the records' masking.
+        of_records: further arguments, each the value of a field of the records' masking or
+            segments.
         network: "encoder", or another network of the learner, whose outputs the objective reads.
         optional: whether it is left out where the records lack what it reads.
         by_name: whether it is trained only where --terms names it.
@@ -33,10 +34,11 @@ class Term:
     of_records: Mapping[str, str] = dataclasses.field(default_factory=dict)
     task: str = ""
 
-    def settle(self, masking: "MaskTokens") -> "Term":
-        """Returns this term with the `options` that the masking of the records decides."""
+    def settle(self, masking: "MaskTokens", segments: Segments) -> "Term":
+        """Returns this term with the `options` that the records decide."""
         return dataclasses.replace(self, options={**self.options, **{
-            name: getattr(masking, field) for name, field in self.of_records.items()}})
+            name: getattr(masking if hasattr(masking, field) else segments, field)
+            for name, field in self.of_records.items()}})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,11 +49,13 @@ class Task:
         masked: whether tokens are hidden and predicted.
         token_labels: the tokens' labels, a key of `data.instances.pretraining.TOKEN_LABELS`; empty
             if they have none.
+        labels: of pairs of texts in a user's file, in the order of their ids; empty: the file's.
     """
 
     segments: Segments
     masked: bool = False
     token_labels: str = ""
+    labels: tuple[str, ...] = ()
 
 
 def _describe(segments):

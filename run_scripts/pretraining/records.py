@@ -45,9 +45,14 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
         found = tuple(dataclasses.replace(term, options={
             **term.options, "n_negative_samples_batch": samples}) for term in found)
     if records:
-        made = masking.find(recipes.of_manifest(records.manifest).corruption)
-        found = tuple(term.settle(made) if term.of_records else term for term in found)
+        found = tuple(_settled(term, records) if term.of_records else term for term in found)
     return found
+
+
+def _settled(term, records):
+    """The term with what the records that it learns from decide."""
+    made = recipes.of_manifest(getattr(records, "sets", {}).get(term.task, records).manifest)
+    return term.settle(masking.find(made.corruption), made.segments)
 
 
 def _check_names(names, recipe, terms, config):

@@ -25,6 +25,8 @@ from bert_tf.objectives.candidate_lm import CandidateLM
 from bert_tf.objectives.classification import Classification, MultiLabel, MultipleChoice, Regression
 from bert_tf.objectives.multi_task import (
     Capitalization,
+    DiscourseRelation,
+    IrRelevance,
     SentenceDistance,
     SentenceReordering,
     TokenDocument,
@@ -86,7 +88,8 @@ def test_our_names_are_those_of_the_model():
     learner = Learner(BertEncoder(config), [
         MaskedLM(config, tied=False), SentencePrediction(config), ReplacedToken(config),
         AllTokensLM(config), SpanBoundary(config), Capitalization(config), TokenDocument(config),
-        SentenceReordering(config), SentenceDistance(config),
+        SentenceReordering(config), SentenceDistance(config), DiscourseRelation(config),
+        IrRelevance(config),
         FeatureTagging(config, 3, "weighted_sum_all", lstm_size=2, lstm_layers=MAX_LSTMS),
         AttentiveClassification(config, 3, "weighted_sum_all", lstm_size=2, lstm_layers=MAX_LSTMS,
                                 hidden_size=4, pairs=True),

@@ -181,7 +181,8 @@ def test_an_unused_table_of_tasks_is_ignored(tmp_path):
 def test_tasks_and_their_embeddings_pass_through_our_own_files(tmp_path):
     network = tiny_weights(use_task_id=True, task_type_vocab_size=4)
     heads = (bert_tf.MaskedLM, bert_tf.Capitalization, bert_tf.TokenDocument,
-             bert_tf.SentenceReordering, bert_tf.SentenceDistance)
+             bert_tf.SentenceReordering, bert_tf.SentenceDistance,
+             bert_tf.DiscourseRelation, bert_tf.IrRelevance)
     learner = bert_tf.Learner(network, [head(network.config) for head in heads])
     held = {name: v.numpy() for name, v in checkpoints.weights.variables(learner).items()}
     learner.save(tmp_path / "model.keras")

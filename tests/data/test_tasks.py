@@ -23,7 +23,7 @@ VOCABULARY = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS,
                          *(f"##{letter}" for letter in LETTERS), *map(str, range(900)), "."])
 TOKENIZER = WordpieceTokenizer(VOCABULARY, do_lower_case=True)
 SIZE, SLOTS = 40, 5
-NAMES = list(recipes.find("ernie2").tasks)
+NAMES = list(recipes.find("ernie2").tasks)[:5]      # those that a text gives
 
 
 @pytest.fixture(name="lines", scope="module")

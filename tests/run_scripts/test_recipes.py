@@ -82,6 +82,9 @@ def fixture_folder(tmp_path_factory):
     (folder / "text.txt").write_text("\n".join(
         "".join(" ".join(rng.choice(WORDS, 6)) + ".\n" for _ in range(5)) for _ in range(6)),
         encoding="utf-8")
+    (folder / "pairs.tsv").write_text("".join(
+        f"{' '.join(rng.choice(WORDS, 4))}\t{' '.join(rng.choice(WORDS, 3))}\t{label}\n"
+        for label in ("strong", "random", "weak") * 4))
     (folder / "short.txt").write_text("".join((folder / "text.txt").open().readlines()[:18]))
     (folder / "lines.txt").write_text("".join(
         " ".join(line.split()[:4]) + "\n" for line in (folder / "text.txt").open().readlines()[:6]))
@@ -97,6 +100,8 @@ def fixture_records(folder):
         path = folder / case.replace(", ", "_").replace(" ", "_") / "r.tfrecord"
         given = dict(MIXED if case == "mixed" else
                      CASES.get(case, {"recipe": "ernie2", "task": case}))
+        if case in ("discourse_relation", "ir_relevance"):
+            given["text"] = "pairs.tsv"
         if "second_vocab" in given:
             given["second_vocab_file"] = str(folder / given.pop("second_vocab"))
         create_pretraining_data.main(recipes.fill(
@@ -267,21 +272,22 @@ def test_tasks_are_trained_in_turns(folder, records, train, mirrored, monkeypatc
     paths = [records(task) for task in recipe.tasks]
     config = folder / "ernie2.json"
     tiny.config(vocab_size=len(TOKENS), num_hidden_layers=1, **recipe.sizes).to_json_file(config)
-    options = {"bert_config_file": str(config), "input_file": paths, "num_train_steps": 6,
+    options = {"bert_config_file": str(config), "input_file": paths, "num_train_steps": 8,
                "save_checkpoints_steps": 1, "iterations_per_loop": 1, "num_warmup_steps": 0,
                "task_schedule": ["knowledge_masking=1", "capitalization=0/1", "token_document=0/1",
-                                 "sentence_reordering=0/2", "sentence_distance=0/1"]}
+                                 "sentence_reordering=0/2", "sentence_distance=0/1",
+                                 "discourse_relation=0/1", "ir_relevance=0/1"]}
     whole = train("", do_eval=True, **options)
     assert "steps by stage: knowledge_masking 1/0, capitalization 0/1" in capsys.readouterr().out
     rows = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text(
         ).splitlines()]
     names = ["masked_lm", *list(recipe.tasks)[1:]]
     learned = [[name for name in names if row[f"{name}/loss"]] for row in rows]
-    assert learned == [[names[i]] for i in (0, 3, 1, 2, 4, 3)] + [names]
+    assert learned == [[names[i]] for i in (0, 3, 1, 2, 4, 5, 6, 3)] + [names]
     saved = {int(os.path.basename(path)[11:20]): path
              for path in resume.checkpoints(str(tmp_path / "out"))}
     (tmp_path / "again").mkdir()
-    shutil.copy(saved[3], tmp_path / "again")
+    shutil.copy(saved[4], tmp_path / "again")
     again = train("", output="again", **options)
     assert whole.keys() == again.keys()
     assert all(np.array_equal(whole[tensor], again[tensor]) for tensor in whole)
@@ -289,9 +295,9 @@ def test_tasks_are_trained_in_turns(folder, records, train, mirrored, monkeypatc
     train("", output="again", **{**options, "task_schedule": ["together"]})
     assert "resuming with another --task_schedule\n" in capsys.readouterr().out
     monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
-    two = train("", output="two", stop_at_step=3, **options)
-    assert tiny.largest_difference(checksummed.read(saved[3])[0], two) < 1e-5
-    with pytest.raises(InputError, match="--task_schedule has 3 steps, but --num_train_steps is 6"):
+    two = train("", output="two", stop_at_step=4, **options)
+    assert tiny.largest_difference(checksummed.read(saved[4])[0], two) < 1e-5
+    with pytest.raises(InputError, match="--task_schedule has 3 steps, but --num_train_steps is 8"):
         train("", output="bad", **{**options, "task_schedule": ["capitalization=3"]})
     with pytest.raises(InputError, match="--task_schedule=together is for recipes with several"):
         train(records("bert"), output="bad", task_schedule=["together"])

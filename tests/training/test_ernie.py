@@ -13,7 +13,8 @@ from tests.goldens import at_hand
 from tests.rounding import ROUNDED, off
 from tests.training import tiny
 
-TASKS = ("Capitalization", "TokenDocument", "SentenceReordering", "SentenceDistance")
+TASKS = ("Capitalization", "TokenDocument", "SentenceReordering", "SentenceDistance",
+         "DiscourseRelation", "IrRelevance")
 
 
 @pytest.mark.parametrize("version", at_hand("golden/ernie/forward_v{}_seed1.npz", (1, 2)))
@@ -87,10 +88,11 @@ def test_a_task_learns_from_its_own_records():
     heads = [getattr(objectives, name)(config) for name in TASKS]
     learner = bert_tf.Learner(bert_tf.BertEncoder(config), heads)
     rng = np.random.default_rng(1)
-    size = (8, 6)
+    size = (11, 6)
     batch = {"input_ids": rng.integers(0, config.vocab_size, size),
-             "task_ids": np.array([[1], [2], [3], [4], [4], [3], [1], [0]]),
-             "next_sentence_labels": np.array([[0], [0], [8], [2], [1], [4], [0], [7]]),
+             "task_ids": np.array([[1], [2], [3], [4], [4], [3], [1], [0], [5], [6], [6]]),
+             "next_sentence_labels": np.array([[0], [0], [8], [2], [1], [4], [0], [7], [1],
+                                          [2], [0]]),
              "token_label_ids": rng.integers(0, 2, size),
              "token_label_weights": rng.integers(0, 2, size)}
     logits = learner(batch)
@@ -110,4 +112,4 @@ def test_a_task_learns_from_its_own_records():
     assert [objective.name for objective in heads] == names[1:]
     assert [objective.task_id for objective in heads] == list(map(names.index, names[1:]))
     copy = bert_tf.Learner.from_config(learner.get_config())
-    assert [objective.task_id for objective in copy.objectives] == [1, 2, 3, 4]
+    assert [objective.task_id for objective in copy.objectives] == [1, 2, 3, 4, 5, 6]

@@ -128,5 +128,5 @@ def _in_order(positions, used):
 
 def num_labels(recipe: Recipe) -> int:
     """The number of classes of `next_sentence_labels`; 0 where there is no such feature."""
-    found = PAIRINGS[recipe.segments.pairing].num_labels
+    found = recipe.segments.num_labels or PAIRINGS[recipe.segments.pairing].num_labels
     return found + 1 if found and recipe.segments.negatives == "three_way" else found

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
 from bert_tf.data.segments.blocks import doc_blocks, doc_sentences, full_sentences, lines, runs
+from bert_tf.data.segments.labelled_pairs import labelled_pairs
 from bert_tf.data.segments.pair_drawing import random_sentence, truncate
 from bert_tf.data.segments.paragraphs import ORDERS, sentence_distance, sentence_reordering
 from bert_tf.data.text.corpus import Documents
@@ -205,4 +206,6 @@ PAIRINGS = {
     "electra": Pairing(electra_segments, num_labels=0, segments=2, in_order=True),
     "sentence_reordering": Pairing(sentence_reordering, num_labels=ORDERS, segments=1),
     "sentence_distance": Pairing(sentence_distance, num_labels=3, segments=2),
+    # The labels are those of the user's file.
+    "labelled_pairs": Pairing(labelled_pairs, num_labels=0, segments=2),
 }

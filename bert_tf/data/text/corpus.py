@@ -97,6 +97,7 @@ class Documents:
             words.
         entities: uint8 [T], 1 where a token belongs to a tagged run or a phrase; None as above.
         labels: uint8 [T], labels of the tokens; None if there are none.
+        pair_labels: the labels of documents of two sentences, where a file gives them.
         sep_id, unk_id: the ids of the separator and of unknown words.
     """
 
@@ -109,6 +110,7 @@ class Documents:
     units: np.ndarray | None = None
     entities: np.ndarray | None = None
     labels: np.ndarray | None = None
+    pair_labels: Sequence[int] = ()
     sep_id: int | None = None
     unk_id: int | None = None
     _placed: list[tuple[int, int]] = dataclasses.field(default_factory=list)

@@ -22,6 +22,7 @@ from bert_tf.files import (
 )
 
 BLANK_LINE = re.compile(rb"\n[ \t\r\v\f]*\n")
+LINE_END = re.compile(rb"\n")
 # The end of a file where it ends a document: bytes that are not UTF-8, and a blank line behind them
 # at which pieces may be cut.
 FILE_END = b"\xff\xfe\xff\n\n"

@@ -1,0 +1,102 @@
+"""Pairs of texts whose labels a user's file gives.
+
+ERNIE 2.0's tasks discourse relation and IR relevance (arXiv:1907.12412, section 4) have such pairs;
+their data were not published. A line is text, tab, text, tab, label; or a JSON object with the keys
+of `KEYS`.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from bert_tf.data.segments.pair_drawing import truncate
+from bert_tf.data.text.corpus import Documents
+from bert_tf.data.text.python_random import PythonRandom
+from bert_tf.errors import InputError
+from bert_tf.files import open_unpacked
+from bert_tf.recipes.corruption import Segments
+
+KEYS = ("text_a", "text_b", "label")
+_SHOWN = 60     # characters of a line in an error
+
+
+def read_pairs(lines: Iterable[str], name: str) -> Iterator[tuple[str, str, str]]:
+    """Yields the texts and the label of each line that is not blank.
+
+    Args:
+        name: of the file in errors.
+
+    Raises:
+        InputError: a line is no pair with a label; names its number and its beginning.
+    """
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line) if line.lstrip().startswith("{") else dict(
+                zip(KEYS, line.rstrip("\r\n").split("\t"), strict=True))
+            text_a, text_b, label = (str(row[key]).strip() for key in KEYS)
+        except (KeyError, ValueError):
+            text_a = text_b = label = ""
+        if not (text_a and text_b and label):
+            raise InputError(f"{name}, line {number} ({line[:_SHOWN]!r}) is no pair with a label; "
+                             "give text, tab, text, tab, label, or a JSON object with "
+                             f"{', '.join(KEYS)}.")
+        yield text_a, text_b, label
+
+
+def find_labels(paths: Iterable[str]) -> list[str]:
+    """Returns the labels of files in the order of their ids: numbers by size, else as sorted."""
+    found: set[str] = set()
+    for path in paths:
+        with open_unpacked(path) as file:
+            found.update(label for *_, label in read_pairs(
+                (line.decode("utf-8", "replace") for line in file), path))
+    try:
+        return sorted(found, key=int)
+    except ValueError:
+        return sorted(found)
+
+
+def as_documents(lines: Sequence[str], labels: Sequence[str], name: str
+                 ) -> tuple[list[str], list[int]]:
+    """Returns the lines of a text that has a document of two sentences for each pair, and the ids
+    of the pairs' labels; see `read_pairs`.
+
+    Args:
+        labels: in the order of their ids.
+    """
+    ids = {label: number for number, label in enumerate(labels)}
+    text: list[str] = []
+    found = []
+    for text_a, text_b, label in read_pairs(lines, name):
+        if label not in ids:
+            raise InputError(f"{name}: a pair has the label {label!r}, which is none of --labels="
+                             f"{','.join(labels)}; add it, or correct the line.")
+        text += [" ".join(text_a.splitlines()), " ".join(text_b.splitlines()), ""]
+        found.append(ids[label])
+    return text, found
+
+
+def give_labels(documents: Documents, labels: list[int], name: str) -> None:
+    """Gives documents of two sentences their labels.
+
+    Raises:
+        InputError: a text has no token.
+    """
+    whole = sum(end - first == 2 for first, end in documents.ranges)
+    if not len(labels) == len(documents.ranges) == whole:
+        raise InputError(f"{name}: of {len(labels):,} pairs, {whole:,} have tokens in both texts; "
+                         "leave out the others, whose text is control characters, for example.")
+    documents.pair_labels = labels
+
+
+def labelled_pairs(documents: Documents, stream: PythonRandom, room: int, options,
+                   segments: Segments) -> Iterator:
+    """Yields each document's two sentences, cut as BERT's pairs, with its label: once, whatever
+    `dupe_factor` says, as nothing else is drawn."""
+    del options, segments
+    starts = documents.sentence_starts
+    for (first, end), label in zip(documents.ranges, documents.pair_labels, strict=True):
+        a_length, b_length = starts[first + 1] - starts[first], starts[end] - starts[first + 1]
+        fronts = stream.heads(max(0, a_length + b_length - room))
+        yield *truncate(starts[first], a_length, starts[first + 1], b_length, fronts), label
