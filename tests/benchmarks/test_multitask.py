@@ -153,7 +153,7 @@ def test_flags_of_adaptation_are_checked(changes, part, data, tmp_path):
 
 @pytest.mark.parametrize("changes, part", [
     ({"max_train_examples": ["few"]}, "'few' is neither a number, nor"),
-    ({"max_train_examples": ["mrpc=3"]}, "names mrpc, but the tasks are"),
+    ({"max_train_examples": ["mrpc=3"]}, "names mrpc, which is none of the tasks"),
     ({"tasks": ["cola", "CoLA"]}, "--tasks names cola 2 times"),
     ({"tasks": ["rte"]}, "no folder rte"), ({"num_train_epochs": 0.0}, "--num_train_epochs is 0")])
 def test_flags_of_the_table_are_checked(changes, part, data, tmp_path):

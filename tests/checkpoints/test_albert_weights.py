@@ -74,7 +74,7 @@ def test_the_original(case, test_data, tmp_path):
         outputs[f"{theirs}_log_probs"] = np.reshape(log_probs, (-1, log_probs.shape[-1]))
         total, count = measures[ours]["loss"]
         outputs[f"{theirs}_loss"] = total / count
-    assert outputs.keys() == wanted.keys()
+    assert outputs.keys() - {"projected_output"} == wanted.keys()
     for name, value in wanted.items():
         np.testing.assert_allclose(outputs[name], value, rtol=5e-6, atol=1e-5, err_msg=name)
 

@@ -207,14 +207,14 @@ def test_configuration():
     assert EncoderConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
     assert "pruned_heads" not in EncoderConfig(**sizes, intermediate_sizes=[6, 6]).to_dict()
     assert hash(config) != hash(dataclasses.replace(config, pruned_heads=()))
-    for change, message in (({"pruned_heads": {"2": [0]}}, "no layer 2"),
+    for change, message in (({"pruned_heads": {"2": [0]}}, "layer 2 has no separate attention"),
                             ({"pruned_heads": {"0": [4]}}, "no head 4"),
                             ({"pruned_heads": [1]}, "must map"),
                             ({"intermediate_sizes": [6]}, "2 whole numbers"),
                             ({"intermediate_sizes": [7, 6]}, "from 1 to")):
         with pytest.raises(InputError, match=message):
             EncoderConfig(**sizes, **change)
-    with pytest.raises(InputError, match="fixed places"):
+    with pytest.raises(InputError, match="network with fixed_heads"):
         FixedPatternConfig(**{**sizes, "hidden_size": 16, "num_attention_heads": 8},
                            pruned_heads={"0": [0]})
 

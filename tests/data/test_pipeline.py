@@ -396,7 +396,7 @@ def test_absent_shards_and_changed_counts_are_refused(tmp_path):
     assert checksum != open_records(*reversed(paths)).identity()["checksum"]
     os.remove(paths[1])
     for pattern in (tmp_path, tmp_path / "*.tfrecord*", tmp_path / "r.tfrecord-*"):
-        refusal(lambda at=pattern: open_records(at), f"there is no {paths[1]}, which {path} names")
+        refusal(lambda at=pattern: open_records(at), f"{path} names {paths[1]}, which is missing")
     assert open_records(paths[0]).counts == [3]
     for entry, counts in (({"records": 2}, 6), ({}, 5)):
         write_json(path, {**record, "counts": {"instances": counts}, "shards": [

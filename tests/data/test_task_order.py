@@ -49,7 +49,8 @@ def test_tasks_come_at_their_rates():
 
 @pytest.mark.parametrize("flags, message", [
     ({"sampling": "uniform"}, "--task_sampling"), ({"mix_opt": 2}, "--mix_opt"),
-    ({"ratio": 1.0, "sampling": "temperature"}, "--ratio are for"), ({"temperature": 0}, "above")])
+    ({"ratio": 1.0, "sampling": "temperature"}, "--ratio are for"),
+    ({"temperature": 0}, "give more than 0")])
 def test_settings_that_make_no_order_are_refused(flags, message):
     with pytest.raises(InputError, match=message):
         TaskOrder((3, 4), 2, 1, 0, **flags)

@@ -171,5 +171,5 @@ def test_a_failure_leaves_nothing_and_what_was_there_stays(tmp_path, ending):
 
 def test_an_ending_of_no_format():
     assert files.format_of("a/b.tfrecord.gz") == "tfrecord"
-    with pytest.raises(InputError, match="ending of a/b.txt; it may be .jsonl, .npz"):
+    with pytest.raises(InputError, match="the extension of a/b.txt; give .jsonl, .npz"):
         files.format_of("a/b.txt")

@@ -75,7 +75,7 @@ def test_bad_flags(prepare, tmp_path, monkeypatch, flags, parts):
 
 
 @pytest.mark.parametrize("change, parts", [
-    (lambda text: text.replace("[MASK]\n", "mask\n"), ["vocab.txt", "no [MASK]"]),
+    (lambda text: text.replace("[MASK]\n", "mask\n"), ["vocab.txt", "lacks [MASK]"]),
     (lambda text: text + "the\n", ["vocab.txt", "'the'", "again"]),
     (lambda text: "", ["vocab.txt", "empty"]),
 ])

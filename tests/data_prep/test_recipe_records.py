@@ -168,7 +168,7 @@ def test_shares_that_are_none(prepare, random_text, shares):
     ({"recipe": "spanbert", "schemes": ["pair_span", "spans"]}, "no spans: did you mean ner_span"),
     ({"recipe": "spanbert", "schemes": ["ner_span"]}, "--schemes=ner_span needs entities: give"),
     ({"recipe": "spanbert", "span_lower": 3, "span_upper": 2}, "is 2; .*--span_lower=3"),
-    ({"recipe": "spanbert", "segments": "segment_pairs"}, "--segments=segment_pairs: spans are"),
+    ({"recipe": "spanbert", "segments": "segment_pairs"}, "--segments=segment_pairs: spans need"),
     ({"recipe": "spanbert", "max_predictions_per_seq": 4}, "can have 19 predictions; give that"),
     ({"recipe": "structbert", "masking": "dynamic"}, "--masking=dynamic: .* shuffles trigrams"),
     ({"recipe": "structbert", "shuffle_prob": 1.5}, "shuffle_prob is 1.5; it must be from 0 to 1"),

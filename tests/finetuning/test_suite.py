@@ -244,7 +244,7 @@ def test_a_result_holds_for_the_model_it_began_with_alone(folder, whole, tmp_pat
     assert run_suite.open_suite(flags(folder, tmp_path / "out")).result(run.cells[-1]) is None
     found["settings"]["chosen"] = [chosen.point, chosen.seed + 1]
     place.write_text(json.dumps(found))
-    with pytest.raises(InputError, match="began with a model of mnli that is no longer the best"):
+    with pytest.raises(InputError, match="started from a model of mnli that is no longer the best"):
         run.carry_out()
     place.unlink()
     (pathlib.Path(chosen.folder) / "model.keras").unlink()

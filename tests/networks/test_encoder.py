@@ -176,7 +176,7 @@ def test_two_encoders_share_their_embeddings():
     assert not np.allclose(before, after)
     assert np.array_equal(after, first(make_inputs())["embedding_output"])
     wider = EncoderConfig.from_dict({**SMALL.to_dict(), "vocab_size": 51})
-    with pytest.raises(InputError, match="vocab_size 50, the encoder 51"):
+    with pytest.raises(InputError, match="vocab_size 50, the encoder has 51"):
         BertEncoder(wider, embeddings=first.embeddings)
 
 

@@ -91,7 +91,7 @@ def test_projections_belong_to_their_encoders():
     assert second.embeddings_project is None
     assert third.embeddings_project.kernel.shape == (8, 24)
     assert third(INPUTS)["sequence_output"].shape == (2, 5, 24)
-    with pytest.raises(InputError, match="have embedding_width 8, the encoder 16"):
+    with pytest.raises(InputError, match="have embedding_width 8, the encoder has 16"):
         BertEncoder(dataclasses.replace(SHARED, embedding_size=None), embeddings=first.embeddings)
 
 

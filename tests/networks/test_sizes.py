@@ -147,4 +147,4 @@ def test_a_network_that_does_not_fit_into_the_memory_is_refused(recipe, monkeypa
 def test_what_takes_long_is_announced(capsys, monkeypatch):
     monkeypatch.setattr(encoder, "BertEncoder", lambda config: None)    # it would take long here
     networks.build(EncoderConfig(9, 4, 101, 1, 4, max_position_embeddings=4))
-    assert "making a network of 101 layers" in capsys.readouterr().out
+    assert "building a network of 101 layers" in capsys.readouterr().out

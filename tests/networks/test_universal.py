@@ -192,7 +192,7 @@ def test_files_hold_every_weight(changes, tmp_path):
     ({"recurrence_type": "gru"}, "recurrence_type must be one of basic, act"),
     ({"act_type": "global"}, "act_type must be one of basic, accumulated"),
     ({"num_attention_heads": 3}, "num_attention_heads .3. must divide"),
-    ({"act_epsilon": 1}, "act_epsilon must be a number from 0"),
+    ({"act_epsilon": 1}, "act_epsilon must be a number of at least 0"),
     ({"act_max_steps": 0}, "act_max_steps"), ({"num_hidden_groups": 1}, "num_hidden_groups")])
 def test_refusals_name_the_key(values, message):
     with pytest.raises(InputError, match=message):

@@ -171,7 +171,7 @@ export_model.main(flags.read(export_model.ExportFlags, FLAGS))
 
 
 @pytest.mark.parametrize("num_texts, said", [
-    (1, "1 text: call its signature serving_default"), (2, "2 texts: call its signature pair"),
+    (1, "1 text; call its signature serving_default"), (2, "2 texts; call its signature pair"),
     (None, "")])
 def test_the_signature_for_what_the_model_was_trained_on_is_named(tmp_path, capsys, num_texts,
                                                                   said):

@@ -218,7 +218,7 @@ def test_vocabularies_that_do_not_fit(tmp_path, model):
         run(tmp_path, folder, ["a"], "out.npz", vocab_file=str(tmp_path / "v.txt"))
 
     own = (model / "vocab.txt").read_text().split()
-    with pytest.raises(InputError, match="v.txt is not the vocabulary of the model, .*vocab.txt"):
+    with pytest.raises(InputError, match="v.txt is not the model's vocabulary, .*vocab.txt"):
         attempt(model, [*own[:-1], "another"])
     with pytest.raises(InputError, match="v.txt has 102 tokens, but the model has 101"):
         attempt(GOLDEN / "google_gelu", [*own, "more"])

@@ -246,7 +246,7 @@ def test_a_second_command_at_once_is_refused(flags, tmp_path):
 def test_a_folder_with_the_name_of_a_checkpoint_is_refused(flags, tmp_path):
     path = tmp_path / "out" / "checkpoint-000000002.safetensors"
     path.mkdir(parents=True)
-    refusal(flags(do_train=True), path, "no file")
+    refusal(flags(do_train=True), path, "not a file")
 
 
 def test_damaged_curves_do_not_stop_a_run(flags, stopped, capsys):

@@ -334,6 +334,6 @@ def test_a_head_with_beams_is_learned_kept_and_used(eagerly, folder, tmp_path):
         assert one["null_odds"] == pytest.approx(found["null_odds"][question["id"]], abs=1e-5)
         best = found["nbest_predictions"][question["id"]]
         assert [entry["text"] for entry in one["n_best"]] == [entry["text"] for entry in best]
-    with pytest.raises(InputError, match="was trained with --squad_style=electra: leave"):
+    with pytest.raises(InputError, match="was trained with --squad_style=electra; leave"):
         main(predict_file=folder / "v2.json", init_checkpoint=out, do_predict=True,
              output_dir=tmp_path / "other", squad_style="bert")

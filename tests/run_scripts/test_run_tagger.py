@@ -212,10 +212,10 @@ def test_official_files_with_features_of_a_frozen_encoder(
     tagger(out, do_eval=True, max_seq_length=0, **own)      # built again as task.json says
     assert read_scores(out) == pytest.approx(at_end, rel=1e-5)
     with pytest.raises(InputError, match="was trained with --feature_layers=weighted_sum_all, not "
-                                         "last: leave the flag out"):
+                                         "last; leave the flag out"):
         tagger(out, do_eval=True, feature_layers="last", **own)
     kept = {"do_train": True, "init_checkpoint": str(out), "keep_head": True, **own}
-    with pytest.raises(InputError, match="was trained with --feature_layers=weighted_sum_all: "):
+    with pytest.raises(InputError, match="was trained with --feature_layers=weighted_sum_all; "):
         tagger(tmp_path / "kept", **kept)       # or its encoder would be trained too
     tagger(tmp_path / "kept", **kept, num_train_steps=1, feature_layers="weighted_sum_all")
     np.testing.assert_array_equal(

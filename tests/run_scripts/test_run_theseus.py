@@ -74,7 +74,7 @@ def test_long_texts_are_read_as_the_predecessor_does(model, tmp_path):
 
 
 def test_smoothness_of_changing_networks_is_refused(model, tmp_path):
-    with pytest.raises(InputError, match="draws anew in each pass which of its layers"):
+    with pytest.raises(InputError, match="each pass of this network draws again which"):
         train(model, tmp_path / "out", adv_train="smart")
     assert not (tmp_path / "out").exists()
 
@@ -92,5 +92,5 @@ def test_another_predecessor_or_size_is_refused(is_earlier, model, tmp_path):
     learner.encoder.pooler.kernel.assign(learner.encoder.pooler.kernel + 1)
     save_model(str(model), learner)
     if not is_earlier:
-        with pytest.raises(InputError, match="made with another --predecessor"):
+        with pytest.raises(InputError, match="holds a run with another --predecessor"):
             theseus.open_successor(str(model), 2, folder)

@@ -92,7 +92,7 @@ def test_documents_of_trivia_qa(trivia):
     assert len(every[0].words) == 400 and every[0].words[-2:] == ["by", "THE"]
     assert read_answers(path)["q--1.txt"] == ["bo"]
     (trivia.parent.parent / "evidence" / "web" / "1.txt").unlink()
-    with pytest.raises(InputError, match="names the document .*1.txt, which is not there"):
+    with pytest.raises(InputError, match="names the document .*1.txt, which is missing"):
         list(read_paragraphs(path, False))
 
 

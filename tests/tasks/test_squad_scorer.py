@@ -71,9 +71,9 @@ def test_empty_texts_agree_in_v2_and_overlap_nothing_in_v1():
 def test_missing_predictions_score_nothing_in_v1_and_are_refused_in_v2():
     answers = {"q1": ["x"], "q2": ["y"]}
     assert score_v1(answers, {"q1": "x", "unknown": "z"}) == {"exact_match": 50.0, "f1": 50.0}
-    with pytest.raises(InputError, match="1 of 2 questions have no prediction, question 'q2'"):
+    with pytest.raises(InputError, match="no prediction, such as question 'q2'"):
         score_v2(answers, {"q1": "x"})
-    with pytest.raises(InputError, match="no null odds, question 'q1'"):
+    with pytest.raises(InputError, match="no null odds, such as question 'q1'"):
         score_v2(answers, {"q1": "x", "q2": "y"}, {"q2": 0.5})
 
 

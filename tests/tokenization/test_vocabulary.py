@@ -97,7 +97,7 @@ def test_special_tokens_have_roles():
     assert (vocabulary.cls_id, vocabulary.sep_id, vocabulary.mask_id, vocabulary.pad_id) == (
         0, 2, 4, 1)
     assert vocabulary.unk_id is None and vocabulary.layout.between == 2
-    with pytest.raises(InputError, match="has no <mask>"):
+    with pytest.raises(InputError, match="lacks <mask>"):
         Vocabulary(["<s>", "<pad>", "</s>"], roles=roles)
 
 
