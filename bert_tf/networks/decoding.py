@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from keras import ops
 
 from bert_tf.layers.base import Tensor
+from bert_tf.layers.from_keras import argmax
 
 _NEVER = -1e9           # the score of what must not be chosen
 
@@ -37,7 +38,7 @@ def greedy(logits: Tensor, step: Step, state: Sequence[Tensor], length: int,
         return ops.logical_and(number < length, ops.logical_not(ops.all(done)))
 
     def take(number, ids, done, logits, state):
-        token = ops.where(done, 0, ops.cast(ops.argmax(logits, axis=-1), "int32"))
+        token = ops.where(done, 0, argmax(logits))
         ids = ops.where(places[None] == number, token[:, None], ids)
         done = ops.logical_or(done, ops.equal(token, end_id))
         logits, state = step(token, number, state)

@@ -12,6 +12,7 @@ from keras.src.utils.naming import to_snake_case
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor
+from bert_tf.layers.from_keras import argmax
 from bert_tf.layers.masks import last_token
 from bert_tf.layers.seeds import dropout
 from bert_tf.objectives.divergences import DIVERGENCES
@@ -144,7 +145,7 @@ class Objective(FromConfig, keras.layers.Layer):
 
     def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the weighted number of correct predictions, and the sum of the weights."""
-        correct = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32"))     # [...]
+        correct = ops.equal(argmax(logits), ops.cast(labels, "int32"))     # [...]
         return ratio(ops.cast(correct, weights.dtype), weights)
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:

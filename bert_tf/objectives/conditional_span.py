@@ -18,6 +18,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.from_keras import argmax
 from bert_tf.layers.masks import last_token
 from bert_tf.layers.seeds import dropout
 from bert_tf.layers.transformer import LayerNorm
@@ -220,8 +221,8 @@ class ConditionalSpan(Objective):
     def accuracy(self, logits: Mapping[str, Tensor], labels: Tensor, weights: Tensor
                  ) -> tuple[Tensor, Tensor]:
         """Returns the weighted mean of right starts and right ends, and the sum of the weights."""
-        right = [ops.cast(ops.equal(ops.argmax(logits[name], axis=-1),
-                                    ops.cast(labels[:, i], "int32")), "float32")
+        right = [ops.cast(ops.equal(argmax(logits[name]), ops.cast(labels[:, i], "int32")),
+                          "float32")
                  for i, name in enumerate(("start", "end"))]
         return ops.sum(0.5 * (right[0] + right[1]) * weights), ops.sum(weights)
 

@@ -10,6 +10,7 @@ from keras import ops
 
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.from_keras import argmax
 from bert_tf.objectives.base import Batch, Objective, ratio
 from bert_tf.objectives.pretraining import MaskedLM
 
@@ -59,7 +60,7 @@ def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor,
         losses = ops.sparse_categorical_crossentropy(wanted, logits, from_logits=True)
         if z_loss:
             losses = losses + z_loss * ops.square(ops.logsumexp(logits, axis=-1))
-        hits = ops.equal(ops.cast(ops.argmax(logits, axis=-1), "int32"), wanted)
+        hits = ops.equal(argmax(logits), wanted)
         return ops.stack([losses, ops.cast(hits, "float32")], axis=-1)
 
     def slope_of(logits, wanted):

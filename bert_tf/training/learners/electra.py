@@ -15,6 +15,7 @@ from bert_tf import networks, objectives
 from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.from_keras import argmax
 from bert_tf.layers.masks import PACKED
 from bert_tf.layers.seeds import seed_of_pass, split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective, ratio
@@ -61,7 +62,7 @@ def sample(logits: Tensor, draws: Tensor, temperature: float = 1.0,
         logits = logits - 1000.0 * ops.one_hot(excluded, ops.shape(logits)[-1], dtype="float32")
     if len(draws.shape) == len(logits.shape):
         noise = -ops.log(-ops.log(draws + 1e-9) + 1e-9)
-        return ops.cast(ops.argmax(logits + noise, axis=-1), "int32")
+        return argmax(logits + noise)
     cumulative = ops.cumsum(ops.softmax(logits), axis=-1)
     below = cumulative <= ops.expand_dims(draws, -1) * cumulative[..., -1:]
     return ops.sum(ops.cast(below, "int32"), axis=-1)
