@@ -16,7 +16,7 @@ from typing import Any
 
 import lazy_loader
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, explain_with
 
 fsspec = lazy_loader.load("fsspec")     # names without a scheme need none of it
 
@@ -244,3 +244,14 @@ def is_alive(process: int) -> bool:
         return False
     except OSError:     # another user's, or this system has no /proc
         return True
+
+
+def _explain_store(error):
+    """What an error that a store gives in the middle of the work means to users."""
+    if isinstance(error, OSError) and is_remote(str(error.filename or "")):
+        return InputError(f"{error.filename}: {error.strerror}; check that you may read and write "
+                          "there, and start the same command again.")
+    return None
+
+
+explain_with(_explain_store)

@@ -1,5 +1,6 @@
 """Files in stores: what local files promise, tried on a server of S3 and in memory."""
 
+import errno
 import gzip
 import json
 import os
@@ -11,7 +12,7 @@ import fsspec
 import pytest
 
 from bert_tf import files
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, explained
 from bert_tf.files import finding, leases
 from tests import stores
 
@@ -351,3 +352,11 @@ def test_a_log_grows_in_a_store_too(s3, tmp_path):
             raise RuntimeError
         with files.open_file(path) as file:
             assert file.read() == "one\ntwo\n"
+
+
+def test_an_error_of_a_store_in_the_middle_of_the_work_is_one_sentence(tmp_path):
+    denied = PermissionError(errno.EACCES, "Access Denied", "s3://bucket/out/r.progress")
+    assert str(explained(denied)).startswith(
+        "s3://bucket/out/r.progress: Access Denied; check that you may read and write there")
+    assert explained(PermissionError(errno.EACCES, "no", str(tmp_path))) is None
+    assert explained(OSError("closed")) is None
