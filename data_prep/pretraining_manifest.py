@@ -14,7 +14,12 @@ from bert_tf.files import file_size, is_packed, open_unpacked, read_range, relat
 from bert_tf.recipes import Recipe
 from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.tokenization.vocabulary import Vocabulary
-from data_prep.pretraining_flags import MASKING_FLAGS, SHARE_FLAGS, PretrainingDataFlags
+from data_prep.pretraining_flags import (
+    LABELLED,
+    MASKING_FLAGS,
+    SHARE_FLAGS,
+    PretrainingDataFlags,
+)
 
 # Flags that leave the records as they are, and flags that the recipe in the manifest describes.
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second_vocab_file",
@@ -73,7 +78,8 @@ def describe(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, 
            if draws_of_corpus(recipe) else {}),
         "rates": rates,
         "notes": _input_notes(job.input_file, job.input_format == "columns"
-                              or PAIRINGS[recipe.segments.pairing].in_order)
+                              or PAIRINGS[recipe.segments.pairing].in_order
+                              or recipe.segments.pairing == LABELLED)
         + ([f"{job.input_file[-1]} does not end with a blank line: its last document is left out, "
             "as in the original."] if counts.get("open_documents") else []),
     }

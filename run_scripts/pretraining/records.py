@@ -168,7 +168,19 @@ def open_eval_records(job: PretrainingFlags, records: "data.RecordSet", config: 
     if None not in hashes and hashes[0] != hashes[1]:
         raise InputError("--input_file and --eval_input_file were made with different "
                          "vocabularies, according to their manifests; make one of them again.")
+    mine, theirs = map(_labels, (records, found))
+    for task in mine.keys() & theirs.keys():
+        if mine[task] != theirs[task]:
+            raise InputError(f"--eval_input_file: the labels of {task} are "
+                             f"{','.join(theirs[task])}, but those of --input_file are "
+                             f"{','.join(mine[task])}; make the records with the same --labels.")
     return found
+
+
+def _labels(records):
+    """The labels by task, where a user's file gave them."""
+    return {task: found for task, each in getattr(records, "sets", {}).items()
+            if each.manifest and (found := each.manifest["options"].get("labels"))}
 
 
 def beside_teacher(job: PretrainingFlags, recipe: recipes.Recipe, config: Sizes,

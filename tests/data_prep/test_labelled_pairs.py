@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 from bert_tf import recipes
+from bert_tf.config import EncoderConfig
 from bert_tf.data.batches.task_mixture import open_records
 from bert_tf.data.segments.labelled_pairs import find_labels
 from bert_tf.errors import InputError
 from bert_tf.tokenization import open_tokenizer
 from data_prep import create_pretraining_data
 from data_prep.create_pretraining_data import PretrainingDataFlags
-from run_scripts.pretraining.records import choose_terms
+from run_scripts.pretraining.flags import PretrainingFlags
+from run_scripts.pretraining.records import choose_terms, open_eval_records
 from tests.data_prep.conftest import TOKENS, WORDS
 from tests.data_prep.test_ernie_records import parsed
 
@@ -116,3 +118,32 @@ def test_lines_that_are_no_pairs_are_refused(folder, tmp_path, line, changes, me
     (tmp_path / "bad.tsv").write_text(line + "\n")
     with pytest.raises(InputError, match=message):
         make(folder, "bad", tmp_path / "bad.tsv", **{"task": "ir_relevance", **changes})
+
+
+def test_the_report_knows_that_each_pair_is_one_record(folder, tmp_path, capsys):
+    """Several files, the first without an end of its last line, in a recipe that repeats texts."""
+    for name in ("first", "second"):
+        (tmp_path / name).write_text("a\tb\tstrong\na b\ta\tweak")
+    make(folder, "report", "", "ir_relevance",
+         input_file=[str(tmp_path / name) for name in ("first", "second")], dupe_factor=3)
+    said = capsys.readouterr().out
+    assert "4 instances" in said
+    assert "left out" not in said and "last document" not in said
+
+
+def test_records_that_go_together_have_the_same_labels(folder):
+    """The ids of labels that a file alone decides may be others than those of training."""
+    for name, labels in (("mine", MARKERS), ("theirs", MARKERS[::-1])):
+        make(folder, name, "markers.tsv", "discourse_relation", labels=list(labels))
+    mine, theirs = (str(folder / name / "r.tfrecord") for name in ("mine", "theirs"))
+    with pytest.raises(InputError, match="different labels"):
+        open_records([mine, theirs], "input_file")
+    records = open_records([mine], "input_file")
+    job = PretrainingFlags(recipe="ernie2", input_file=[mine], eval_input_file=[theirs],
+                           bert_config_file="x", max_seq_length=24,
+                           max_predictions_per_seq=4)
+    config = EncoderConfig(vocab_size=len(TOKENS), use_task_id=True, task_type_vocab_size=16)
+    with pytest.raises(InputError, match="the labels of discourse_relation are so,however"):
+        open_eval_records(job, records, config, recipes.find("ernie2"))
+    job.eval_input_file = [mine]
+    assert open_eval_records(job, records, config, recipes.find("ernie2")).size == 60

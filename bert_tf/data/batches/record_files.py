@@ -232,6 +232,7 @@ def _check_manifests(flag, manifests):
             ("vocabularies", {(m["vocabulary"]["size"], m["vocabulary"]["sha256"])
                               for m in manifests}),
             ("recipes", {str(recipes.from_description(m.get("recipe"))) for m in manifests}),
+            ("labels", {str(m.get("options", {}).get("labels")) for m in manifests}),
             ("batches or predictions", {str([m["options"].get(name) for name in (
                 "bsz_per_host", "num_core_per_host", "bi_data", "reuse_len",
                 "max_predictions_per_seq")]) for m in manifests
