@@ -119,7 +119,8 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
     settings = {name: value for name, value in given.items() if name not in (*_MODEL, *_SUITE)}
     points, family = list(grid.points()), FAMILIES.get(config.model_type, HEADS)
     family.check([*settings, *(f"grid_{name}" for name in points[0]),
-                  *(name for name in ("rank_pronouns", "do_lower_case") if given.get(name))])
+                  *(["rank_pronouns"] if job.rank_pronouns else []),
+                  *(["do_lower_case"] if "do_lower_case" in given else [])])
     run = SuiteRun(
         suite, rows, job.data_dir, job.output_dir,
         {name: given[name] for name in _MODEL if given.get(name, "") != ""},

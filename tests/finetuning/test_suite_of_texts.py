@@ -204,6 +204,7 @@ def test_the_plan_counts_the_tokens_of_texts(folder, tmp_path, capsys):
     ({"suite": "squad", "tasks": ["squad"]}, "T5 does not do squad in a suite"),
     ({"suite": "race", "tasks": []}, "T5 does not do race in a suite"),
     ({"data_dir": "tfds:glue", "tasks": ["cola"]}, "T5 reads cola from official files alone"),
+    ({"do_lower_case": False}, "--do_lower_case is not for a suite of T5"),
     ({"rank_pronouns": True}, "--rank_pronouns is not for a suite of T5"),
     ({"warmup_proportion": 0.1}, "--warmup_proportion is not for a suite of T5"),
     ({"num_train_steps": None, "grid_num_train_epochs": ["3"]},
