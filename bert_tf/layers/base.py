@@ -153,14 +153,16 @@ class TakesFeatures:
             would ignore.
     """
 
-    def __call__(self, features: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # `inputs` and `batch` are what networks and learners call them.
+        features = args[0] if args else kwargs.get("inputs", kwargs.get("batch"))
         if not isinstance(features, Mapping):
             raise InputError("give a dict of features, such as {'input_ids': ids, 'input_mask': "
                              f"mask}}, in place of a {type(features).__name__}.")
         for name, ours in _OTHER_NAMES.items():
             if name in features:
                 raise InputError(f"the feature {name!r} is {ours!r} here: rename it.")
-        return super().__call__(features, *args, **kwargs)  # type: ignore[misc]
+        return super().__call__(*args, **kwargs)  # type: ignore[misc]
 
 
 class Network(TakesFeatures, FromConfig, keras.Model):

@@ -125,3 +125,13 @@ def test_features_under_other_names_are_refused(features, said):
     for model in (network, learner):
         with pytest.raises(InputError, match=said):
             model(features)
+
+
+def test_features_may_be_named():
+    network = networks.build(config.EncoderConfig(**SIZES))
+    learner = Learner(network, [Classification(network.config, 2)])
+    features = dict.fromkeys(network.reads, keras.ops.ones((1, 2), "int32"))
+    for given in (network(inputs=features), learner(batch=features)):
+        assert given
+    with pytest.raises(InputError, match="a dict of features"):
+        network()
