@@ -100,8 +100,8 @@ def _open_tokenizer(job, recipe):
 def _with_labels(job, recipe):
     """The recipe with the number of labels of a user's file, which become the flag's."""
     job.dupe_factor = 1     # nothing is drawn
-    job.labels = (job.labels or list(recipe.tasks[recipe.task].labels)
-                  or find_labels(job.input_file))
+    found = find_labels(job.input_file)     # also finds wrong lines, with their numbers
+    job.labels = job.labels or list(recipe.tasks[recipe.task].labels) or found
     if len(set(job.labels)) < max(2, len(job.labels)):
         raise InputError(f"--labels={','.join(job.labels)}: a task has two labels or more, each "
                          "named once.")

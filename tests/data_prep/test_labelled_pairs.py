@@ -131,6 +131,17 @@ def test_the_report_knows_that_each_pair_is_one_record(folder, tmp_path, capsys)
     assert "left out" not in said and "last document" not in said
 
 
+def test_a_wrong_line_has_its_number_in_its_file(folder, tmp_path):
+    """Also in a later piece, of the second of two files; a byte order mark is no text."""
+    good = '\ufeff{"text_a": "a", "text_b": "b", "label": "weak"}\n' + "a\tb\tstrong\n" * 20
+    (tmp_path / "good").write_text(good)
+    (tmp_path / "bad").write_text(good + "a\tstrong\n")
+    with pytest.raises(InputError, match=r"bad, line 22 \("):
+        make(folder, "numbers", "", "ir_relevance", piece_bytes=60,
+             input_file=[str(tmp_path / name) for name in ("good", "bad")])
+    make(folder, "marked", "", "ir_relevance", input_file=[str(tmp_path / "good")])
+
+
 def test_records_that_go_together_have_the_same_labels(folder):
     """The ids of labels that a file alone decides may be others than those of training."""
     for name, labels in (("mine", MARKERS), ("theirs", MARKERS[::-1])):

@@ -29,11 +29,12 @@ def read_pairs(lines: Iterable[str], name: str) -> Iterator[tuple[str, str, str]
         InputError: a line is no pair with a label; names its number and its beginning.
     """
     for number, line in enumerate(lines, 1):
+        line = line.removeprefix("\ufeff").rstrip("\r\n")
         if not line.strip():
             continue
         try:
             row = json.loads(line) if line.lstrip().startswith("{") else dict(
-                zip(KEYS, line.rstrip("\r\n").split("\t"), strict=True))
+                zip(KEYS, line.split("\t"), strict=True))
             text_a, text_b, label = (str(row[key]).strip() for key in KEYS)
         except (KeyError, ValueError):
             text_a = text_b = label = ""
