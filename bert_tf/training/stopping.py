@@ -10,7 +10,8 @@ from bert_tf.errors import InputError
 from bert_tf.signals import STATUS, Terminated
 
 _END = b"\0"        # no signal has this number
-_MESSAGE = b"stopping at the next step; the state will be saved (again: stop at once)\n"
+_MESSAGE = (b"stopping at the next step, after compiling if that is not done; the state will be "
+            b"saved (again: stop at once)\n")
 
 
 class Stopped(InputError):

@@ -228,7 +228,7 @@ def test_the_manifest_counts_what_is_there(prepare, tmp_path, random_text):
 
 @pytest.mark.parametrize("text, warning", [
     ("the house\na tree\n" * 30, "there is one document only"),
-    ("the house\n\na tree\n\n" * 30, "many documents have one sentence"),
+    ("the house\n\na tree\n\n" * 30, "100% of the documents have one sentence"),
     ("the house\na tree\n\n" * 30, "many lines are repeated"),
     ("日本 ☃\nthe 日本\n\nb ☃\nc\n", "many tokens are unknown"),
     ("the house\n\na tree\n\nc\n", "most next sentences are random"),

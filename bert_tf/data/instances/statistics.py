@@ -192,8 +192,9 @@ def _warnings(record):
     if "random_next" in rates:
         swapped = _is_swapped(record)
         if rates["one_sentence_documents"] > 0.1:
-            yield ("many documents have one sentence: their next sentence is always a random one. "
-                   "Is there a blank line after every line?")
+            yield (f"{rates['one_sentence_documents']:.0%} of the documents have one sentence, so "
+                   "their next sentence is always a random one. Put blank lines between documents "
+                   "only, not between their sentences.")
         if counts["documents"] < 2 and not swapped:
             yield ("there is one document only: random next sentences come from it too, so next "
                    "sentence prediction can't be learned. Put blank lines between documents.")
