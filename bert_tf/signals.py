@@ -23,7 +23,14 @@ class Terminated(BaseException):
     """SIGTERM arrived. As with KeyboardInterrupt, `finally` blocks run and the program ends."""
 
 
+# Python code of TensorFlow that calls C++, which prints a traceback where a signal interrupts it.
+_PRINTS = "tensorflow/python/util/nest_util.py"
+
+
 def _raise(number: int, frame: FrameType | None) -> None:
+    if frame and frame.f_code.co_filename.endswith(_PRINTS):
+        _send_again(number)
+        return
     while frame:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             _send_again(number)     # modules in C drop exceptions while they are imported

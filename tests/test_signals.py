@@ -108,6 +108,20 @@ def test_a_signal_that_becomes_another_error_ends_the_block_too(number, capsys):
         raise AttributeError("a defect")
 
 
+def test_a_signal_waits_for_the_end_of_cpp_that_prints_tracebacks(tmp_path, capsys):
+    before = signal.getsignal(signal.SIGINT)
+    path = tmp_path / "tensorflow/python/util/nest_util.py"
+    done = []
+    code = compile("os.kill(os.getpid(), number)\nfor _ in range(1000): pass\ndone.append(1)",
+                   str(path), "exec")
+    with pytest.raises(SystemExit) as error, signals.ending():
+        exec(code, {"os": os, "number": signal.SIGINT, "done": done})
+        threading.Event().wait(10)
+    assert error.value.code == 130 and done
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("number", signals.STATUS)
 def test_a_signal_waits_for_the_end_of_an_import(number, tmp_path, monkeypatch, capsys):
     name = f"drops_{number.name}"
