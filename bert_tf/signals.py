@@ -23,17 +23,18 @@ class Terminated(BaseException):
     """SIGTERM arrived. As with KeyboardInterrupt, `finally` blocks run and the program ends."""
 
 
-# Python code of TensorFlow that calls C++, which prints a traceback where a signal interrupts it.
-_PRINTS = "tensorflow/python/util/nest_util.py"
+# Ends of files, and functions there ("": all), that call C code. It drops an exception that a signal
+# raises in it, or prints it and raises another.
+_CALL_C = (("<frozen importlib._bootstrap>", ""),
+           ("tensorflow/python/util/nest_util.py", "_tf_core_flatten"))
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    if frame and frame.f_code.co_filename.endswith(_PRINTS):
-        _send_again(number)
-        return
     while frame:
-        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
-            _send_again(number)     # modules in C drop exceptions while they are imported
+        code = frame.f_code
+        if any(code.co_filename.endswith(file) and function in ("", code.co_name)
+               for file, function in _CALL_C):
+            _send_again(number)
             return
         frame = frame.f_back
     _late.clear()

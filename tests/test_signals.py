@@ -112,10 +112,15 @@ def test_a_signal_waits_for_the_end_of_cpp_that_prints_tracebacks(tmp_path, caps
     before = signal.getsignal(signal.SIGINT)
     path = tmp_path / "tensorflow/python/util/nest_util.py"
     done = []
-    code = compile("os.kill(os.getpid(), number)\nfor _ in range(1000): pass\ndone.append(1)",
-                   str(path), "exec")
+    code = compile("def _tf_core_flatten():\n    call()\n    done.append(1)", str(path), "exec")
+
+    def call():
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):       # the handler runs in here
+            pass
     with pytest.raises(SystemExit) as error, signals.ending():
-        exec(code, {"os": os, "number": signal.SIGINT, "done": done})
+        exec(code, names := {"call": call, "done": done})
+        names["_tf_core_flatten"]()
         threading.Event().wait(10)
     assert error.value.code == 130 and done
     assert len(capsys.readouterr().err.splitlines()) == 1
