@@ -23,8 +23,8 @@ class Terminated(BaseException):
     """SIGTERM arrived. As with KeyboardInterrupt, `finally` blocks run and the program ends."""
 
 
-# Ends of files, and functions there ("": all), that call C code. It drops an exception that a signal
-# raises in it, or prints it and raises another.
+# Ends of files, and functions there ("": all), that call C code. It drops an exception that a
+# signal raises in it, or prints it and raises another.
 _CALL_C = (("<frozen importlib._bootstrap>", ""),
            ("tensorflow/python/util/nest_util.py", "_tf_core_flatten"))
 
