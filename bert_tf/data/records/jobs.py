@@ -96,15 +96,19 @@ def _serve(pipe):
     """The program of a worker."""
     signals.obey_parent()
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    with contextlib.suppress(*_BROKEN):     # the parent is gone
-        work = pipe.recv()
-        while True:
-            index, piece = pipe.recv()
-            try:
-                answer = work(index, piece), None, ""
-            except Exception as error:      # handed to the parent, whatever it is
-                answer = None, _portable(error), traceback.format_exc()
-            pipe.send(answer)
+    try:
+        with contextlib.suppress(*_BROKEN):     # the parent is gone
+            work = pipe.recv()
+            while True:
+                index, piece = pipe.recv()
+                try:
+                    answer = work(index, piece), None, ""
+                except Exception as error:      # handed to the parent, whatever it is
+                    answer = None, _portable(error), traceback.format_exc()
+                pipe.send(answer)
+    except SystemExit as error:     # asked to end; `finally` blocks have run
+        # Python's own end would print what a library thinks of requests to a store that wait.
+        os._exit(int(error.code or 0))
 
 
 def _end_with_parent():
