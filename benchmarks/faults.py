@@ -7,7 +7,8 @@ on a tiny job, is disturbed, and is run again. A cell is "equal" if all files ha
 undisturbed run, and "sentence" if the command ends with an error of one sentence. Anything else is
 a defect: a traceback, a hang, other files, or damage that nobody reports. Moments are random: a
 share of the CPU time, or when so many files have appeared. Run the same command again to try only
-the missing cells. Writes results.json and faults.md. """
+the missing cells. Writes results.json and faults.md.
+"""
 
 import contextlib
 import dataclasses

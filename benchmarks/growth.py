@@ -5,7 +5,8 @@
 One size varies at a time; the other sizes stay as in --model_size, --length and --batch_size. The
 exponent of an interval is log(cost ratio) / log(size ratio): 1 means that the cost doubles with the
 size. A step is the same as in bert-benchmark all. Writes results.json and growth.png. Run the same
-command again to measure only what is missing. """
+command again to measure only what is missing.
+"""
 
 import dataclasses
 import math

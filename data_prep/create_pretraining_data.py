@@ -51,7 +51,7 @@ from bert_tf.tokenization.base import (
 from bert_tf.tokenization.dual import DualTokenizer
 from data_prep import prose
 from data_prep.denoising_flags import DenoisingFlags
-from data_prep.pretraining_flags import LABELLED, PretrainingDataFlags, recipe_defaults
+from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
 from data_prep.runner_flags import RunnerFlags
 from data_prep.stream_job import StreamFlags, StreamJob
 from data_prep.text_job import TextJob
@@ -147,8 +147,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     if recipe.denoising:
         check_sentinels(tokenizer, f"--vocab_file={job.vocab_file}")
     job.input_file = find_files(job.input_file, "input_file")
-    is_labelled = recipe.segments.pairing == LABELLED
-    if is_labelled:
+    if pairing.is_labelled:
         recipe = _with_labels(job, recipe)
     if pairing.in_order:
         PythonRandom(job.random_seed).shuffle(job.input_file)
@@ -157,7 +156,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     folder = os.path.dirname(absolute(path))
 
     print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
-    if not is_labelled and job.input_format != "columns" and prose.is_wrapped(
+    if not pairing.is_labelled and job.input_format != "columns" and prose.is_wrapped(
             _first_lines(job.input_file[0])):
         print(f"warning: {job.input_file[0]} looks like prose with hard line breaks, and each line "
               "would be a sentence: run bert-extract-text on the file first.", flush=True)

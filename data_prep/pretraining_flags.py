@@ -15,8 +15,7 @@ from bert_tf.recipes.corruption import Segments
 SHARE_FLAGS = ("random_share", "swapped_share")
 SCHEMES = ("pair_span", "random", "ner_span")
 UNITS = ("subwords", "words", "tags", "phrases")
-LABELLED = "labelled_pairs"      # pairs of texts in a user's file
-TASK_PAIRINGS = ("sentence_reordering", "sentence_distance", LABELLED)
+_TASK_PAIRINGS = ("sentence_reordering", "sentence_distance", "labelled_pairs")
 
 LINES = Scope("recipes that do not read a text as a stream",
               lambda recipe: not PAIRINGS[recipe.segments.pairing].in_streams)
@@ -177,7 +176,7 @@ class PretrainingDataFlags:
         if not self.max_predictions_per_seq and LINES.holds(recipe):
             raise InputError("--max_predictions_per_seq is 0; it must be at least 1.")
         recipe = _vary(_of_task(recipe, self), self)
-        if self.labels and recipe.segments.pairing != LABELLED:
+        if self.labels and not PAIRINGS[recipe.segments.pairing].is_labelled:
             raise InputError("--labels is for the tasks discourse_relation and ir_relevance of "
                              "recipe ernie2; leave it out.")
         if not recipe.denoising:
@@ -214,7 +213,7 @@ def _of_task(recipe, job):
             if recipe.tasks else
             f"--task is for recipes with several tasks, such as ernie2; leave it out with "
             f"--recipe={recipe.name}.")
-    if not recipe.tasks and job.segments in TASK_PAIRINGS:
+    if not recipe.tasks and job.segments in _TASK_PAIRINGS:
         raise InputError(f"{job.segments} is a task of recipe ernie2; give --recipe=ernie2 "
                          f"--task={job.segments} in place of --segments.")
     if recipe.tasks and job.masking == "dynamic":

@@ -15,7 +15,6 @@ from bert_tf.recipes import Recipe
 from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep.pretraining_flags import (
-    LABELLED,
     MASKING_FLAGS,
     SHARE_FLAGS,
     PretrainingDataFlags,
@@ -68,6 +67,7 @@ def describe(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, 
              results: list[dict]) -> dict[str, Any]:
     """Returns the manifest without its shards; `results` are `TextJob`'s, one for each piece."""
     counts, rates = statistics.merge(results)
+    pairing = PAIRINGS[recipe.segments.pairing]
     if not counts.get("instances"):
         raise InputError(f"--input_file: {', '.join(job.input_file[:3])} holds no text; name files "
                          "with text.")
@@ -78,8 +78,7 @@ def describe(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, 
            if draws_of_corpus(recipe) else {}),
         "rates": rates,
         "notes": _input_notes(job.input_file, job.input_format == "columns"
-                              or PAIRINGS[recipe.segments.pairing].in_order
-                              or recipe.segments.pairing == LABELLED)
+                              or pairing.in_order or pairing.is_labelled)
         + ([f"{job.input_file[-1]} does not end with a blank line: its last document is left out, "
             "as in the original."] if counts.get("open_documents") else []),
     }

@@ -23,7 +23,7 @@ from bert_tf.errors import InputError
 from bert_tf.options import defaults_of
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.base import Tokenizer
-from data_prep.pretraining_flags import LABELLED, PretrainingDataFlags, needs_tags
+from data_prep.pretraining_flags import PretrainingDataFlags, needs_tags
 from data_prep.pretraining_manifest import describe, draws_of_corpus, fingerprint_of, options_of
 
 _ROWS = 8192            # instances made into bytes at a time
@@ -71,16 +71,15 @@ class TextJob:
 
     def _find_pieces(self):
         by_column = self.job.input_format == "columns"
-        boundary = places.LINE_END if self._is_labelled else places.BLANK_LINE
+        boundary = places.LINE_END if self._pairing.is_labelled else places.BLANK_LINE
         return places.find_pieces(
             self.job.input_file, self.job.piece_bytes,
-            by_column or PAIRINGS[self.recipe.segments.pairing].in_order,
+            by_column or self._pairing.in_order,
             BOUNDARY if by_column else boundary)
 
     @property
-    def _is_labelled(self):
-        """Whether the text is pairs of texts with a label."""
-        return self.recipe.segments.pairing == LABELLED
+    def _pairing(self):
+        return PAIRINGS[self.recipe.segments.pairing]
 
     def pieces(self) -> places.Pieces:
         """Returns the pieces of the text by place."""
@@ -123,12 +122,12 @@ class TextJob:
                               paths)
             lines = text.lines
         labels: list[int] = []
-        if self._is_labelled:
+        if self._pairing.is_labelled:
             lines, labels = labelled_pairs.as_documents(lines, self.job.labels, ", ".join(paths))
         documents = tokenize(lines, self.tokenizer,
-                             self.job.blanks_separate_docs or self._is_labelled,
+                             self.job.blanks_separate_docs or self._pairing.is_labelled,
                              make_marker(text, self.phrases, self._label))
-        if self._is_labelled:
+        if self._pairing.is_labelled:
             labelled_pairs.give_labels(documents, labels, ", ".join(paths))
         vocabulary = self.tokenizer.vocabulary
         counts, sample = statistics.count_text(

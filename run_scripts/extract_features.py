@@ -7,7 +7,8 @@ Each line of --input_file is a text, or two with " ||| " between them:
 
 The extension of --output_file chooses the format: .jsonl, which the original writes, .npz,
 .safetensors, .tfrecord or .tfrecord.gz; bert_tf/data/text/vectors.py describes them. The vectors
-are in the order of the lines. The input may be of any size; memory does not grow with it. """
+are in the order of the lines. The input may be of any size; memory does not grow with it.
+"""
 
 import dataclasses
 import os

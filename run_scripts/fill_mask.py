@@ -4,7 +4,8 @@
     bert-fill-mask --init_checkpoint=run --input_file=lines.txt --output_file=guesses.jsonl
 
 Without --text, each line of standard input is a text, or two texts with " ||| " between them. The
-model is the output of bert-run-pretraining, or a checkpoint of any format with a masked LM. """
+model is the output of bert-run-pretraining, or a checkpoint of any format with a masked LM.
+"""
 
 import dataclasses
 import json

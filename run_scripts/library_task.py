@@ -1,7 +1,8 @@
 """A task for every machine: which library does a sentence of documentation describe?
 
 The labels come with the text. Sentences that name one of the libraries are left out, so a model
-must recognise the library by the content. """
+must recognise the library by the content.
+"""
 
 import json
 import os

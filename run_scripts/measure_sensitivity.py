@@ -10,7 +10,8 @@ deviation get the second number of --bits. The command prints the flag --weight_
 fine-tuning command with --quantisation=qbert.
 
 results.json keeps the eigenvalues that were found. Run the same command again to compute only the
-missing ones. """
+missing ones.
+"""
 
 import dataclasses
 import functools

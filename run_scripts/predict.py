@@ -7,7 +7,8 @@
 Files with the extension .tsv, .csv or .jsonl are tables; the output has the columns of the input,
 and then the columns of the prediction. All other input has one example per line, with " ||| "
 between its texts; the output has the label, number, tags, choice, answer or text of each example.
---input_format names the format of standard input. Memory does not grow with the input. """
+--input_format names the format of standard input. Memory does not grow with the input.
+"""
 
 import dataclasses
 import itertools

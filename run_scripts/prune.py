@@ -12,7 +12,8 @@ prune.png, and each score into scores.json. Run the same command again to resume
 
 --actually_prune removes the parts that the last step switches off, and writes the smaller model
 into the folder "model" of --output_dir. Every command that takes a fine-tuned model takes this
-model too. Its outputs and speed are compared with the model whose parts are only switched off. """
+model too. Its outputs and speed are compared with the model whose parts are only switched off.
+"""
 
 import dataclasses
 import os

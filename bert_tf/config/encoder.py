@@ -220,13 +220,9 @@ class EncoderConfig(BertSizes):
         """Returns the dict of `Sizes.to_dict`, with the model type where its absence would mean
         another one."""
         values = super().to_dict()
-        if self.quantisation:
-            values["quantisation"] = self.quantisation.to_dict()
         if "pruned_heads" in values:
             values["pruned_heads"] = {str(layer): list(heads)
                                       for layer, heads in self.pruned_heads}
-        if self.intermediate_sizes:
-            values["intermediate_sizes"] = list(self.intermediate_sizes)
         return values | ({"model_type": self.model_type} if "num_hidden_groups" in values else {})
 
 

@@ -71,7 +71,3 @@ class FixedPatternConfig(EncoderConfig):
     @property
     def further_features(self) -> tuple[str, ...]:
         return ("token_boundary",) if self.pattern_units == "words" else ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the dict of `Sizes.to_dict`, with lists as JSON has them."""
-        return {**super().to_dict(), "fixed_heads": list(self.fixed_heads)}

@@ -74,10 +74,6 @@ class MobileBertConfig(BertSizes):
         check_weights(self)
         settle(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        values = super().to_dict()
-        return values | ({"quantisation": self.quantisation.to_dict()} if self.quantisation else {})
-
     @property
     def pooler_type(self) -> str:     # type: ignore[override]
         """Returns the `EncoderConfig`'s name of the pooler."""

@@ -110,12 +110,6 @@ class Quantisation:
                                  f"{', '.join(known)}.")
         return cls(**values)
 
-    def to_dict(self) -> dict[str, Any]:
-        """All keys, with lists as JSON has them."""
-        bits = self.weight_bits
-        return {**dataclasses.asdict(self),
-                "weight_bits": list(bits) if isinstance(bits, tuple) else bits}
-
     @property
     def keeps_ranges(self) -> bool:
         """Returns whether layers have further variables: ranges, and a count of steps."""

@@ -3,7 +3,7 @@ learning, and the bidirectional LSTM that learns from BERT.
 """
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from bert_tf.config.sizes import LSTM, Sizes
 from bert_tf.errors import InputError
@@ -75,10 +75,6 @@ class ElmoConfig(Sizes):
             raise InputError("filters must be a list of pairs [width, number of filters], with "
                              f"widths of up to max_characters_per_token, not {self.filters!r}.")
         object.__setattr__(self, "filters", filters)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the dict of `Sizes.to_dict`, with lists as JSON has them."""
-        return {**super().to_dict(), "filters": [list(pair) for pair in self.filters]}
 
     @property
     def hidden_size(self) -> int:

@@ -183,8 +183,9 @@ class Sizes:
         return read_file(path, cls.from_dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The original's keys and values, and `added_keys` that are not at their defaults."""
-        return {name: value for name, value in dataclasses.asdict(self).items()
+        """The original's keys and values, and `added_keys` that are not at their defaults; lists as
+        JSON has them."""
+        return {name: _with_lists(value) for name, value in dataclasses.asdict(self).items()
                 if name not in self.added_keys or value != getattr(type(self), name)}
 
     @classmethod
@@ -370,3 +371,10 @@ def count_weights(config: Any) -> int:
                 return 0
             total += math.prod(sizes) * (1 + (kind == "norm")) + sizes[-1] * (kind == "dense")
     return total
+
+
+def _with_lists(value):
+    """Returns a value of a configuration with lists for its tuples."""
+    if isinstance(value, dict):
+        return {name: _with_lists(each) for name, each in value.items()}
+    return [_with_lists(each) for each in value] if isinstance(value, tuple) else value

@@ -116,11 +116,6 @@ class T5Config(Sizes):
         raise InputError(f"{source}: T5 has no task heads, since it writes answers as text; "
                          "fine-tune it with bert-finetune text-to-text.")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the dict of `Sizes.to_dict`, with lists as JSON has them."""
-        return {name: list(value) if isinstance(value, tuple) else value
-                for name, value in super().to_dict().items()}
-
     @property
     def learned_heads(self) -> int:
         """The number of heads of the encoder's layers that have queries and keys."""

@@ -1,11 +1,15 @@
 """How a family of models does a task of a suite: the settings that name the task to
-`bert_tf.finetune`, and the scores that the run leaves, by split and metric.
+`bert_tf.finetune`, the size of the task's files, and the scores that the run leaves, by split and
+metric.
 """
 
+import itertools
 import os
 import typing
 from collections.abc import Collection, Mapping
 from typing import Any
+
+import numpy as np
 
 from bert_tf import finetuning_defaults
 from bert_tf.errors import InputError
@@ -13,11 +17,16 @@ from bert_tf.files import exists
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.run import FineTuneRun
 from bert_tf.finetuning.text import LONGEST_INPUT
+from bert_tf.models import Model
 from bert_tf.options import read_json
+from bert_tf.tasks.answer_spans import SpanOptions
 from bert_tf.tasks.named import SQUAD
+from bert_tf.tasks.squad import read_references
 from bert_tf.tasks.task import Task
-from bert_tf.tasks.text_tasks import TextTask, text_task
+from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tasks.text_tasks import TextTask, read_split, text_task
 
+_SAMPLE = 256       # examples whose tokens are counted
 _PERCENT = 100.0
 
 
@@ -48,6 +57,18 @@ class Heads:
     def records(self, folder: str) -> dict[str, Any]:
         """The settings that name the folder of records, which the runs of a task share."""
         return {"records_dir": folder}
+
+    def size(self, task: Task, split: str, data_dir: str, length: int,
+             model: Model) -> tuple[int, float]:
+        """The number of a file's examples, and the mean number of tokens of the first ones, which
+        are cut to `length`."""
+        if task.kind.name == "span":
+            return _size_of_questions(task.path(data_dir, split), length, model)
+        flags = TaskFlags(task=task.name, data_dir=data_dir, skip_malformed_lines=True)
+        source, = flags.find_sources(task, [split])
+        first, count = _sample(source.examples())
+        features, _ = task.kind.encode(source.task, first, model.tokenizer, length, {})
+        return count, float(np.sum(features["input_mask"])) / len(first)
 
     def scores(self, run: FineTuneRun | None, task: Task, folder: str) -> dict[str, Any]:
         """The `metrics` that a run has left in its folder, and the name of the `headline`."""
@@ -87,6 +108,12 @@ class Texts(Heads):
         del folder
         return {}
 
+    def size(self, task, split, data_dir, length, model):
+        """The tokens are an input's and its target's."""
+        first, count = _sample(read_split(text_task(task.name), split, task.path(data_dir, split)))
+        pairs = [(example.input, example.target) for example in first]
+        return count, float(np.minimum(_lengths(pairs, model), length).sum(1).mean())
+
     def scores(self, run, task, folder):
         """The scores under the names that a head's have, as fractions."""
         found = super().scores(run, task, folder)["metrics"]
@@ -95,6 +122,26 @@ class Texts(Heads):
         named = {f"{split}/{metrics[name]}": found[f"{report}/{name}"] / _PERCENT
                  for report, _, split in run.files("dev") for name in text.metrics} if found else {}
         return {"headline": next(iter(named), ""), "metrics": named}
+
+
+def _sample(examples):
+    """The first examples, and the number of all."""
+    first = list(itertools.islice(examples, _SAMPLE))
+    return first, len(first) + sum(1 for _ in examples)
+
+
+def _lengths(pairs, model):
+    """The numbers of tokens of pairs of texts, [pairs, 2]."""
+    return model.tokenizer.encode_lines([text for pair in pairs for text in pair])[1].reshape(-1, 2)
+
+
+def _size_of_questions(path, length, model):
+    """The number of spans of a file's questions, and their mean number of tokens, from the first
+    questions."""
+    first, count = _sample(read_references(path))
+    lengths = _lengths([pair[:2] for pair in first], model)
+    spans = np.maximum(lengths[:, 1] / SpanOptions.doc_stride - 1, 1)
+    return round(count * float(spans.mean())), float(np.minimum(lengths.sum(1), length).mean())
 
 
 HEADS, TEXTS = Heads(), Texts()

@@ -10,22 +10,15 @@ from typing import Any
 import numpy as np
 
 from bert_tf.files import exists, is_folder, list_folder
-from bert_tf.finetuning.families import TEXTS
 from bert_tf.finetuning.suite import MAJORITY, Cell, SuiteRun
 from bert_tf.models import Model, open_model
 from bert_tf.options import read_json
-from bert_tf.tasks.answer_spans import SpanOptions
 from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.named import OF_SUITES
-from bert_tf.tasks.squad import read_references
-from bert_tf.tasks.task import Task
-from bert_tf.tasks.task_flags import TaskFlags
-from bert_tf.tasks.text_tasks import read_split, text_task
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.trials import RESULT
 
-_SAMPLE = 256       # examples whose tokens are counted
 _TRAINED, _READ = 3, 1      # passes forward that a step of training, and of prediction, costs
 # Share of the speed of one large matrix product that a step of a small encoder reaches.
 _EFFICIENCY = 0.35
@@ -86,10 +79,9 @@ def _load(run, cell: Cell, model: Model) -> Load:
     if run.family.has_epochs and {"train_batch_size", "num_train_epochs"} & cell.settings.keys():
         given = {name: value for name, value in given.items()
                  if name != "num_train_steps" or name in cell.settings}
-    measure = _size_of_texts if run.family is TEXTS else _size
     length = int(min(given.get("max_seq_length") or task.defaults.max_seq_length,
                      model.config.max_position_embeddings))
-    sizes = {split: measure(task, data_dir, split, length, model) for split in task.splits
+    sizes = {split: _size(run, task, split, data_dir, length, model) for split in task.splits
              if task.has_file(data_dir, split)}
     examples, tokens = sizes.get("train", (0, 0.0))
     read = sum(count * mean for split, (count, mean) in sizes.items() if split != "train")
@@ -106,46 +98,11 @@ def _load(run, cell: Cell, model: Model) -> Load:
 _sizes: dict[tuple, tuple[int, float]] = {}
 
 
-def _size(task: Task, data_dir: str, split: str, length: int, model: Model) -> tuple[int, float]:
-    """The number of a file's examples, and the mean number of tokens of the first ones."""
-    key = task.path(data_dir, split), length
-    if key not in _sizes and task.kind.name == "span":
-        _sizes[key] = _size_of_questions(key[0], length, model)
+def _size(run, task, split, data_dir, length, model):
+    """The size of a file as `Heads.size` has it, counted once."""
+    key = run.family, task.path(data_dir, split), length
     if key not in _sizes:
-        flags = TaskFlags(task=task.name, data_dir=data_dir, skip_malformed_lines=True)
-        source, = flags.find_sources(task, [split])
-        examples = source.examples()
-        first = list(itertools.islice(examples, _SAMPLE))
-        features, _ = task.kind.encode(source.task, first, model.tokenizer, length, {})
-        tokens = float(np.sum(features["input_mask"])) / len(first)
-        _sizes[key] = len(first) + sum(1 for _ in examples), tokens
-    return _sizes[key]
-
-
-def _size_of_questions(path, length, model):
-    """The number of spans of a file's questions, and their mean number of tokens, from the first
-    questions."""
-    questions = read_references(path)
-    first = [(question, context) for question, context, _ in
-             itertools.islice(questions, _SAMPLE)]
-    _, lengths = model.tokenizer.encode_lines([text for pair in first for text in pair])
-    tokens = np.minimum(lengths.reshape(-1, 2).sum(1), length)
-    spans = np.maximum(lengths[1::2] / SpanOptions.doc_stride - 1, 1)
-    count = len(first) + sum(1 for _ in questions)
-    return round(count * float(spans.mean())), float(tokens.mean())
-
-
-def _size_of_texts(task, data_dir, split, length, model):
-    """The number of a file's examples, and the mean number of tokens of an input and its target,
-    from the first ones."""
-    key = task.path(data_dir, split), length, "texts"
-    if key not in _sizes:
-        examples = read_split(text_task(task.name), split, key[0])
-        first = list(itertools.islice(examples, _SAMPLE))
-        _, lengths = model.tokenizer.encode_lines(
-            [text for example in first for text in (example.input, example.target)])
-        tokens = np.minimum(lengths, length).reshape(-1, 2).sum(1)
-        _sizes[key] = len(first) + sum(1 for _ in examples), float(tokens.mean())
+        _sizes[key] = run.family.size(task, split, data_dir, length, model)
     return _sizes[key]
 
 

@@ -6,7 +6,8 @@
 Measures follow Clark et al. (arXiv:1906.04341) and Kovaleva et al. (arXiv:1908.08593). Writes
 attention.html (an interactive page), heads.png (the maps of a text), statistics.png, plane.png,
 maps.npz (the maps of the first texts) and statistics.json. --fine_tuned_checkpoint compares two
-models on the same texts. --gradients measures how much the masked LM loss depends on attention. """
+models on the same texts. --gradients measures how much the masked LM loss depends on attention.
+"""
 
 import dataclasses
 import os

@@ -6,7 +6,8 @@
 Follows Clark et al. (arXiv:1906.04341, section 4). Shows for each relation which attention head and
 which fixed distance find the word's head most often. Trains and scores (UAS) two probes that
 combine all attention heads: one with fixed weights, one with weights that depend on both words.
-Files are CoNLL-U. Writes dependencies.json. """
+Files are CoNLL-U. Writes dependencies.json.
+"""
 
 import dataclasses
 import os

@@ -8,7 +8,8 @@ bert-run-pretraining trains from scratch, on the same batches from the same seed
 `fixed`, whose first seven heads have the seven patterns; `fixed_words`, whose patterns count words;
 `all_fixed`, without any learned head, because the other heads attend to the end of the text.
 Reports the loss on held-out records (also without the learned heads), the number of weights, and
-the seconds per step. The same command resumes a stopped run. """
+the seconds per step. The same command resumes a stopped run.
+"""
 
 import dataclasses
 import os

@@ -8,7 +8,8 @@ outputs 0 (Michel et al., arXiv:1905.10650). Each head is tried alone, then each
 has a p-value. A head that layers share, as in ALBERT, is switched off in all of them. T5 has three
 kinds of attention: in the encoder, from the decoder to the encoder ("cross"), and in the decoder.
 For T5, --task is a task of bert-finetune text-to-text. Writes heads.json and heads.png. scores.json
-keeps each score; run the same command again to resume. """
+keeps each score; run the same command again to resume.
+"""
 
 import dataclasses
 import json

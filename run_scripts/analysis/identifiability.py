@@ -7,7 +7,8 @@ Measures follow Brunner et al. (arXiv:1908.04211). The part of a map in the left
 head's values has no effect; the rest is effective attention. Compares raw and effective attention
 by text length, for all maps and (columns "sum 1") for maps whose rows sum to 1. Counts the tokens
 that can still be identified in each layer. Attributes hidden vectors to input tokens by gradients.
-Writes identifiability.json and identifiability.png. """
+Writes identifiability.json and identifiability.png.
+"""
 
 import dataclasses
 import os

@@ -6,7 +6,8 @@
 The words come from a file like CoNLL-2003's. Measures the contextuality of vectors (Ethayarajh,
 arXiv:1909.00512), the similarity of layers (linear CKA), the tags that a linear probe of each layer
 predicts, and the heads that attend from a word to its chunk's last word. Writes layers.json and
-layers.png. """
+layers.png.
+"""
 
 import dataclasses
 import os

@@ -6,7 +6,8 @@
 Follows Wiedemann et al. (arXiv:1909.10430). Among the words with the same lemma in --input_file,
 the nearest neighbours by cosine vote on the sense of a word. The most frequent sense in that file
 is the baseline. Files are Raganato et al.'s .data.xml beside .gold.key.txt, or plain: a word, its
-lemma and its sense, separated by tabs, one word per line. Writes senses.json. """
+lemma and its sense, separated by tabs, one word per line. Writes senses.json.
+"""
 
 import collections
 import dataclasses

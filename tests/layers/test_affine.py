@@ -1,6 +1,8 @@
 """MobileBERT with 8 bits, beside TensorFlow's own rounding and moving averages, which the original
 (google-research, mobilebert/modeling.py) is made of."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -136,4 +138,4 @@ def test_attention_rounds_where_the_original_does():
     ({}, {"activations": "dynamic"}, "activations must be ema")])
 def test_other_networks_and_settings_are_refused(sizes, how, message):
     with pytest.raises(InputError, match=message):
-        MobileBertConfig(**{**SIZES, **sizes}, quantisation={**HOW.to_dict(), **how})
+        MobileBertConfig(**{**SIZES, **sizes}, quantisation={**dataclasses.asdict(HOW), **how})

@@ -41,6 +41,7 @@ class Pairing:
             `data.segments.stream_records`, which has code for it; each record of a batch continues
             one of the batch before.
         in_rows: whether sequences go on from batch to batch in rows; `row_streams` makes them.
+        is_labelled: whether each line of the text is a pair of texts with a label.
     """
 
     draw: Callable[..., Iterator[Slices]] | None
@@ -49,6 +50,7 @@ class Pairing:
     in_order: bool = False
     in_streams: bool = False
     in_rows: bool = False
+    is_labelled: bool = False
 
 
 def segment_pairs(documents: Documents, stream: PythonRandom, room: int, options,
@@ -206,6 +208,6 @@ PAIRINGS = {
     "electra": Pairing(electra_segments, num_labels=0, segments=2, in_order=True),
     "sentence_reordering": Pairing(sentence_reordering, num_labels=ORDERS, segments=1),
     "sentence_distance": Pairing(sentence_distance, num_labels=3, segments=2),
-    # The labels are those of the user's file.
-    "labelled_pairs": Pairing(labelled_pairs, num_labels=0, segments=2),
+    # The recipe has the number of labels.
+    "labelled_pairs": Pairing(labelled_pairs, num_labels=0, segments=2, is_labelled=True),
 }
