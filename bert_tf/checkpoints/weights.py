@@ -82,7 +82,7 @@ class Account:
     def __str__(self):
         lines = [f"{self.source}: {len(self.mapped)} tensors read as weights of the model."]
         for reason, count in collections.Counter(self.ignored.values()).items():
-            lines.append(f"{count} not needed: {reason}.")
+            lines.append(f"{count} not used: {reason}.")
         if self.missing:
             lines.append(f"{len(self.missing)} not in the file, {self.absent}: "
                          f"{', '.join(self.missing)}.")

@@ -98,8 +98,8 @@ def test_paddle_and_huggingface_hold_the_same(golden, version, tmp_path):
     (params / "word_embedding_moment1_0").write_bytes((params / "word_embedding").read_bytes())
     shutil.copy(tmp_path / "paddle/ernie_config.json", params.parent)
     account = conversion.convert(params.parent, tmp_path / "back", "huggingface")
-    assert "1 not needed: of the optimizer" in str(account)
-    assert ("2 not needed: of the head sentence_order, which the format huggingface"
+    assert "1 not used: of the optimizer" in str(account)
+    assert ("2 not used: of the head sentence_order, which the format huggingface"
             in str(account)) == (version == 2)
     mine, theirs = (load_file(where / "model.safetensors") for where in (tmp_path / "back", folder))
     same = {name.removeprefix("ernie."): value for name, value in theirs.items()}
@@ -197,6 +197,6 @@ def test_tasks_and_their_embeddings_pass_through_our_own_files(tmp_path):
     assert all(np.array_equal(tensor.read(), held[name]) for name, tensor in back.tensors.items())
     assert back.tensors.keys() == held.keys()
     account = conversion.convert(tmp_path / "back", tmp_path / "hf", "huggingface")
-    assert "2 not needed: of the head capitalization, which the format huggingface" in str(account)
+    assert "2 not used: of the head capitalization, which the format huggingface" in str(account)
     assert "embeddings.task_type_embeddings.weight" in "".join(
         load_file(tmp_path / "hf" / "model.safetensors"))

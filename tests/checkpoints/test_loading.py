@@ -71,7 +71,7 @@ def test_a_bare_encoder_takes_the_encoder_and_says_what_it_left(tf1):
     assert set(account.ignored.values()) == {
         "of the head masked_lm, which the model does not have",
         "of the head next_sentence, which the model does not have", "state of the optimizer"}
-    assert "2 not needed: of the head next_sentence, which the model does not have." in str(account)
+    assert "2 not used: of the head next_sentence, which the model does not have." in str(account)
 
 
 def test_an_encoder_with_other_names_is_not_left_random(tf1):

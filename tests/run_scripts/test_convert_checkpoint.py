@@ -26,7 +26,7 @@ def test_converts_and_prints_the_account(tmp_path, capsys):
         output=str(tmp_path / "out"), leave_out=["next_sentence"])
     convert_checkpoint.main(job)
     said = capsys.readouterr().out
-    assert "44 tensors read" in said and "2 not needed: left out as asked for." in said
+    assert "44 tensors read" in said and "2 not used: left out as asked for." in said
     assert f"wrote {tmp_path / 'out'}" in said
     assert (tmp_path / "out" / "model.safetensors").is_file()
 
