@@ -86,7 +86,8 @@ def curves(job: TrainingStepsFlags, name: str, rows: Mapping[str, Mapping[str, A
             None if taken else model / "bert_config.json"))
 
     return Table(
-        name, f"{', '.join(job.tasks)} after so many steps of pre-training", "", list(rows),
+        name, ", ".join(["accuracy on held-out masked words (%)"] * len(held_out) + tasks)
+        + " after so many steps of pre-training", "", list(rows),
         [Column(title, "") for title in numbers], cell, {}, over="steps of pre-training",
         tasks=[*held_out, *(material.columns(*tasks) if tasks else [])])
 
