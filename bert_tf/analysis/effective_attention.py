@@ -8,9 +8,14 @@ part in it.
 If the changed rows are to sum to 1 too, x is in the left null space of [T, 1], which has at least n
 - D - 1 dimensions. Effective attention without this part has rows that still sum to 1.
 
+In a network that reads from left to right, a token attends to itself and to tokens on its left.
+Then x has its weights there too, and row i has the null space of the first i + 1 rows of T.
+
 W has full rank in any trained network, so that V and T have one left null space; both may be given.
 Computed in float64: in float32, rounding would decide about the smallest singular values.
 """
+
+from typing import Any
 
 import numpy as np
 
@@ -38,8 +43,8 @@ def left_null_space(transformed: np.ndarray, sums_to_one: bool = False) -> np.nd
     return left[:, rank:].T
 
 
-def effective_attention(attention: np.ndarray, transformed: np.ndarray, sums_to_one: bool = False
-                        ) -> tuple[np.ndarray, int]:
+def effective_attention(attention: np.ndarray, transformed: np.ndarray, sums_to_one: bool = False,
+                        causal: bool = False) -> tuple[np.ndarray, Any]:
     """Returns A without its part in the left null space of T, and the rank of T.
 
     The product with T stays the same; rows need not sum to 1, and weights may be negative.
@@ -48,30 +53,45 @@ def effective_attention(attention: np.ndarray, transformed: np.ndarray, sums_to_
         attention: float [..., n, n], maps of one head.
         transformed: float [n, D], V or T, without padding, whose values would change the result.
         sums_to_one: takes the null space and the rank of [T, 1], so that rows sum to 1.
+        causal: whether a token attends to none on its right. Each row then has its own null space,
+            and the rank is that of each row's, int [n].
     """
-    left, rank = _singular(transformed, sums_to_one)
-    kept = left[:, :rank]
-    return np.asarray(attention, np.float64) @ kept @ kept.T, rank
-
-
-def effective_maps(attention: np.ndarray, values: np.ndarray, sums_to_one: bool = False
-                   ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns `effective_attention` of every head of a text, float64 [L, N, n, n], and the ranks,
-    int [L, N]. `attention` is [L, N, n, n], `values` [L, N, n, D]."""
-    heads = attention.shape[:2]
-    found = np.zeros(attention.shape)
-    ranks = np.zeros(heads, int)
-    for head in np.ndindex(*heads):
-        found[head], ranks[head] = effective_attention(
-            attention[head], values[head], sums_to_one)
+    attention = np.asarray(attention, np.float64)
+    if not causal:
+        return _effective(attention, transformed, sums_to_one)
+    found, ranks = np.zeros_like(attention), np.zeros(len(transformed), int)
+    for row in range(len(transformed)):
+        seen = np.s_[..., row, :row + 1]
+        found[seen], ranks[row] = _effective(attention[seen], transformed[:row + 1], sums_to_one)
     return found, ranks
 
 
-def correlation(attention: np.ndarray, effective: np.ndarray) -> np.ndarray:
+def _effective(rows, transformed, sums_to_one):
+    """The rows [..., n] of maps without their part in the left null space, and the rank."""
+    left, rank = _singular(transformed, sums_to_one)
+    kept = left[:, :rank]
+    return rows @ kept @ kept.T, rank
+
+
+def effective_maps(attention: np.ndarray, values: np.ndarray, sums_to_one: bool = False,
+                   causal: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Returns `effective_attention` of every head of a text, float64 [L, N, n, n], and the ranks,
+    int [L, N], or [L, N, n] with `causal`. `attention` is [L, N, n, n], `values` [L, N, n, D]."""
+    heads = attention.shape[:2]
+    found = np.zeros(attention.shape)
+    ranks = np.zeros((*heads, attention.shape[-1]) if causal else heads, int)
+    for head in np.ndindex(*heads):
+        found[head], ranks[head] = effective_attention(
+            attention[head], values[head], sums_to_one, causal)
+    return found, ranks
+
+
+def correlation(attention: np.ndarray, effective: np.ndarray, causal: bool = False) -> np.ndarray:
     """Returns Pearson's correlation of the weights of two maps, float [...], over their last two
-    axes; 0 where one is constant."""
-    a, b = (np.reshape(np.asarray(x, np.float64), (*x.shape[:-2], -1))
-            for x in (attention, effective))
+    axes; 0 where one is constant. With `causal`, weights of tokens on the right are left out."""
+    n = attention.shape[-1]
+    kept = np.tri(n, dtype=bool) if causal else np.ones((n, n), bool)
+    a, b = (np.asarray(x, np.float64)[..., kept] for x in (attention, effective))
     a, b = (x - x.mean(-1, keepdims=True) for x in (a, b))
     product = (a * b).sum(-1)
     scale = np.sqrt((a * a).sum(-1) * (b * b).sum(-1))

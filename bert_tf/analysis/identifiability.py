@@ -14,26 +14,30 @@ from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 _BERT = Layout()
 
 
-def compare_maps(readings: Iterable[Reading], vocabulary: Vocabulary) -> dict[str, np.ndarray]:
+def compare_maps(readings: Iterable[Reading], vocabulary: Vocabulary, causal: bool = False
+                 ) -> dict[str, np.ndarray]:
     """Compares raw with effective attention, means over texts: float64 [L, N] each.
 
     `correlation` is Pearson's over all weights of a map, `null_space` the dimensions n - rank; with
     `sums_to_one` before the name, rows sum to 1. For each of `statistics.KINDS`, `raw KIND` and
     `effective KIND` are the weight on these tokens, mean over rows. `share KIND` is the share of
     the magnitudes of effective weights, which may be negative.
+
+    With `causal`, tokens attend to none on their right: `null_space` is a mean over rows, of which
+    row i has i + 1 weights.
     """
     sums: dict[str, np.ndarray] = {}
     count = 0
     for reading in readings:
         count += 1
-        effective, ranks = effective_maps(reading.attention, reading.values)
+        effective, ranks = effective_maps(reading.attention, reading.values, causal=causal)
         sizes = np.abs(effective)
         total = attention_to(sizes, np.ones(len(reading.input_ids), bool))
-        found = {"correlation": correlation(reading.attention, effective),
-                 "null_space": len(reading.input_ids) - ranks}
-        summing, ranks = effective_maps(reading.attention, reading.values, sums_to_one=True)
-        found |= {"sums_to_one correlation": correlation(reading.attention, summing),
-                  "sums_to_one null_space": len(reading.input_ids) - ranks}
+        found = {"correlation": correlation(reading.attention, effective, causal),
+                 "null_space": _dimensions(ranks, reading, causal)}
+        summing, ranks = effective_maps(reading.attention, reading.values, True, causal)
+        found |= {"sums_to_one correlation": correlation(reading.attention, summing, causal),
+                  "sums_to_one null_space": _dimensions(ranks, reading, causal)}
         for kind, columns in token_kinds(reading.input_ids, vocabulary).items():
             found[f"raw {kind}"] = attention_to(reading.attention, columns)
             found[f"effective {kind}"] = attention_to(effective, columns)
@@ -41,6 +45,12 @@ def compare_maps(readings: Iterable[Reading], vocabulary: Vocabulary) -> dict[st
         for name, value in found.items():
             sums[name] = sums.get(name, 0) + value
     return {name: value / count for name, value in sums.items()}
+
+
+def _dimensions(ranks, reading, causal):
+    """The dimensions of the null space of each head's map, or the mean of its rows'."""
+    n = len(reading.input_ids)
+    return (np.arange(1, n + 1) - ranks).mean(-1) if causal else n - ranks
 
 
 @dataclasses.dataclass

@@ -12,6 +12,7 @@ Writes identifiability.json and identifiability.png.
 
 import dataclasses
 import os
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +73,7 @@ class IdentifiabilityFlags:
         return lengths
 
 
-def compare_lengths(encoder: object, vocabulary: object, texts: dict[int, dict]
+def compare_lengths(encoder: Any, vocabulary: object, texts: dict[int, dict]
                     ) -> dict[int, dict[str, np.ndarray]]:
     """Prints and returns raw and effective attention of the texts of each length."""
     found = {}
@@ -83,7 +84,8 @@ def compare_lengths(encoder: object, vocabulary: object, texts: dict[int, dict]
     for length, features in texts.items():
         progress = Progress(f"texts of {length} tokens", len(features["input_ids"]))
         readings = analysis.read(encoder, batches(features, 4), ("attention", "values"))
-        found[length] = means = analysis.compare_maps(progress.over(readings), vocabulary)
+        found[length] = means = analysis.compare_maps(progress.over(readings), vocabulary,
+                                                      encoder.config.is_causal)
         shown = "".join(f"{means[f'{name} {kind}'].mean():>17.3f}"
                         for kind in kinds for name in ("raw", "effective"))
         print(f"{length:>8}{means['null_space'].mean():>12.1f}"

@@ -15,7 +15,7 @@ from bert_tf.analysis.effective_attention import correlation, effective_maps
 from bert_tf.analysis.identifiability import summarize_attribution
 from bert_tf.analysis.identification import LinearProbe, MlpProbe, identified
 from bert_tf.config import EncoderConfig
-from bert_tf.tokenization.vocabulary import Layout
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
 
 def softmax(x):
@@ -76,6 +76,45 @@ def test_effective_attention_of_rows_that_sum_to_one(n, width):
     np.testing.assert_allclose(basis.T @ basis, space @ space.T, atol=1e-12)
     maps, ranks = effective_maps(attention[None], np.stack([values] * 2)[None], sums_to_one=True)
     assert np.array_equal(maps[0], effective) and ranks[0, 0] == rank
+
+
+@pytest.mark.parametrize("sums_to_one", [False, True])
+def test_effective_attention_from_left_to_right(sums_to_one):
+    """It is the smallest row of the same output, and of the same sum, whose weights are all on the
+    left: by numpy's least squares. A token on the right gets no weight."""
+    rng = np.random.default_rng(3)
+    n, values = 14, rng.standard_normal((14, 4))
+    attention = np.tril(rng.random((2, n, n)))
+    attention /= attention.sum(-1, keepdims=True)
+    effective, ranks = analysis.effective_attention(attention, values, sums_to_one, causal=True)
+    assert not np.triu(effective, 1).any()
+    kept = np.append(values, np.ones((n, 1)), 1) if sums_to_one else values
+    for row in range(n):
+        seen = kept[:row + 1]
+        least = [np.linalg.lstsq(seen.T, seen.T @ weights[row, :row + 1])[0]
+                 for weights in attention]
+        np.testing.assert_allclose(effective[:, row, :row + 1], least, atol=1e-12)
+        assert ranks[row] == np.linalg.matrix_rank(seen)
+    lower = np.tril_indices(n)
+    expected = [np.corrcoef(raw[lower], part[lower])[0, 1]
+                for raw, part in zip(attention, effective)]
+    np.testing.assert_allclose(correlation(attention, effective, causal=True), expected, atol=1e-12)
+
+
+def test_maps_of_a_network_from_left_to_right_keep_their_side():
+    """The first rows of a text are those of its beginning, since later tokens change nothing."""
+    encoder = networks.build(EncoderConfig(
+        40, 16, 2, 2, 32, type_vocab_size=2, max_position_embeddings=12, initializer_range=0.2,
+        directionality="left_to_right"))
+    ids = np.random.default_rng(0).integers(5, 40, 12)
+    texts = [features(ids[:length], np.zeros(length)) for length in (12, 7)]
+    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(35))])
+    readings = list(analysis.read(encoder, texts))
+    maps = [effective_maps(one.attention, one.values, causal=True) for one in readings]
+    np.testing.assert_allclose(maps[0][0][..., :7, :7], maps[1][0], atol=1e-5)
+    assert np.array_equal(maps[0][1][..., :7], maps[1][1])
+    found = analysis.compare_maps(readings[:1], vocabulary, causal=True)
+    np.testing.assert_allclose(found["null_space"], (np.arange(1, 13) - maps[0][1]).mean(-1))
 
 
 def test_probabilities_are_not_identifiable():
