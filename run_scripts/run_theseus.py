@@ -14,7 +14,7 @@ Example:
 
 import dataclasses
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 from bert_tf import flags
 from bert_tf.compression.replacing import SCHEDULES, Replacing
@@ -72,6 +72,7 @@ class Replacement:
 
     flags: TheseusFlags
     replacing: Replacing
+    note: ClassVar[str] = ""
 
     def records(self, plan, folder: str):
         """The records of the task."""

@@ -38,6 +38,7 @@ class FineTuneRun:
         epoch_steps: steps of an epoch of several tasks.
         tuning: `FineTuning`.
         others: runs of further models, which answer together with this one's.
+        note: what else a user must know of the model, in a sentence; its head is then not trained.
     """
 
     members: list[Member]
@@ -50,6 +51,7 @@ class FineTuneRun:
     epoch_steps: int = 0
     tuning: Any = None
     others: list["FineTuneRun"] = dataclasses.field(default_factory=list)
+    note: str = ""
 
     @property
     def model(self) -> Any:
@@ -108,7 +110,15 @@ class FineTuneRun:
             if any(member.predicted_splits for member in everyone):
                 self._answer(everyone, self.predict(path), path)
             if self.flags.do_train and self.is_chief:
-                write_card(self.settings.output_dir, self.tuning.init_checkpoint)
+                self._write_card()
+
+    def _write_card(self):
+        """Writes the model's card, without code that uses a head which is not trained."""
+        folder = self.settings.output_dir
+        write_card(folder, self.tuning.init_checkpoint, note=self.note,
+                   snippet="" if self.note else None)
+        if self.note:
+            print(f"{folder}: {self.note}", flush=True)
 
     def predict(self, path: str) -> Callable:
         """The function of examples that predicts with the model at `path`."""
@@ -200,15 +210,15 @@ def open_run(script: str, task_flags, model_flags, settings, options: dict | Non
 
     Args:
         teaching: what teaches a student: `records(member, folder)` are those to train on, and
-            `goal(tuning, member)` is a `FineTuning` that learns from them. None for gold labels
-            alone.
+            `goal(tuning, member)` is a `FineTuning` that learns from them, and `note` is that of
+            the run. None for gold labels alone.
         strategy: the devices; those of the settings if None.
 
     Raises:
         InputError: see `plan_task`; or devices or folders cannot be used.
     """
     member = plan_task(script, task_flags, model_flags, settings, options or {})
-    run = FineTuneRun([member], model_flags, settings)
+    run = FineTuneRun([member], model_flags, settings, note=teaching.note if teaching else "")
     folder = run.records_folder(member)
     planned = member.plan_records(folder, teaching and (
         lambda: teaching.records(member, folder)))

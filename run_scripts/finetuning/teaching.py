@@ -25,6 +25,13 @@ class Teaching:
     row: Distillation
     vectors: tuple[np.ndarray, np.ndarray] | None = None    # of --word_vectors: ids and rows
 
+    @property
+    def note(self) -> str:
+        """What a user must know of a student whose head does not learn; "" of another one."""
+        return "" if self.row.trains_head else (
+            "Only its layers learned. Its head is not trained and can't predict yet: give this "
+            "folder as `--student` to a recipe that learns answers, such as `soft_labels`.")
+
     def compared_layers(self, width: int, depth: int) -> tuple[int, ...]:
         """The teacher's layers whose [CLS] vectors a student learns; () without such a term.
 

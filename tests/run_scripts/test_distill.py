@@ -286,7 +286,7 @@ def test_tinybert_learns_layers_and_then_predictions(data, models, tmp_path):
 
 
 @pytest.mark.parametrize("recipe", ["internal", "internal_stacked"])
-def test_internal_distillation_learns_layers_in_phases(data, models, tmp_path, recipe):
+def test_internal_distillation_learns_layers_in_phases(data, models, tmp_path, recipe, capsys):
     layers, student = tmp_path / "layers", str(tmp_path / "student.json")
     with pytest.raises(InputError, match="16 wide and --teacher=.* is 32 wide; set"):
         distilled(data, models[:1], layers, recipe=recipe)
@@ -300,6 +300,9 @@ def test_internal_distillation_learns_layers_in_phases(data, models, tmp_path, r
                           if f"internal_{name}/loss" in line] for name in ("attention", "cosine"))
     assert len(cosine) == 6 and cosine[2] < cosine[0] and min(attention) > 0
     assert not (layers / "metrics.json").exists()           # the head has not learned
+    card = (layers / "README.md").read_text()
+    assert "Its head is not trained and can't predict yet" in card and "Predictor" not in card
+    assert "give this folder as `--student`" in capsys.readouterr().out
     with pytest.raises(InputError, match="--phase_steps=3 is for recipes that learn layers"):
         distilled(data, models[:1], tmp_path / "other", recipe="soft_labels", phase_steps=3)
 
