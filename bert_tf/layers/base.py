@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import keras
+from keras import tree
 from keras.src.saving import saving_lib
 
 from bert_tf.config import Sizes, config_from_dict
@@ -148,10 +149,15 @@ class FromConfig:
 class TakesFeatures:
     """Mixin for Keras models that are called with a dict of features.
 
+    Attributes:
+        feature_axes: the number of axes of each feature that an export takes, by name.
+
     Raises:
-        InputError: the features are not a dict, or have another library's names, which the model
-            would ignore.
+        InputError: the features are not a dict, have another library's names, which the model would
+            ignore, or are lists of lists in place of arrays.
     """
+
+    feature_axes: dict[str, int]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # `inputs` and `batch` are what networks and learners call them.
@@ -162,7 +168,35 @@ class TakesFeatures:
         for name, ours in _OTHER_NAMES.items():
             if name in features:
                 raise InputError(f"the feature {name!r} is {ours!r} here: rename it.")
+        for name, value in features.items():
+            is_plain = isinstance(value, (list, tuple)) and not all(
+                hasattr(one, "shape") for one in value)
+            if is_plain or type(value).__name__ == "RaggedTensor":
+                raise InputError(f"the feature {name!r} is a {type(value).__name__}; give an array "
+                                 "or a tensor, with rows of one length.")
         return super().__call__(*args, **kwargs)  # type: ignore[misc]
+
+    def export(self, filepath: str, *args: Any, input_signature: Any = None, **kwargs: Any) -> None:
+        """Writes the model as Keras does, with its features as named inputs.
+
+        Each output has a name. A list of tensors, one for each layer, becomes `layer_outputs_0` and
+        so on, and a dict likewise. The arguments are those of `keras.Model.export`.
+
+        Args:
+            filepath: the folder or file to write.
+            input_signature: a dict of `keras.InputSpec`, alone or in a list; None: int32 of any
+                size for each feature.
+        """
+        specs = input_signature or {
+            name: keras.layers.InputSpec("int32", (None,) * axes)
+            for name, axes in self.feature_axes.items()}
+        specs = specs if isinstance(specs, Mapping) else specs[0]
+        inputs = {name: keras.Input(tuple(spec.shape)[1:], dtype=spec.dtype, name=name)
+                  for name, spec in specs.items()}
+        outputs = {"_".join(map(str, path)): value for path, value in
+                   tree.flatten_with_path(self(inputs))}
+        keras.Model(inputs, outputs, name=self.name).export(  # type: ignore[attr-defined]
+            filepath, *args, **kwargs)
 
 
 class Network(TakesFeatures, FromConfig, keras.Model):
@@ -172,6 +206,12 @@ class Network(TakesFeatures, FromConfig, keras.Model):
     """
 
     embeddings: Any
+    reads: tuple[str, ...]
+
+    @property
+    def feature_axes(self) -> dict[str, int]:      # type: ignore[override]
+        """The number of axes of each feature that an export takes, by name."""
+        return dict.fromkeys(self.reads, 2)
 
     @property
     def embedding_table(self) -> keras.Variable:

@@ -5,7 +5,9 @@ import inspect
 import pkgutil
 
 import keras
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf import config, networks
 from bert_tf.checkpoints import names
@@ -13,7 +15,7 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.config.sizes import letters, numbers
 from bert_tf.data.records.features import KNOWN
 from bert_tf.errors import InputError
-from bert_tf.objectives import Classification
+from bert_tf.objectives import Classification, MaskedLM, MultipleChoice
 from bert_tf.training.learners.learner import Learner
 
 
@@ -117,9 +119,13 @@ def test_every_network_has_its_forms():
 @pytest.mark.parametrize("features, said", [
     ({"input_ids": [[1]], "attention_mask": [[1]]}, "'attention_mask' is 'input_mask' here"),
     ({"input_word_ids": [[1]]}, "'input_word_ids' is 'input_ids' here"),
-    ([[1]], "a dict of features")], ids=["transformers", "Model Garden", "no dict"])
-def test_features_under_other_names_are_refused(features, said):
-    """A network reads the names that it knows, so a mask of another name would have no effect."""
+    ([[1]], "a dict of features"),
+    ({"input_ids": [[1, 2]]}, "'input_ids' is a list; give an array"),
+    ({"input_ids": tf.ragged.constant([[1, 2], [1]])}, "'input_ids' is a RaggedTensor")],
+    ids=["transformers", "Model Garden", "no dict", "lists", "ragged"])
+def test_features_in_other_forms_are_refused(features, said):
+    """A network reads the names that it knows, so a mask of another name would have no effect.
+    Keras would take a list of lists for many scalar inputs."""
     network = networks.build(config.EncoderConfig(**SIZES))
     learner = Learner(network, [Classification(network.config, 2)])
     for model in (network, learner):
@@ -135,3 +141,43 @@ def test_features_may_be_named():
         assert given
     with pytest.raises(InputError, match="a dict of features"):
         network()
+
+
+def learner(objective):
+    sizes = config.EncoderConfig(**SIZES)
+    return Learner(networks.build(sizes), [objective(sizes)])
+
+
+# Each model, and some names of its outputs.
+@pytest.mark.parametrize("make, names", [
+    (lambda: networks.build(config.EncoderConfig(**SIZES)), {"layer_outputs_0", "layer_outputs_1"}),
+    (lambda: learner(MultipleChoice), {"multiple_choice"})], ids=["BERT", "choices"])
+def test_keras_exports_a_model(make, names, tmp_path):
+    """What TensorFlow serves, under flat names, equals the outputs of a call."""
+    model, rng = make(), np.random.default_rng(0)
+    model.export(str(tmp_path), verbose=False)
+    features = {name: tf.constant(rng.integers(0, 2, (3,) * (axes - 1) + (5,)), tf.int32)
+                for name, axes in model.feature_axes.items()}
+    features["input_ids"] += 1
+    found, expected = tf.saved_model.load(str(tmp_path)), keras.tree.flatten(model(features))
+    served = found.serve(features)
+    assert names <= served.keys() and len(served) == len(expected)
+    for one, other in zip(keras.tree.flatten(dict(served)), expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_keras_exports_features_of_given_types(tmp_path):
+    network = networks.build(config.EncoderConfig(**SIZES))
+    network.export(str(tmp_path), verbose=False, input_signature=[
+        {"input_ids": keras.InputSpec("int64", (None, 4))}])
+    ids = tf.constant([[1, 2, 3, 4]], tf.int64)
+    found = tf.saved_model.load(str(tmp_path))
+    np.testing.assert_allclose(found.serve({"input_ids": ids})["pooled_output"],
+                               network({"input_ids": ids})["pooled_output"], atol=1e-6)
+
+
+def test_an_export_takes_the_features_that_logits_depend_on():
+    assert learner(MaskedLM).feature_axes == {
+        "input_ids": 2, "input_mask": 2, "segment_ids": 2, "masked_lm_positions": 2}
+    states = networks.build(config.SequenceLstmConfig.from_dict(FORMS["SequenceLstmConfig"][0]))
+    assert states.feature_axes == {"input_ids": 2, "input_mask": 2}

@@ -22,6 +22,8 @@ from bert_tf.layers.masks import NOISES
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.objectives.base import Batch, Objective
 
+# Features with the places of predictions, on which logits depend.
+POSITIONS = {"masked_lm_positions"}
 Measures = dict[str, dict[str, Any]]
 # Factors of parts of the network, which are no features of the records.
 _MASKS = ("head_mask", "unit_mask")
@@ -91,6 +93,17 @@ class Learner(TakesFeatures, keras.Model):
         """Whether records may share rows, see bert_tf/layers/masks.py."""
         # Ranges of rounded numbers would depend on how much padding there is.
         return getattr(self.encoder, "packs", False) and not self.encoder.config.quantisation
+
+    @property
+    def feature_axes(self) -> dict[str, int]:      # type: ignore[override]
+        """The number of axes of each feature that an export takes, by name."""
+        has_choices = any(getattr(objective, "orders", 1) > 1
+                          or isinstance(objective, all_objectives.MultipleChoice)
+                          for objective in self.objectives)
+        further = [name for objective in self.objectives for name in (
+            *objective.inputs, *(POSITIONS & {*objective.reads}))]
+        return {**dict.fromkeys(self.encoder.reads, 3 if has_choices else 2),
+                **dict.fromkeys(further, 2)}
 
     @property
     def carries(self) -> dict[str, tuple[int, ...]]:
