@@ -2,11 +2,10 @@
 
 import os
 
-import numpy as np
-
 from bert_tf.checkpoints import checksummed
 from bert_tf.files import exists, remove_file
 from bert_tf.training.distribution import is_chief
+from bert_tf.training.resume import read_value
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.trials import rank
 
@@ -48,7 +47,7 @@ class BestWeights:
         self._best = {"step": step, "metrics": metrics}
         if is_chief(self._trainer.strategy):
             with self._trainer.averaged():
-                tensors = {name: np.array(v.numpy()) for name, v in self._variables().items()}
+                tensors = {name: read_value(v) for name, v in self._variables().items()}
             checksummed.write(self._path, tensors, self._best)
 
     def is_over(self, step: int) -> bool:

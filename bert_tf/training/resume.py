@@ -144,13 +144,23 @@ def newest_run(folder: str) -> dict:
     return {}
 
 
+def read_value(variable) -> np.ndarray:
+    """Returns the value that a variable has now, which later steps do not change.
+
+    On a CPU nothing is copied: the array is the variable's memory, and as long as it is read
+    TensorFlow writes new values elsewhere.
+    """
+    held = variable if hasattr(variable, "read_value") else variable.value  # of a keras.Variable
+    return np.asarray(held.read_value())
+
+
 def copy_state(trainer, carried: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
-    """Returns a copy of all that a checkpoint keeps of a trainer, by name.
+    """Returns all that a checkpoint keeps of a trainer as it is now, by name; see `read_value`.
 
     Args:
         carried: `tensors()` of the trainer's `CarriedState`.
     """
-    tensors = {name: np.array(variable.numpy()) for name, variable in variables(trainer).items()}
+    tensors = {name: read_value(variable) for name, variable in variables(trainer).items()}
     return tensors | {_CARRIED + name: value for name, value in (carried or {}).items()}
 
 

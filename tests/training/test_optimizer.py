@@ -164,3 +164,27 @@ def test_adadelta_is_that_of_its_paper():
         steps = 0.95 * steps + 0.05 * step**2
         expected -= 0.5 * step
     assert np.allclose(variable, expected, rtol=1e-5)
+
+
+def test_the_largest_variable_is_updated_last():
+    """Then the gradients of the others are no longer in memory."""
+    named = [keras.Variable(np.zeros((width, 600), "float32")) for width in (900, 500, 700)]
+    optimizer = AdamWeightDecay(1e-3)
+    optimizer.build(named)
+    step = tf.function(lambda *grads: optimizer.apply(list(grads), named), autograph=False)
+    graph = step.get_concrete_function(*[tf.TensorSpec(v.shape) for v in named]).graph
+
+    def assigned(op, seen):
+        """The assignments that end before an operation begins."""
+        for before in {*op.control_inputs, *(tensor.op for tensor in op.inputs)} - seen:
+            seen.add(before)
+            assigned(before, seen)
+        return {each for each in seen if each.type == "AssignVariableOp"}
+
+    weights = {id(graph_input): v.shape[0] for (outside, graph_input) in graph.captures
+               for v in named if outside is v.value.handle}
+    widths = {op: weights[id(op.inputs[0])] for op in graph.get_operations()
+              if op.type == "AssignVariableOp" and id(op.inputs[0]) in weights}
+    order = sorted(widths, key=lambda op: len(assigned(op, set())))
+    assert [widths[op] for op in order] == [500, 700, 900]
+    assert len(assigned(order[-1], set())) > len(assigned(order[0], set()))

@@ -8,6 +8,7 @@ import resource
 import signal
 import sys
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -359,3 +360,19 @@ def test_a_full_disk_is_an_os_error(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert error.value.errno == errno.EFBIG and not list(tmp_path.iterdir())
+
+def test_a_value_that_was_read_stays_as_it_was():
+    variable = keras.Variable(np.arange(1000, dtype="float32"))
+    counter = tf.Variable(7, dtype="int64")
+    held, count = resume.read_value(variable), resume.read_value(counter)
+
+    @tf.function
+    def step():
+        variable.assign(variable.value * 2.0 + 1)
+        counter.assign_add(1)
+
+    for _ in range(3):
+        step()
+        variable.value.assign_add(tf.ones(1000))
+    assert held.tolist() == list(range(1000)) and count == 7
+    assert variable.numpy()[0] == 14 and int(counter) == 10

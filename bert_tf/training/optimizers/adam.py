@@ -7,6 +7,7 @@ the replicas, clipped by their global norm, and then applied.
 """
 
 import importlib
+import math
 import re
 from collections.abc import Sequence
 
@@ -130,9 +131,11 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             return
         # Keras enters the default strategy for every variable: that takes time and changes nothing.
         done: list = []
-        for gradient, variable in zip(grads, trainable_variables):
+        for gradient, variable in sorted(zip(grads, trainable_variables),
+                                         key=lambda pair: math.prod(pair[1].shape)):
             is_large = distribution.is_large(variable)
-            # Large ones in turn: else the new moments of all of them are in memory at once.
+            # Large ones in turn: else the new moments of all of them are in memory at once. The
+            # largest last, when the other gradients are no longer in memory.
             with distribution.after(done if is_large else []):
                 self.update_step(gradient, variable.value, learning_rate)
             done = [variable.value] if is_large else done
