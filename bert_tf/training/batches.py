@@ -44,8 +44,11 @@ class Feed:
     def __init__(self, trainer: Trainer, records, position: tuple[int, int, int],
                  has_static_shapes: bool | None = None) -> None:
         self._trainer, self._records, self._position = trainer, records, position
+        self._batches = functools.partial(records.training_batches, *position)
         if has_static_shapes is None:
             has_static_shapes = needs_static_shapes(trainer.strategy)
+        if not has_static_shapes:       # a TPU's dataset is made on the TPU's own machine
+            self._batches = functools.cache(self._batches)
         self._iterators, self._lengths = {}, itertools.repeat(None)
         if has_static_shapes and hasattr(records, "batch_lengths"):
             self._lengths = records.batch_lengths(*position)
@@ -74,15 +77,15 @@ class Feed:
         if hasattr(self._records, "batch_lengths"):
             only["length"] = max(itertools.islice(self._records.batch_lengths(*self._position),
                                                   _FIRST_BATCHES))
-        return self._records.training_batches(
-            *self._position, self._trainer.strategy.num_replicas_in_sync, **only).element_spec
+        return self._batches(self._trainer.strategy.num_replicas_in_sync, 0, 1,
+                             **only).element_spec
 
     def _iterator(self, length):
         if length not in self._iterators:
             only = {} if length is None else {"length": length}
             self._iterators[length] = iter(self._trainer.distribute(
-                lambda worker, workers, replicas: self._records.training_batches(
-                    *self._position, replicas, worker, workers, **only)))
+                lambda worker, workers, replicas: self._batches(
+                    replicas, worker, workers, **only)))
         return self._iterators[length]
 
 

@@ -81,7 +81,7 @@ def flags(folder, output, **others):
         "suite": "glue", "data_dir": str(folder), "output_dir": str(output),
         "init_checkpoint": str(folder / "t5"), "tasks": ["cola", "mnli", "wnli", "ax"],
         "num_trials": 2, "random_seed": 1, "grid_learning_rate": ["1e-1", "1e-2"],
-        "grid_train_batch_size": ["4"], "num_train_steps": 4, "save_checkpoints_steps": 2,
+        "grid_train_batch_size": ["4"], "num_train_steps": 2, "save_checkpoints_steps": 1,
         "max_seq_length": 12, **others})
 
 
@@ -165,7 +165,7 @@ def test_a_suite_of_texts_that_is_killed_ends_with_the_same_bytes(
 
 def test_super_glue_as_text(folder, tmp_path, capsys):
     job = flags(folder, tmp_path, suite="superglue", tasks=["cb", "superglue-rte", "ax-b"],
-                num_trials=1, grid_learning_rate=["1e-2"], num_train_steps=2)
+                num_trials=1, grid_learning_rate=["1e-2"])
     run_suite.main(job)
     found = json.loads((tmp_path / "results.json").read_text())["tasks"]
     place = tmp_path / found["cb"]["folder"]

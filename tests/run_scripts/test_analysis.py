@@ -124,8 +124,12 @@ def test_layers_of_words_that_occur_once(model, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("network", at_hand("golden/{}", ("xlnet", "t5")))
-def test_networks_with_relative_positions(network, model, tmp_path, capsys, test_data):
+def test_networks_with_relative_positions(
+        network, model, tmp_path, capsys, monkeypatch, test_data):
     """Other special tokens: none before a text, and two or one after it."""
+    # The pictures are drawn; what takes long is to make them pixels, as those of BERT above.
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig",
+                        lambda figure, path, **options: pathlib.Path(path).write_bytes(b"-"))
     config, vocabulary = {
         "xlnet": (XLNetConfig(5000, d_model=16, n_layer=2, n_head=2, d_head=8, d_inner=16,
                               initializer_range=0.2), "golden/xlnet/spiece.model"),
