@@ -16,11 +16,12 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.fill_mask import FillMask
 from bert_tf.objectives import NextTokenLM
-from bert_tf.training import Electra, GeneratorSettings, Learner, resume
+from bert_tf.training import Electra, GeneratorSettings, Learner
 from bert_tf.training.optimizers.adam import AdamWeightDecay
 from bert_tf.training.run import save_model
 from bert_tf.training.trainer import Trainer
 from tests.make_fill_mask_golden import GOLDEN, MODELS, TOP, weights
+from tests.training import tiny
 
 CASES = json.loads((GOLDEN / "cases.json").read_text(encoding="utf-8"))
 LETTERS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz", "]", "[",
@@ -99,7 +100,7 @@ def test_of_electra_the_generator_answers(form, tmp_path):
     if form == "beside":
         write(folder / "generator", parts["generator"])
     else:
-        resume.save_checkpoint(str(folder), Trainer(
+        tiny.save_checkpoint(str(folder), Trainer(
             learner, AdamWeightDecay(), tf.distribute.get_strategy()), {}, 1)
     if form in ("google", "huggingface"):
         checkpoints.convert(folder, tmp_path / form, form,

@@ -12,8 +12,6 @@ import tensorflow as tf
 
 from bert_tf.analysis.reading import first_state
 
-READINGS = ("jacobian", "sum")
-
 
 def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "jacobian",
                       by: str = "embeddings", projections: int | None = None,

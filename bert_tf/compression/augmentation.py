@@ -93,7 +93,6 @@ def random_words(texts: Iterator[str], tagger: Callable[[list[str]], list[list[s
     """Makes the `RandomWords` of a training file.
 
     Args:
-        texts: all of its texts.
         tagger: function from texts to the part of speech of each word; None: one tag for all words.
         options: further attributes.
     """

@@ -45,7 +45,6 @@ class Snapshot:
 
     Attributes:
         licence: as its card says; "" if it does not.
-        files: all of its files.
     """
 
     name: str

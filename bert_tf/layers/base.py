@@ -38,7 +38,6 @@ def saved_names(model: keras.Model, names: dict[int, str]) -> dict[str, str]:
     """The names of a model's weights by the paths that they have in a file of Keras's.
 
     Args:
-        model: the model.
         names: by the `id` of each variable.
     """
     store = _Paths()

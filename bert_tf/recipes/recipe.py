@@ -73,8 +73,6 @@ class Recipe:
         paper: arXiv number, or where it is not there, its name.
         tokenizer: kind of tokenizer, as `tokenizer.describe()` names it.
         tokenizer_settings: further settings of the tokenizer, see `tokenizer.describe()`.
-        segments: `Segments`.
-        corruption: `MaskTokens`.
         denoising: `Denoising`, where the records are inputs and targets; else None.
         network: class name of the network, as `bert_tf.networks` exports it.
         terms: the terms of the loss.

@@ -261,7 +261,6 @@ def fill(settings: type, recipe: str, **given: Any) -> Any:
 
     Args:
         settings: the dataclass. Its field `recipe`, if it has one, is set.
-        recipe: the name of the recipe.
         given: values that come before the recipe's.
 
     Raises:

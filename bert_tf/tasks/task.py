@@ -233,7 +233,6 @@ class Task:
     Attributes:
         name: of `--task`.
         kind: the `Kind`, or its name.
-        splits: {name: `Split`}.
         labels: the labels in the order of their ids; () where they are not known yet, and for
             numbers and choices.
         label_names: what the labels mean, where the official files have numbers; for Hugging

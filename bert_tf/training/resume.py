@@ -164,12 +164,6 @@ def copy_state(trainer, carried: dict[str, np.ndarray] | None = None) -> dict[st
     return tensors | {_CARRIED + name: value for name, value in (carried or {}).items()}
 
 
-def save_checkpoint(folder: str, trainer, extra: dict, keep: int,
-                    carried: dict[str, np.ndarray] | None = None) -> str:
-    """Writes the checkpoint of a trainer; see `copy_state` and `write_checkpoint`."""
-    return write_checkpoint(folder, copy_state(trainer, carried), extra, keep)
-
-
 def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, keep: int) -> str:
     """Writes a checkpoint, removes all but the last `keep` up to it, and returns its path.
 
@@ -211,7 +205,7 @@ def _check_fits(path, tensors, named):
 
 def restore(path: str, trainer, weights_only: bool = False) -> dict:
     """Gives the trainer the state of a checkpoint, all of it or, after an error, nothing; returns
-    the `extra` of `save_checkpoint`.
+    the `extra` of `write_checkpoint`.
 
     Args:
         weights_only: take the Learner's weights and leave optimizer and step as they are.

@@ -54,8 +54,6 @@ class Measured:
         InputError: the folder holds no fine-tuned model, or its task is another.
 
     Attributes:
-        task: `Task`.
-        batch_size: see above.
         trainer: the `Trainer`, whose learner has the weights.
         max_seq_length: S, of the model.
         metric: name of the metric, the task's headline.
@@ -136,7 +134,6 @@ class MeasuredSplit:
     """The examples of a split, and how a model's answers to them are scored.
 
     Attributes:
-        model: the `Measured`.
         name: of the split.
         examples: `ExampleSet`.
         predictions: what decodes and scores answers.

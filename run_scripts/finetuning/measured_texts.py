@@ -31,7 +31,6 @@ class MeasuredTexts:
         InputError: there is no such task or file.
 
     Attributes:
-        learner: the `Learner`.
         metric: name of the metric, the task's headline.
         batch_size: texts that the model reads at a time.
     """
@@ -59,12 +58,7 @@ class MeasuredTexts:
 
 @dataclasses.dataclass
 class TextSplit:
-    """The examples of a split, and how a model's texts for them are scored.
-
-    Attributes:
-        model: the `MeasuredTexts`.
-        name: of the split.
-    """
+    """The examples of a split, and how a model's texts for them are scored."""
 
     model: MeasuredTexts
     name: str

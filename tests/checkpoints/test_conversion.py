@@ -38,7 +38,6 @@ from bert_tf.objectives.span_comparison import SpanComparison
 from bert_tf.objectives.step_classification import StepClassification
 from bert_tf.objectives.stochastic_answer import StochasticAnswer
 from bert_tf.objectives.tagging import FeatureTagging, Tagging
-from bert_tf.training import resume
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import AdamWeightDecay
 from bert_tf.training.trainer import Trainer
@@ -137,7 +136,7 @@ def test_every_pair(source, target, sources, tmp_path, vocab_file):
 @pytest.mark.parametrize("target", FORMATS)
 def test_training_checkpoints(target, tmp_path):
     trainer = tiny.trainer(layers=2)
-    resume.save_checkpoint(str(tmp_path), trainer, {}, keep=1)
+    tiny.save_checkpoint(str(tmp_path), trainer, {}, keep=1)
     trainer.learner.encoder.config.to_json_file(tmp_path / "bert_config.json")
     account = convert(tmp_path, tmp_path / "out", target)
     assert "optimizer and counters, which only a resumed run needs" in account.ignored.values()
@@ -210,7 +209,7 @@ def test_a_head_of_features_is_read_and_left_out(layers, lstm_layers, tmp_path):
 
     learner = make()
     learner.save(tmp_path / "model.keras")
-    resume.save_checkpoint(str(tmp_path), Trainer(learner, AdamWeightDecay(),
+    tiny.save_checkpoint(str(tmp_path), Trainer(learner, AdamWeightDecay(),
                                                   tf.distribute.get_strategy()), {}, keep=1)
     config.to_json_file(tmp_path / "bert_config.json")
     wanted = {name: v.numpy() for name, v in variables(learner).items()}

@@ -13,10 +13,11 @@ from bert_tf.checkpoints import Changes, convert
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.training import Electra, GeneratorSettings, resume
+from bert_tf.training import Electra, GeneratorSettings
 from bert_tf.training.optimizers.adam import AdamWeightDecay
 from bert_tf.training.trainer import Trainer
 from tests.goldens import at_hand
+from tests.training import tiny
 
 SIZES = {"vocab_size": 50, "hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2,
          "intermediate_size": 96, "embedding_size": 8, "max_position_embeddings": 16,
@@ -42,7 +43,7 @@ def fixture_run(tmp_path_factory):
     for variable in learner.trainable_variables:
         variable.assign(rng.normal(size=variable.shape))
     trainer = Trainer(learner, AdamWeightDecay(), tf.distribute.get_strategy())
-    resume.save_checkpoint(str(folder), trainer, {"order": {}, "taken": 0}, 1)
+    tiny.save_checkpoint(str(folder), trainer, {"order": {}, "taken": 0}, 1)
     config.to_json_file(folder / "bert_config.json")
     return folder, learner
 

@@ -22,6 +22,7 @@ from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.trainer import Trainer
 from run_scripts import run_theseus
 from tests.rounding import ROUNDED, off
+from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 SCC = "bert.encoder.scc_layer."
@@ -173,7 +174,7 @@ def test_a_run_that_was_stopped_throws_the_same_coins(tmp_path):
     whole, first, second = tiny_trainer(), tiny_trainer(), tiny_trainer()
     whole.train(iter(batches), 4)
     first.train(iter(batches[:2]), 2)
-    resume.save_checkpoint(str(tmp_path), first, {}, 1)
+    tiny.save_checkpoint(str(tmp_path), first, {}, 1)
     resume.restore(resume.checkpoints(str(tmp_path))[-1], second)
     second.train(iter(batches[2:]), 2)
     ours, theirs = resume.variables(whole), resume.variables(second)

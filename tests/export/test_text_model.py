@@ -177,11 +177,11 @@ def refused(text):
     return any(map(unicodedata.combining, text)) or words_graph(True).is_unsure([text]).numpy()[0]
 
 
-def test_a_model_may_answer_that_there_is_no_answer(make_model, vocabulary, tokenizer):
+def test_a_model_may_answer_that_there_is_no_answer(make_model, vocabulary, tokenizer, exported):
     model, settings = make_model("answer_span", vocabulary.size), SETTINGS[AnswerModel]
     pairs = [(f"what {row}?", " ".join(["plain word the"] * (1 + 3 * row)) + f" {row}.")
              for row in range(20)]
-    ask = AnswerModel(model, vocabulary, **settings).functions["serving_default"]
+    ask = exported(AnswerModel, "answer_span").functions["serving_default"]
     outputs = ask(*map(tf.constant, zip(*pairs)))
     odds = np.sort(outputs["no_answer_score"] - outputs["score"])
     threshold = float(odds[9:11].mean())

@@ -92,7 +92,7 @@ def fixture_shallow(tmp_path_factory):
     trainer.step.assign(5)
     trainer.optimizer.iterations.assign(5)
     folder = str(tmp_path_factory.mktemp("shallow"))
-    resume.save_checkpoint(folder, trainer, {}, 5)
+    tiny.save_checkpoint(folder, trainer, {}, 5)
     return trainer, folder
 
 

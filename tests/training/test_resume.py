@@ -67,7 +67,7 @@ def equal(one, other):
 @pytest.fixture(name="path", scope="module")
 def fixture_path(trained, tmp_path_factory):
     """A checkpoint of `trained`."""
-    return resume.save_checkpoint(tmp_path_factory.mktemp("run"), trained, EXTRA, 5)
+    return tiny.save_checkpoint(tmp_path_factory.mktemp("run"), trained, EXTRA, 5)
 
 
 def test_all_state_comes_back_to_the_last_bit(trained, path):
@@ -92,7 +92,7 @@ def test_equal_states_are_equal_files(trained, path, tmp_path):
     other = tiny.trainer(dtype="mixed_float16")
     resume.restore(path, other)
     with open(path, "rb") as one:
-        with open(resume.save_checkpoint(tmp_path, other, EXTRA, 1), "rb") as two:
+        with open(tiny.save_checkpoint(tmp_path, other, EXTRA, 1), "rb") as two:
             assert one.read() == two.read()
 
 
@@ -100,7 +100,7 @@ def test_the_last_ones_are_kept(tmp_path):
     trainer = tiny.trainer()
     for step in (8, 9, 10, 11):
         trainer.step.assign(step)
-        resume.save_checkpoint(tmp_path, trainer, EXTRA, 3)
+        tiny.save_checkpoint(tmp_path, trainer, EXTRA, 3)
     (tmp_path / "checkpoint-old.safetensors").write_bytes(b"")
     assert resume.checkpoints(tmp_path) == [
         str(tmp_path / f"checkpoint-{step:09d}.safetensors") for step in (9, 10, 11)]
@@ -111,9 +111,9 @@ def test_a_new_checkpoint_outlives_damaged_ones_of_later_steps(tmp_path):
     trainer = tiny.trainer()
     for step in (4, 7, 5):      # the run resumes from 4, since 7 is damaged
         trainer.step.assign(step)
-        resume.save_checkpoint(tmp_path, trainer, EXTRA, 1)
+        tiny.save_checkpoint(tmp_path, trainer, EXTRA, 1)
         if step == 7:
-            resume.save_checkpoint(tmp_path, trainer, EXTRA, 1)
+            tiny.save_checkpoint(tmp_path, trainer, EXTRA, 1)
             damage(tmp_path / "checkpoint-000000007.safetensors")
     assert [path[-21:-12] for path in resume.checkpoints(tmp_path)] == ["000000005", "000000007"]
 
@@ -188,7 +188,7 @@ def test_what_is_not_finite_is_not_saved(tmp_path):
     variable = trainer.learner.trainable_variables[3]
     variable.assign(np.full(variable.shape, np.inf))
     with pytest.raises(InputError, match=f"learner/{variable.path} is not finite after step 0"):
-        resume.save_checkpoint(tmp_path, trainer, EXTRA, 1)
+        tiny.save_checkpoint(tmp_path, trainer, EXTRA, 1)
     assert not os.listdir(tmp_path)
 
 

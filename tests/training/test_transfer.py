@@ -92,7 +92,7 @@ def test_a_trainer_with_frozen_layers_trains_saves_and_resumes(eagerly, layers, 
     trainer = make_trainer(layers)
     before = values(trainer.learner)
     trainer.train(batches(trainer, records), 1)
-    path = resume.save_checkpoint(tmp_path, trainer, {}, 1)
+    path = tiny.save_checkpoint(tmp_path, trainer, {}, 1)
     trainer.train(batches(trainer, records, BATCH), 1)
     after = values(trainer.learner)
     trained = {v.path for v in trainer.learner.trainable_variables}

@@ -10,6 +10,7 @@ from bert_tf.config import CONFIGS, EncoderConfig, published
 from bert_tf.data.records import tfrecord
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
+from bert_tf.training import resume
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import make_optimizer
 from bert_tf.training.trainer import Trainer
@@ -83,6 +84,11 @@ def trainer(strategy=None, optimizer="adamw", rate=1e-2, dropout=0.0, dtype=None
         optimizer = make_optimizer(optimizer, rate, skip_nonfinite=dtype == "mixed_float16",
                                    **({"epsilon": epsilon} if epsilon else {}))
     return Trainer(learner, optimizer, strategy, **options)
+
+
+def save_checkpoint(folder, a_trainer, extra, keep, carried=None):
+    """Writes the checkpoint of a trainer, which carries these tensors from step to step."""
+    return resume.write_checkpoint(folder, resume.copy_state(a_trainer, carried), extra, keep)
 
 
 def weights(a_trainer):

@@ -90,12 +90,7 @@ def _dataset(generate, like, ahead):
 
 @dataclasses.dataclass(frozen=True)
 class TaskExamples:
-    """An `ExampleSet` as batches of one of several tasks, for `batches.predict`.
-
-    Attributes:
-        task: the name of its task.
-        number: the task's number.
-    """
+    """An `ExampleSet` as batches of one of several tasks, for `batches.predict`."""
 
     examples: ExampleSet
     task: str

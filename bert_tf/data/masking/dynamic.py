@@ -131,12 +131,10 @@ class DynamicMasks:
     and `hide`.
 
     Attributes:
-        masking: the masking.
         max_seq_length: S.
         max_predictions_per_seq: P.
         masked_lm_prob: share of the sequence, special tokens counted, to predict.
         vocab_size: V; random replacements are drawn from all of it, or as `masking` says.
-        mask_id: id of [MASK].
         special_ids: ids of [CLS] and [SEP], which are never predicted; where random tokens are
             drawn from words, ids of all special tokens but [MASK], which are not drawn.
     """

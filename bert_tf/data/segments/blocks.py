@@ -13,7 +13,6 @@ from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.recipes.corruption import Segments
 
 _SEPARATOR_LENGTH = 1
-BREAK_MODES = ("complete", "complete_doc", "none", "eos")
 
 
 def cut_blocks(sizes: Iterable[int], block_size: int, mode: str) -> Iterator[tuple[int, int]]:

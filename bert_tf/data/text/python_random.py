@@ -30,11 +30,7 @@ _SEGMENT = 32
 
 
 class PythonRandom:
-    """Draws what `random.Random(seed)` would draw.
-
-    Attributes:
-        seed: the seed.
-    """
+    """Draws what `random.Random(seed)` would draw."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed

@@ -155,7 +155,6 @@ class PhraseList:
     """Phrases whose words are masked together: the longest one that begins at a word.
 
     Args:
-        phrases: str each.
         tokenizer: `Tokenizer`, by whose tokens they are found.
 
     Attributes:
