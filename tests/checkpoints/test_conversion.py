@@ -210,7 +210,7 @@ def test_a_head_of_features_is_read_and_left_out(layers, lstm_layers, tmp_path):
     learner = make()
     learner.save(tmp_path / "model.keras")
     tiny.save_checkpoint(str(tmp_path), Trainer(learner, AdamWeightDecay(),
-                                                  tf.distribute.get_strategy()), {}, keep=1)
+                                                tf.distribute.get_strategy()), {}, keep=1)
     config.to_json_file(tmp_path / "bert_config.json")
     wanted = {name: v.numpy() for name, v in variables(learner).items()}
     for path in (tmp_path / "model.keras", next(tmp_path.glob("checkpoint-*"))):
