@@ -25,7 +25,9 @@ from bert_tf.errors import InputError
 from bert_tf.flags import option
 
 ROWS = {"masked LM": {"recipe": "bert"}, "left to right": {"recipe": "ltr"}}
-HELD_OUT = "held-out"   # in place of a task: the accuracy of held-out masked words
+HELD_OUT = "held-out"   # in place of a task: the accuracy of held-out words
+# ALBERT's n-grams are drawn while records are made, so its masks can't be dynamic.
+_MASKING: dict[str, dict[str, Any]] = {"albert": {"masking": None}}
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -63,7 +65,10 @@ def curves(job: TrainingStepsFlags, name: str, rows: Mapping[str, Mapping[str, A
         label: function of --num_train_steps at a point that returns the column's title.
     """
     material = Material(job)
-    held_out = [Column(HELD_OUT, "masked_lm_accuracy")] * (HELD_OUT in job.tasks)
+    is_causal = {row["recipe"] for row in rows.values()} == {"ltr"}
+    predicted, words = ("next_token_accuracy", "next") if is_causal else (
+        "masked_lm_accuracy", "masked")
+    held_out = [Column(HELD_OUT, predicted)] * (HELD_OUT in job.tasks)
     tasks = [title for title in job.tasks if title != HELD_OUT]
     numbers = {label(number * job.num_train_steps // job.points): number
                for number in range(0 if job.include_start and not held_out else 1, job.points + 1)}
@@ -72,7 +77,8 @@ def curves(job: TrainingStepsFlags, name: str, rows: Mapping[str, Mapping[str, A
         every = rows[row].get("num_train_steps", job.num_train_steps) // job.points
         step = every * numbers[column.title]
         recipe = rows[row]["recipe"]
-        own = {} if recipe in ("bert", "ltr") else {"recipe": recipe}       # segments of its own
+        # Records of its own, which name the recipe for those who read them.
+        own = {} if recipe in ("bert", "ltr") else {"recipe": recipe, **_MASKING.get(recipe, {})}
         # Checkpoints of the run in which the paper's models were taken: one schedule for all.
         model = material.pretrained(
             f"{name}-{row.split()[0]}", material.records(**own), seed, save_checkpoints_steps=every,
@@ -81,12 +87,13 @@ def curves(job: TrainingStepsFlags, name: str, rows: Mapping[str, Mapping[str, A
         if task.title == HELD_OUT:
             return material.scored(
                 f"{name}-{row.split()[0]}", model, material.records(
-                    "held-out", "held_out.txt", **own), init_checkpoint=taken)
+                    "held-out", "held_out.txt", **own), init_checkpoint=taken,
+                **({"recipe": recipe} if recipe == "ltr" else {}))
         return material.tuned(task.title, taken, seed, bert_config_file=(
             None if taken else model / "bert_config.json"))
 
     return Table(
-        name, ", ".join(["accuracy on held-out masked words (%)"] * len(held_out) + tasks)
+        name, ", ".join([f"accuracy on held-out {words} words (%)"] * len(held_out) + tasks)
         + " after so many steps of pre-training", "", list(rows),
         [Column(title, "") for title in numbers], cell, {}, over="steps of pre-training",
         tasks=[*held_out, *(material.columns(*tasks) if tasks else [])])

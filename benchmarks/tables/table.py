@@ -84,10 +84,11 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """Whether the direction is the published one; without one, the direction."""
+        """Whether the direction is the published one; the direction where none is published, or
+        where the published figures are equal."""
         if abs(self.ours) <= 2 * (self.error or 0.0):
             return "not distinguished from 0"
-        if self.published is None:
+        if not self.published:
             return "higher" if self.ours > 0 else "lower"
         return "as published" if self.ours * self.published > 0 else "the direction differs"
 

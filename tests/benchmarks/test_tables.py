@@ -35,6 +35,7 @@ from bert_tf import recipes
 from bert_tf.config import T5Config, config_from_dict
 from bert_tf.config.flops import flops_of
 from bert_tf.data.instances.pretraining import create_instances
+from bert_tf.data.masking import find
 from bert_tf.data.records.manifest import manifest_path
 from bert_tf.errors import InputError
 from bert_tf.files import locked
@@ -75,6 +76,10 @@ TABLES = {
     "training-flops": (training_flops, training_flops.TrainingFlopsFlags),
     "student-sizes": (student_sizes, student_sizes.StudentSizesFlags),
 }
+
+
+RECIPES_OF_CURVES = next(field.metadata["choices"] for field in dataclasses.fields(
+    first_weights.FirstWeightsFlags) if field.name == "recipe")
 
 
 @pytest.fixture(name="data_dir")
@@ -229,7 +234,8 @@ def test_reports_have_means_deviations_medians_and_directions(tmp_path, done):
 @pytest.mark.parametrize("published, ours, error, verdict", [
     (1.0, 2.0, 0.5, "as published"), (-1.0, 2.0, 0.5, "the direction differs"),
     (1.0, 2.0, 1.1, "not distinguished from 0"), (1.0, -2.0, None, "the direction differs"),
-    (1.0, 0.0, None, "not distinguished from 0")])
+    (1.0, 0.0, None, "not distinguished from 0"), (0.0, 2.0, 0.5, "higher"),
+    (0.0, -2.0, 0.5, "lower"), (0.0, 0.4, 0.5, "not distinguished from 0")])
 def test_verdicts(published, ours, error, verdict):
     assert Difference("b", "a", "task", published, ours, error).verdict == verdict
 
@@ -363,6 +369,23 @@ def test_curves_of_first_weights_score_kept_checkpoints(data_dir):
     tuned = first_weights.declare(flags_for(first_weights.FirstWeightsFlags, data_dir,
                                             tasks=["MRPC"], points=2))
     assert [column.title for column in tuned.columns] == ["0", "600", "1200"]
+
+
+@pytest.mark.parametrize("recipe", RECIPES_OF_CURVES)
+def test_first_weights_of_each_recipe(recipe, data_dir):
+    """Data preparation can make the records, and the score is a measure of the recipe's terms."""
+    table = first_weights.declare(flags_for(first_weights.FirstWeightsFlags, data_dir,
+                                            recipe=recipe))
+    cell = table.cell("original", table.columns[0], 1, *table.tasks)
+    for need in (need for need in cell.needs if need.name.startswith("records")):
+        given = dict(need.flags)
+        masks = find(recipes.RECIPES[given.get("recipe", "bert")].corruption)
+        assert given.get("masking") != "dynamic" or masks.can_be_dynamic
+    # A model is scored by the recipe of the flags, or else of the records.
+    scored = recipes.RECIPES[dict(cell.flags).get("recipe", given.get("recipe", "bert"))]
+    assert scored.name == recipe
+    column, = table.tasks
+    assert column.metric == f"{scored.terms[0].options.get('metrics_name', 'masked_lm')}_accuracy"
 
 
 def test_fixed_heads_of_a_translator(data_dir, tmp_path):
