@@ -20,6 +20,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import is_folder
 from bert_tf.models import Model, open_model
 from bert_tf.tokenization import Tokenizer
+from bert_tf.tokenization.base import listed
 from bert_tf.tokenization.vocabulary import MASK, Vocabulary
 from bert_tf.training.learners.learner import Learner
 
@@ -76,6 +77,7 @@ class FillMask:
             raise InputError(f"batch_size is {batch_size}; it must be at least 1.")
         if mask == "":
             raise InputError("mask is empty; give the text that marks a masked word, such as ___.")
+        self._opened = (path, batch_size, dtype, vocab_file, do_lower_case, mask)
         model = open_masked_lm(path, vocab_file, do_lower_case)
         self.tokenizer: Tokenizer = model.tokenizer
         self._vocabulary, self._path = model.tokenizer.vocabulary, os.fspath(path)
@@ -88,6 +90,9 @@ class FillMask:
         self._longest = model.config.max_position_embeddings
         self._network = _Network(build(model, dtype), self._vocabulary, batch_size)
 
+    def __reduce__(self):
+        return type(self), self._opened     # a copy opens the files again
+
     def __repr__(self) -> str:
         return (f"FillMask({self._path!r}: {self._vocabulary.size:,} tokens, mask {self._shown}, "
                 f"texts of up to {self._longest} tokens)")
@@ -99,6 +104,7 @@ class FillMask:
         Raises:
             InputError: a text has no mask or is too long; names its index.
         """
+        texts = listed(texts)
         if isinstance(texts, list):
             return list(self.stream(texts, top_k))
         return next(self.stream([texts], top_k, lambda _: "the text"))

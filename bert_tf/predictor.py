@@ -10,11 +10,12 @@ import tensorflow as tf
 from bert_tf.checkpoints import task_heads
 from bert_tf.errors import InputError, counted
 from bert_tf.export.ids_model import answers
-from bert_tf.files import fetched, is_folder
+from bert_tf.files import absolute, fetched, is_folder
 from bert_tf.fill_mask import FillMask, open_masked_lm
 from bert_tf.models import open_model
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tokenization import check_fits
+from bert_tf.tokenization.base import listed
 from bert_tf.training.batches import answer_rows
 from bert_tf.training.learners.learner import Learner
 
@@ -53,6 +54,8 @@ class Predictor:
     choice that are too long together are cut to fit, as in training.
     """
 
+    _opened: tuple | None = None    # the arguments; None: the model is in memory
+
     def __init__(self, path: str | os.PathLike, batch_size: int = 32, dtype: str | None = None,
                  task: str | None = None):
         """Opens the model in a folder.
@@ -64,6 +67,7 @@ class Predictor:
             task: the task to predict for, if the model has several.
         """
         folder = fetched(os.fspath(path))
+        self._opened = (absolute(folder), batch_size, dtype, task)
         if task is not None:
             known = task_heads.tasks_beside(folder)
             if task not in known:
@@ -106,6 +110,13 @@ class Predictor:
             input_signature=[tf.TensorSpec([None] * 2 if name in self._fixed else sizes, tf.int32,
                                            name) for name in self._reads])
 
+    def __reduce__(self):
+        # A copy, as for another process, opens the folder again.
+        if self._opened is None:
+            raise InputError("this Predictor's model is in memory alone and can't be copied; save "
+                             "the model, and open its folder where you need it.")
+        return type(self), self._opened
+
     def __repr__(self) -> str:
         if self._fill:
             return f"Predictor({self._fill!r})"
@@ -120,11 +131,12 @@ class Predictor:
 
     def __call__(self, examples: str | tuple | list) -> dict | list[dict]:
         """Returns the predictions: a dict, or for a list of examples a list of dicts in their
-        order.
+        order. A list may also be an array or a column of pandas.
 
         Raises:
             InputError: the model can't take an example; names its index.
         """
+        examples = listed(examples)
         if not isinstance(examples, list):
             return self.predict([examples], lambda _: "the example")[0]
         return self.predict(examples)

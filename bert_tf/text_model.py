@@ -74,6 +74,13 @@ class TextModel:
         model.kind = known[saved.task.kind] if saved else model.kind
         return model
 
+    def __getstate__(self) -> dict[str, Any]:
+        if self._discard:
+            raise InputError("a model that was just trained can't be copied, since its files last "
+                             "as long as it does; save the model, and open the folder with "
+                             "from_pretrained.")
+        return {**self.__dict__, "_predictor": None}
+
     def __repr__(self) -> str:
         task = SavedTask.read(self.path)
         what = f"labels {', '.join(map(str, task.task.labels))}" if task and task.task.labels else (
@@ -123,8 +130,7 @@ class TextModel:
         if not SavedTask.read(self.path):
             raise InputError(f"{self.path} is not trained for a task yet; call fit first.")
         self._predictor = self._predictor or Predictor(self.path)
-        is_array = hasattr(texts, "__array__") and not isinstance(texts, str)
-        return self._predictor(list(texts) if is_array else texts)
+        return self._predictor(texts)
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes the model to a folder of its own, which `Predictor`, `from_pretrained` and all

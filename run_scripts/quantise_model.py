@@ -37,9 +37,13 @@ def main(job: QuantiseFlags) -> None:
     from bert_tf.compression.integers import write_integers
     from bert_tf.model_card import write_card
     from bert_tf.models import open_model
-    make_folder(job.output, "output")
     model = open_model(job.init_checkpoint, finetuned=True)
-    learner = dataclasses.replace(model, config=job.quantised(model.config)).learner()
+    config = job.quantised(model.config)
+    if not config.quantisation:
+        raise InputError(f"--init_checkpoint: {job.init_checkpoint} was not trained with "
+                         "--quantisation; give --quantisation here, such as q8bert.")
+    make_folder(job.output, "output")
+    learner = dataclasses.replace(model, config=config).learner()
     path = write_integers(job.output, learner)
     model.saved.write(job.output)
     model.tokenizer.save(job.output)

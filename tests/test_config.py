@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 from bert_tf.config import CONFIGS, PRESETS, EncoderConfig, Sizes, read_config, table
@@ -30,6 +31,14 @@ def test_presets_round_trip_through_a_file_of_googles_keys(name, tmp_path):
     config.to_json_file(path)
     assert EncoderConfig.from_json_file(path) == config
     assert set(json.loads(path.read_text())) == GOOGLE_KEYS
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    config = EncoderConfig(vocab_size=np.int64(50), hidden_size=np.uint16(96))
+    assert config == EncoderConfig(50, 96) and json.loads(json.dumps(config.to_dict()))
+    for value in (np.float32(50), np.bool_(True), np.array([50]), np.int64(0)):
+        with pytest.raises(InputError, match="vocab_size must be a whole number from 1"):
+            EncoderConfig(vocab_size=value)
 
 
 def test_an_unusual_epsilon_is_written():

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import pickle
 import shutil
 
 import numpy as np
@@ -119,6 +120,8 @@ def test_a_list_gives_each_answer_as_it_is_alone(fill):
     assert [len(answer["masks"]) for answer in found] == [1, 1, 1, 2]
     for answer, text in zip(found, texts, strict=True):
         check_same(answer, fill(text))
+    copied = pickle.loads(pickle.dumps(fill))
+    check_same(copied(np.array([texts[0]]))[0], found[0])
     assert fill([]) == [] and fill.pseudo_perplexity([]) == []
     # Rows that pad the table of words are no tokens.
     every = fill("[MASK]", top_k=len(LETTERS))["masks"][0]

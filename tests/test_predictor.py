@@ -1,8 +1,10 @@
 """Raw texts through models of every kind, against the models themselves."""
 
+import copy
 import dataclasses
 import functools
 import json
+import pickle
 import random
 import string
 
@@ -288,6 +290,16 @@ def test_dtype(saved):
 def test_what_is_no_example_is_refused(saved, kind, example, message):
     with pytest.raises(bert_tf.InputError, match=message):
         saved(kind)[-1](example)
+
+
+def test_a_copy_opens_the_folder_again(saved):
+    folder, learner, predictor = saved("classification")
+    opened = bert_tf.Predictor(folder, batch_size=2, dtype="float32")
+    for other in (pickle.loads(pickle.dumps(opened)), copy.deepcopy(opened)):
+        assert other(np.array(["ab c", "d"])) == opened(["ab c", "d"]) and other is not opened
+    in_memory = bert_tf.Predictor.from_learner(learner, tokenizer(), predictor.saved_task)
+    with pytest.raises(bert_tf.InputError, match="in memory alone and can't be copied"):
+        pickle.dumps(in_memory)
 
 
 def test_examples_unlike_those_of_training_are_refused(saved):

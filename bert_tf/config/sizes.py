@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import numbers as number_types
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -130,6 +131,9 @@ class Sizes:
             value = getattr(self, name)
             if value is None and name in self.optional:
                 continue
+            if isinstance(value, number_types.Integral) and type(value) is not bool:     # of numpy
+                value = int(value)
+                object.__setattr__(self, name, value)
             if type(value) is not int or not 1 <= value <= largest:
                 raise InputError(f"{name} must be a whole number from 1 to {largest:,}, "
                                  f"not {value!r}.")

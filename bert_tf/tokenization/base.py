@@ -74,7 +74,7 @@ class Tokenizer:
             tokenizer([("A text.", "Another."), ("A third.", "")])     # pairs; "" is no text
 
         Args:
-            texts: a text, a tuple of two, or a list of such.
+            texts: a text, a tuple of two, or a list of such; also an array or a column of pandas.
             max_seq_length: tokens of a row, special ones included; texts beyond it are cut, of
                 two the longer one first. None: nothing is cut.
             pad_to_max: whether rows are padded to `max_seq_length`, not to the longest of them.
@@ -96,20 +96,20 @@ class Tokenizer:
         return {name: values[:, kept].astype(np.int32) for name, values in rows.items()}
 
     def decode(self, ids: Any, skip_special: bool = True) -> str | list[str]:
-        """Returns the text of ids: a str for [S], a list of str for [B, S]. What the tokenizer
-        changed, such as case and blanks, stays so.
+        """Returns the text of ids: a str for [S], a list of str for [B, S] or for a list of lists.
+        What the tokenizer changed, such as case and blanks, stays so.
 
         Args:
             skip_special: whether special tokens and padding are left out, but not unknown tokens
                 and masks.
         """
-        rows = np.asarray(ids)
-        if rows.ndim == 2:
+        rows = ids if isinstance(ids, (list, tuple)) else np.atleast_1d(ids)
+        if np.ndim(rows[0]) if len(rows) else np.ndim(rows) == 2:
             return [str(self.decode(row, skip_special)) for row in rows]
         vocabulary = self.vocabulary
         dropped = {*vocabulary.special_ids} - {vocabulary.unk_id} | {vocabulary.pad_id}
         dropped = dropped if skip_special else set()
-        return self._join([index for index in rows.tolist() if index not in dropped])
+        return self._join([index for index in np.asarray(rows).tolist() if index not in dropped])
 
     def _join(self, ids: list[int]) -> str:
         """Returns the text of tokens."""
@@ -211,8 +211,15 @@ class Tokenizer:
             remove_file(path)
 
 
+def listed(values: Any) -> Any:
+    """Returns a list in place of an array, a tensor or a column of pandas; else the values."""
+    is_array = hasattr(values, "__array__") and not isinstance(values, str)
+    return list(values) if is_array and getattr(values, "shape", None) else values
+
+
 def _tuples(texts):
     """The texts that a tokenizer is called with, as a list of tuples."""
+    texts = listed(texts)
     given = [text if isinstance(text, tuple) else (text,)
              for text in (texts if isinstance(texts, list) else [texts])]
     for number, row in enumerate(given):

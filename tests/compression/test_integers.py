@@ -125,9 +125,10 @@ def test_a_float_model_is_rounded_by_flags(eagerly, tmp_path):
     floats.mkdir()
     sizes = {"hidden_size": 128, "intermediate_size": 512, "num_attention_heads": 2}
     learner, _ = save(floats, None, **sizes)
-    with pytest.raises(InputError, match="give --quantisation"):
+    with pytest.raises(InputError, match="floats was not trained with --quantisation; give"):
         quantise_model.main(quantise_model.QuantiseFlags(
             init_checkpoint=str(floats), output=str(integers)))
+    assert not integers.exists()
     quantise_model.main(quantise_model.QuantiseFlags(
         init_checkpoint=str(floats), output=str(integers), quantisation="q8bert",
         activation_ranges="dynamic"))

@@ -1,5 +1,6 @@
 """`bert_tf.finetune`, the call for Python, against the commands."""
 
+import copy
 import csv
 import json
 
@@ -121,6 +122,8 @@ def test_texts_in_memory_give_the_model_of_files(folder, tmp_path):
     model = bert_tf.TextModel.from_pretrained(folder / "model")
     assert "call fit" in repr(model) and model.fit(texts, labels, **given) == {}
     answers = model.predict(texts[:3])
+    with pytest.raises(InputError, match="can't be copied, .* save the model"):
+        copy.deepcopy(model)
     model.save(tmp_path / "saved")
     bert_tf.finetune({**FILES, "dev_file": ""}, folder / "model", tmp_path / "files",
                      **settings(folder))
@@ -131,7 +134,7 @@ def test_texts_in_memory_give_the_model_of_files(folder, tmp_path):
     assert saved(texts[:3]) == answers and "classification into" in repr(saved)
     with pytest.raises(InputError, match="fine-tuned for classification, not for regression"):
         bert_tf.TextModel.from_pretrained(tmp_path / "saved", "regression")
-    again = bert_tf.TextModel.from_pretrained(tmp_path / "saved")
+    again = copy.deepcopy(bert_tf.TextModel.from_pretrained(tmp_path / "saved"))
     with pytest.raises(InputError, match="stop_at_step ended"):
         again.fit(texts, labels, **given, stop_at_step=1)
     assert again.predict(texts[:3]) == answers

@@ -1,7 +1,9 @@
 """Texts to arrays and back, against the features of fine-tuning and the package `tokenizers`."""
 
 import numpy as np
+import pandas as pd
 import pytest
+import tensorflow as tf
 import tokenizers
 
 from bert_tf.errors import InputError
@@ -61,6 +63,20 @@ def test_text_comes_back(test_data, folder):
     for text in (TEXTS[1], TEXTS[3]):
         back = tokenizer.decode(tokenizer.encode(text))
         assert back == (text.lower() if tokenizer.do_lower_case else text)
+
+
+@pytest.mark.parametrize("column", [np.array, pd.Series, tf.constant])
+def test_arrays_and_columns_are_lists(test_data, column):
+    """Of texts, if they are of numpy or pandas; of ids in rows of any length."""
+    tokenizer = open_tokenizer(str(test_data / "vocabs" / "bert-base-uncased"))
+    ids = [tokenizer.encode(text) for text in ("the house", "a river")]
+    assert tokenizer.decode(ids) == tokenizer.decode(column(ids)) == ["the house", "a river"]
+    assert tokenizer.decode([*ids, ids[0][:1]]) == ["the house", "a river", "the"]
+    assert tokenizer.decode(column(ids[0])) == "the house" and tokenizer.decode(ids[0][1]) == "house"
+    assert tokenizer.decode([]) == "" and tokenizer.decode(np.zeros((0, 3), int)) == []
+    if column is not tf.constant:
+        for name, values in tokenizer(TEXTS).items():
+            assert (tokenizer(column(TEXTS))[name] == values).all()
 
 
 def test_what_is_no_text_is_refused(test_data):
