@@ -176,14 +176,18 @@ def folder_aside(path, marker=""):
 
     Args:
         marker: end of the name of the file without which no reader takes the folder for whole; in a
-            store, where folders can't be renamed, it is sent last.
+            store, where folders can't be renamed, it is sent last. A folder there that lacks this
+            file was not finished: its files are replaced.
 
     Raises:
-        InputError: `path` is there and isn't empty, or can't be written, or appears meanwhile.
+        InputError: `path` is there and isn't empty, or can't be written, or appears meanwhile; or
+            holds other files than those to be written.
     """
-    if is_taken(path) and not (is_folder(path) and not list_folder(path)):
-        raise InputError(f"{path} is there already and is not an empty folder; "
-                         "name another folder.")
+    there = set(list_folder(path)) if is_folder(path) else set()
+    is_unfinished = is_remote(path) and marker and there and not any(
+        name.endswith(marker) for name in there)
+    if is_taken(path) and not is_unfinished and (there or not is_folder(path)):
+        raise _taken(path)
     place = upload_place(path) if is_remote(path) else os.path.abspath(path)
     aside = _aside(place)
     remove_leftovers(place)
@@ -195,6 +199,8 @@ def folder_aside(path, marker=""):
                              "folder that you may write to.") from error
         yield aside
         if is_remote(path):
+            if there - set(os.listdir(aside)):
+                raise _taken(path)
             send_folder(aside, path, marker)
         else:
             try:
@@ -206,6 +212,10 @@ def folder_aside(path, marker=""):
                                  "folder.") from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _taken(path):
+    return InputError(f"{path} is there already and is not an empty folder; name another folder.")
 
 
 def send_folder(folder: str, path: str, marker: str = "") -> None:

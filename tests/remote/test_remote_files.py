@@ -159,6 +159,32 @@ def test_a_folder_ends_with_its_marker(place, monkeypatch):
         files.folder_aside(f"{place}/model").__enter__()
 
 
+def test_a_folder_that_was_not_finished_is_written_again(place, monkeypatch):
+    send = files.writing.send
+
+    def fill(*names):
+        with files.folder_aside(f"{place}/model", "config.json") as folder:
+            for name in names:
+                write(os.path.join(folder, name), b"new")
+
+    def refuse(source, target):
+        if target.endswith("config.json"):
+            raise InputError("refused")
+        send(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files.writing, "send", refuse)
+        with pytest.raises(InputError, match="refused"):
+            fill("weights", "config.json")
+    assert stores.content(place) == {"model/weights": b"new"}
+    with pytest.raises(InputError, match="is there already"):   # the weights are not its own
+        fill("others", "config.json")
+    fill("weights", "vocab", "config.json")
+    assert len(stores.content(place)) == 3
+    with pytest.raises(InputError, match="is there already"):
+        fill("weights", "vocab", "config.json")
+
+
 def test_copies_are_of_the_newest_version_and_within_their_room(s3, own_copies, monkeypatch):
     write(f"{s3}/m/a.bin", b"1")
     first = files.staged(f"{s3}/m/a.bin")
