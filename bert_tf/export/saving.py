@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import lazy_loader
 
 from bert_tf.errors import InputError
-from bert_tf.files import exists, folder_aside, make_folders, open_file, write_aside
+from bert_tf.files import exists, folder_aside, is_unfinished, make_folders, open_file, write_aside
 
 if typing.TYPE_CHECKING:
     from bert_tf.export.ids_model import IdsModel
@@ -24,6 +24,7 @@ if typing.TYPE_CHECKING:
 tf = lazy_loader.load("tensorflow")
 
 _OPSET = 18
+_LAST = "saved_model.pb"      # without it TensorFlow sees no model
 
 
 @contextlib.contextmanager
@@ -56,11 +57,11 @@ def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1) -
     """Writes a SavedModel in TensorFlow Serving's layout, `folder/version`, and returns its path.
     `module.functions` are its signatures. An existing version is refused."""
     path = os.path.join(folder, str(version))
-    if exists(path):
+    if exists(path) and not is_unfinished(path, _LAST):
         raise InputError(f"{path} is there already; give another version, or remove the folder.")
     make_folders(folder)
     # TensorFlow Serving ignores folders whose names are not numbers.
-    with folder_aside(path, "saved_model.pb") as aside:
+    with folder_aside(path, _LAST) as aside:
         try:
             tf.saved_model.save(module, aside, signatures=module.functions)
         except tf.errors.ResourceExhaustedError as error:

@@ -184,9 +184,7 @@ def folder_aside(path, marker=""):
             holds other files than those to be written.
     """
     there = set(list_folder(path)) if is_folder(path) else set()
-    is_unfinished = is_remote(path) and marker and there and not any(
-        name.endswith(marker) for name in there)
-    if is_taken(path) and not is_unfinished and (there or not is_folder(path)):
+    if is_taken(path) and (there or not is_folder(path)) and not is_unfinished(path, marker):
         raise _taken(path)
     place = upload_place(path) if is_remote(path) else os.path.abspath(path)
     aside = _aside(place)
@@ -212,6 +210,13 @@ def folder_aside(path, marker=""):
                                  "folder.") from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def is_unfinished(path: str | os.PathLike, marker: str) -> bool:
+    """Returns whether a store has files of a folder, but not yet the one that is sent last; see
+    `folder_aside`."""
+    return bool(marker) and is_remote(path) and is_folder(path) and not any(
+        name.endswith(marker) for name in list_folder(path))
 
 
 def _taken(path):

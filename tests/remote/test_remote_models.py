@@ -59,3 +59,7 @@ def test_an_export_appears_with_its_last_file(place, monkeypatch):
     assert loaded.signatures["twice"](tf.constant(3.0))["y"] == 6
     with pytest.raises(InputError, match="is there already; give another version"):
         export.save_model(module, f"{place}/export")
+    whole = stores.content(f"{place}/export")
+    files.remove_file(f"{place}/export/1/saved_model.pb")       # as if it had not been sent
+    export.save_model(module, f"{place}/export")
+    assert {*stores.content(f"{place}/export")} == {*whole}
