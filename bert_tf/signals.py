@@ -138,6 +138,14 @@ def _is_unread(stream) -> bool:
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
+def restore_handlers() -> None:
+    """Makes Python's handlers of both signals take effect again where a library has set its own, as
+    TensorFlow does for SIGTERM when it connects workers."""
+    if threading.current_thread() is threading.main_thread():
+        for number in STATUS:
+            signal.signal(number, signal.getsignal(number))
+
+
 @contextlib.contextmanager
 def held() -> Iterator[None]:
     """Holds all signals back in the block; processes that are started begin in this state."""

@@ -105,8 +105,10 @@ def main(job: PretrainingFlags, settings: TrainSettings,
     make_folder(settings.output_dir, "output_dir")
 
     print(describe(job, recipe, records, terms), flush=True)
-    strategy = training.open_strategy(settings, evaluates=job.do_eval,
-                                      others=(job, generator, stack, transfer))
+    strategy = training.open_strategy(
+        settings, evaluates=job.do_eval, others=(job, generator, stack, transfer),
+        records={"input_file": records.identity(), **(
+            {"eval_input_file": eval_records.identity()} if eval_records else {})})
     with training.sole_writer(settings.output_dir, strategy):
         def begin():
             flags.keep(settings, settings.output_dir)

@@ -9,16 +9,29 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import select
 import socket
+import subprocess
+import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import lazy_loader
 
 from bert_tf.errors import InputError
-from bert_tf.files import PATH_FLAGS, file_size, is_file, open_file
+from bert_tf.files import (
+    PATH_FLAGS,
+    file_size,
+    is_file,
+    join_path,
+    make_folder,
+    open_file,
+    remove_file,
+    write_aside,
+)
 
 tf = lazy_loader.load("tensorflow")
 
@@ -27,6 +40,13 @@ _RETRY_SECONDS = 0.2
 _MARGIN_SECONDS = 30            # for the answer of the first worker, when its own time is over
 _MOST_BYTES = 1 << 20           # of flags, and of files that are compared by their contents
 _GREETING = "bert_tf"
+# A program that ends when its stdin does; after some seconds it kills a process, with a message.
+_WATCH = """
+import os, select, sys
+if not select.select([0], [], [], float(sys.argv[2]))[0]:
+    os.write(2, sys.argv[3].encode())
+    os.kill(int(sys.argv[1]), 9)
+"""
 
 
 class Cluster(NamedTuple):
@@ -50,7 +70,7 @@ def _from_tf_config(_):
     try:
         value = json.loads(text)
         jobs, task = value["cluster"], value["task"]
-        kind, index = str(task["type"]), int(task["index"])
+        kind, index = str(task["type"]), int(str(task["index"]))
         sizes = {name: len(jobs.get(name, ())) for name in ("chief", "worker")}
         if not set(jobs) <= set(sizes) or not 0 <= index < sizes[kind]:
             raise ValueError(f"the cluster has no {kind} {index}, or other jobs than chief and "
@@ -79,7 +99,9 @@ def unjoined() -> str:
 def _from_slurm(_):
     try:
         # TensorFlow's count of GPUs fails where a task has none, or those that Slurm gave it.
-        tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
+        number, tasks = (int(os.environ[f"SLURM_{name}"]) for name in ("PROCID", "STEP_NUM_TASKS"))
+        if not 0 <= number < tasks:     # TensorFlow would take it for the first
+            raise ValueError(f"SLURM_PROCID is {number} of {tasks} tasks")
         resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
             gpus_per_node=tasks, gpus_per_task=1, auto_set_gpu=False)
         addresses = resolver.cluster_spec().as_dict()["worker"]
@@ -134,10 +156,16 @@ def find(way: str, hosts: list[str]) -> Cluster:
 _OWN = ("cluster", "cluster_hosts", "cluster_timeout")
 
 
-def comparable(flags: Mapping[str, Any]) -> dict[str, str]:
+def comparable(flags: Mapping[str, Any], records: Mapping[str, Any]) -> dict[str, str]:
     """Returns what workers compare of their flags: the contents of small files, not the names of
-    files and folders, which machines may have in different places."""
-    found = {}
+    files and folders, which machines may have in different places.
+
+    Args:
+        flags: values by name.
+        records: JSON values that identify the records of some flags.
+    """
+    found = {name: f"records of identity {_digest(json.dumps(value, sort_keys=True).encode())}"
+             for name, value in records.items()}
     for name, value in flags.items():
         if name in _OWN:
             continue
@@ -146,33 +174,56 @@ def comparable(flags: Mapping[str, Any]) -> dict[str, str]:
                     and file_size(value) <= _MOST_BYTES):
                 continue
             with open_file(value, "rb") as file:
-                value = f"a file with SHA-256 {hashlib.sha256(file.read()).hexdigest()[:16]}"
+                value = f"a file with SHA-256 {_digest(file.read())}"
         found[name] = str(value)
     return found
 
 
-def meet(cluster: Cluster, flags: Mapping[str, str], seconds: float) -> None:
-    """Waits until all workers are here with the same flags.
+def _digest(content):
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def meet(cluster: Cluster, flags: Mapping[str, str], seconds: float, folder: str = "") -> None:
+    """Waits until all workers are here with the same flags and the same output folder.
 
     Args:
         flags: result of `comparable`.
         seconds: how long to wait.
+        folder: --output_dir; "" if there is none.
 
     Raises:
-        InputError: some have not come, or flags differ; all workers that are here say the same.
+        InputError: some have not come, or flags or folders differ; all workers that are here say
+            the same.
     """
     if len(cluster.addresses) > 1:
         flags = {**flags, "cluster_hosts": ",".join(cluster.addresses)}
-        problem = (_visit if cluster.index else _receive)(cluster, flags, seconds)
+        problem = (_visit if cluster.index else _receive)(cluster, flags, seconds, folder)
         if problem:
             raise InputError(problem)
 
 
-def _receive(cluster, flags, seconds):
+@contextlib.contextmanager
+def connecting(addresses: list[str], seconds: float) -> Iterator[None]:
+    """Kills this process, with a sentence, if the block, in which TensorFlow connects the workers,
+    takes too long: TensorFlow would wait for ever for one that has died.
+
+    A process of its own keeps the time: TensorFlow lets no thread of Python run meanwhile.
+    """
+    message = (f"error: the workers {', '.join(addresses)} have met, but did not connect within "
+               f"{seconds:g} s (--cluster_timeout); start all of them again.\n")
+    watch = subprocess.Popen([sys.executable, "-I", "-S", "-c", _WATCH, str(os.getpid()),
+                              str(seconds), message], stdin=subprocess.PIPE, start_new_session=True)
+    try:
+        yield
+    finally:
+        watch.communicate()
+
+
+def _receive(cluster, flags, seconds, folder):
     """The first worker: receives the others, and tells them what is wrong, if anything is."""
     workers = len(cluster.addresses)
     with contextlib.ExitStack() as stack:
-        here = [(0, flags, None)]
+        here = [(0, {"flags": flags}, None)]
         arrivals = stack.enter_context(contextlib.closing(
             _arrivals(cluster, time.monotonic() + seconds)))
         for index, theirs, connection in arrivals:
@@ -183,7 +234,8 @@ def _receive(cluster, flags, seconds):
             indices = {index for index, *_ in here}
             if len(indices) < len(here) or len(here) == workers:
                 break
-        problem = _problem(cluster, sorted(here, key=lambda one: one[0]), seconds)
+        here.sort(key=lambda one: one[0])
+        problem = _problem(cluster, here, seconds) or _elsewhere(folder, here)
         for _, _, connection in here[1:]:
             with contextlib.suppress(OSError):      # it is gone, as TensorFlow will notice
                 _send(connection, {"problem": problem})
@@ -191,7 +243,7 @@ def _receive(cluster, flags, seconds):
 
 
 def _problem(cluster, here, seconds):
-    """A sentence on what is wrong with the workers that are here, (index, flags, ...); "" if
+    """A sentence on what is wrong with the workers that are here, (index, what it sent, ...); "" if
     nothing is."""
     indices = [index for index, *_ in here]
     for index in set(indices):
@@ -202,21 +254,24 @@ def _problem(cluster, here, seconds):
     if absent:
         return (f"of {len(cluster.addresses)} workers, {', '.join(absent)} did not come within "
                 f"{seconds:g} s (--cluster_timeout); start the same command on every machine.")
-    return _difference([flags for _, flags, _ in here])
+    said = [value["problem"] for _, value, _ in here if value.get("problem")]
+    return said[0] if said else _difference([value["flags"] for _, value, _ in here])
+
+
+def _elsewhere(folder, here):
+    """A sentence on a worker that has left its mark in another folder than the first one's; "" if
+    none has."""
+    for index, value, _ in here:
+        if value.get("mark") and not is_file(join_path(folder, value["mark"])):
+            return (f"--output_dir is {folder} for worker 0, and worker {index} has another folder "
+                    "there; give all workers one folder, on a disk that they share or in a store.")
+    return ""
 
 
 def _arrivals(cluster, deadline) -> Iterator:
-    """Yields (index, flags, connection) of workers that come before the deadline."""
-    port, workers = int(cluster.addresses[0].rpartition(":")[2]), len(cluster.addresses)
-    try:
-        is_dual = socket.has_dualstack_ipv6()
-        server = socket.create_server(
-            ("", port), family=socket.AF_INET6 if is_dual else socket.AF_INET,
-            dualstack_ipv6=is_dual)
-    except OSError as error:
-        raise InputError(f"the first worker can't listen at {cluster.addresses[0]} "
-                         f"({error.strerror}); give a free port.") from error
-    with server:
+    """Yields (index, what it sent, connection) of workers that come before the deadline."""
+    workers = len(cluster.addresses)
+    with _listening(cluster) as server:
         while (left := deadline - time.monotonic()) > 0:
             server.settimeout(left)
             try:
@@ -226,9 +281,22 @@ def _arrivals(cluster, deadline) -> Iterator:
             except (OSError, ValueError):       # time is over, or it is no worker of ours
                 continue
             if value.get("greeting") == _GREETING and value.get("index") in range(1, workers):
-                yield value["index"], value["flags"], connection
+                yield value["index"], value, connection
             else:
                 connection.close()
+
+
+def _listening(cluster):
+    """A server at this worker's own port; InputError if it can't be there."""
+    address = cluster.addresses[cluster.index]
+    try:
+        is_dual = socket.has_dualstack_ipv6()
+        return socket.create_server(
+            ("", int(address.rpartition(":")[2])), dualstack_ipv6=is_dual,
+            family=socket.AF_INET6 if is_dual else socket.AF_INET)
+    except OSError as error:
+        raise InputError(f"worker {cluster.index} can't listen at {address} ({error.strerror}); "
+                         "give a free port.") from error
 
 
 def _is_closed(connection):
@@ -251,8 +319,36 @@ def _difference(flags):
             "command on every machine.")
 
 
-def _visit(cluster, flags, seconds):
+@contextlib.contextmanager
+def _marked(folder):
+    """Gives the name of a file that is in a folder during the block; "" without a folder."""
+    mark = folder and f".bert_tf-{uuid.uuid4().hex}"
+    if not folder:
+        yield mark
+        return
+    make_folder(folder, "output_dir")
+    with write_aside(join_path(folder, mark)):
+        pass
+    try:
+        yield mark
+    finally:
+        remove_file(join_path(folder, mark))
+
+
+def _visit(cluster, flags, seconds, folder):
     """A further worker: goes to the first one, and hears what is wrong."""
+    with contextlib.ExitStack() as stack:
+        problem = ""
+        try:    # TensorFlow will listen there, and the others would wait for it
+            stack.enter_context(_listening(cluster))
+        except InputError as error:
+            problem = str(error)
+        mark = stack.enter_context(_marked(folder))
+        return _ask(cluster, {"flags": flags, "mark": mark, "problem": problem}, seconds)
+
+
+def _ask(cluster, own, seconds):
+    """What the first worker says to a further one."""
     host, _, port = cluster.addresses[0].rpartition(":")
     deadline = time.monotonic() + seconds
     while True:
@@ -261,7 +357,7 @@ def _visit(cluster, flags, seconds):
                                           _RETRY_SECONDS + max(deadline - time.monotonic(), 0)
                                           ) as connection:
                 connection.settimeout(seconds + _MARGIN_SECONDS)
-                _send(connection, {"greeting": _GREETING, "index": cluster.index, "flags": flags})
+                _send(connection, {"greeting": _GREETING, "index": cluster.index, **own})
                 return _read(connection)["problem"]
         except (OSError, ValueError):
             if time.monotonic() > deadline:
@@ -292,6 +388,7 @@ def explain_lost_worker(error: Exception) -> InputError | None:
         return None
     lines = error.message.strip().splitlines()
     # The message of a graph begins with where it was traced.
-    first = next((line for line in lines if "abort" in line), lines[0]).rstrip(".")
+    first = next((line for line in lines if "abort" in line), lines[0]).rstrip(".:")
+    first = re.sub(r"^\{\{.*?\}\} ", "", first)
     return InputError(f"another worker is gone ({first}); start all workers again, and they resume "
                       "from the last checkpoint.")

@@ -1,12 +1,14 @@
 """The strategy and the Trainer that settings of training describe."""
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from bert_tf import signals
 from bert_tf.errors import InputError, explain_with
 from bert_tf.networks import BertEncoder
 from bert_tf.training import adversarial, cluster, devices, distribution
@@ -23,22 +25,29 @@ def _is_of_use(record):
 
 
 def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool = True,
-                  others: Sequence[Any] = ()) -> tf.distribute.Strategy:
+                  others: Sequence[Any] = (), records: Mapping[str, Any] | None = None
+                  ) -> tf.distribute.Strategy:
     """Returns the strategy of the settings after a check that its devices can share the batches.
 
     Args:
         trains, evaluates: the batches that will be needed.
         others: further dataclasses of flags, in which all workers must agree.
+        records: JSON values that identify the records of flags, on which they must agree too.
     """
     workers = None
     if settings.distribution_strategy == "multi_worker":
         workers = cluster.find(settings.cluster, settings.cluster_hosts)
         given = {name: value for part in (*others, settings) if part is not None
                  for name, value in dataclasses.asdict(part).items()}
-        cluster.meet(workers, cluster.comparable(given), settings.cluster_timeout)
+        cluster.meet(workers, cluster.comparable(given, records or {}), settings.cluster_timeout,
+                     settings.output_dir)
         explain_with(cluster.explain_lost_worker)
-    strategy = distribution.make_strategy(settings.distribution_strategy, settings.tpu,
-                                          settings.tpu_zone, settings.gcp_project, workers)
+    with cluster.connecting(workers.addresses, settings.cluster_timeout) if workers else (
+            contextlib.nullcontext()):
+        strategy = distribution.make_strategy(settings.distribution_strategy, settings.tpu,
+                                              settings.tpu_zone, settings.gcp_project, workers)
+    if workers:
+        signals.restore_handlers()
     settings.check_replicas(strategy.num_replicas_in_sync, trains, evaluates)
     print(devices.describe(strategy, distribution.count_workers(strategy)), flush=True)
     for problem in (devices.missing(), "" if workers else cluster.unjoined()):

@@ -71,7 +71,7 @@ class DeviceSettings:
     cluster_hosts: list[str] = option(
         [], "HOST or HOST:PORT of each worker, in order, for --cluster=indexed_job.", rare=True)
     cluster_timeout: float = option(
-        300, "Seconds to wait for the other workers.", above=0, rare=True)
+        300, "Seconds to wait for the other workers.", above=0, most=1e6, rare=True)
     tpu: str = option("", "Name or address of the TPU.", alias="tpu_name")
     jit_compile: str = option("auto", "Compile the step with XLA; auto: on GPU and TPU.",
                               choices=("auto", "true", "false"), rare=True)

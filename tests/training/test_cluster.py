@@ -1,8 +1,13 @@
 """Workers find each other, wait a bounded time, and refuse to train with different flags."""
 
 import concurrent.futures
+import contextlib
 import json
+import re
+import signal
 import socket
+import subprocess
+import sys
 
 import pytest
 import tensorflow as tf
@@ -12,6 +17,7 @@ from bert_tf.training import cluster
 from bert_tf.training.cluster import Cluster
 from bert_tf.training.from_settings import open_strategy
 from bert_tf.training.settings import TrainSettings
+from tests import processes
 
 VARIABLES = ("TF_CONFIG", "JOB_COMPLETION_INDEX", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
              "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE", "SLURMD_NODENAME",
@@ -61,6 +67,7 @@ def test_a_cluster_is_found(environment, way, variables, hosts, expected):
         "[]", "{", "3", '{"cluster": {}}', config({"type": "worker", "index": 2}, worker=["a:1"]),
         config({"type": "ps", "index": 0}, ps=["a:1"]), config([], worker=["a:1"]),
         config({"type": "worker", "index": "x"}, worker=["a:1"]),
+        config({"type": "worker", "index": 0.5}, worker=["a:1"]),
         '{"cluster": {"worker": 3}, "task": {"type": "worker", "index": 0}}')),
     ("tf_config", {"TF_CONFIG": config({"type": "worker", "index": 0}, worker=["a", "b:2"])}, [],
      "a worker at 'a'; write the address"),
@@ -68,6 +75,7 @@ def test_a_cluster_is_found(environment, way, variables, hosts, expected):
      "two workers of the cluster have one address"),
     ("slurm", {}, [], "start the command with srun"),
     ("slurm", slurm("node[1-", "2(x2)", 2), [], "Slurm's environment variables"),
+    ("slurm", slurm("node[1-2]", "2(x2)", 4), [], "SLURM_PROCID is 4 of 4 tasks"),
     ("indexed_job", {"JOB_COMPLETION_INDEX": "0"}, [], "--cluster_hosts, which has 0"),
     ("indexed_job", {}, ["a", "b"], "JOB_COMPLETION_INDEX, which is ''"),
     ("indexed_job", {"JOB_COMPLETION_INDEX": "2"}, ["a", "b"], "which is '2'")])
@@ -78,15 +86,21 @@ def test_a_broken_cluster_is_one_sentence(environment, way, variables, hosts, pa
     assert part in str(error.value) and "\n" not in str(error.value)
 
 
-def meet(workers, seconds):
-    """What each of some workers, (index, flags), says in the end; None if all is well."""
-    with socket.create_server(("localhost", 0)) as server:
-        port = server.getsockname()[1]
-    addresses = [f"localhost:{port}", *(f"localhost:{i}" for i in range(1, 3))]
+def free_addresses(count):
+    """Addresses that nobody listens at."""
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(socket.create_server(("localhost", 0)))
+                   for _ in range(count)]
+        return [f"localhost:{server.getsockname()[1]}" for server in servers]
 
-    def one(index, flags):
+
+def meet(workers, seconds, addresses=()):
+    """What each of some workers, (index, flags, ...), says in the end; None if all is well."""
+    addresses = addresses or free_addresses(3)
+
+    def one(index, flags, *folder):
         try:
-            cluster.meet(Cluster(addresses, index), flags, seconds)
+            cluster.meet(Cluster(addresses, index), flags, seconds, *folder)
         except InputError as error:
             return str(error)
 
@@ -115,6 +129,22 @@ def test_flags_that_differ_are_refused_by_all():
     assert "--more is absent for worker 0 and 4 for worker 2" in said[0] and "steps" not in said[0]
 
 
+def test_another_output_folder_is_refused_by_all(tmp_path):
+    """Machines may have different folders of one name, so names say nothing."""
+    folders = [str(tmp_path / name) for name in ("one", "one", "two")]
+    said = meet([(index, {}, folder) for index, folder in enumerate(folders)], 60)
+    assert len(set(said)) == 1
+    assert f"--output_dir is {folders[0]} for worker 0, and worker 2 has another" in said[0]
+    assert meet([(index, {}, f"{tmp_path}/./one") for index in range(3)], 60) == [None] * 3
+    assert not list(tmp_path.glob("*/.*"))
+
+
+def test_other_records_are_another_flag():
+    one, two = (cluster.comparable({"input_file": ["r"]}, {"input_file": {"counts": [count]}})
+                for count in (1, 2))
+    assert one.keys() == two.keys() == {"input_file"} and one != two
+
+
 def test_two_that_take_themselves_for_the_same_worker_are_refused():
     said = meet([(0, {}), (1, {}), (1, {})], 60)
     assert len(set(said)) == 1 and "two workers take themselves for worker 1" in said[0]
@@ -123,15 +153,60 @@ def test_two_that_take_themselves_for_the_same_worker_are_refused():
 def test_a_worker_that_does_not_come_is_said_by_all():
     said = meet([(0, {}), (1, {})], 2)
     assert len(set(said)) == 1
-    assert "of 3 workers, 2 (localhost:2) did not come within 2 s (--cluster_timeout)" in said[0]
+    assert re.search(r"of 3 workers, 2 \(localhost:\d+\) did not come within 2 s "
+                     r"\(--cluster_timeout\)", said[0])
     (alone,) = meet([(1, {})], 0.1)
     assert "did not answer worker 1 within 0.1 s" in alone
 
 
+def test_a_port_in_use_is_said_by_all():
+    """Else TensorFlow's worker 0 would wait for ever."""
+    with socket.create_server(("localhost", 0)) as taken:
+        addresses = [*free_addresses(2), f"localhost:{taken.getsockname()[1]}"]
+        said = meet([(index, {}) for index in range(3)], 60, addresses)
+    assert len(set(said)) == 1
+    assert f"worker 2 can't listen at {addresses[2]} (Address already in use" in said[0]
+    port = addresses[0].rpartition(":")[2]
+    said = meet([(0, {}), (1, {})], 60, [addresses[0], f"127.0.0.1:{port}"])
+    assert len(set(said)) == 1 and "worker 1 can't listen" in said[0]
+
+
+def test_sigterm_counts_after_workers_have_connected():
+    """TensorFlow 2.20 sets a handler of its own, which drops the signal."""
+    (address,) = free_addresses(1)
+    code = """
+import os, signal, time
+from bert_tf.signals import ending
+from bert_tf.training.from_settings import open_strategy
+from bert_tf.training.settings import TrainSettings
+with ending():
+    open_strategy(TrainSettings(output_dir="", distribution_strategy="multi_worker"))
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(2)
+"""
+    worker = processes.Process(code, TF_CONFIG=config({"type": "worker", "index": 0},
+                                                      worker=[address]))
+    assert worker.finish(143).endswith("terminated\n")
+
+
+@pytest.mark.parametrize("seconds, status", [(0.1, -signal.SIGKILL), (60, 0)])
+def test_workers_that_do_not_connect_end(seconds, status):
+    """One may die after all have met; TensorFlow then waits, and no thread of Python runs."""
+    code = f"""
+import ctypes
+from bert_tf.training import cluster
+with cluster.connecting(["a:1", "b:1"], {seconds}):
+    ctypes.PyDLL(None).sleep({60 if status else 0})
+"""
+    ended = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == status
+    said = "error: the workers a:1, b:1 have met, but did not connect within 0.1 s"
+    assert ended.stderr.startswith(said) if status else not ended.stderr
+
+
 def test_a_stranger_is_not_taken_for_a_worker():
-    with socket.create_server(("localhost", 0)) as server:
-        port = server.getsockname()[1]
-    addresses = [f"localhost:{port}", "localhost:1"]
+    addresses = free_addresses(2)
+    port = int(addresses[0].rpartition(":")[2])
     with concurrent.futures.ThreadPoolExecutor() as pool:
         first = pool.submit(cluster.meet, Cluster(addresses, 0), {}, 60)
         while True:
@@ -150,7 +225,7 @@ def test_contents_of_small_files_are_compared_not_names(tmp_path):
         (tmp_path / name).write_text(content)
         return cluster.comparable({"bert_config_file": str(tmp_path / name), "learning_rate": 0.1,
                                    "input_file": [str(tmp_path / name)], "cluster_timeout": 3,
-                                   "output_dir": str(tmp_path)})
+                                   "output_dir": str(tmp_path)}, {})
 
     assert values("a", "{}") == values("b", "{}") != values("c", "{ }")
     assert values("a", "").keys() == {"bert_config_file", "learning_rate"}
@@ -162,9 +237,11 @@ def test_the_end_of_another_worker_is_one_sentence():
             tf.errors.UnavailableError(None, None, "Collective ops is aborted by: Socket closed\n"),
             tf.errors.InternalError(None, None, "Error: CollectiveBcastSend failed\ndetails"),
             tf.errors.UnavailableError(None, None, "Graph execution error:\n\nDetected at node "
-                                       "details\nCollective ops is aborted by: recvmsg:reset\n")):
+                                       "details\nCollective ops is aborted by: recvmsg:reset\n"),
+            tf.errors.UnavailableError(None, None, "{{function_node __inference_<lambda>_31}} "
+                                       "Collective ops is aborted by: unhealthy tasks:\ndetails")):
         said = str(cluster.explain_lost_worker(error))
         assert "another worker is gone" in said and "Collective" in said
-        assert "\n" not in said and "details" not in said
+        assert "\n" not in said and "details" not in said and "function_node" not in said
     for error in (ValueError("Collective"), tf.errors.InternalError(None, None, "no memory")):
         assert cluster.explain_lost_worker(error) is None
