@@ -1,11 +1,13 @@
 """Files that are whole or absent, and folders that one process works on."""
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -123,6 +125,25 @@ def test_other_names_of_a_folder_are_free(tmp_path, hold):
     hold(tmp_path / "a")
     with files.locked(str(tmp_path / "b"), "one"), files.locked(str(tmp_path), "all"):
         assert len(os.listdir(tmp_path)) == 3
+
+
+def test_a_folder_in_which_others_write_is_removed(tmp_path):
+    def write(number):
+        with contextlib.suppress(FileNotFoundError):
+            for count in range(100):
+                path = tmp_path / f"folder/{number}-{count}"
+                path.write_text("x")
+                path.rename(path.with_suffix(".json"))
+
+    for _ in range(20):
+        (tmp_path / "folder").mkdir()
+        writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+        for writer in writers:
+            writer.start()
+        files.remove_folder(tmp_path / "folder")
+        for writer in writers:
+            writer.join()
+        assert not (tmp_path / "folder").exists()
 
 
 def test_the_lock_of_a_dead_process_is_free(tmp_path, hold):

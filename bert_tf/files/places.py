@@ -21,11 +21,15 @@ from bert_tf.errors import InputError, explain_with
 fsspec = lazy_loader.load("fsspec")     # names without a scheme need none of it
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_TRIES = 1000    # of removing a folder into which others still write
 # The extra that brings what reaches a store.
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 _NUMBERS = {FileNotFoundError: errno.ENOENT, FileExistsError: errno.EEXIST,
             PermissionError: errno.EACCES, IsADirectoryError: errno.EISDIR,
             NotADirectoryError: errno.ENOTDIR}
+# Seconds without a first answer after which a store is given up; its client would try for long.
+SILENCE = 30.0
+_answered: set[str] = set()     # schemes of the stores that have answered this process
 
 
 def is_remote(path: str | os.PathLike) -> bool:
@@ -49,7 +53,9 @@ def reaching(path: str | os.PathLike) -> Iterator[tuple[Any, str]]:
     """
     path = os.fspath(path)
     try:
-        yield store_of(path), _inner(path)
+        store = store_of(path)
+        _await_answer(store, path)
+        yield store, _inner(path)
     except InputError:
         raise
     except OSError as error:
@@ -60,6 +66,20 @@ def reaching(path: str | os.PathLike) -> Iterator[tuple[Any, str]]:
     except Exception as error:      # each library has errors of its own
         raise InputError(f"{path} can't be reached ({type(error).__name__}: {_first_line(error)}); "
                          "check the name, the credentials and the connection.") from error
+
+
+def _await_answer(store, path):
+    """Asks a store that this process has not asked yet, and gives it up if no answer comes."""
+    if scheme_of(path) in _answered or not store.async_impl:
+        return
+    try:
+        store.info(_inner(path), timeout=SILENCE)
+    except fsspec.exceptions.FSTimeoutError as error:
+        raise InputError(f"{path}: the store has not answered for {SILENCE:g} s; check the "
+                         "address and the connection.") from error
+    except OSError:         # an answer, such as that there is no such file
+        pass
+    _answered.add(scheme_of(path))
 
 
 def _first_line(error):
@@ -218,13 +238,23 @@ def remove_file(path: str | os.PathLike) -> None:
 
 
 def remove_folder(path: str | os.PathLike) -> None:
-    """Removes a folder with all that is in it; nothing if it is absent."""
-    with contextlib.suppress(FileNotFoundError):
-        if not is_remote(path):
+    """Removes a folder with all that is in it; nothing if it is absent.
+
+    Meanwhile other processes may rename or remove files of the folder, or add one.
+    """
+    if is_remote(path):
+        with contextlib.suppress(FileNotFoundError), reaching(path) as (store, name):
+            store.rm(name, recursive=True)
+        return
+    for tries in range(1, _TRIES + 1):
+        try:
             shutil.rmtree(path)
             return
-        with reaching(path) as (store, name):
-            store.rm(name, recursive=True)
+        except OSError as error:
+            if not os.path.lexists(path):
+                return
+            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY) or tries == _TRIES:
+                raise
 
 
 def make_folders(path: str | os.PathLike) -> None:

@@ -9,7 +9,6 @@ from bert_tf import recipes
 from bert_tf.data import masking
 from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
-from bert_tf.files import find_files
 from bert_tf.flags import REQUIRED, Scope, option
 from bert_tf.training.optimizers.table import SCHEDULES
 from bert_tf.training.settings import TrainSettings
@@ -28,7 +27,8 @@ _SAMPLED = Scope("recurrent language models, such as elmo", lambda recipe: any(
 class PretrainingFlags:
     """Records, model and recipe of pre-training."""
 
-    input_file: list[str] = option(REQUIRED, "Records to train on: files, globs or folders.")
+    input_file: list[str] = option(REQUIRED, "Records to train on: files, manifests, globs or "
+                                 "folders.")
     bert_config_file: str = option("", "The bert_config.json of the model.")
     model_size: str = option(
         "", "A published size of the recipe, such as base, instead of --bert_config_file; the "
@@ -95,7 +95,7 @@ class PretrainingFlags:
 
 def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:
     """Reads the manifest of the first records of --input_file, if there is one."""
-    found = manifest.find_manifests(find_files(patterns, "input_file"))
+    found = manifest.find_manifests(manifest.record_files(patterns, "input_file"))
     return found[0][0] if found else None
 
 

@@ -254,6 +254,19 @@ def test_counts_come_from_a_manifest_where_there_is_one(tmp_path):
         open_records(tmp_path)
 
 
+def test_a_manifest_that_stands_alone_names_its_shards(tmp_path):
+    one, two = write(tmp_path / "one", range(3)), write(tmp_path / "two", range(5))
+    write_manifest(tmp_path, "both", [two, one], [5, 3])
+    path = tmp_path / f"both{manifest.SUFFIX}"
+    records = open_records(path)
+    assert (records.paths, records.counts) == ([two, one], [5, 3])
+    assert open_records(path, one).paths == [one]
+    os.remove(one)
+    refusal(lambda: open_records(path), "--input_file: no file matches", one)
+    (tmp_path / "other.json").write_text("{}")
+    refusal(lambda: open_records(tmp_path / "other.json"), "other.json is not a manifest")
+
+
 def test_an_empty_shard_among_others_is_no_problem(tmp_path):
     paths = [write(tmp_path / "a", []), write(tmp_path / "b", range(4)), write(tmp_path / "c", [])]
     assert open_records(*paths).paths == paths[1:2]

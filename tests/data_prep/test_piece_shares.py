@@ -100,6 +100,22 @@ def test_a_job_that_another_process_ends_meanwhile(share, tmp_path, whole, monke
     assert content(tmp_path / "out") == whole
 
 
+def test_a_note_that_follows_the_end_is_removed(share, tmp_path, whole, monkeypatch):
+    """In a store a note needs no folder, so that one may be written after the job's end."""
+    write = notes.write_json
+
+    def write_late(path, value):
+        if "piece-" in path:
+            patch.setattr(notes, "write_json", write)
+            contextvars.Context().run(share)
+            os.makedirs(os.path.dirname(path))
+        write(path, value)
+    with monkeypatch.context() as patch:
+        patch.setattr(notes, "write_json", write_late)
+        share("0/6")
+    assert content(tmp_path / "out") == whole
+
+
 def test_pieces_that_moved_are_made_again(prepare, tmp_path):
     """A file before them became shorter, and there are as many pieces as before."""
     paths = [tmp_path / "a.txt", tmp_path / "b.txt"]

@@ -13,7 +13,7 @@ from bert_tf.data.records import features, manifest, tfrecord
 from bert_tf.data.records.features import RecordFormat
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
-from bert_tf.files import file_size, find_files, is_gzip
+from bert_tf.files import file_size, is_gzip
 from bert_tf.options import check_shape
 
 _TABLE_ROWS = 128    # of a table of embeddings may be made full
@@ -173,9 +173,7 @@ def _check_records(path, record_format, most):
 
 def _find(patterns, flag):
     """The files that hold records, how many each holds, and what `find_manifests` finds of them."""
-    paths = [p for p in find_files(patterns, flag) if not p.endswith(".json")]
-    if not paths:
-        raise InputError(f"--{flag} names only manifests; name the record files.")
+    paths = manifest.record_files(patterns, flag)
     manifests = manifest.find_manifests(paths)
     manifest.check_whole(manifests, patterns, flag)
     known = _entries(manifests)

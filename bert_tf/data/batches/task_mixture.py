@@ -17,7 +17,6 @@ from bert_tf.data.masking import word_order
 from bert_tf.data.records import manifest
 from bert_tf.data.records.features import RecordFormat
 from bert_tf.errors import InputError
-from bert_tf.files import find_files
 
 
 def continual(count: int, steps: int) -> list[list[int]]:
@@ -237,7 +236,7 @@ def open_records(patterns: str | list[str], flag: str) -> RecordSet | TaskMixtur
     Raises:
         InputError: see `RecordSet.open`; or only some records belong to a task.
     """
-    paths = [path for path in find_files(patterns, flag) if not path.endswith(".json")]
+    paths = manifest.record_files(patterns, flag)
     found: dict[str, list[str]] = {}
     manifests = manifest.find_manifests(paths)
     manifest.check_whole(manifests, patterns, flag)

@@ -12,6 +12,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import (
     TOKENIZER_ENDING,
     exists,
+    find_files,
     is_folder,
     join_path,
     match_names,
@@ -71,6 +72,18 @@ def load_manifest(path: str, has_vocabulary: bool = False) -> dict[str, Any]:
     except (InputError, ValueError) as error:
         raise InputError(f"{path} is not a manifest of records ({error}).") from error
     return manifest
+
+
+def record_files(patterns: str | Sequence[str], flag: str) -> list[str]:
+    """Lists the files of a flag that hold records: manifests that stand alone name their shards.
+
+    Raises:
+        InputError: a file does not exist, or what stands alone is no manifest.
+    """
+    found = find_files(patterns, flag)
+    return [path for path in found if not path.endswith(".json")] or find_files(
+        [join_path(os.path.dirname(path), shard["name"])
+         for path in found for shard in load_manifest(path)["shards"]], flag)
 
 
 def join_counts(counts: Sequence[Sequence[int]]) -> str:

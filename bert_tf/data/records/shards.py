@@ -124,7 +124,9 @@ def _make_share(job, share, num_workers):
                    functools.partial(_is_intact, job.folder), share)
     with _turn(job.path):
         if exists(job.path):
-            return job.made_by_another(), True
+            found = job.made_by_another()
+            job.progress.close()    # a worker of this share may have noted a piece since
+            return found, True
         job.progress.check()
         results = job.noted()
         if not all(_has_sizes(job.folder, result) for result in results):
