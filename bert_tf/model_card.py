@@ -13,6 +13,7 @@ from bert_tf.files import (
     fetched,
     is_file,
     is_folder,
+    name_of_copies,
     open_file,
     snapshot_of,
     write_aside,
@@ -87,21 +88,29 @@ def card(folder: str, base: str = "", command: str = "", name: str = "", note: s
                                    for key, value in _scores(folder).items()]),
         "Labels": _labels(saved),
         "Use": snippet and f"```python\n{snippet}\n```",
-        "Made by": _indented(command or _command(flags)),
+        "Made by": _indented(name_of_copies(command or _command(flags))),
         "Licence": f"{licence}, as its base." if licence else (
             "That of the base and of the data; the files do not name one.")}
-    head = f"---\nlicense: {licence}\n---\n" if licence else ""
-    parts = [f"{head}{_MARK}", f"# {name}", _what(folder, saved, base) + f" {note}" * bool(note),
+    config = _config(folder)
+    kind = config.get("model_type", "bert")
+    named = re.fullmatch("hf://(.+)@.+", base)
+    head = [f"license: {licence}"] * bool(licence) + (
+        [f"base_model: {named[1]}"] if named else []) + ["tags:", f"- {kind}"]
+    parts = ["\n".join(["---", *head, "---", _MARK]), f"# {name}",
+             _what(kind, config, saved, base) + f" {note}" * bool(note),
              *(f"## {title}\n\n{text}" for title, text in sections.items() if text)]
     return "\n\n".join(parts) + "\n"
 
 
-def _what(folder, saved, base):
-    """The sentence that says what the model is."""
-    config: dict[str, Any] = next((read_json(path) for path in (
+def _config(folder) -> dict[str, Any]:
+    """The configuration of the model in a folder; {} without one."""
+    return next((read_json(path) for path in (
         os.path.join(folder, name) for name in ("bert_config.json", "config.json"))
         if is_file(path)), {})
-    kind = config.get("model_type", "bert")
+
+
+def _what(kind, config, saved, base):
+    """The sentence that says what the model is."""
     sizes = ", ".join(f"`{name}` {config[name]:,}" for name in _SIZES
                       if isinstance(config.get(name), int))
     task = f", fine-tuned for {saved.task.kind.title}" if saved else ""

@@ -109,7 +109,7 @@ def test_given_comes_before_other_defaults_and_these_before_the_dataclass(
 
 
 PROGRAM = '''"""A program."""
-import dataclasses, os, signal
+import dataclasses, logging, os, signal
 from bert_tf import errors, flags
 
 @dataclasses.dataclass
@@ -140,6 +140,9 @@ def main(job):
         1 / 0
     if job.number == 15:
         raise OSError(28, "No space left on device")
+    if job.number == 20:
+        logging.getLogger("library").info("I looked.")
+        logging.getLogger("library").warning("I found nothing.")
     if job.number == 17:
         flags.keep(dataclasses.replace(job), "absent")
         flags.keep(job, job.file)
@@ -204,6 +207,11 @@ def test_what_is_wrong_is_said_in_one_line(run, arguments, status, message):
 
 def test_flags_come_from_a_file_too(run):
     assert run("--flagfile=flags.txt", "--kind=x") == (0, "8 x\n", "")
+
+
+def test_libraries_say_only_what_is_worth_a_warning(run):
+    assert "I looked." not in (said := run("--number=20")[2]) and "I found nothing." in said
+    assert "I looked." in run("--number=20", "--verbosity=0")[2]
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])

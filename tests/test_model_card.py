@@ -3,6 +3,8 @@
 import json
 import re
 
+import huggingface_hub
+
 import bert_tf
 from bert_tf import model_card
 from bert_tf.tasks.saved_task import SavedTask
@@ -38,7 +40,8 @@ def test_a_card_says_what_the_files_say(tmp_path):
     write_folder(folder, base)
     path = model_card.write_card(folder)
     text = (folder / "README.md").read_text()
-    assert path == str(folder / "README.md") and text.startswith("---\nlicense: apache-2.0\n---\n")
+    assert path == str(folder / "README.md") and text.startswith(
+        "---\nlicense: apache-2.0\ntags:\n- bert\n---\n")
     for part in ("# mrpc", "type bert, fine-tuned for classification (mrpc): `hidden_size` 1,024.",
                  f"weights of `{base}`", "train: 3,668 examples of `glue/MRPC/train.tsv`",
                  "| `learning_rate` | 5e-05 |", "| `max_seq_length` | 16 |",
@@ -72,6 +75,7 @@ def test_a_card_that_can_not_be_written_is_a_warning(tmp_path, capsys):
 def test_an_empty_folder_has_a_card_without_sections(tmp_path):
     text = model_card.card(str(tmp_path))
     assert "## Scores" not in text and "## Licence" in text
+    assert huggingface_hub.ModelCard(text).data.to_dict() == {"tags": ["bert"]}
 
 
 def test_the_code_of_a_converted_model_runs(tmp_path, monkeypatch):

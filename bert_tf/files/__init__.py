@@ -8,7 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "finding": ["FLAGFILE", "PATH_FLAGS", "TOKENIZER_ENDING", "check_decodable", "check_stores",
                     "files_under", "find_files", "match_names"],
-        "hub": ["dataset_commit", "fetched", "is_hub_name", "snapshot_of"],
+        "hub": ["dataset_commit", "fetched", "is_hub_name", "name_of_copies", "snapshot_of"],
         "leases": ["Held"],
         "locks": ["locked"],
         "places": ["absolute", "exists", "file_size", "identity", "is_file", "is_folder",

@@ -76,6 +76,13 @@ def snapshot_of(path: str | os.PathLike) -> Snapshot | None:
                  if os.path.abspath(path).startswith(place)), None)
 
 
+def name_of_copies(text: str) -> str:
+    """Returns a text with hf:// names, with the commit, in place of this process's local copies."""
+    for place, found in _taken.items():
+        text = text.replace(place, f"hf://{found.name}@{found.commit}")
+    return text
+
+
 @functools.cache
 def dataset_commit(path: str, name: str, revision: str = "main") -> str:
     """Returns the commit that a revision of a data set of the Hub stands for, and prints it.

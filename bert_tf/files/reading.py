@@ -94,24 +94,40 @@ def _open_zstd(file):
     except ImportError as error:
         raise InputError("Zstandard files (.zst) need a package that is not installed; pip install "
                          "'bert_tf[corpora]'.") from error
-    unpacked = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-    return io.BufferedReader(_Zstd(unpacked, zstandard.ZstdError), 1 << 20)
+    return io.BufferedReader(_Zstd(file, zstandard), 1 << 20)
 
 
 class _Zstd(io.RawIOBase):
-    """A stream of Zstandard whose errors are `OSError`s, and that has lines."""
+    """The bytes of a stream of Zstandard; a stream that ends within a frame is an error, which the
+    package's own reader does not see."""
 
-    def __init__(self, unpacked, error):
-        self._unpacked, self._error = unpacked, error
+    def __init__(self, file, zstandard):
+        self._file, self._package = file, zstandard
+        self._frame, self._packed, self._unpacked = None, b"", b""
 
     def readable(self):
         return True
 
     def readinto(self, buffer):
-        try:
-            return self._unpacked.readinto(buffer)
-        except self._error as error:
-            raise OSError(str(error)) from error
+        while not self._unpacked:
+            # Few bytes, since a block of 4 bytes may hold 128 KiB.
+            packed = self._packed or self._file.read(1 << 10)
+            if not packed:
+                if self._frame:
+                    raise EOFError("the file ends before its last frame does")
+                return 0
+            self._frame = self._frame or self._package.ZstdDecompressor().decompressobj()
+            try:
+                self._unpacked = self._frame.decompress(packed)
+            except self._package.ZstdError as error:
+                raise OSError(str(error)) from error
+            self._packed = self._frame.unused_data
+            if self._frame.eof:
+                self._frame = None
+        count = min(len(buffer), len(self._unpacked))
+        buffer[:count] = self._unpacked[:count]
+        self._unpacked = self._unpacked[count:]
+        return count
 
 
 def shown_name(path: str) -> str:

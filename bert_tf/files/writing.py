@@ -192,6 +192,8 @@ def folder_aside(path, marker=""):
     try:
         try:
             os.makedirs(aside)
+            if is_remote(path):
+                _try_store(path)
         except OSError as error:
             raise InputError(f"{path} can't be written ({error.strerror}); make room, or name a "
                              "folder that you may write to.") from error
@@ -216,7 +218,12 @@ def is_unfinished(path: str | os.PathLike, marker: str) -> bool:
     """Returns whether a store has files of a folder, but not yet the one that is sent last; see
     `folder_aside`."""
     return bool(marker) and is_remote(path) and is_folder(path) and not any(
-        name.endswith(marker) for name in list_folder(path))
+        _is_marker(name, marker) for name in list_folder(path))
+
+
+def _is_marker(name, marker):
+    """Whether a file is sent last: config.json is, and bert_config.json, but not a tokenizer's."""
+    return bool(marker) and name.endswith(marker) and not name.startswith("tokenizer_")
 
 
 def _taken(path):
@@ -227,7 +234,7 @@ def send_folder(folder: str, path: str, marker: str = "") -> None:
     """Sends a local folder's files to a store; see `folder_aside`."""
     names = sorted((os.path.relpath(os.path.join(base, name), folder)
                     for base, _, names in os.walk(folder) for name in names),
-                   key=lambda name: (bool(marker) and name.endswith(marker), name))
+                   key=lambda name: (_is_marker(name, marker), name))
     for name in names:
         send(os.path.join(folder, name), f"{str(path).rstrip('/')}/{name}")
 

@@ -74,6 +74,30 @@ def read(config_class, flag_values):
     return config
 
 
+def stage_flagfiles(argv: list[str]) -> list[str]:
+    """Returns a command line in which --flagfile names local files: absl opens no others.
+
+    Raises:
+        InputError: a flagfile in a store can't be read.
+    """
+    found: list[str] = []
+    for argument in argv:
+        if found and found[-1] in ("--flagfile", "-flagfile"):
+            argument = f"{found.pop()}={argument}"
+        name, _, path = argument.partition("=")
+        if name in ("--flagfile", "-flagfile") and files.is_remote(path):
+            check_stores([path], "--flagfile: ")
+            try:
+                if not files.is_file(path):
+                    raise InputError(f"--flagfile: there is no file {path}; check the name.")
+                argument = f"{name}={files.staged(path)}"
+            except OSError as error:
+                raise InputError(f"--flagfile: {path} can't be read ({error.strerror}); name a "
+                                 "file that you may read.") from error
+        found.append(argument)
+    return found
+
+
 def _fetch(value, flag):
     """The local copy of a model that a flag names on the Hub; other values as they are."""
     if not isinstance(value, str) or not files.is_hub_name(value):

@@ -4,7 +4,7 @@ import glob
 import os
 import sys
 
-from absl import app
+from absl import app, logging
 from absl import flags as absl_flags
 
 from bert_tf import signals
@@ -12,7 +12,7 @@ from bert_tf.errors import InputError, explained, nearest
 from bert_tf.files import FLAGFILE, hub, write_aside
 from bert_tf.flags import help as help_pages
 from bert_tf.flags.options import given_in, shown
-from bert_tf.flags.parsing import define, given_in_flags, read, take_defaults
+from bert_tf.flags.parsing import define, given_in_flags, read, stage_flagfiles, take_defaults
 
 _ENDLESS = 1 << 30     # steps that no run takes, such as a warm-up that never ends
 _given: list[str] = []      # the flags of the program that runs
@@ -52,7 +52,11 @@ def _report(source, taken):
 def _parse(argv, config_classes):
     """Returns the part of a command line that absl leaves."""
     try:
-        return absl_flags.FLAGS(argv)
+        left = absl_flags.FLAGS(stage_flagfiles(argv))
+        if not app.FLAGS["verbosity"].present:
+            # absl's own default shows what other libraries note, such as requests and logins.
+            app.FLAGS.verbosity = logging.WARNING
+        return left
     except absl_flags.UnrecognizedFlagError as error:
         aliases = {field.metadata["alias"] for kind in config_classes
                    for field in help_pages.fields_of(kind)} - {None}
@@ -61,6 +65,8 @@ def _parse(argv, config_classes):
         problem = f"there is no flag --{error.flagname}" + (
             f"; did you mean --{meant}? --helpfull lists all." if meant else
             "; --helpfull lists all.")
+    except InputError as error:
+        problem = str(error)
     except absl_flags.Error as error:
         problem = str(error).removesuffix(" ?").removesuffix(".") + "; --help lists the flags."
     print(f"error: {problem}", file=sys.stderr)

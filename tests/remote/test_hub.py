@@ -14,7 +14,7 @@ from absl import flags as absl_flags
 from safetensors.numpy import load, save
 
 import bert_tf
-from bert_tf import checkpoints, files
+from bert_tf import checkpoints, files, model_card
 from bert_tf.errors import InputError
 from bert_tf.files import hub as ours
 from bert_tf.flags import parsing
@@ -188,8 +188,14 @@ def test_python_takes_names_and_the_card_says_whose_model_it_was(hub, tmp_path, 
                       "label_column": "folder"}, "hf://us/tiny", tmp_path / "out",
                      max_seq_length=8, num_train_steps=1, train_batch_size=8, num_workers=1)
     text = (tmp_path / "out" / "README.md").read_text()
-    assert text.startswith("---\nlicense: apache-2.0\n---\n")
+    assert text.startswith("---\nlicense: apache-2.0\nbase_model: us/tiny\ntags:\n- bert\n---\n")
     assert f"weights of `hf://us/tiny@{COMMIT}`" in text and len(hub.asked) == asked
+
+
+def test_a_card_names_no_folder_of_the_cache(hub, tmp_path):
+    place = files.fetched("hf://us/tiny")
+    text = model_card.card(str(tmp_path), place, f"bert-convert-checkpoint --input={place}")
+    assert f"--input=hf://us/tiny@{COMMIT}\n" in text and place not in text
 
 
 def test_a_bare_name_is_answered_with_what_to_write():

@@ -4,6 +4,7 @@ import errno
 import gzip
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -13,7 +14,8 @@ import pytest
 
 from bert_tf import files
 from bert_tf.errors import InputError, explained
-from bert_tf.files import finding, leases
+from bert_tf.files import finding, leases, places
+from bert_tf.flags.parsing import stage_flagfiles
 from tests import stores
 
 
@@ -168,18 +170,18 @@ def test_a_folder_that_was_not_finished_is_written_again(place, monkeypatch):
                 write(os.path.join(folder, name), b"new")
 
     def refuse(source, target):
-        if target.endswith("config.json"):
+        if target.endswith("/config.json"):
             raise InputError("refused")
         send(source, target)
 
     with monkeypatch.context() as patched:
         patched.setattr(files.writing, "send", refuse)
         with pytest.raises(InputError, match="refused"):
-            fill("weights", "config.json")
-    assert stores.content(place) == {"model/weights": b"new"}
+            fill("weights", "config.json", "tokenizer_config.json")
+    assert stores.content(place) == {"model/weights": b"new", "model/tokenizer_config.json": b"new"}
     with pytest.raises(InputError, match="is there already"):   # the weights are not its own
         fill("others", "config.json")
-    fill("weights", "vocab", "config.json")
+    fill("weights", "tokenizer_config.json", "config.json")
     assert len(stores.content(place)) == 3
     with pytest.raises(InputError, match="is there already"):
         fill("weights", "vocab", "config.json")
@@ -249,6 +251,8 @@ def test_without_a_bucket_rights_or_package_one_sentence(s3, monkeypatch):
     with pytest.raises(InputError, match="--output_dir: can't write to 's3://nowhere/a'.*bucket"):
         files.make_folder("s3://nowhere/a", "output_dir")
     assert not files.exists("s3://nowhere/a") and not stores.store().exists("nowhere")
+    with pytest.raises(InputError, match="s3://nowhere/a can't be written .*bucket"):
+        files.folder_aside("s3://nowhere/a").__enter__()    # before there is work for nothing
     with pytest.raises(InputError, match="no file matches"):
         files.find_files("s3://nowhere/a", "input_file")
 
@@ -260,6 +264,37 @@ def test_without_a_bucket_rights_or_package_one_sentence(s3, monkeypatch):
     monkeypatch.setitem(sys.modules, "adlfs", None)
     with pytest.raises(InputError, match="abfs://a/b: abfs:// needs a package .*pip install"):
         files.exists("abfs://a/b")
+
+
+def test_a_silent_store_is_given_up(s3, monkeypatch):
+    """Its client alone would wait for 25 minutes."""
+    monkeypatch.setattr(places, "SILENCE", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        monkeypatch.setattr(type(stores.store()), "_cache", {})
+        for _ in range(2):
+            monkeypatch.setattr(places, "_answered", set())
+            with pytest.raises(InputError, match="bucket/a: the store has not answered for 0.2 s"):
+                files.exists(f"{s3}/a")
+
+
+def test_a_flagfile_is_read_from_a_store(memory, monkeypatch):
+    """A run writes its own there."""
+    with files.write_aside(f"{memory}/flags.txt") as file:
+        file.write("--number=8\n")
+    for given in ([f"--flagfile={memory}/flags.txt"], ["-flagfile", f"{memory}/flags.txt"]):
+        name, *rest = stage_flagfiles(["program", *given, "--other=memory://a"])
+        assert name == "program" and rest.pop() == "--other=memory://a"
+        with open(rest[-1].rpartition("=")[2]) as file:
+            assert file.read() == "--number=8\n"
+    with pytest.raises(InputError, match="--flagfile: there is no file memory://a"):
+        stage_flagfiles(["program", "--flagfile=memory://a"])
+
+    def refuse(*args, **options):
+        raise PermissionError("Access Denied")
+    monkeypatch.setattr(stores.store("memory"), "info", refuse)
+    with pytest.raises(InputError, match=r"--flagfile: memory://a can't be read \(Access Denied\)"):
+        stage_flagfiles(["program", "--flagfile=memory://a"])
 
 
 @pytest.fixture
