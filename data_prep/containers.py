@@ -4,6 +4,7 @@ The process that cuts does little else: a piece goes as bytes, or as the place w
 process that reads its documents. Pieces do not depend on the number of processes.
 """
 
+import codecs
 import contextlib
 import dataclasses
 import functools
@@ -71,6 +72,8 @@ def _cut(source, boundary):
         while True:
             held += file.read(size - len(held))
             is_last = len(held) < size
+            if line == 1:
+                held = held.removeprefix(codecs.BOM_UTF8)
             end = len(held) if is_last else _last_end(held, boundary)
             if end:
                 yield Piece(source, held[:end], line)

@@ -254,11 +254,24 @@ def test_parquet_is_checked(tmp_path):
         extract(tmp_path / "out", tmp_path / "a.parquet")
 
 
+def test_a_byte_order_mark_is_no_text(tmp_path):
+    for name, content in (("a.txt", b"It rains."), ("a.jsonl", b'{"text": "It rains."}')):
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + content + b"\n")
+        extract(tmp_path / "out", tmp_path / name)
+        assert (tmp_path / "out").read_text() == "It rains.\n"
+
+
 def test_damaged_zstandard_is_named(tmp_path):
     path = tmp_path / "a.zst"
-    path.write_bytes(packed_zstd(b"a\nb\n" * 99)[:-5] + b"wrong")
-    with pytest.raises(InputError, match="a.zst: can't be read"), open_unpacked(str(path)) as file:
-        file.read()
+    whole = packed_zstd(b"a\nb\n" * 99)
+    path.write_bytes(whole)
+    with open_unpacked(str(path)) as file:
+        assert file.read() == b"a\nb\n" * 99
+    for damaged in (whole[:-5] + b"wrong", whole[:-1], whole[:12]):
+        path.write_bytes(damaged)
+        with (pytest.raises(InputError, match="a.zst: can't be read"),
+              open_unpacked(str(path)) as file):
+            file.read()
 
 
 # Two made-up articles in the markup that pages have, and what of them is text.
