@@ -52,7 +52,7 @@ class FaultsFlags(KeptComparison):
                          "TensorFlow.", least=1)
     limit: float = option(300.0, "Seconds after which a command counts as hanging.", above=0)
     random_seed: int = option(1, "Seed of the moments and of the damage.")
-    smoke: bool = option(False, "Try a tenth of the cells once; this takes about two minutes.")
+    smoke: bool = option(False, "Try a tenth of the cells once; this takes a few minutes.")
 
     free: ClassVar = ("commands", "faults", "places", "trials", "limit", "smoke")
 

@@ -94,8 +94,8 @@ def main(job: PredictFlags) -> None:
             job.input_file, columns_of(job, SavedTask.read(folder), form), omissions)
     if job.input_file != STANDARD:      # what is wrong there is told before TensorFlow is loaded
         rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
-    predictor = bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)
     make_folder(os.path.dirname(job.output_file), "output_file")
+    predictor = bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)
     with example_files.open_output(job.output_file) as file:
         write = example_files.writer(to, file)
         for piece in example_files.pieces(rows, job.input_file):

@@ -17,7 +17,7 @@ import numpy as np
 import bert_tf
 from bert_tf import checkpoints, data, flags
 from bert_tf.errors import InputError
-from bert_tf.files import FLAGFILE, exists, is_file, replace_aside, staged
+from bert_tf.files import FLAGFILE, exists, is_file, make_folder, replace_aside, staged
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.rows import read_lines
 from bert_tf.tokenization.base import Tokenizer, find_vocabulary, open_tokenizer
@@ -317,6 +317,8 @@ def _guess(fill, sentences, counts, seed):
 
 def main(job: ShowPretrainingFlags) -> None:
     """Runs `show` as a program."""
+    if job.picture:
+        make_folder(os.path.dirname(job.picture), "picture")
     known = {} if job.input_file and job.eval_input_file else records_of(job.output_dir)
     show(job.output_dir, job.vocab_file, job.input_file or known["input_file"],
          job.eval_input_file or known["eval_input_file"], job.eval_text, job.picture,

@@ -15,8 +15,6 @@ W has full rank in any trained network, so that V and T have one left null space
 Computed in float64: in float32, rounding would decide about the smallest singular values.
 """
 
-from typing import Any
-
 import numpy as np
 
 
@@ -44,7 +42,7 @@ def left_null_space(transformed: np.ndarray, sums_to_one: bool = False) -> np.nd
 
 
 def effective_attention(attention: np.ndarray, transformed: np.ndarray, sums_to_one: bool = False,
-                        causal: bool = False) -> tuple[np.ndarray, Any]:
+                        causal: bool = False) -> tuple[np.ndarray, int | np.ndarray]:
     """Returns A without its part in the left null space of T, and the rank of T.
 
     The product with T stays the same; rows need not sum to 1, and weights may be negative.

@@ -141,6 +141,10 @@ def patience_layers(choice: str, teacher_depth: int, student_depth: int) -> tupl
         InputError: there are no such layers.
     """
     count = student_depth - 1
+    if not count:
+        raise InputError(f"--patience_layers={choice}: all layers of the student but the top one "
+                         "are compared, and this student has one layer; name a deeper student, or "
+                         "another --recipe.")
     if choice == "last":
         found = tuple(range(teacher_depth - student_depth, teacher_depth - 1))
     elif choice == "skip":
@@ -151,7 +155,7 @@ def patience_layers(choice: str, teacher_depth: int, student_depth: int) -> tupl
             found = tuple(int(part) for part in choice.split(","))
         except ValueError:
             found = ()
-    if len(found) != count or not count or not all(0 <= i < teacher_depth for i in found) or (
+    if len(found) != count or not all(0 <= i < teacher_depth for i in found) or (
             choice == "skip" and teacher_depth % student_depth):
         raise InputError(f"--patience_layers={choice}: a student of {student_depth} layers "
                          f"compares {count} of them, all but the top one, with {count} of the "

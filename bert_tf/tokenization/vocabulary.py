@@ -203,4 +203,5 @@ def check_fits(vocabulary: Vocabulary, vocab_size: int, source: str = "the vocab
     """
     if not vocab_size - _MOST_PADDING_ROWS <= vocabulary.size <= vocab_size:
         raise InputError(f"{source} has {vocabulary.size:,} tokens, but the model has "
-                         f"{vocab_size:,}; give the vocabulary that the model was trained with.")
+                         f"{vocab_size:,}; give the vocabulary that the model was trained with, or "
+                         f"for a new model a configuration with vocab_size {vocabulary.size}.")

@@ -363,8 +363,8 @@ def test_what_answers_cannot_be_learned_from(answering, tmp_path, changes, messa
 
 
 @pytest.mark.parametrize("student, changes, message", [
-    (0, {}, "student of 1 layers compares 0 of them"),
-    (0, {"patience_layers": "7"}, "give 0 numbers from 0")])
+    (0, {}, "--patience_layers=skip: .* this student has one layer"),
+    (0, {"patience_layers": "7"}, "--patience_layers=7: .* this student has one layer")])
 def test_layers_that_cannot_be_compared_are_told_before_a_student_is_written(
         data, models, tmp_path, student, changes, message):
     with pytest.raises(InputError, match=message):

@@ -57,6 +57,16 @@ def test_what_is_damaged_or_missing_is_named(folder, tmp_path, name, change, par
             eval_text=str(tmp_path / "run" / "text.txt")))
 
 
+def test_the_picture_gets_a_folder_before_the_work_begins(folder, tmp_path):
+    for picture, message in (("new/a.png", "--input_file: no file"), ("text/a.png", "--picture: ")):
+        (tmp_path / "text").write_text("a file")
+        with pytest.raises(InputError, match=message):
+            show_pretraining.main(show_pretraining.ShowPretrainingFlags(
+                output_dir=str(folder), input_file="absent", eval_input_file="absent",
+                picture=str(tmp_path / picture)))
+    assert (tmp_path / "new").is_dir()
+
+
 @pytest.mark.parametrize("vocabulary", ["bert-base-uncased", "roberta-base", "albert"])
 def test_whole_words_are_drawn_one_of_a_sentence(test_data, vocabulary):
     tokenizer = open_tokenizer(str(test_data / "vocabs" / vocabulary))
