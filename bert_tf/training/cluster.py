@@ -337,14 +337,20 @@ def _marked(folder):
 
 def _visit(cluster, flags, seconds, folder):
     """A further worker: goes to the first one, and hears what is wrong."""
-    with contextlib.ExitStack() as stack:
-        problem = ""
-        try:    # TensorFlow will listen there, and the others would wait for it
-            stack.enter_context(_listening(cluster))
-        except InputError as error:
-            problem = str(error)
-        mark = stack.enter_context(_marked(folder))
-        return _ask(cluster, {"flags": flags, "mark": mark, "problem": problem}, seconds)
+    with _marked(folder) as mark:
+        return _ask(cluster, {"flags": flags, "mark": mark}, seconds)
+
+
+@contextlib.contextmanager
+def _own_port(cluster):
+    """Holds this worker's own port, where TensorFlow will listen; gives a sentence if it can't."""
+    try:
+        server = _listening(cluster)
+    except InputError as error:
+        yield str(error)
+        return
+    with server:
+        yield ""
 
 
 def _ask(cluster, own, seconds):
@@ -355,9 +361,10 @@ def _ask(cluster, own, seconds):
         try:
             with socket.create_connection((host.strip("[]"), int(port)),
                                           _RETRY_SECONDS + max(deadline - time.monotonic(), 0)
-                                          ) as connection:
+                                          ) as connection, _own_port(cluster) as problem:
                 connection.settimeout(seconds + _MARGIN_SECONDS)
-                _send(connection, {"greeting": _GREETING, "index": cluster.index, **own})
+                _send(connection, {"greeting": _GREETING, "index": cluster.index,
+                                   "problem": problem, **own})
                 return _read(connection)["problem"]
         except (OSError, ValueError):
             if time.monotonic() > deadline:

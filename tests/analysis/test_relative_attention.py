@@ -132,8 +132,10 @@ def test_maps_and_values_of_t5s_encoder(version, test_data):
                 (normed @ weights[f"{of}/{part}/kernel"]).reshape(length, 3, 6)
                 for part in ("query", "key", "value"))
             for head in range(3):
-                attention = softmax(query[:, head] @ key[:, head].T + bias[:, :, head])
-                assert np.abs(reading.attention[layer, head] - attention).max() < 1e-5
+                scores = query[:, head] @ key[:, head].T + bias[:, :, head]
+                # Rounding moves a weight by less than the scores, which T5 does not scale.
+                assert (np.abs(reading.attention[layer, head] - softmax(scores)).max()
+                        < ROUNDED * np.abs(scores).max())
                 assert off(reading.values[layer, head], value[:, head]) < ROUNDED
             for maps in (reading.attention, *maps_without_null_space(reading)):
                 context = np.concatenate(list(maps[layer] @ reading.values[layer]), -1)
