@@ -187,9 +187,13 @@ def _dump_pieces(source, column):
     if b"<mediawiki" not in head:
         raise InputError(f"{source} is not a MediaWiki dump, which starts with <mediawiki>; only "
                          "such dumps may have the extension .xml.")
-    namespaces = wikipedia.read_namespaces(head)
+    namespaces, last = wikipedia.read_namespaces(head), b""
     for piece in _cut(source, _PAGE_END):
-        yield piece._replace(content=(piece.content, namespaces))
+        last = piece.content
+        yield piece._replace(content=(last, namespaces))
+    if last.rfind(wikipedia.PAGE) > last.rfind(wikipedia.PAGE_END):
+        print(f"warning: {source} ends within a page, which is left out; if the dump was cut, "
+              "download it again.", flush=True)
 
 
 def _dump_documents(piece, column):

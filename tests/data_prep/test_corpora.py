@@ -372,6 +372,15 @@ def test_a_dump(tmp_path, small_pieces, name, pack):
     assert extract(tmp_path / "out", tmp_path / name).decode() == "\n".join(wanted)
 
 
+def test_a_dump_that_ends_within_a_page_is_told(tmp_path, capsys):
+    pytest.importorskip("mwparserfromhell")
+    dump = HEAD + page("A", "It rains.") + page("B", "It snows.")
+    for name, end, warns in (("whole.xml", "</mediawiki>\n", False), ("cut.xml", "<page>", True)):
+        (tmp_path / name).write_text(dump + end)
+        assert extract(tmp_path / f"{name}.txt", tmp_path / name) == b"It rains.\n\nIt snows.\n"
+        assert (f"{name} ends within a page" in capsys.readouterr().out) == warns
+
+
 def test_pages_of_old_dumps_have_no_number_of_a_namespace():
     names = wikipedia.read_namespaces(HEAD.encode())
     pages = page("Diskussion:A", "x") + page("A: b", "y <ref>")
