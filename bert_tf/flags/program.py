@@ -112,13 +112,14 @@ def run(main, *config_classes, defaults=None, recipe=None):
             except InputError as error:
                 sys.stdout.flush()      # in a log file the lines before the error precede it
                 # What the user asked for is no error.
-                print(error if error.is_asked_for else f"error: {error}", file=sys.stderr)
+                print(error if error.is_asked_for else f"error: {hub.name_of_copies(str(error))}",
+                      file=sys.stderr)
                 sys.exit(error.status)
             except Exception as error:
                 if not (meaning := explained(error)):
                     raise
                 sys.stdout.flush()
-                print(f"error: {meaning}", file=sys.stderr)
+                print(f"error: {hub.name_of_copies(str(meaning))}", file=sys.stderr)
                 sys.exit(meaning.status)
 
         with signals.ending():
