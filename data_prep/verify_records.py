@@ -23,7 +23,7 @@ from bert_tf.data.batches.record_files import record_features
 from bert_tf.data.masking import word_order
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.records.features import RecordFormat
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import exists, find_files, join_path
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import kind_on_disk
@@ -247,7 +247,7 @@ def main(job: VerifyRecordsFlags) -> None:
         if not record:
             print(f"{path}: no manifest names it; only the records were checked.")
     if problems:
-        raise InputError(f"{problems} problems in {checked} files.")
+        raise InputError(f"{counted(problems, 'problem')} in {counted(checked, 'file')}.")
     if not checked:
         raise InputError("--input_file names neither records nor a manifest; name one of them.")
     print(f"{checked} file{'s are' if checked > 1 else ' is'} sound"

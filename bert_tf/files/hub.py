@@ -197,7 +197,7 @@ def _wanted(path, snapshot, inner, with_weights):
     if pickles:
         raise InputError(_pickled(path, pickles[0]))
     raise InputError(f"{path} has no file of weights that bert_tf reads; its files are "
-                     f"{', '.join(snapshot.files[:8])}.")
+                     f"{', '.join(snapshot.files[:8]) or 'none'}.")
 
 
 def _pickled(path, name):

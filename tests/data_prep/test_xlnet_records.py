@@ -98,7 +98,7 @@ def test_records_out_of_order_are_found(made, tmp_path, capsys):
     messages = list(tfrecord.read_records(str(path)))
     messages[:16] = messages[8:16] + messages[:8]
     path.write_bytes(b"".join(map(tfrecord.frame, messages)))
-    with pytest.raises(InputError, match="problems in 1 files"):
+    with pytest.raises(InputError, match="problems in 1 file[.]"):
         verify_records.main(verify_records.VerifyRecordsFlags(
             input_file=[str(path.parent)], max_problems=99))
     assert "record 8: it does not continue the record of its row" in capsys.readouterr().out
