@@ -4,6 +4,9 @@ Names are imported when first used, so `import bert_tf` costs nothing and data j
 TensorFlow.
 """
 
+import glob
+import os
+
 import lazy_loader
 
 from bert_tf.heads import OBJECTIVES
@@ -11,6 +14,10 @@ from bert_tf.networks import NETWORKS
 from bert_tf.registration import register_later
 
 __version__ = "0.1.0"
+
+# TensorFlow, which is loaded later, says much on stderr that is of no use, such as that a machine
+# has no GPU. TF_CPP_MIN_LOG_LEVEL=0 shows everything.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2" if glob.glob("/dev/nvidia*") else "3")
 
 # The classes that people import, which are also those that a saved model may name, by module.
 _CLASSES = {

@@ -1,6 +1,5 @@
 """Runs programs: parses flags, prints help, and says in one sentence what users can mend."""
 
-import glob
 import os
 import sys
 
@@ -82,10 +81,6 @@ def run(main, *config_classes, defaults=None, recipe=None):
         recipe: function of the dict of given flags; returns the recipe whose options `--help`
             shows.
     """
-    # TensorFlow, which `main` may load, says much on stderr that is of no use there, such as that
-    # a machine has no GPU. TF_CPP_MIN_LOG_LEVEL=0 shows everything.
-    has_gpu = bool(glob.glob("/dev/nvidia*"))
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2" if has_gpu else "3")
     # Names of files may hold bytes that no encoding can print.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
