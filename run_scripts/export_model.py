@@ -117,6 +117,8 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
     found = {"task": "encoder", **_DEFAULTS}
     if saved and job.format == "text":
         _check_texts(saved, model.folder)
+    elif not saved and job.task is None:
+        _name_heads(model.weights)
     if saved:
         name, head = saved.task.kind.head(saved.task, saved.options)
         found |= {**saved.options, "max_seq_length": saved.max_seq_length,
@@ -130,6 +132,16 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
              for name, value in vars(job).items()}
     settled = settle(given, found, {"labels": [], "num_labels": 0})
     return ExportFlags(**settled)
+
+
+def _name_heads(weights):
+    """Prints how to export the heads of a fine-tuned checkpoint that has no task.json."""
+    for name in weights.heads if weights else ():
+        if name in TASKS and name != "masked_lm":
+            labels = f" --labels={','.join(weights.labels)}" * (name in _NAMED) if (
+                weights.labels) else " --num_labels=NUMBER" * (name in _COUNTED)
+            print(f"note: only the encoder is exported; {weights.source} has a head too: "
+                  f"--task={name}{labels}", flush=True)
 
 
 def _check_texts(saved, folder):

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import bert_tf
 from bert_tf import flags
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import STANDARD, is_file, make_folder, shown_name
 from bert_tf.flags import REQUIRED, option
 from run_scripts import example_files
@@ -87,7 +87,7 @@ def main(job: FillMaskFlags) -> None:
         print("type one text per line; Ctrl-D ends", file=sys.stderr)
     rows = (example_files.text_rows([(1, job.text)]) if job.text
             else example_files.read_texts(job.input_file))
-    name = "--text" if job.text else shown_name(job.input_file)
+    name, count = "--text" if job.text else shown_name(job.input_file), 0
     with example_files.open_output(job.output_file) as file:
         for piece in example_files.pieces(rows, job.input_file):
             found = answer([row.texts for row in piece], example_files.locate(piece, name))
@@ -95,6 +95,9 @@ def main(job: FillMaskFlags) -> None:
                 print(shown(row, value) if form == "lines" else json.dumps(
                     {**row.cells, job.ask: value}, ensure_ascii=False), file=file)
             file.flush()
+            count += len(piece)
+    if job.output_file != STANDARD:
+        print(f"{job.output_file}: {counted(count, 'text')}")
 
 
 def run() -> None:

@@ -236,7 +236,7 @@ class SplitRecords:
               flush=True)
         labels = counts.get("labels", {})
         if 0 < len(labels) <= _MOST_LABELS:
-            print("  labels: " + ", ".join(f"{label} {n:,}" for label, n in labels.items()))
+            print("  labels: " + ", ".join(f"{label} ({n:,})" for label, n in labels.items()))
         for note in record["notes"]:
             print(f"  note: {note}")
 

@@ -179,7 +179,8 @@ def check(trainer: Trainer, features: Mapping[str, tf.TensorSpec], batch_size: i
         return
     if needed <= room:
         if says:
-            print(f"memory: about {needed / 1e9:.1f} GB of {room / 1e9:.1f} GB", flush=True)
+            print(f"memory: training needs about {needed / 1e9:.1f} GB; this machine has "
+                  f"{room / 1e9:.1f} GB", flush=True)
         return
     fitting = _largest(trainer, features, batch_size, needed, room)
     advice = (f"the largest that fits is about {fitting:,}" if fitting

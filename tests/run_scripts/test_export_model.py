@@ -182,6 +182,18 @@ def test_the_signature_for_what_the_model_was_trained_on_is_named(tmp_path, caps
     assert said in out and bool(said) == bool(out)
 
 
+def test_a_head_without_its_task_is_named(fine_tuned, tmp_path, capsys):
+    folder = fine_tuned("Classification", Task("x", "classification", {}, ("no", "maybe", "yes")))
+    bert_tf.checkpoints.convert(folder, str(tmp_path / "hf"), "huggingface")
+    os.remove(os.path.join(folder, "task.json"))
+    assert resolve(job(tmp_path, init_checkpoint=folder)).task == "encoder"
+    assert capsys.readouterr().out == (
+        f"note: only the encoder is exported; {folder}/model.keras has a head too: "
+        "--task=classification --num_labels=NUMBER\n")
+    resolve(job(tmp_path, init_checkpoint=str(tmp_path / "hf")))
+    assert "--task=classification --labels=no,maybe,yes\n" in capsys.readouterr().out
+
+
 def test_a_network_that_makes_sequences(tmp_path, capsys):
     config = T5Config(vocab_size=20, d_model=8, d_kv=3, d_ff=12, num_layers=1, num_heads=2)
     network = bert_tf.networks.T5(config)

@@ -87,8 +87,8 @@ def test_parts_of_a_batch_take_less():
 def test_a_batch_that_does_not_fit_is_refused(monkeypatch, capsys):
     trainer, shapes = make_trainer(1), shapes_of(256)
     footprint.check(trainer, shapes, 256)
-    said = float(re.fullmatch(r"memory: about ([\d.]+) GB of [\d.]+ GB\n",
-                              capsys.readouterr().out)[1])
+    said = float(re.fullmatch(r"memory: training needs about ([\d.]+) GB; this machine has [\d.]+ "
+                              r"GB\n", capsys.readouterr().out)[1])
     needed = footprint.estimate(trainer, shapes)
     assert abs(said - needed / 1e9) < 0.06
     room = needed - 0.6 * footprint.peak(trainer.gradient_graph(shapes))
