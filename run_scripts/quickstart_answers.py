@@ -91,13 +91,16 @@ def compare(folder: str, vocab: str, beginnings: dict[str, dict[str, str]],
             example for library, texts in train.items()
             for example in library_task.labelled(library,
                                                  random.Random(seed).sample(texts, LABELS))]})
+        before = f"  seed {seed}:"
         for name, flags in beginnings.items():
+            print(f"{before} {name}", end="", flush=True)
             with (open_log(os.path.join(folder, "log.txt")) as log,
                   contextlib.redirect_stdout(log)):
                 found[name].append(library_task.fine_tune(
                     data, _output(folder, name, seed), vocab, seed, _RATE, _STEPS, **flags))
-        print(f"  seed {seed}: " + ", ".join(f"{name} {values[-1]:.1%}"
-                                             for name, values in found.items()), flush=True)
+            print(f" {found[name][-1]:.1%}", end="", flush=True)
+            before = ","
+        print()
     print("  mean:   " + ", ".join(f"{name} {statistics.fmean(values):.1%}"
                                    for name, values in found.items())
           + f"; by chance {1 / len(LIBRARIES):.0%}")
