@@ -36,11 +36,14 @@ def write(path: str, tensors: dict[str, np.ndarray], extra: Any) -> None:
         OSError: the disk refuses, for example because it is full.
     """
     with replace_aside(path) as aside:
+        with open(aside, "wb") as file:     # the library's own files are for their owner alone
+            mode = os.fstat(file.fileno()).st_mode
         try:
             # Without a copy of the tensors in memory.
             save_file(tensors, aside, {"bert_tf": _UNSEALED.decode() + json.dumps(extra)})
         except SafetensorError as error:
             raise _os_error(error, path) from error
+        os.chmod(aside, mode)
         with open(aside, "r+b") as file:
             seal = b"%08x" % _checksum(file, 0)
             file.seek(_HEAD_SIZE)

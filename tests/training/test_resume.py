@@ -96,6 +96,12 @@ def test_equal_states_are_equal_files(trained, path, tmp_path):
             assert one.read() == two.read()
 
 
+def test_who_may_read_other_files_may_read_checkpoints(tmp_path):
+    (tmp_path / "other").write_text("")
+    checksummed.write(str(tmp_path / "new"), {"a": np.zeros(3)}, None)
+    assert os.stat(tmp_path / "new").st_mode == os.stat(tmp_path / "other").st_mode
+
+
 def test_the_last_ones_are_kept(tmp_path):
     trainer = tiny.trainer()
     for step in (8, 9, 10, 11):
