@@ -252,7 +252,8 @@ def assign(model, weights: Weights) -> Account:
     notes = weights.notes
     if not any(map(names.is_range, weights.tensors)) and any(map(names.is_range, missing)):
         missing = [name for name in missing if not names.is_range(name)]
-        notes = (*notes, "It was never rounded: the ranges of its numbers are found in training.")
+        notes = (*notes, "The model was never trained with rounding; training finds the "
+                 "ranges of its numbers.")
     return Account(weights.source,
                    {name: tensor.name for name, tensor in weights.tensors.items() if name in named},
                    {**weights.ignored, **left}, missing, notes=notes)

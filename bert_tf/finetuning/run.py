@@ -66,7 +66,7 @@ class FineTuneRun:
         for member in self.members:
             for split in member.wanted.eval_splits:
                 _, measured, predicted = member.answer(predict, split)
-                losses += [measured["loss"]] if measured else []
+                losses += [_own_loss(measured)] if measured else []
                 degenerate.append(member.predictions[split].is_degenerate(predicted))
                 found = member.score(split, predicted)
                 scores |= found
@@ -160,7 +160,7 @@ class FineTuneRun:
         scores: dict[str, float] = {}
         for split in scored:
             if found[split][1]:
-                scores.setdefault("loss", found[split][1]["loss"])
+                scores.setdefault("loss", _own_loss(found[split][1]))
             scores |= member.score(split, found[split][2])
         if any(member.predictions[split].is_degenerate(found[split][2]) for split in scored):
             print(training.trials.REMEDY, flush=True)
@@ -193,6 +193,12 @@ class FineTuneRun:
         training.wait_for_workers(strategy)
         for member in everyone:
             member.open_records(self.records_folder(member))
+
+
+def _own_loss(means):
+    """The loss of the task's head, whose objective comes first: without its weight, and without the
+    other terms of a training, which the saved model does not have."""
+    return next(value for name, value in means.items() if name.endswith("/loss"))
 
 
 def _keep_chosen(member, found):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.errors import counted
 from bert_tf.files import exists, is_folder, list_folder
 from bert_tf.finetuning.suite import MAJORITY, Cell, SuiteRun
 from bert_tf.models import Model, open_model
@@ -111,7 +112,7 @@ class _Scale:
 
     def __init__(self, model: Model) -> None:
         self._config, self._known = model.config, []
-        self.source = "measured on one matrix product; the first run that ends gives a better one"
+        self.source = "estimated from one matrix product; the first finished run will correct it"
         self._of_product = 0.0
 
     def learn(self, cell: Cell, load: Load) -> None:
@@ -120,7 +121,7 @@ class _Scale:
             path = os.path.join(folder, RESULT)
             if exists(path):
                 self._known.append(read_json(path)["seconds"] / load.tokens)
-                self.source = f"as in the {len(self._known)} run(s) that are done"
+                self.source = f"estimated from {counted(len(self._known), 'finished run')}"
 
     def seconds(self, load: Load) -> float:
         """The time of a run."""

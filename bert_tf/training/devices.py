@@ -8,6 +8,7 @@ import os
 import lazy_loader
 
 from bert_tf.data.records.jobs import usable_cores
+from bert_tf.errors import counted
 
 tf = lazy_loader.load("tensorflow")
 
@@ -52,7 +53,7 @@ def missing() -> str:
     else:
         reason = ("the driver may be too old for CUDA 12; the same command with "
                   "TF_CPP_MIN_LOG_LEVEL=0 shows what TensorFlow says")
-    return f"{count} GPU(s) are there, but TensorFlow sees none: {reason}."
+    return f"this machine has {counted(count, 'GPU')}, but TensorFlow sees none: {reason}."
 
 
 def _is_installed(name):

@@ -202,8 +202,10 @@ def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFl
     job, folder = curve.job, os.path.join(curve.job.output_dir, "model")
     off = getattr(curve, "last", [])
     if not off:
+        advice = ("name other heads with --prune_heads" if job.prune_heads else
+                  "give a larger --prune_percent")
         raise InputError("--actually_prune: nothing is switched off, so nothing can be removed; "
-                         "give a larger --prune_percent.")
+                         f"{advice}.")
     smaller = compression.cut(curve.model.learner, **curve.options(off))
     make_folder(folder, "output_dir")
     saved = SavedTask.require(job.model_dir, "model_dir")

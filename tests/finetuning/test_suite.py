@@ -174,7 +174,7 @@ def test_a_run_that_is_stopped_and_shared_ends_with_the_same_bytes(
     assert len(paths) == 4 * 4 + 3
     for path in paths:
         assert (tmp_path / path.relative_to(whole)).read_bytes() == path.read_bytes(), path
-    assert "as in the 1 run(s) that are done" in capsys.readouterr().out
+    assert "estimated from 1 finished run" in capsys.readouterr().out
     with pytest.raises(InputError, match="holds a run with other settings"):
         run_suite.main(flags(folder, tmp_path, tasks=["cola"], max_seq_length=12))
 

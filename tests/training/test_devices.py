@@ -31,7 +31,7 @@ def test_what_is_missing_is_said(gpus, monkeypatch, hidden, has_cuda, has_librar
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
     monkeypatch.setattr(tf.test, "is_built_with_cuda", lambda: has_cuda)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: has_libraries or None)
-    assert devices.missing().startswith("2 GPU(s) are there, but TensorFlow sees none: ")
+    assert devices.missing().startswith("this machine has 2 GPUs, but TensorFlow sees none: ")
     assert part in devices.missing()
 
 
