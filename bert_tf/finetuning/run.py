@@ -224,6 +224,8 @@ def open_run(script: str, task_flags, model_flags, settings, options: dict | Non
         InputError: see `plan_task`; or devices or folders cannot be used.
     """
     member = plan_task(script, task_flags, model_flags, settings, options or {})
+    if model_flags.do_train:    # before the records of another run are replaced
+        training.trials.check_output(member.settings.output_dir, list(member.settings.trials()))
     run = FineTuneRun([member], model_flags, settings, note=teaching.note if teaching else "")
     folder = run.records_folder(member)
     planned = member.plan_records(folder, teaching and (

@@ -70,7 +70,7 @@ class TrialFolder:
             remove_file(path)
 
 
-def check_output(output_dir: str, names: list[str], has_results: bool) -> None:
+def check_output(output_dir: str, names: list[str], has_results: bool = False) -> None:
     """Checks that an output folder holds no other trials than `names`, and the best model if one of
     them has ended."""
     folder = os.path.join(output_dir, "trials")

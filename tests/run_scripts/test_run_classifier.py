@@ -378,7 +378,7 @@ def test_a_model_is_not_mixed_up_with_others(data, flags, model, tmp_path):
                       "label_column": "tags", "multi_label": True}, ["task.json", "another task"]),
             (again | {"max_seq_length": 20}, ["task.json", "--max_seq_length"]),
             (again | {"learning_rate": 2e-2}, ["seed12345", "--learning_rate"]),
-            (again | {"random_seed": 4}, ["seed12345", "other seeds"]),
+            (again | {"random_seed": 4, "train_file": "dev.csv"}, ["seed12345", "other seeds"]),
             (again | {"dev_file": "strange.csv", "do_eval": True, "labels": ["ham", "spam"]},
              ["strange.csv, line 3"]),
             # Its labels and its vocabulary.
