@@ -89,7 +89,7 @@ class PruneFlags:
 
 def show(curve: Curve, order: str) -> Iterator[dict]:
     """Yields the points of an order, and prints them."""
-    print(f"by {order}:", flush=True)
+    print("heads of --prune_heads:" if order == "given" else f"by {order}:", flush=True)
     total = curve.total_of(order)
     for point in curve.points(order):
         share = 100 * point["off"] / total

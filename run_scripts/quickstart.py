@@ -195,7 +195,8 @@ def _sentence(held_out, learned):
 
 def _next_commands(job, path):
     """Lines for a terminal, with which the user goes on."""
-    lines = [f"bert-fill-mask --init_checkpoint={path('model')} --text='The [MASK] of the array.'",
+    text = "The [MASK] is open." if job.input_file else "The [MASK] of the array."
+    lines = [f"bert-fill-mask --init_checkpoint={path('model')} --text='{text}'",
              f"tensorboard --logdir {path('model', 'tensorboard')}"]
     if not job.input_file:
         lines.append("bash run_scripts/quickstart.sh --input_file=my_text.txt --output_dir=my_bert")

@@ -81,8 +81,9 @@ def compare(folder: str, vocab: str, beginnings: dict[str, dict[str, str]],
               f"{', '.join(LIBRARIES)}")
         return None
     dev = [example for pair in test.items() for example in library_task.labelled(*pair)]
-    print(f"{LABELS} sentences of each library to learn from, {sentences} of held-out documents to "
-          f"be asked about;\nthe reports of the training are in {os.path.join(folder, 'log.txt')}")
+    print(f"each model learns from {LABELS} sentences of each library, then classifies {sentences} "
+          "of held-out documents;\nthe reports of the training are in "
+          f"{os.path.join(folder, 'log.txt')}")
     found: dict[str, list[float]] = {name: [] for name in beginnings}
     make_folders(folder)
     for seed in SEEDS:
@@ -130,7 +131,7 @@ def _print_answers(answers):
     for one in answers.examples:
         right = one.label == one.library
         print(f"  {one.sentence}\n      {one.label} ({one.probability:.0%})"
-              + (", right" if right else f"; it is of {one.library}"))
+              + (", right" if right else f", wrong: {one.library}"))
     print("\nask it yourself, in Python:\n" + "\n".join(
         f"    {line}" for line in snippet(answers)), flush=True)
 

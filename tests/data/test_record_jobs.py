@@ -62,7 +62,7 @@ def test_a_job_of_one_piece_prints_no_progress(tmp_path, capsys):
     run_pieces(iter([10]), 1, double, Progress(str(tmp_path / "p"), 1, None), 1, bool)
     assert not capsys.readouterr().out
     run(tmp_path)
-    assert "5 of 5 pieces of the text are finished" in capsys.readouterr().out
+    assert "5 of 5 pieces are finished" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("content", [None, "", "[1, "])

@@ -80,7 +80,7 @@ def test_both_networks_learn_from_the_same_sentences(held_out, tmp_path, monkeyp
     said = capsys.readouterr().out
     assert "a report" not in said and "a report" in (tmp_path / "out" / "log.txt").read_text()
     assert "mean:   pre-trained 52.0%, random weights 25.0%; by chance 25%" in said
-    assert "it is of matplotlib" in said and ", right" in said
+    assert "wrong: matplotlib" in said and ", right" in said
 
 
 def test_a_text_with_few_sentences_of_a_library_has_no_such_part(tmp_path, monkeypatch, capsys):

@@ -206,8 +206,8 @@ def _warnings(record):
         kept = counts["instance_tokens"] / (counts["tokens"] * options["dupe_factor"])
         # Where a sequence may end with a part of a sentence, some is left out of any text.
         if kept < (0.7 if PAIRINGS[record["recipe"]["segments"]["pairing"]].in_order else 0.95):
-            yield (f"{1 - kept:.0%} of the tokens are left out, in sentences that are too long for "
-                   "--max_seq_length: give more, or shorter sentences, one per line.")
+            yield (f"{1 - kept:.0%} of the tokens are left out, in sentences that are longer than "
+                   "--max_seq_length: raise it, or give shorter sentences, one per line.")
         if not {"predictions", "label_1", "pairs"} & counts.keys() and options["dupe_factor"] > 1:
             yield ("the records repeat each other: with dynamic masks and no choice in the "
                    "segments, --dupe_factor=1 is enough.")

@@ -96,7 +96,7 @@ def _reported(noted, count) -> Iterator[None]:
         before = 0
         while not ended.wait(_REPORT_SECONDS):
             if (finished := len(noted())) != before:
-                print(f"{finished} of {count} pieces of the text are finished", flush=True)
+                print(f"{finished} of {count} pieces are finished", flush=True)
             before = finished
     thread = threading.Thread(target=report, daemon=True)
     thread.start()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from bert_tf import signals
 from bert_tf.data.records.notes import Progress
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import checked
 
 # What reading from or writing to the pipe of a dead process raises.
@@ -209,7 +209,7 @@ class _Report:
         if self._count == 1:        # the caller says what came of it
             return
         left = (time.monotonic() - self._start) / self._finished * rest
-        print(f"{self._count - rest} of {self._count} pieces of the text are finished"
+        print(f"{self._count - rest} of {self._count} pieces are finished"
               + (f", about {left:.0f} s left" if left else ""), flush=True)
 
 
@@ -287,7 +287,7 @@ class _Growing:
 
     def add(self, index, result):
         self.results[index] = result
-        print(f"finished pieces of the text: {len(self.results)}", flush=True)
+        print(f"{counted(len(self.results), 'piece')} finished", flush=True)
 
 
 def run_stream(pieces: Iterable, work: Callable[[int, Any], Any], progress: Progress,
