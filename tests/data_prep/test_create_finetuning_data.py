@@ -253,7 +253,7 @@ def test_the_command_on_own_files(folder, vocab_file):
                f"--output_dir={folder}/out"]
     done = subprocess.run([*command, "--label_column=folder"], capture_output=True, text=True,
                           check=True)
-    assert "train: 2 examples, 2 records" in done.stdout and "ham 1, spam 1" in done.stdout
+    assert "train: 2 examples, 2 records" in done.stdout and "ham (1), spam (1)" in done.stdout
     again = subprocess.run([*command[:3], f"--flagfile={folder}/out/flags.txt"],
                            capture_output=True, text=True, check=True)
     assert "train: 2 examples" in again.stdout and "there already" in again.stdout
