@@ -49,12 +49,9 @@ class RunGlueFlags(FinetuningComparisonFlags):
 
     task: list[str] = option(_TASKS, "Names of tasks.")
     max_train_examples: list[str] = option(
-        ["1500", "cola=3000"], "Maximum training examples of each task, drawn at random and the "
-        "same for both sides and all seeds, such as 1500,cola=3000; 0: all.")
+        ["3000", "cola=4000"], "Maximum training examples of each task, drawn at random and the "
+        "same for both sides and all seeds, such as 3000,cola=4000; 0: all.")
     max_eval_examples: int = option(0, "Maximum examples of the development set.", least=0)
-    learning_rate: float = option(1e-4, "Peak of the learning rate.")
-    num_train_epochs: float = option(2.0, "Number of epochs.")
-    warmup_proportion: float = option(0.0, "Share of the steps in which the learning rate rises.")
     smoke: bool = option(False, "Use one seed and 32 examples, to test that everything works; this "
                                 "takes a minute per task.")
 
