@@ -19,8 +19,9 @@ from bert_tf.data.text.vectors import SEPARATOR
 from bert_tf.errors import InputError
 from bert_tf.files import STANDARD, exists, same_file, unpacked_name, write_aside
 from bert_tf.tasks.rows import Omissions, Table, read_lines
+from bert_tf.tasks.task import TABLES
 
-FORMATS = ("lines", "tsv", "csv", "jsonl")
+FORMATS = ("lines", *TABLES)
 _PIECE = 1024       # examples that are answered together
 # The part of a prediction that a line of `lines` shows: the first that it has.
 _HEADLINES = ("label", "labels", "value", "tags", "choice", "answer", "text", "masks")

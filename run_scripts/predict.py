@@ -1,7 +1,6 @@
 """Predicts with a fine-tuned model, from a file or standard input to another.
 
-    bert-predict --init_checkpoint=mail --input_file=new.csv --text_a_column=body \\
-        --output_file=new_predicted.csv
+    bert-predict --init_checkpoint=mail --input_file=new.csv --output_file=predicted.csv
     echo "Where do I pay?" | bert-predict --init_checkpoint=mail
 
 Files with the extension .tsv, .csv or .jsonl are tables; the output has the columns of the input,
@@ -43,8 +42,8 @@ class PredictFlags:
         None, "Format of the output. Default: by the extension of --output_file, else the input's.",
         choices=example_files.FORMATS)
     text_a_column: str = option(
-        "", "In a table, the column of the text, by name or number from 0. Default: the column of "
-        "the task's official file.")
+        "", "In a table, the column of the text, by name or number from 0. Default: the columns of "
+        "the training file, or of the task's official file.")
     text_b_column: str = option(
         "", "Column of a second text; in multiple choice, the beginning that all choices share.")
     choice_columns: list[str] = option(
@@ -58,21 +57,24 @@ class PredictFlags:
 
 
 def columns_of(job: PredictFlags, saved, form: str) -> Columns:
-    """Returns the columns that the flags name, or those of the model's task.
+    """Returns the columns that the flags name, or the columns that the model was trained on, or the
+    columns of its task's official file.
 
     Raises:
-        InputError: neither names one.
+        InputError: none of them names one.
     """
     texts = tuple(filter(None, (job.text_a_column, job.text_b_column)))
     known = TASKS.get(saved.task.name) if saved else None
     splits = [split for name, split in known.splits.items() if name.startswith("test")
               and split.format in example_files.FORMATS] if known else []
-    if texts or not splits:
-        if not job.text_a_column:
-            raise InputError("--text_a_column must be given: it names the column of the text in "
-                             f"{shown_name(job.input_file)}.")
-        return Columns(texts, tuple(job.choice_columns), job.header, form)
-    return Columns(splits[0].texts, splits[0].choices, splits[0].header and job.header, form)
+    if splits and not texts:
+        return Columns(splits[0].texts, splits[0].choices, splits[0].header and job.header, form)
+    trained = saved.columns if saved and not texts else {}
+    if not (job.text_a_column or trained):
+        raise InputError("--text_a_column must be given: it names the column of the text in "
+                         f"{shown_name(job.input_file)}.")
+    return Columns(tuple(trained.get("texts", texts)),
+                   tuple(job.choice_columns or trained.get("choices", ())), job.header, form)
 
 
 def main(job: PredictFlags) -> None:

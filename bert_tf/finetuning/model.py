@@ -126,7 +126,7 @@ def save_task(folder: str, task: Task, model: Model, options: dict) -> None:
         options: all options that are kept with the model.
     """
     SavedTask(task, model.max_seq_length, model.tokenizer.do_lower_case, options,
-              task.kind.num_texts(task)).write(folder)
+              task.kind.num_texts(task), task.columns).write(folder)
     model.tokenizer.save(folder)
 
 

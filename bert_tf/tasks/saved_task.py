@@ -22,6 +22,8 @@ class SavedTask:
         options: other settings of the input and the head.
         num_texts: how many texts a training example had; None where it is not known, as in files of
             earlier versions, or decides nothing.
+        columns: of a task of the user's tables, "texts" and "choices": the columns of the training
+            file; {} of other tasks, and in files of earlier versions.
     """
 
     task: Task
@@ -29,6 +31,7 @@ class SavedTask:
     do_lower_case: bool
     options: dict = dataclasses.field(default_factory=dict)
     num_texts: int | None = None
+    columns: dict = dataclasses.field(default_factory=dict)
 
     def is_of(self, task: Task) -> bool:
         """Whether this is the task; length, case and options may differ."""
@@ -47,10 +50,12 @@ class SavedTask:
     def write(self, folder: str) -> None:
         """Writes it beside a model."""
         known = {} if self.num_texts is None else {"num_texts": self.num_texts}
+        columns = {"columns": self.columns} if self.columns else {}
         named = {"label_names": self.task.label_names} if self.task.label_names else {}
         write_json(os.path.join(folder, TASK_FILE), {
             "task": {**_described(self.task), **named}, "max_seq_length": self.max_seq_length,
-            "do_lower_case": self.do_lower_case, "options": self.options, **known})
+            "do_lower_case": self.do_lower_case, "options": self.options, **known,
+            **columns})
 
     @classmethod
     def require(cls, folder: str, flag: str) -> "SavedTask":
@@ -75,7 +80,8 @@ class SavedTask:
                         tuple(task["metrics"]), task["bounds"] and tuple(task["bounds"]),
                         label_names=tuple(task.get("label_names", ())))
             return cls(task, int(saved["max_seq_length"]), bool(saved["do_lower_case"]),
-                       dict(saved["options"]), saved.get("num_texts"))
+                       dict(saved["options"]), saved.get("num_texts"),
+                       dict(saved.get("columns", {})))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path} does not describe a task ({error}); fine-tune the model "
                              "again.") from error

@@ -16,6 +16,7 @@ from bert_tf.tasks import kinds
 from bert_tf.tasks.reading import Example
 
 OWN = "own"         # name of a task that files of a user describe
+TABLES = ("tsv", "csv", "jsonl")    # formats with columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -271,6 +272,14 @@ class Task:
             raise InputError(f"task {self.name} has no split {name!r}; it has "
                              f"{', '.join(self.splits)}.")
         return self.splits[name]
+
+    @property
+    def columns(self) -> dict:
+        """The columns "texts" and "choices" of a user's tables; {} of tasks with official files."""
+        train = self.splits.get("train")
+        if self.name != OWN or train is None or train.format not in TABLES:
+            return {}
+        return {"texts": train.texts, "choices": train.choices}
 
     def path(self, data_dir: str, split: str) -> str:
         """Returns a split's file in the folder `data_dir`, which must exist."""

@@ -1,10 +1,12 @@
 """Files and standard input through models: every format of the input and of the output."""
 
 import csv
+import dataclasses
 import gzip
 import io
 import json
 import lzma
+import shutil
 
 import pytest
 
@@ -94,6 +96,18 @@ def test_the_official_columns_of_a_task_need_no_flag(tmp_path):
     assert written.splitlines()[0] == "index\tsentence1\tsentence2\tpredicted_value"
     said = bert_tf.Predictor(tmp_path / "model")(("a", "b c"))["value"]
     assert written.splitlines()[1] == f"7\ta\tb c\t{said}"
+
+
+def test_the_columns_of_the_training_file_need_no_flag(model, tmp_path):
+    shutil.copytree(model[0], tmp_path / "own")
+    saved = dataclasses.replace(SavedTask.read(model[0]), columns={"texts": ["body"]})
+    saved.write(tmp_path / "own")
+    table = "body,more\nd e,ab c.\n"
+    written = run(str(tmp_path / "own"), tmp_path, "in.csv", table)
+    assert written == run(model[0], tmp_path, "in.csv", table, text_a_column="body")
+    assert written != run(str(tmp_path / "own"), tmp_path, "in.csv", table, text_a_column="more")
+    with pytest.raises(InputError, match="no column 'body'; its columns are text"):
+        run(str(tmp_path / "own"), tmp_path, "in.csv", "text\nd e\n")
 
 
 @pytest.mark.parametrize("prediction, line", [

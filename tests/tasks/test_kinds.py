@@ -1,5 +1,6 @@
 """What all kinds of tasks promise those who ask them."""
 
+import json
 import pickle
 import types
 
@@ -97,13 +98,14 @@ def test_what_training_examples_looked_like_is_kept(tmp_path, columns):
     task = own_task("classification", {"train": "t.csv"}, columns, "l", labels=("x", "y"))
     count = task.kind.num_texts(task)
     assert count == len(columns)
-    SavedTask(task, 8, True, {}, count).write(tmp_path)
+    SavedTask(task, 8, True, {}, count, task.columns).write(tmp_path)
     saved = SavedTask.read(tmp_path)
+    assert saved.columns == {"texts": list(columns), "choices": []}
     saved.check_texts(count, "an example")
     with pytest.raises(InputError, match=f"t.csv has {3 - count} text.*trained on examples of"):
         saved.check_texts(3 - count, "t.csv")
     SavedTask(task, 8, True).write(tmp_path)        # as earlier versions wrote it
-    assert "num_texts" not in (tmp_path / "task.json").read_text(encoding="utf-8")
+    assert not {"num_texts", "columns"} & json.loads((tmp_path / "task.json").read_text()).keys()
     SavedTask.read(tmp_path).check_texts(3 - count, "t.csv")
     assert TASKS["conll2003"].kind.num_texts(TASKS["conll2003"]) is None
 
