@@ -211,7 +211,7 @@ def settle_steps(flags: MixtureFlags, settings: FineTuneSettings, sizes: list[in
     order = task_order(flags, sizes, batch, epochs)
     if settings.num_train_steps:
         epochs = settings.num_train_steps / order.steps_of_epoch
-        order = dataclasses.replace(order, epochs=epochs)
+        order = dataclasses.replace(order, epochs=epochs, count=settings.num_train_steps)
     steps = settings.num_train_steps or len(order.steps())
     # With a ratio, the rate is scheduled for more steps than there are, as in the original.
     scheduled = settings.schedule_steps or (

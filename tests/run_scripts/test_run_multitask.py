@@ -185,6 +185,14 @@ def test_the_rate_is_scheduled_for_the_originals_steps(test_data):
     assert order.steps_of_epoch * 3 == settings.num_train_steps == 39
 
 
+def test_an_order_has_as_many_steps_as_were_asked_for():
+    for steps in (30, 61, 122, 563, 564):       # 30 / 563 * 563 is less than 30 in float64
+        settings, order = settle_steps(
+            MixtureFlags(), FineTuneSettings(output_dir="", num_train_steps=steps),
+            [8551, 3668, 5749], does_evaluate=False)
+        assert len(order.steps()) == settings.num_train_steps == steps
+
+
 @pytest.mark.parametrize("changes, part", [
     ({"tasks": ["mood", "mood"]}, "--tasks names mood 2 times"),
     ({"tasks": ["mood", "sonnets"]}, "there is no task 'sonnets'"),

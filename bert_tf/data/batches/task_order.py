@@ -37,6 +37,7 @@ class TaskOrder:
         ratio: in each epoch take only so many batches of the other tasks as this times those of the
             first task, drawn anew; 0 for all.
         temperature, cap: see `sampling`; a cap of 0 means no cap.
+        count: the number of steps; 0 for as many as the epochs take.
     """
 
     sizes: tuple[int, ...]
@@ -48,6 +49,7 @@ class TaskOrder:
     ratio: float = 0.0
     temperature: float = 2.0
     cap: int = 0
+    count: int = 0
 
     def __post_init__(self):
         if self.sampling not in SAMPLINGS:
@@ -93,7 +95,7 @@ class TaskOrder:
     def steps(self) -> list[tuple[int, list[int]]]:
         """The task of each step and the examples of its batch, for all epochs."""
         find = self._epochs if self.sampling in _WHOLE_EPOCHS else self._draws
-        return find(math.ceil(self.epochs))[:max(self.total_steps, 1)]
+        return find(math.ceil(self.epochs))[:self.count or max(self.total_steps, 1)]
 
     def _epochs(self, epochs):
         """Yields epochs as train.py and batcher.py do, with the generators of `random` and NumPy.
