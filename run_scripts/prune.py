@@ -90,12 +90,14 @@ class PruneFlags:
 def show(curve: Curve, order: str) -> Iterator[dict]:
     """Yields the points of an order, and prints them."""
     print("heads of --prune_heads:" if order == "given" else f"by {order}:", flush=True)
-    total = curve.total_of(order)
+    total, shown = curve.total_of(order), None
     for point in curve.points(order):
-        share = 100 * point["off"] / total
-        print(f"  {point['off']:>6,} of {total:,} off ({share:3.0f} %): "
-              f"{point['score']:6.2f} ({point['score'] - curve.whole:+.2f}, "
-              f"p {_probability(point['p'])})", flush=True)
+        if point["off"] != shown:       # of few parts, several steps switch off as many
+            share = 100 * point["off"] / total
+            print(f"  {point['off']:>6,} of {total:,} off ({share:3.0f} %): "
+                  f"{point['score']:6.2f} ({point['score'] - curve.whole:+.2f}, "
+                  f"p {_probability(point['p'])})", flush=True)
+        shown = point["off"]
         yield point
 
 

@@ -87,6 +87,19 @@ def test_parts_that_stay_in_each_layer(model, tmp_path, eagerly, change, off):
     assert [point["off"] for point in Curve(job, task_flags).points("importance")] == off
 
 
+def test_a_line_is_printed_once_for_each_number_of_parts(capsys):
+    """20% and 30% of 4 heads are both one head."""
+    class FourHeads:
+        whole, total_of = 90.0, staticmethod(lambda order: 4)
+
+        def points(self, order):
+            yield from ({"off": off, "score": 90.0 - off, "p": None} for off in (0, 1, 1, 2, 2))
+
+    assert len(list(prune.show(FourHeads(), "importance"))) == 5
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["0", "1", "2"]
+
+
 def test_scores_are_those_of_the_weights_not_of_the_path(model, tmp_path, eagerly):
     """An earlier version kept no digest of the weights; its scores are those of the model."""
     copy, job = shutil.copytree(model, tmp_path / "model"), {"prune_heads": ["1:1"]}
