@@ -58,7 +58,8 @@ def test_the_search_finds_each_question_on_one_page(site):
     for asked in ("download bert-base", "download GLUE", "resume killed", "several seeds",
                   "add words vocabulary", "flags GPU", "fine-tune pre-trained", "in the records",
                   "[MASK] own sentence", "train from Python", "silence TensorFlow", "labels names",
-                  "GPU memory BERT-Base", "how long training", "continue Hugging Face name"):
+                  "GPU memory BERT-Base", "how long training", "continue Hugging Face name",
+                  "texts longer 512"):
         words = re.findall(r"\w+", asked.lower())
         found = [section["location"] for section in sections if all(
             any(known.startswith(word) for known in re.findall(
