@@ -99,13 +99,13 @@ class Learned(NamedTuple):
         return self.helps
 
 
-def open_records(patterns: str | list[str], flag: str, hides: bool) -> "data.RecordSet":
-    """Opens the records of a flag, with masks or orders drawn where they hold none, or without
-    masks if tokens are not to be hidden."""
+def open_records(patterns: str | list[str], flag: str, objectives: Sequence) -> "data.RecordSet":
+    """Opens the records of a flag as objectives read them: with masks or orders drawn where they
+    hold none, or without masks."""
     records = data.RecordSet.open(patterns, flag)
-    if records.rows:
+    if "permutation_lm" in (objective.metrics_name for objective in objectives):
         return data.draw_orders(records, flag)
-    if not hides:
+    if not any("masked_lm_positions" in objective.reads for objective in objectives):
         return data.show_tokens(records)
     return records if records.format.is_masked else data.draw_masks(records, flag)
 
@@ -222,8 +222,7 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
     vocab_size = learner.encoder.config.vocab_size
     objectives = [each for each in learner.objectives if "accuracy" in each.measures]
     _check_metrics(output_dir, [objective.metrics_name for objective in objectives])
-    hides = any("masked_lm_positions" in objective.reads for objective in learner.objectives)
-    records, held_out = (open_records(paths, flag, hides) for paths, flag in (
+    records, held_out = (open_records(paths, flag, learner.objectives) for paths, flag in (
         (train_records, "input_file"), (eval_records, "eval_input_file")))
     check_fits(tokenizer.vocabulary, vocab_size, f"--vocab_file={vocab_file}")
     baselines = measure_baselines(objectives, records, held_out, vocab_size)

@@ -144,6 +144,11 @@ class MaskedLM(Objective):
                                   "float32"))
         return tuple(used(values, batch) for values in found)
 
+    @property
+    def in_order(self) -> bool:  # type: ignore[override]
+        """Whether the network has a memory: Transformer-XL's (arXiv:1906.08237, table 6)."""
+        return bool(getattr(self.config, "mem_len", 0))
+
     def count(self, batch: Batch) -> Tensor:
         return ops.sum(self.targets({**batch, "predictions": None})[1])
 

@@ -196,8 +196,8 @@ RECIPES = {recipe.name: recipe for recipe in (
     Recipe("xlnet", "1906.08237", "sentencepiece", segments=Segments("streams"),
            corruption=MaskTokens("xlnet", dynamic=True), network="XLNet",
            terms=(Term("PermutationLM"),
-                  # Table 6: "+ next-sentence pred".
-                  Term("SentencePrediction", by_name=True)),
+                  # Table 6: "+ next-sentence pred", and "DAE + Transformer-XL", BERT's masked LM.
+                  Term("SentencePrediction", by_name=True), Term("MaskedLM", by_name=True)),
            # Table 7, of the large model.
            defaults={"dupe_factor": 1, "max_seq_length": 512, "max_predictions_per_seq": 85,
                      "do_lower_case": False, "train_batch_size": 8192, "learning_rate": 4e-4,

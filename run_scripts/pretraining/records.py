@@ -134,13 +134,16 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
     recipe = recipe or recipes.find(job.recipe or recipes.of_manifest(records.manifest).name)
     check_recipe(job, recipe, records, flag)
     terms = choose_terms(recipe, job.terms, records)
-    is_ordered = "is_masked" in records.format.names
-    if is_ordered:
+    learned = {term.objective for term in terms}
+    if {"MaskedLM", "PermutationLM"} <= learned:
+        raise InputError("--terms: masked_lm hides tokens that permutation_lm shows; name one of "
+                         "them.")
+    if "MaskedLM" in learned and not records.format.is_masked:
+        records = data.draw_masks(records, flag, job.max_predictions_per_seq)
+    elif "is_masked" in records.format.names:
         records = data.draw_orders(records, flag, job.perm_size, job.max_predictions_per_seq)
     elif not masking.find(recipe.corruption).hides:
         records = data.show_tokens(records)
-    elif not records.format.is_masked and any(term.objective == "MaskedLM" for term in terms):
-        records = data.draw_masks(records, flag, job.max_predictions_per_seq)
     check_features(terms, records, flag)
     reads = {*config.further_features, *getattr(config, "record_features", ())}
     for name in reads - records.format.names:
@@ -212,8 +215,10 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
         line += (f"; {job.max_seq_length} steps at once, in batches of {rows} rows that continue "
                  "the batch before")
     elif rows:
+        drawn = ("with masks that are" if any(term.objective == "MaskedLM" for term in terms)
+                 else "in an order that is")
         line += (f"; at most {job.max_predictions_per_seq} in {job.max_seq_length} tokens are "
-                 f"predicted, in an order that is drawn while training; batches of {rows}")
+                 f"predicted, {drawn} drawn while training; batches of {rows}")
     elif recipe.denoising:
         names = {"max_seq_length": "inputs", "max_target_length": "targets"}
         line += "; " + " and ".join(f"{names[name]} of {size} tokens"

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.data import masking
 from bert_tf.data.masking.xlnet import Permutations
 from bert_tf.data.segments import stream_records, streams
+from bert_tf.recipes import find
 
 
 def test_golden_pairs(test_data):
@@ -114,3 +116,38 @@ def test_golden_orders(test_data, name):
     assert whole["is_backward"][:4, 0].numpy().tolist() == [0, 1, 0, 1]
     assert not np.array_equal(whole["key_order"], draw(
         records, 5, tf.range(rows, 2 * rows, dtype=tf.int64))["key_order"])
+
+
+def test_denoising_hides_tokens_as_bert_does():
+    """15% of each record, whichever tokens the records predict; <sep> and <cls> stay."""
+    rng, rows, size = np.random.default_rng(0), 64, 100
+    ids = rng.integers(10, 90, (rows, size))
+    ids[:, [70, 98]], ids[:, 99] = 4, 3
+    records = {"input": ids, "is_masked": ids % 2, "seg_id": ids % 3, "label": ids[:, :1] % 2}
+    records = {name: tf.constant(value, tf.int32) for name, value in records.items()}
+    draw = masking.find(find("xlnet").corruption).dynamic_masks(
+        {"vocabulary": {"size": 90, "mask_id": 6, "cls_id": 3, "sep_id": 4},
+         "options": {"masked_lm_prob": 0.15, "bsz_per_host": 4, "num_core_per_host": 2,
+                     "bi_data": True}}, size, 20)
+    found = {name: value.numpy() for name, value in draw(
+        records, 5, tf.range(rows, dtype=tf.int64)).items()}
+    places, used = found["masked_lm_positions"], found["masked_lm_weights"] > 0
+    assert (used.sum(1) == 15).all() and not found.keys() & {"query_order", "key_order"}
+    chosen = np.zeros((rows, size), bool)
+    np.put_along_axis(chosen, places, used, 1)      # empty slots are behind, at position 0
+    chosen[:, 0] = (used & (places == 0)).any(1)
+    assert chosen.sum() == used.sum() and not chosen[np.isin(ids, (3, 4))].any()
+    assert 0.3 < (ids % 2)[chosen].mean() < 0.7
+    np.testing.assert_array_equal(found["input_ids"][~chosen], ids[~chosen])
+    np.testing.assert_array_equal(np.take_along_axis(ids, places, 1)[used],
+                                  found["masked_lm_ids"][used])
+    hidden = found["input_ids"][chosen]
+    error = 3 * np.sqrt(0.8 * 0.2 / used.sum())
+    assert abs((hidden == 6).mean() - 0.8) < error
+    assert abs((hidden == ids[chosen]).mean() - 0.1) < error
+    for name, value in (("segment_ids", ids % 3), ("next_sentence_labels", ids[:, :1] % 2)):
+        np.testing.assert_array_equal(found[name], value)
+    assert found["is_backward"][:4, 0].tolist() == [0, 1, 0, 1]
+    part = draw({name: value[3:5] for name, value in records.items()}, 5,
+                tf.range(3, 5, dtype=tf.int64))
+    assert all(np.array_equal(found[name][3:5], value) for name, value in part.items())

@@ -11,6 +11,7 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.config import XLNetConfig
 from bert_tf.networks.xlnet import XLNet
 from bert_tf.objectives.permutation import PermutationLM
+from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from bert_tf.training.trainer import Trainer
@@ -223,3 +224,43 @@ def test_padding_on_either_side_and_hidden_tokens_have_no_influence():
         "query_output"] for changed in (ids, np.where(np.arange(7) == 3, 5, ids))]
     differs = np.abs(np.array(results[0]) - results[1]).max((0, 2)) > 1e-6
     assert differs.tolist()[:3] == [False, False, True]
+
+
+def test_denoising_is_berts_masked_lm_on_this_network():
+    """Table 6, "DAE + Transformer-XL": BERT's loss by its formula, of vectors that see both sides
+    and the memory, and no query stream."""
+    config = XLNetConfig.preset("tiny", vocab_size=50, d_model=16, n_head=2, d_head=6, d_inner=20,
+                                mem_len=4, dropout=0.0, dropatt=0.0, initializer_range=0.3)
+    learner, rng = Learner(XLNet(config), [MaskedLM(config)]), np.random.default_rng(3)
+    head, network = learner.objectives[0], learner.encoder
+    for variable in head.weights:
+        variable.assign(rng.normal(size=variable.shape))
+    batch = {"input_ids": rng.integers(5, 50, (2, 7)).astype("int32"),
+             "segment_ids": np.array([[0, 0, 0, 0, 1, 1, 2]] * 2, "int32"),
+             "is_backward": np.array([[0], [1]], "int32"),
+             "masked_lm_positions": np.array([[3, 5, 0]] * 2, "int32"),
+             "masked_lm_ids": rng.integers(5, 50, (2, 3)).astype("int32"),
+             "masked_lm_weights": np.array([[1, 1, 0]] * 2, "float32"),
+             "carried": {"memory": rng.normal(size=(2, *learner.carries["memory"])).astype("f4")}}
+    outputs, weights = network(batch), {v.path.split("masked_lm/")[-1]: np.array(v)
+                                        for v in head.weights}
+    assert "query_output" not in outputs and learner.carries
+    x = np.array(outputs["sequence_output"])[:, [3, 5, 0]]
+    x = x @ weights["transform/dense/kernel"] + weights["transform/dense/bias"]
+    x = x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    x = (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)
+    x = x * weights["transform/LayerNorm/gamma"] + weights["transform/LayerNorm/beta"]
+    logits = x @ np.array(network.embedding_table).T + weights["output_bias"]
+    losses = np.log(np.exp(logits).sum(-1)) - np.take_along_axis(
+        logits, batch["masked_lm_ids"][..., None], 2)[..., 0]
+    measures = learner.measure(batch)
+    close(learner.total_loss(measures), losses[:, :2].mean(), 1e-5)
+    # The vector at position 3 depends on every token and on the memory.
+    for place in range(7):
+        changed = {**batch, "input_ids": np.where(np.arange(7) == place, 7, batch["input_ids"])}
+        assert off(np.array(network(changed)["sequence_output"])[:, 3],
+                   outputs["sequence_output"][:, 3]) > 1e-4 or (
+            changed["input_ids"] == batch["input_ids"]).all()
+    forgotten = network({**batch, "carried": {"memory": 0 * batch["carried"]["memory"]}})
+    assert off(np.array(forgotten["sequence_output"])[:, 3],
+               outputs["sequence_output"][:, 3]) > 1e-4

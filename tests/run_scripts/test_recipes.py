@@ -37,7 +37,8 @@ LENGTH, PREDICTIONS, BATCH, STEPS = 16, 3, 22, 3
 CASES = {**{name: {"recipe": name, **({"task": next(iter(recipe.tasks))} if recipe.tasks else {})}
             for name, recipe in recipes.RECIPES.items()},
          **{name: {"recipe": name, "dupe_factor": 1} for name in ("gpt", "sa_lstm", "distilbert")},
-         "xlnet": {"recipe": "xlnet", "dupe_factor": 1, "text": "short.txt"},
+         **dict.fromkeys(("xlnet", "xlnet, denoising"), {
+             "recipe": "xlnet", "dupe_factor": 1, "text": "short.txt"}),
          "elmo": {"recipe": "elmo", "dupe_factor": 2},
          **{name: {"recipe": name, "dupe_factor": 1, "text": "lines.txt", "segments": "line_texts"}
             for name in ("lm_lstm", "sa_lstm")},
@@ -54,9 +55,10 @@ WHOLE = {*DISTINCT, "bert, dynamic", "bert_wwm, dynamic"}
 # Those whose graph on two devices is made nowhere else: that of BERT's encoder alone is in
 # tests/training/test_trainer.py, and two of them are in a distiller as in dual training.
 COMPILED = {*DISTINCT} - {"bert", "dual_training"}
-TERMS = {"one segment": ["masked_lm"]}
+TERMS = dict.fromkeys(("one segment", "xlnet, denoising"), ["masked_lm"])
 ROWS = ("elmo", "lm_lstm", "sa_lstm")
-STREAMS = {"xlnet": StreamFlags(bsz_per_host=BATCH, use_eod=False),
+STREAMS = {**dict.fromkeys(("xlnet", "xlnet, denoising"),
+                          StreamFlags(bsz_per_host=BATCH, use_eod=False)),
            **dict.fromkeys((*ROWS, "transformer_xl"), StreamFlags(bsz_per_host=BATCH))}
 # Optimizers other than adamw. bert_adamw has fewer operations, for networks that are trained often.
 OPTIMIZERS = {"albert": "lamb", "t5": "adafactor", "elmo": "elmo_adagrad",
@@ -450,6 +452,11 @@ def test_what_does_not_go_together_is_refused(records, train, tmp_path, case, ch
     message = str(error.value)
     assert all(part in message for part in parts) and "\n" not in message, message
     assert not os.path.exists(tmp_path / "out")
+
+
+def test_masks_and_orders_are_not_drawn_for_one_network(records, options_of, train):
+    with pytest.raises(InputError, match="--terms: masked_lm hides .* permutation_lm shows"):
+        train(records("xlnet"), **{**options_of("xlnet"), "terms": ["permutation_lm", "masked_lm"]})
 
 
 def test_records_without_a_manifest(records, train, tmp_path, capsys):

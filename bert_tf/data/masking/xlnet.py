@@ -1,5 +1,6 @@
 """XLNet's order of prediction: what each position sees, drawn anew for every record that is read
-(zihangdai/xlnet, data_utils.py, _local_perm and the parser of get_input_fn).
+(zihangdai/xlnet, data_utils.py, _local_perm and the parser of get_input_fn). Or BERT's masks on the
+same records.
 
 Shapes: B batch, S sequence, P predictions.
 """
@@ -9,7 +10,7 @@ import dataclasses
 import lazy_loader
 
 from bert_tf.data.masking import base
-from bert_tf.data.masking.dynamic import draw_uniforms, positions_of
+from bert_tf.data.masking.dynamic import DynamicMasks, draw_uniforms, positions_of
 from bert_tf.data.segments.streams import is_backward
 
 tf = lazy_loader.load("tensorflow")
@@ -42,12 +43,19 @@ def indices(ranks, hidden, target, reuse_len: int):
 @dataclasses.dataclass(frozen=True)
 class Masking(base.Masking):
     """XLNet's: the records say which tokens are predicted, each from the tokens before it in an
-    order that is drawn while training."""
+    order that is drawn while training. Masks hide other tokens of the same records."""
 
     hides = False
 
     def slots(self, max_predictions_per_seq, max_seq_length):
         return max_predictions_per_seq or max_seq_length
+
+    def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
+        options = record["options"]
+        return StreamMasks.of(
+            self, record, max_seq_length,
+            self.slots(max_predictions_per_seq, max_seq_length), rows=options["bsz_per_host"],
+            cores=options["num_core_per_host"], bi_data=options["bi_data"])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,3 +136,28 @@ class Permutations:
                 "masked_lm_ids": tf.where(used, tf.gather(ids, positions, batch_dims=1), 0),
                 "masked_lm_weights": tf.cast(used, tf.float32),
                 "next_sentence_labels": batch["label"]}
+
+
+@dataclasses.dataclass(frozen=True)
+class StreamMasks(DynamicMasks):
+    """Hides tokens of XLNet's records as BERT does, whichever the records predict: the denoising
+    objective of the paper's table 6. Every token sees all of its record.
+
+    Attributes:
+        rows, cores, bi_data: see `streams.is_backward`.
+    """
+
+    rows: int
+    cores: int
+    bi_data: bool
+    adds = ("is_backward", "next_sentence_labels")
+
+    def __call__(self, batch: dict, seed: int, numbers) -> dict:
+        """Returns the features of a batch as `Permutations` does, without the two orders."""
+        ids = batch["input"]
+        backward = is_backward(numbers % self.rows, self.rows, self.cores, self.bi_data)
+        rest = {name: batch[name] for name in ("is_real_example",) if name in batch}
+        return {**super().__call__({"input_ids": ids, "input_mask": tf.ones_like(ids)}, seed,
+                                   numbers),
+                "segment_ids": batch["seg_id"], "next_sentence_labels": batch["label"],
+                "is_backward": tf.cast(backward, tf.int32)[:, None], **rest}

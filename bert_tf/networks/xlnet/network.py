@@ -100,13 +100,13 @@ class XLNet(Network):
                 padding, default 1; `segment_ids` [B, S], which are only compared, default: no
                 segments. Visibility: `perm_mask` [B, S, S], 1 for hidden tokens; or two equivalent
                 orders, `query_order` and `key_order` [B, S]: token i sees another token j only if
-                query_order[i] > key_order[j]. `masked_lm_positions` [B, P], the queries' positions,
-                and `masked_lm_weights` [B, P], 0 for empty slots, default 1. `is_backward` [B, 1],
-                1 for rows whose text runs backward. Floats [B, S, H]: `word_noise`, added to the
-                vectors of words, and `embedding_noise`, added after dropout. `carried`, a dict with
-                `memory`, float [B, L, M, H], and from left to right `remembered`, float [B, 1], how
-                many of the M positions are used; `is_start` [B, 1], 1 where a row forgets them.
-                Others are ignored.
+                query_order[i] > key_order[j]. With one of these, `masked_lm_positions` [B, P], the
+                queries' positions, and `masked_lm_weights` [B, P], 0 for empty slots, default 1.
+                `is_backward` [B, 1], 1 for rows whose text runs backward. Floats [B, S, H]:
+                `word_noise`, added to the vectors of words, and `embedding_noise`, added after
+                dropout. `carried`, a dict with `memory`, float [B, L, M, H], and from left to right
+                `remembered`, float [B, 1], how many of the M positions are used; `is_start` [B, 1],
+                1 where a row forgets them. Others are ignored.
             training: whether to apply dropout.
             dropout_seed: see `BertEncoder.call`.
             attention_bias: float [B or 1, N or 1, S, K], added to every layer's attention scores.
@@ -115,7 +115,7 @@ class XLNet(Network):
 
         Returns:
             `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output` [B, S, H],
-            `layer_outputs` (list of L [B, S, H]); with positions `query_output` [B, P, H] and
+            `layer_outputs` (list of L [B, S, H]); with queries `query_output` [B, P, H] and
             `query_layer_outputs`; with a memory `carried`; and on request `attention_probs` (list
             of L [B, N, S, K], before dropout).
         """
@@ -152,7 +152,7 @@ class XLNet(Network):
         return {name: value for name, value in outputs.items() if kept.get(name, True)}
 
     def _embed(self, inputs, seed):
-        """Returns the streams at the first layer; without positions there is no query stream."""
+        """Returns the streams at the first layer; the second is None where there are no queries."""
         seeds = split_seed(seed, 2)
         content = self.embeddings(inputs["input_ids"])
         if inputs.get("word_noise") is not None:
@@ -160,7 +160,7 @@ class XLNet(Network):
         content = dropout(content, self.config.dropout, seeds[0])
         if inputs.get("embedding_noise") is not None:
             content = content + ops.cast(inputs["embedding_noise"], content.dtype)
-        positions = inputs.get("masked_lm_positions")
+        positions = _queries(inputs)
         if positions is None:
             return content, None
         mask = ops.cast(self.embeddings.mask_embedding, content.dtype)
@@ -169,7 +169,7 @@ class XLNet(Network):
 
     def _see(self, inputs, memory, attention_bias, seed):
         """Returns a batch's `Seen`, for M = `memory`."""
-        ids, places = inputs["input_ids"], inputs.get("masked_lm_positions")
+        ids, places = inputs["input_ids"], _queries(inputs)
         length = ops.shape(ids)[1]
         content, query = _biases(inputs, length, memory, self.config.is_causal)
         if attention_bias is not None:
@@ -198,6 +198,13 @@ class XLNet(Network):
             found = ops.broadcast_to(found, (ops.shape(inputs["input_ids"])[0],
                                              *ops.shape(found)[1:]))
         return dropout(found, config.dropout, seed)
+
+
+def _queries(inputs):
+    """Returns the positions of the query stream, or None: a token that sees everything, itself too,
+    has nothing to ask."""
+    is_restricted = any(inputs.get(name) is not None for name in ("perm_mask", "query_order"))
+    return inputs.get("masked_lm_positions") if is_restricted else None
 
 
 def _remember(past, content, config):
