@@ -9,6 +9,7 @@ Example:
 """
 
 import dataclasses
+import os
 import time
 
 import lazy_loader
@@ -16,6 +17,7 @@ import lazy_loader
 from bert_tf import flags, networks, objectives, recipes, training
 from bert_tf.config import Sizes, published, read_config
 from bert_tf.errors import InputError
+from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.training.settings import POLICIES
 
@@ -36,6 +38,8 @@ class SizesFlags:
     train_batch_size: int = option(16, "Sequences per step.")
     num_train_steps: int = option(8, "Number of steps that are measured.", least=1)
     dtype: str = option("float32", "Type of the computation.", choices=tuple(POLICIES))
+    output_dir: str = option("", "Folder for metrics.json, the figures of a single network; "
+                                 "default: none is written.")
 
 
 def read_model(name: str, vocab_size: int) -> Sizes:
@@ -94,11 +98,17 @@ def measure(job: SizesFlags, config: Sizes) -> tuple[int, int, float]:
 def main(job: SizesFlags) -> None:
     """Measures one network after the other."""
     flags.check(job)
+    if job.output_dir and len(job.models) != 1:
+        raise InputError("--output_dir: metrics.json holds one network; name one in --models.")
     configs = {name: read_model(name, job.vocab_size) for name in job.models}
     for name, config in configs.items():
         encoder, everything, seconds = measure(job, config)
         print(f"{name:<24} {encoder:13,} weights, {everything:13,} with the heads  "
               f"{seconds:8.3f} CPU s a step", flush=True)
+        if job.output_dir:
+            make_folder(job.output_dir, "output_dir")
+            write_json(os.path.join(job.output_dir, "metrics.json"), {"metrics": {
+                "weights": encoder, "weights_with_heads": everything, "cpu_seconds": seconds}})
 
 
 def run():

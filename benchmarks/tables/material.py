@@ -29,6 +29,9 @@ COLUMNS = {
     "RACE": ("multiple-choice", "race", "dev/accuracy"),
     "NER": ("tagger", "conll2003", "dev/entity_f1"),
     "SQuAD": ("squad", "", "squad/f1"),
+    "SQuAD EM": ("squad", "", "squad/exact_match"),
+    "SQuAD2.0": ("squad", "", "squad/f1"),
+    "SQuAD2.0 EM": ("squad", "", "squad/exact"),
 }
 GLUE = ("MNLI-m", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE", "WNLI")
 PERPLEXITY = Column("LM (ppl)", "masked_lm_perplexity", 1.0)
@@ -46,6 +49,9 @@ class TableFlags(RunFlags):
 
     squad_train_file: str = option("", "Questions to train on, in the form of SQuAD v1.1.")
     squad_predict_file: str = option("", "Questions to answer and to score, in the same form.")
+    squad_v2_train_file: str = option(
+        "", "Questions to train on of which some have no answer, in the form of SQuAD v2.0.")
+    squad_v2_predict_file: str = option("", "Questions to answer and to score, in the same form.")
     input_file: list[str] = option(
         [], "Text to pre-train on, in a format of bert-extract-text. Default: the documentation of "
         "the installed packages.")
@@ -83,11 +89,15 @@ class TableFlags(RunFlags):
         """The folder of a column's task, of SQuAD "."; "" if its files are not there."""
         _, task, _ = COLUMNS[column]
         if not task:
-            files = self.squad_train_file, self.squad_predict_file
-            return "." if all(map(is_file, files)) else ""
+            return "." if all(map(is_file, self.squad_files(column))) else ""
         names = task, TASKS[task].folder_of or task
         found = (path for folder in self.data_dir if (path := named_folder(folder, *names)))
         return next((absolute(path) for path in found if TASKS[task].has_file(path, "train")), "")
+
+    def squad_files(self, column: str) -> list[str]:
+        """The files to train on and to score of a column of SQuAD."""
+        version = "_v2" * column.startswith("SQuAD2.0")
+        return [getattr(self, f"squad{version}_{part}_file") for part in ("train", "predict")]
 
 
 @dataclasses.dataclass
@@ -106,13 +116,23 @@ class Material:
         for title in titles:
             (found if self.job.find(title) else missing).append(title)
         if missing:
-            print("left out, as --data_dir or --squad_train_file and --squad_predict_file do not "
-                  f"have their files: {', '.join(missing)}", flush=True)
+            print("left out, as --data_dir or the flags of SQuAD's files do not have their files: "
+                  f"{', '.join(missing)}", flush=True)
         if not (found or may_lack):
             raise InputError(f"--data_dir has none of the tasks {', '.join(titles)}; put the "
                              "official files of one into a subfolder of its name.")
-        return [Column(title, COLUMNS[title][2], 1.0 if title == "SQuAD" else 100.0)
+        return [Column(title, COLUMNS[title][2], 1.0 if title.startswith("SQuAD") else 100.0)
                 for title in found]
+
+    def averaged(self, *titles: str) -> list[Column]:
+        """`columns`, and the mean of their tasks, where there are several; F1 and exact match of
+        SQuAD are one."""
+        found = self.columns(*titles, may_lack=True)
+        tasks: dict[str, list[str]] = {}
+        for column in found:
+            tasks.setdefault(column.title.removesuffix(" EM"), []).append(column.title)
+        mean = Column("Avg", "", mean_of=tuple(map(tuple, tasks.values())))
+        return [*found, *[mean] * (len(tasks) > 1)]
 
     @property
     def held_out(self) -> Made:
@@ -184,6 +204,7 @@ class Material:
     def tuned(self, title: str, model: Made | None, seed: int, **flags: Any) -> Cell:
         """The score of a model after fine-tuning on the task of a column."""
         command, _, _ = COLUMNS.get(title, ("classifier", "", ""))
+        title = title.removesuffix(" EM")       # a number of the same cell
         return Cell(f"{title.lower()}-seed{seed}", f"bert-finetune {command}", {
             **self._task(title), "init_checkpoint": model, "vocab_file": self.vocabulary,
             "do_lower_case": self.job.do_lower_case, "do_train": True, "do_eval": True,
@@ -203,10 +224,12 @@ class Material:
         """The flags of the task of a column."""
         job = self.job
         _, task, _ = COLUMNS.get(title, ("", title, ""))
-        return {"task": task, "data_dir": job.find(title)} if task else {
-            "train_file": absolute(job.squad_train_file),
-            "predict_file": absolute(job.squad_predict_file), "max_query_length": _QUERY,
-            "doc_stride": 3 * job.max_seq_length // 4}
+        if task:
+            return {"task": task, "data_dir": job.find(title)}
+        train, predict = map(absolute, job.squad_files(title))
+        return {"train_file": train, "predict_file": predict, "max_query_length": _QUERY,
+                "doc_stride": 3 * job.max_seq_length // 4,
+                **({"version_2_with_negative": True} if title == "SQuAD2.0" else {})}
 
     def _finetuning(self):
         """The flags of the optimization."""

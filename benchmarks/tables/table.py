@@ -17,11 +17,16 @@ class Column:
         title: its heading.
         metric: the number of a cell's results.
         factor: by which the number is multiplied.
+        mean_of: titles of the columns whose mean it is, a group for each task; a group counts as
+            the mean of its columns, and is left out where it has none.
+        is_gain: whether it is the number of the row to compare with, divided by each row's.
     """
 
     title: str
     metric: str
     factor: float = 100.0
+    mean_of: tuple[tuple[str, ...], ...] = ()
+    is_gain: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,17 +62,25 @@ class Table:
     over: str = ""
     remark: Callable[[dict[str, dict[str, dict]], Cells], list[str]] | None = None
 
+    @property
+    def compared_with(self) -> str:
+        """The row that the others are compared with."""
+        return self.baseline if self.baseline in self.rows else self.rows[0]
+
     def only(self, rows: Sequence[str], columns: Sequence[str]) -> "Table":
-        """This table with some rows and columns; all where none is named."""
+        """This table with some rows and columns; all where none is named. A mean comes with its
+        columns."""
         titles = [column.title for column in self.columns]
         for flag, names, known in (("rows", rows, self.rows), ("columns", columns, titles)):
             for name in names:
                 if name not in known:
                     raise InputError(f"--{flag}: there is no {name!r}; "
                                      + choose_from(name, list(known)))
+        wanted = {*columns, *(title for column in self.columns if column.title in columns
+                              for group in column.mean_of for title in group)}
         return dataclasses.replace(
             self, rows=[row for row in self.rows if row in rows or not rows],
-            columns=[column for column in self.columns if column.title in columns or not columns])
+            columns=[column for column in self.columns if column.title in wanted or not columns])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +117,8 @@ def fill(table: Table, cells: Cells, seeds: Sequence[int]) -> dict[str, dict[str
     deviation and median, and the published figure; with tasks, `parts` has those of each task and
     subset."""
     places = [(row, column, seed, task, cell) for seed in seeds for row in table.rows
-              for column in table.columns for task in ([each] for each in table.tasks or [None])
+              for column in table.columns if not column.mean_of
+              for task in ([each] for each in table.tasks or [None])
               if (cell := table.cell(row, column, seed, *filter(None, task)))]
     cells.carry_out(cell for *_, cell in places)
     found: dict[str, dict[str, dict]] = {row: {} for row in table.rows}
@@ -127,7 +141,34 @@ def fill(table: Table, cells: Cells, seeds: Sequence[int]) -> dict[str, dict[str
                 place["parts"] = {name: _mean(each) for name, each in parts.items() if each}
             if (published := table.published.get(row, {}).get(title)) is not None:
                 place["published"] = published
+    for column in table.columns:
+        if column.is_gain:
+            _divide(found, column.title, table)
+        for places in found.values():
+            if column.mean_of and (groups := list(filter(None, (
+                    [places[title] for title in group if title in places]
+                    for group in column.mean_of)))):
+                places[column.title] = _average(groups)
     return found
+
+
+def _divide(found, title, table):
+    """Replaces the values of a column by those of the row to compare with divided by them."""
+    base = found[table.compared_with][title]["values"]
+    for places in found.values():
+        values = places[title]["values"]
+        places[title] |= _mean([{seed: base[seed] / value for seed, value in values.items()}])
+        if table.baseline not in table.rows:        # published are multiples of another row's
+            places[title].pop("published", None)
+
+
+def _average(groups):
+    """The mean over groups of places of a row, each of which counts once."""
+    place = _mean(_mean(place["values"] for place in group)["values"] for group in groups)
+    if all("published" in place for group in groups for place in group):
+        place["published"] = statistics.fmean(
+            statistics.fmean(place["published"] for place in group) for group in groups)
+    return place
 
 
 def _mean(tasks):
@@ -143,8 +184,7 @@ def _mean(tasks):
 def differences(table: Table, found: Mapping[str, Mapping[str, Any]]) -> list[Difference]:
     """The differences to the baseline: of a table with published figures, wherever there are two.
     """
-    first = table.baseline if table.baseline in table.rows else table.rows[0]
-    rows = []
+    first, rows = table.compared_with, []
     for column in (column.title for column in table.columns):
         base = found[first].get(column, {})
         for row in table.rows:

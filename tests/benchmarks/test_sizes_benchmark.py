@@ -1,5 +1,6 @@
 """The command that measures networks of several sizes."""
 
+import json
 import re
 
 import pytest
@@ -14,11 +15,14 @@ def test_weights_and_time_of_a_network(tmp_path, capsys):
     config = tiny.config(num_hidden_groups=1, embedding_size=8, num_hidden_layers=2)
     path = str(tmp_path / "c.json")
     config.to_json_file(path)
-    sizes.main(SizesFlags([path], max_seq_length=8, max_predictions_per_seq=2,
-                                    train_batch_size=2, num_train_steps=1))
+    sizes.main(SizesFlags([path], max_seq_length=8, max_predictions_per_seq=2, train_batch_size=2,
+                          num_train_steps=1, output_dir=str(tmp_path)))
     found = re.fullmatch(rf"{re.escape(path)} +([\d,]+) weights, +([\d,]+) with the heads +[\d.]+ "
                          r"CPU s a step\n", capsys.readouterr().out)
     encoder, everything = (int(number.replace(",", "")) for number in found.groups())
+    kept = json.loads((tmp_path / "metrics.json").read_text())["metrics"]
+    assert (kept["weights"], kept["weights_with_heads"]) == (encoder, everything)
+    assert kept["cpu_seconds"] > 0
     # The masked LM's dense layer and norm of the embeddings' width, its bias, and the sentences'.
     assert everything - encoder == (32 * 8 + 8) + 2 * 8 + tiny.VOCAB + (32 * 2 + 2)
 
@@ -29,3 +33,8 @@ def test_weights_and_time_of_a_network(tmp_path, capsys):
 def test_networks_that_are_not_there(model, message):
     with pytest.raises(InputError, match=message):
         sizes.main(SizesFlags([model]))
+
+
+def test_metrics_are_of_one_network(tmp_path):
+    with pytest.raises(InputError, match="--output_dir: metrics.json holds one network"):
+        sizes.main(SizesFlags(["bert:tiny", "bert:mini"], output_dir=str(tmp_path)))

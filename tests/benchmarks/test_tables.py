@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from benchmarks import (
+    albert_ablations,
+    albert_shapes,
     directions,
     encoder_patterns,
     feature_based,
@@ -24,6 +26,7 @@ from benchmarks import (
     student_sizes,
     training_flops,
     training_steps,
+    xlnet_ablations,
 )
 from benchmarks.tables import cells as kept
 from benchmarks.tables import report
@@ -46,7 +49,8 @@ from tests.data import test_dynamic_masks as rooms
 FILES = {"translate_de_en": ("train.tsv", "dev.tsv"),
          "MNLI": ("train.tsv", "dev_matched.tsv"), "MRPC": ("train.tsv", "dev.tsv"),
          "SST-2": ("train.tsv", "dev.tsv"), "conll2003": ("eng.train", "eng.testa")}
-SQUAD = {"squad_train_file": "train.json", "squad_predict_file": "dev.json"}
+SQUAD = {f"squad{version}_{part}_file": f"{part}{version}.json"
+         for version in ("", "_v2") for part in ("train", "predict")}
 # The published figures again, as the papers print them, row after row.
 PRINTED = {
     "masking-rates": "84.2 95.4 94.9 84.3 94.9 94.0 84.1 95.2 94.6 84.4 95.2 94.7 83.7 94.8 94.6 "
@@ -55,12 +59,22 @@ PRINTED = {
                   "82.1 84.1 75.7 91.6 84.9",
     "model-sizes": "5.84 77.9 79.8 88.4 5.24 80.6 82.2 90.7 4.68 81.9 84.8 91.3 3.99 84.4 86.7 "
                    "92.9 3.54 85.7 86.9 93.3 3.23 86.6 87.8 93.7",
-    "sentence-order": "54.9 52.4 53.3 81.5 89.9 61.7 54.5 90.5 52.0 81.6 91.1 62.3 54.0 78.9 86.5 "
-                      "82.0 90.3 64.0",
+    "sentence-order": "54.9 52.4 53.3 88.6 81.5 78.1 75.3 81.5 89.9 61.7 54.5 90.5 52.0 88.4 81.5 "
+                      "77.2 74.6 81.6 91.1 62.3 54.0 78.9 86.5 89.3 82.3 80.0 77.1 82.0 90.3 64.0",
     "static-masks": "84.3 92.5 78.3 84.0 92.9 78.7",
     "feature-based": "96.6 92.8 96.4 92.4 91.0 95.6 94.9 95.9 96.1 95.5",
-    "input-formats": "90.4 84.0 92.9 64.2 88.7 82.9 92.1 63.0 90.4 84.7 92.5 64.8 "
-                     "90.6 84.7 92.7 65.6",
+    "input-formats": "90.4 78.7 84.0 92.9 64.2 88.7 76.2 82.9 92.1 63.0 90.4 79.1 84.7 92.5 64.8 "
+                     "90.6 79.7 84.7 92.7 65.6",
+    "xlnet-ablations": "64.3 76.30 73.66 84.34 92.78 65.03 79.56 76.80 84.88 92.60 66.05 81.33 "
+                       "78.46 85.84 92.66 66.66 80.98 78.18 85.63 93.35 65.55 80.15 77.27 85.32 "
+                       "92.78 65.95 80.61 77.91 85.49 93.12 66.34 80.65 77.87 85.31 92.66 66.76 "
+                       "79.83 76.94 85.32 92.89",
+}
+# ALBERT's averages, which its other figures must give: F1 and exact match of SQuAD are one score.
+AVERAGES = {
+    "albert-shapes": "82.3 85.2 80.1 82.4 85.5 88.7",
+    "albert-ablations": "81.3 81.7 81.8 82.3 81.7 81.6 80.2 79.5 79.0 80.1 79.6 79.8",
+    "sentence-order": "79.0 79.2 80.1",
 }
 TABLES = {
     "masking-rates": (masking_rates, masking_rates.TableFlags),
@@ -70,11 +84,14 @@ TABLES = {
     "model-sizes": (model_sizes, model_sizes.ModelSizesFlags),
     "feature-based": (feature_based, feature_based.FeatureBasedFlags),
     "sentence-order": (sentence_order, sentence_order.SentenceOrderFlags),
-    "input-formats": (input_formats, input_formats.TableFlags),
+    "input-formats": (input_formats, input_formats.InputFormatsFlags),
     "static-masks": (static_masks, static_masks.StaticMasksFlags),
     "encoder-patterns": (encoder_patterns, encoder_patterns.EncoderPatternsFlags),
     "training-flops": (training_flops, training_flops.TrainingFlopsFlags),
     "student-sizes": (student_sizes, student_sizes.StudentSizesFlags),
+    "albert-shapes": (albert_shapes, albert_shapes.AlbertShapesFlags),
+    "albert-ablations": (albert_ablations, albert_ablations.AlbertAblationsFlags),
+    "xlnet-ablations": (xlnet_ablations, xlnet_ablations.XLNetAblationsFlags),
 }
 
 
@@ -257,6 +274,30 @@ def test_a_place_is_the_mean_over_tasks(tmp_path, done):
     assert text.index("\nwithout t:\n") < text.index("\nt:\n")
 
 
+def test_averages_and_gains(tmp_path, done):
+    """A gain is the baseline's number by the row's; F1 and exact match count as one score."""
+    one = two_rows()
+    columns = [*(Column(title, "dev/accuracy", factor) for title, factor in (
+        ("F1", 100.0), ("EM", 200.0), ("task", 500.0))),
+        Column("gain", "dev/accuracy", 1.0, is_gain=True),
+        Column("Avg", "", mean_of=(("F1", "EM"), ("absent",), ("task",)))]
+    table = dataclasses.replace(
+        one, columns=columns, baseline="b",
+        published={row: {"F1": value, "EM": value + 2, "task": 3 * value}
+                   for row, value in (("a", 10.0), ("b", 20.0))})
+    found = fill(table, Cells(str(tmp_path)), [1, 2, 3])
+    assert len(done) == 1 + 6       # what columns share is done once
+    # Seeds score 10, 20, 30 in row a, and 40, 50, 60 in row b.
+    assert found["a"]["Avg"]["values"] == pytest.approx({"1": 32.5, "2": 65, "3": 97.5})
+    assert found["a"]["gain"]["values"] == pytest.approx({"1": 4, "2": 2.5, "3": 2})
+    assert found["b"]["gain"]["mean"] == 1
+    assert [found[row]["Avg"]["published"] for row in "ab"] == [20.5, 40.5]
+    average = differences(table, found)[-1]
+    assert (average.column, average.published) == ("Avg", -20.0)
+    assert [column.title for column in table.only([], ["Avg"]).columns] == [
+        "F1", "EM", "task", "Avg"]
+
+
 def test_rows_without_published_figures_are_compared_all_the_same():
     table = dataclasses.replace(two_rows(), published={})
     found = {row: {"task": {"values": dict(enumerate(values))}}
@@ -284,7 +325,8 @@ def test_curves_are_drawn(tmp_path):
 
 def cells_of(table, seed=1):
     tasks = [[task] for task in table.tasks] or [[]]
-    return [cell for row in table.rows for column in table.columns for task in tasks
+    columns = [column for column in table.columns if not column.mean_of]
+    return [cell for row in table.rows for column in columns for task in tasks
             if (cell := table.cell(row, column, seed, *task))]
 
 
@@ -317,6 +359,72 @@ def test_published_figures_are_those_printed(name, data_dir):
     published = module.declare(flags_for(kind, data_dir)).published
     assert [value for row in published.values() for value in row.values()] == list(
         map(float, PRINTED[name].split()))
+
+
+@pytest.mark.parametrize("name", AVERAGES)
+def test_published_figures_give_the_averages_that_are_printed(name, data_dir):
+    module, kind = TABLES[name]
+    figures = module.declare(flags_for(kind, data_dir)).published.values()
+    for row, wanted in zip(figures, map(float, AVERAGES[name].split()), strict=True):
+        f1, exact, f1_v2, exact_v2, *rest = (row[title] for title in albert_shapes.TASKS)
+        scores = [(f1 + exact) / 2, (f1_v2 + exact_v2) / 2, *rest]
+        assert statistics.fmean(scores) == pytest.approx(wanted, abs=0.051)
+
+
+def test_shapes_of_albert(data_dir):
+    """Layers, widths and embeddings of the paper, scaled; what is shared decides the weights."""
+    job = flags_for(albert_shapes.AlbertShapesFlags, data_dir)
+    table = albert_shapes.declare(job)
+    assert [column.title for column in table.columns] == [
+        "SQuAD", "SQuAD EM", "SQuAD2.0", "SQuAD2.0 EM", "MNLI-m", "SST-2", "Avg", "Speedup"]
+    cells = {row: table.cell(row, table.columns[-1], 1) for row in table.rows}
+    configs = {row: config_from_dict(cell.files["sizes.json"]) for row, cell in cells.items()}
+    assert [(config.depth, config.hidden_size, config.embedding_width, config.num_hidden_groups)
+            for config in configs.values()] == [
+        (4, 96, 96, None), (8, 128, 128, None), (4, 96, 32, 1), (8, 128, 32, 1), (8, 256, 32, 1),
+        (4, 512, 32, 1)]
+    assert "ALBERT base: 4 x 96 with 12, 0.38 [12]" in table.notes[0]
+    tuned = table.cell("ALBERT base", table.columns[2], 1)
+    assert tuned.flags["version_2_with_negative"] and tuned.flags["train_file"].endswith("_v2.json")
+    assert tuned.folder == table.cell("ALBERT base", table.columns[3], 1).folder
+    with pytest.raises(InputError, match="--layer_scale=5 and --width_scale=8: BERT base has 12"):
+        dataclasses.replace(job, layer_scale=5)
+    ablations = albert_ablations.declare(flags_for(
+        albert_ablations.AlbertAblationsFlags, data_dir))
+    weights = {row: config_from_dict(ablations.cell(
+        row, ablations.columns[0], 1).files["sizes.json"]).num_weights for row in ablations.rows}
+    assert sorted(weights, key=weights.get)[:3] == [
+        f"all shared: E {width}" for width in (64, 128, 256)]
+    for width in (128, 768):
+        found = [weights[f"{shared} shared: E {width}"] for shared in (
+            "all", "feed-forward", "attention", "nothing")]
+        assert found == sorted(set(found))
+
+
+def test_rows_of_xlnet_differ_in_what_their_names_say(data_dir):
+    """The flags of records and of training, beside those of K = 6."""
+    table = xlnet_ablations.declare(flags_for(xlnet_ablations.XLNetAblationsFlags, data_dir))
+
+    def flags_of(row):
+        model, = (need for need in table.cell(row, table.columns[0], 1).needs
+                  if need.name.startswith("pretrained"))
+        found = {**model.flags["input_file"].cell.flags, **model.flags, "input_file": None}
+        return {name: value for name, value in found.items()
+                if not isinstance(value, Made) or value.cell}
+
+    base = flags_of("XLNet K = 6")
+    assert base["max_predictions_per_seq"] == 128 // 6
+    changes = {row: {name: value for name, value in flags_of(row).items()
+                     if value != base.get(name)} for row in table.rows if row != "BERT"}
+    assert changes == {
+        "DAE + Transformer-XL": {"terms": ["masked_lm"]},
+        "XLNet K = 7": {"mask_alpha": 7, "max_predictions_per_seq": 128 // 7},
+        "XLNet K = 6": {}, "- memory": {"mem_len": 0}, "- span-based pred": {"max_gram": 1},
+        "- bidirectional data": {"bi_data": False},
+        "+ next-sent pred": {"terms": ["permutation_lm", "next_sentence"]}}
+    assert base["vocab_file"].path == "spiece.model"
+    with pytest.raises(InputError, match="--train_batch_size must be even"):
+        xlnet_ablations.XLNetAblationsFlags(output_dir="out", train_batch_size=7)
 
 
 def test_models_that_differ_in_fine_tuning_alone_are_pretrained_once(data_dir):
