@@ -1,4 +1,4 @@
-"""Compares BERT, denoising on Transformer-XL's network, and XLNet without some of its parts.
+"""Compares BERT, denoising on XLNet's network, and XLNet without its parts.
 
 This is table 6 of XLNet's paper (arXiv:1906.08237). All models have the same sizes, and read the
 same text for the same steps. Those on XLNet's network have a memory of three quarters of a

@@ -50,7 +50,7 @@ class TableFlags(RunFlags):
     squad_train_file: str = option("", "Questions to train on, in the form of SQuAD v1.1.")
     squad_predict_file: str = option("", "Questions to answer and to score, in the same form.")
     squad_v2_train_file: str = option(
-        "", "Questions to train on of which some have no answer, in the form of SQuAD v2.0.")
+        "", "Questions to train on, some without an answer, in the form of SQuAD v2.0.")
     squad_v2_predict_file: str = option("", "Questions to answer and to score, in the same form.")
     input_file: list[str] = option(
         [], "Text to pre-train on, in a format of bert-extract-text. Default: the documentation of "
