@@ -4,9 +4,11 @@ import contextlib
 import hashlib
 import http.server
 import json
+import pathlib
 import threading
+import urllib.parse
 
-COMMIT = "c0ffee" + "0" * 34
+COMMIT, CONVERTED = "c0ffee" + "0" * 34, "c0ffee" + "1" * 34
 
 
 class Hub:
@@ -14,6 +16,7 @@ class Hub:
 
     Attributes:
         models: dict of owner/name -> dict of file name -> bytes; of a data set datasets/owner/name.
+        converted: the same of data sets, for the branch refs/convert/parquet.
         asked: list of "METHOD path".
         wrong: names of files of which the last byte differs from the promised one.
         cut: how often each answer with weights ends early.
@@ -21,7 +24,7 @@ class Hub:
     """
 
     def __init__(self):
-        self.models, self.asked, self.wrong = {}, [], set()
+        self.models, self.converted, self.asked, self.wrong = {}, {}, [], set()
         self.cut, self.hangs, self.silent = 0, False, threading.Event()
 
 
@@ -52,19 +55,22 @@ def _handler(hub):
                 return self._answer(403, b"{}", X_Error_Code="GatedRepo")
             if name not in hub.models:
                 return self._answer(404, b"{}", X_Error_Code="RepoNotFound")
-            files = hub.models[name]
+            is_converted = "refs%2Fconvert%2Fparquet" in self.path or CONVERTED in self.path
+            files = (hub.converted if is_converted else hub.models)[name]
+            commit = CONVERTED if is_converted else COMMIT
             if api and parts[2:3] == ["paths-info"]:
                 wanted = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["paths"]
                 return self._json([each for each in _listed(files) if each["path"] in wanted])
             if api and parts[2:3] in ([], ["revision"]):
-                if parts[3:] and parts[3] not in ("main", COMMIT):
+                if parts[3:] and parts[3] not in ("main", COMMIT) and not is_converted:
                     return self._answer(404, b"{}", X_Error_Code="RevisionNotFound")
-                return self._json({"id": name, "modelId": name, "sha": COMMIT, "private": False,
+                return self._json({"id": name, "modelId": name, "sha": commit, "private": False,
                                    "tags": ["license:apache-2.0"], "downloads": 0,
                                    "cardData": {"license": "apache-2.0"},
                                    "siblings": [{"rfilename": each} for each in files]})
             if api:
-                return self._json(_listed(files))
+                return self._json(_tree(files, urllib.parse.unquote("/".join(parts[4:])),
+                                        "recursive=True" in self.path))
             if "/".join(parts[4:]) not in files:
                 return self._answer(404, b"{}", X_Error_Code="EntryNotFound")
             return self._file("/".join(parts[4:]), files)
@@ -100,6 +106,15 @@ def _handler(hub):
 def _listed(files):
     return [{"type": "file", "path": name, "size": len(body), "oid": _checksum(name, body)}
             for name, body in files.items()]
+
+
+def _tree(files, folder, is_recursive):
+    """The files and folders below a folder, or directly in it."""
+    folders = {str(above) for name in files for above in pathlib.PurePosixPath(name).parents}
+    found = _listed(files) + [{"type": "directory", "path": name, "oid": name, "size": 0}
+                              for name in sorted(folders - {"."})]
+    return [each for each in found if each["path"].startswith(f"{folder}/" if folder else "")
+            and (is_recursive or "/" not in each["path"][len(folder):].strip("/"))]
 
 
 def _checksum(name, body):

@@ -52,7 +52,7 @@ class Heads:
             return {"task": task.name, "data_dir": data_dir}
         return {"task": {"train_file": task.path(data_dir, "train"),
                          "predict_file": task.path(data_dir, "dev"),
-                         "version_2_with_negative": task == SQUAD[True]}}
+                         "version_2_with_negative": task.name == SQUAD[True].name}}
 
     def records(self, folder: str) -> dict[str, Any]:
         """The settings that name the folder of records, which the runs of a task share."""
@@ -99,9 +99,6 @@ class Texts(Heads):
         if not found:
             raise InputError(f"T5 does not do {task.name} in a suite: none of bert-finetune "
                              "text-to-text's --tasks is this one; leave it out.")
-        if any(split.format == "library" for split in task.splits.values()):
-            raise InputError(f"--data_dir: T5 reads {task.name} from official files alone; give "
-                             "their folder.")
         return {"task": [found.name], "data_dir": [data_dir]}
 
     def records(self, folder):

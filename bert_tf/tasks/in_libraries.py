@@ -4,17 +4,29 @@ in tensorflow_datasets and on the Hugging Face Hub."""
 import dataclasses
 
 from bert_tf.errors import InputError
-from bert_tf.tasks.libraries import TFDS, is_library_name
-from bert_tf.tasks.task import Task
+from bert_tf.tasks.libraries import HUB, TFDS, has_configuration, is_library_name
+from bert_tf.tasks.task import Split, Task
 
 _PREMISE = ("premise", "hypothesis")
 # Where columns have other names than in the official files.
 _TEXTS = {"cola": ("sentence",), "mrpc": ("sentence1", "sentence2"),
           **dict.fromkeys(("mnli", "ax", "snli", "scitail", "xnli"), _PREMISE)}
 _OF_LANGUAGES = ("xnli", "paws-x")      # a configuration for each language
+# Data sets with a configuration for each task, and where it has another name than the task.
+_SUITES = ("glue", "super_glue")
 _CONFIGURATIONS = {"sst-2": "sst2", "sts-b": "stsb", "ax-b": "axb", "ax-g": "axg",
-                   "superglue-rte": "rte", "wnli-ranking": "wnli"}
-_BY_ROWS = ("tsv", "csv", "jsonl")
+                   "superglue-rte": "rte", "wnli-ranking": "wnli", "wsc-ranking": "wsc"}
+# Further names of classes, and the labels of the official files.
+_CLASSES = {"paws-x": {"different_meaning": "0"}}
+_ALONE = ("race", "swag", "conll2003", "snli", "scitail", *_OF_LANGUAGES)
+# Tasks that are data sets of their own beside one that --data_dir names.
+_SQUAD = {"squad": "v1.1", "squad_v2": "v2.0"}
+_TRIVIA_QA = f"{HUB}mandarjoshi/trivia_qa/rc.wikipedia"
+# Of tensorflow_datasets: splits with other names, a training set that is another data set.
+_DEV_IN_TFDS = ("race", "conll2003")
+_TRAIN_IN_TFDS = {"xnli": f"{TFDS}multi_nli"}
+# Formats whose columns a library renames; lines of others are made of its rows.
+_TABLES = ("tsv", "csv")
 
 
 def placed(task: Task, data_dir: str) -> Task:
@@ -26,40 +38,87 @@ def placed(task: Task, data_dir: str) -> Task:
     """
     if not is_library_name(data_dir) or any(task.has_file(data_dir, name) for name in task.splits):
         return task
-    known = {name: layout for name, layout in task.splits.items()
-             if layout.format in _BY_ROWS
-             # The labels of diagnostic sets, and translations of test sets, are in files alone.
-             and not (task.model_of and layout.label is not None)}
-    if not known or _group(task) == "xnli" and data_dir.startswith(TFDS):
-        raise InputError(f"--data_dir: {task.name} can't be read from {data_dir}; give the folder "
+    if _last_name(data_dir) in _SUITES and _group(task) not in _ALONE:
+        data_dir = configuration(data_dir, task)
+    splits = {name: split for name, layout in task.splits.items()
+              if (split := _split(task, name, layout, data_dir))}
+    if not splits or not (task.model_of or "train" in splits):
+        raise InputError(f"--data_dir: {data_dir} has no examples of {task.name}; give the folder "
                          "of its official files.")
+    return dataclasses.replace(task, splits=splits)
+
+
+def with_rows(task: Task, name: str) -> Task:
+    """Returns a task whose splits have the layout of rows where a split's file is named as a
+    library's data set; else the task as it is."""
+    if not is_library_name(name):
+        return task
     return dataclasses.replace(task, splits={
-        name: _split(task, name, layout, data_dir) for name, layout in known.items()})
+        split: _split(task, split, layout, name) or layout
+        for split, layout in task.splits.items()})
 
 
 def configuration(data_dir: str, task: Task) -> str:
-    """Returns the name of a task's data set, in a suite that is a data set with configurations."""
-    if _group(task) in _OF_LANGUAGES:
+    """Returns the name of a task's data set, in a suite that is a data set with configurations or
+    several sets."""
+    if task.name == "triviaqa":
+        return data_dir if data_dir.startswith(TFDS) else _TRIVIA_QA
+    if _group(task) in _ALONE or has_configuration(data_dir):
         return data_dir
-    return f"{data_dir}/{_CONFIGURATIONS.get(task.name, task.name)}"
+    if task.name not in _SQUAD:
+        return f"{data_dir}/{_CONFIGURATIONS.get(task.name, task.name)}"
+    if data_dir.startswith(TFDS):
+        return f"{data_dir}/{_SQUAD[task.name]}"
+    known = data_dir.removesuffix("_v2")        # the Hub's two sets
+    return known if task.name == "squad" or "@" in known else f"{known}_v2"
 
 
-def _split(task, name, layout, data_dir):
-    part, _, rest = name.partition("_")
-    if _group(task) in _OF_LANGUAGES:
-        own = task.name.removeprefix(_group(task)).removeprefix("-") or "en"
+def _split(task, name, layout, data_dir) -> Split | None:
+    """The split of a library; None if the library lacks it."""
+    group, part, in_tfds = _group(task), name.partition("_")[0], data_dir.startswith(TFDS)
+    own, rest = task.name.removeprefix(group).removeprefix("-") or "en", name.partition("_")[2]
+    if task.model_of and layout.label is not None:
+        if layout.format in _TABLES:
+            return None     # the labels of AX, and translations of test sets, are in files alone
+        part = "test"
+    if task.name == "triviaqa" and in_tfds:     # it does not tell Wikipedia's questions from others
+        return None
+    if group in _OF_LANGUAGES and not (in_tfds and group == "xnli"):
         data_dir, rest = f"{data_dir}/{rest or own}", ""
-    part = {"dev": "validation"}.get(part, part) + (f"_{rest}" if rest else "")
+    if in_tfds and group == "xnli":
+        return _translations(task, name, layout, data_dir, part, rest)
+    part = part if in_tfds and group in _DEV_IN_TFDS else {"dev": "validation"}.get(part, part)
+    return _layout(task, layout, f"{data_dir}:{part}" + (f"_{rest}" if rest else ""))
+
+
+def _translations(task, name, layout, data_dir, part, language):
+    """A split of XNLI in tensorflow_datasets, where a row has all languages."""
+    if part == "train":
+        found = _TRAIN_IN_TFDS.get(task.name)
+        return found and _layout(task, layout, f"{found}:train")
+    return dataclasses.replace(
+        _layout(task, layout, f"{data_dir}:{'validation' if part == 'dev' else part}"),
+        format="translations", only=("language", language))
+
+
+def _layout(task, layout, file):
+    """The layout of a library's rows, or of the lines that are made of them."""
+    if layout.format not in _TABLES:
+        return dataclasses.replace(layout, files=(file,))
     # A class has a name there where official files have a number; -1 is no label.
-    names = dict(zip(task.label_names, task.labels)) | {
-        choice: str(number) for number, choice in enumerate(layout.choices)}
+    names = dict(zip(task.label_names, task.labels)) | _CLASSES.get(_group(task), {})
     words = [("label", *pair) for pair in names.items()]
     if task.without_label:
         words.append(("label", -1, task.without_label))
     return dataclasses.replace(
-        layout, files=(f"{data_dir}:{part}",), format="library", only=(),
+        layout, files=(file,), format="library", only=(),
         texts=_TEXTS.get(_group(task), layout.texts), words=(*layout.words, *words),
         label=None if layout.label is None else "label")
+
+
+def _last_name(data_dir):
+    """The name of a data set without what may stand before and behind it."""
+    return data_dir.rpartition(":")[2].rpartition("/")[2].partition("@")[0]
 
 
 def _group(task):

@@ -2,6 +2,8 @@
 tensorflow_datasets, and hf://datasets/OWNER/NAME of the Hugging Face Hub by `datasets`."""
 
 import dataclasses
+import itertools
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -15,10 +17,14 @@ _OF_FILES = re.compile(r"[*?\[]|\.(?:jsonl|ndjson|json|parquet|txt|xml|csv|tsv|g
 _HUB_NAME = re.compile(r"hf://datasets/([\w.-]+(?:/[\w.-]+)?)(?:@([\w.-]+))?(?:/([\w.-]+))?(?::(.+))?")
 
 _VERSION = re.compile(r"[\d*]+(?:\.[\d*]+){2}")       # of a data set of tensorflow_datasets
+_CONVERTED = "refs/convert/parquet"
+# Where a row of SuperGLUE may be in its file.
+_PARTS = ("passage", "paragraph", "query", "question", "answer")
 
 
-def is_library_name(name: str) -> bool:
+def is_library_name(name: str | os.PathLike) -> bool:
     """Returns whether a name is a data set that a library reads, not files."""
+    name = os.fspath(name)
     return name.startswith(TFDS) or name.startswith(HUB) and not _OF_FILES.search(name)
 
 
@@ -31,9 +37,19 @@ class DataSet:
     split: str
     commit: str = ""
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yields rows of plain values; classes are their names."""
-        return (_hub_rows if self.commit else _tfds_rows)(self)
+    def rows(self, is_kept: bool = False) -> Iterator[dict[str, Any]]:
+        """Yields rows of plain values; classes are their names. The library keeps a set `is_kept`
+        on disk, for those who read it several times."""
+        return _hub_rows(self, is_kept) if self.commit else _tfds_rows(self)
+
+
+def split_of(name: str, default: str) -> tuple[str, str]:
+    """Returns the name of a data set without its split, and the split: `default` if it names none.
+    """
+    known, _, own = name.rpartition(":")
+    if not known or known in ("hf", TFDS[:-1]) or _VERSION.fullmatch(own):
+        return name, default
+    return known, own
 
 
 def find(name: str, split: str = "train") -> DataSet:
@@ -45,10 +61,8 @@ def find(name: str, split: str = "train") -> DataSet:
         InputError: the name has another form, or the Hub has no such data set.
     """
     if name.startswith(TFDS):
-        known, _, own = name.removeprefix(TFDS).rpartition(":")
-        if not known or _VERSION.fullmatch(own):
-            known, own = name.removeprefix(TFDS), split
-        return DataSet(known, "", own)
+        known, own = split_of(name, split)
+        return DataSet(known.removeprefix(TFDS), "", own)
     match = _HUB_NAME.fullmatch(name)
     if not match:
         raise InputError(f"{name}: write data sets of the Hub as hf://datasets/OWNER/NAME, with "
@@ -56,6 +70,29 @@ def find(name: str, split: str = "train") -> DataSet:
     known, revision, config, own = match.groups()
     return DataSet(known, config or "", own or split,
                    dataset_commit(name, known, revision or "main"))
+
+
+def has_configuration(name: str) -> bool:
+    """Returns whether the name of a data set names one of its configurations."""
+    if name.startswith(TFDS):
+        return "/" in name
+    match = _HUB_NAME.fullmatch(name)
+    return bool(match and match[3])
+
+
+def official_rows(name: str) -> Iterator[dict[str, Any]]:
+    """Yields the rows of a data set in the order of the official file, where they count it in
+    `idx`: tensorflow_datasets shuffles them."""
+    rows = find(name).rows(is_kept=True)
+    first = next(rows, None)
+    if first is None or "idx" not in first:
+        return itertools.chain([] if first is None else [first], rows)
+    return iter(sorted([first, *rows], key=_place))
+
+
+def _place(row):
+    place = row["idx"]
+    return [place[part] for part in _PARTS if part in place] if isinstance(place, dict) else [place]
 
 
 def _tfds_rows(data_set):
@@ -69,42 +106,68 @@ def _tfds_rows(data_set):
     except (ImportError, OSError, ValueError) as error:
         raise InputError(f"tensorflow_datasets has no split {data_set.split!r} of "
                          f"{data_set.name!r} ({_first_line(error)}).") from error
-    # A list of classes is a feature of features.
-    classes = {key: getattr(getattr(feature, "feature", feature), "names", None)
-               for key, feature in info.features.items()}
     for row in tfds.as_numpy(rows):
-        yield {key: _plain(value, classes[key]) for key, value in row.items()}
+        yield _plain(row, info.features)
 
 
-def _hub_rows(data_set):
+def _hub_rows(data_set, is_kept):
     try:
         import datasets
     except ImportError as error:
         raise InputError(f"{HUB}{data_set.name} needs the package datasets: pip install "
                          "'bert_tf[datasets]'.") from error
     try:
-        rows = datasets.load_dataset(data_set.name, data_set.config or None, split=data_set.split,
-                                     revision=data_set.commit, streaming=True)
+        rows = _loaded(datasets, data_set, {"split": data_set.split, "streaming": not is_kept})
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(f"{HUB}{data_set.name}: there is no split {data_set.split!r}"
                          f"{f' of {data_set.config!r}' if data_set.config else ''} "
                          f"({_first_line(error)}).") from error
-    classes = {key: getattr(getattr(feature, "feature", feature), "names", None)
-               for key, feature in (rows.features or {}).items()}
     for row in rows:
-        yield {key: _plain(value, classes.get(key)) for key, value in row.items()}
+        yield _plain(row, rows.features)
+
+
+def _loaded(datasets, data_set, options):
+    """Loads a split. Of a set that is a script, which the library no longer runs, the Hub has the
+    rows as Parquet in a branch of its own."""
+    name, config, split = data_set.name, data_set.config, data_set.split
+    try:
+        return datasets.load_dataset(name, config or None, revision=data_set.commit, **options)
+    except RuntimeError as error:
+        if "scripts are no longer supported" not in str(error):
+            raise
+    commit = dataset_commit(f"{HUB}{name}", name, _CONVERTED)
+    files = f"{HUB}{name}@{commit}/{config or '*'}/{split}/*.parquet"
+    return datasets.load_dataset("parquet", data_files={split: files}, **options)
 
 
 def _first_line(error):
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-def _plain(value, names):
-    """Returns str, int, float or a list of these, from bytes or NumPy's types."""
-    value = getattr(value, "tolist", lambda: value)()
+def _plain(value, feature):
+    """Returns str, int, float, or lists and dicts of these, from bytes or NumPy's types.
+
+    Args:
+        feature: the library's description of the value; None if there is none.
+    """
+    value = getattr(value, "to_list", getattr(value, "tolist", lambda: value))()
+    if isinstance(value, dict):
+        return {key: _plain(part, _feature(feature, key)) for key, part in value.items()}
     if isinstance(value, list):
-        return [_plain(part, names) for part in value]
+        # A list's feature holds the one of its parts.
+        inner = getattr(feature, "feature", feature)
+        return [_plain(part, inner) for part in value]
     if isinstance(value, bytes):
         return value.decode("utf-8")
+    names = getattr(feature, "names", None)
     # A class of -1 is hidden.
     return names[value] if names and isinstance(value, int) and value >= 0 else value
+
+
+def _feature(owner, key):
+    """Returns the feature of a key of a dict, or of a list of dicts, which is read as one."""
+    owner = getattr(owner, "feature", owner)
+    try:
+        return owner[key]
+    except (KeyError, TypeError):
+        return None

@@ -18,6 +18,8 @@ from typing import Any
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, is_file, open_unpacked
 from bert_tf.tasks.json_elements import read_elements
+from bert_tf.tasks.libraries import is_library_name
+from bert_tf.tasks.library_lines import holds_documents, read_library
 from bert_tf.tasks.rows import read_lines
 
 # Keys of questions: all right answers, wherever they are; the id that an official script knows.
@@ -38,6 +40,8 @@ Paragraph = tuple[str, list[tuple[dict, str]]]      # the text; questions, and t
 
 def form_of(path: str) -> str | None:
     """Returns "trivia_qa" or "mrqa", or None for another file, such as SQuAD's."""
+    if is_library_name(path):
+        return "trivia_qa" if holds_documents(path) else None
     with open_unpacked(path) as file:
         start = file.read(1 << 10).removeprefix(b"\xef\xbb\xbf")
     return next((form for form, pattern in _FORMS.items() if pattern.match(start)), None)
@@ -76,9 +80,8 @@ def _read_mrqa(path, is_training):
 
 
 def _read_trivia_qa(path, is_training):
-    evidence = os.path.join(os.path.dirname(os.path.dirname(absolute(path))), "evidence")
-    is_verified, is_web, is_one = _find(path, _IS_VERIFIED, _IS_WEB, _IS_WIKIPEDIA)
-    for number, row in enumerate(read_elements(path, "Data")):
+    rows, (is_verified, is_web, is_one), text_of = _opened(path)
+    for number, row in enumerate(rows):
         try:
             if is_verified and not row["QuestionPartOfVerifiedEval"]:
                 continue
@@ -87,23 +90,34 @@ def _read_trivia_qa(path, is_training):
                                           *answer.get("NormalizedAliases", ())]))
             right = [*answer.get("NormalizedAliases", aliases), *answer.get("HumanAnswers", ())]
             # Each once: some questions name a document twice. Some pages were never fetched.
-            documents = dict.fromkeys(
-                (folder, page["Filename"]) for key, folder in _FOLDERS.items()
+            documents = {
+                (folder, page["Filename"]): page for key, folder in _FOLDERS.items()
                 for page in row.get(key) or () if page.get("Filename")
-                and not (is_verified and is_web and not page["DocPartOfVerifiedEval"]))
+                and not (is_verified and is_web and not page["DocPartOfVerifiedEval"])}
             name, text = row["QuestionId"], row["Question"]
         except (AttributeError, KeyError, TypeError) as error:
             raise InputError(f"{path}: question {number} is not in TriviaQA's format "
                              f"({type(error).__name__}: {error}); correct it.") from error
         names = collections.Counter(file for _, file in documents)
-        for folder, file in documents:
-            context = _excerpt(os.path.join(evidence, folder, file), path)
+        for (folder, file), page in documents.items():
+            context = _excerpt(text_of(folder, page))
             places = find_aliases(context, aliases)
             if places or not is_training:
                 named = f"{name}--{folder}/{file}" if names[file] > 1 else f"{name}--{file}"
                 question = _question(named, text, context, places, right)
                 yield context, [(question | ({OFFICIAL: name} if is_one else {}),
                                  f"{path}: question {named!r}")]
+
+
+def _opened(path):
+    """Returns a file's questions; whether it is one that people verified, of the web, of Wikipedia;
+    and the function of a folder and a page that returns a document's text."""
+    if is_library_name(path):
+        return ((row for _, row in read_library(path, "trivia_qa")),
+                (False, False, "wikipedia" in path), lambda folder, page: page["Text"])
+    evidence = os.path.join(os.path.dirname(os.path.dirname(absolute(path))), "evidence")
+    return (read_elements(path, "Data"), _find(path, _IS_VERIFIED, _IS_WEB, _IS_WIKIPEDIA),
+            lambda folder, page: _document(os.path.join(evidence, folder, page["Filename"]), path))
 
 
 def _find(path, *patterns):
@@ -125,13 +139,16 @@ def _question(name: str, text: str, context: str, places: list, right: Any) -> d
                         for start, end in places]}
 
 
-def _excerpt(path, of):
-    """Returns the first words of a document."""
+def _document(path, of):
     if not is_file(path):
         raise InputError(f"{of} names the document {path}, which is missing; unpack the whole "
                          "archive of TriviaQA, with its folders qa and evidence.")
     with open_unpacked(path) as file:
-        text = file.read().decode("utf-8", "replace")
+        return file.read().decode("utf-8", "replace")
+
+
+def _excerpt(text):
+    """Returns the first words of a document."""
     last = 0
     for count, word in enumerate(_WORD.finditer(text), 1):
         last = word.end()

@@ -8,6 +8,8 @@ from bert_tf.files import match_names
 from bert_tf.metrics import to_bio
 from bert_tf.options import read_json
 from bert_tf.tasks import conllu
+from bert_tf.tasks.libraries import is_library_name
+from bert_tf.tasks.library_lines import part_of, read_library
 from bert_tf.tasks.rows import Omissions, Table, read_sentences
 from bert_tf.tasks.super_glue import FORMATS, read_rows
 
@@ -124,10 +126,18 @@ def _read_raw(task, layout, path, omissions):
 
 def _read_tags(task, layout, path, omissions):
     del task
-    read = conllu.read_sentences if layout.format == "conllu" else read_sentences
+    read = (conllu.read_sentences if layout.format == "conllu" else
+            _library_sentences if is_library_name(path) else read_sentences)
     for line, words, tags, document in read(path, layout, omissions):
         where = f"{path}, the sentence of line {line}"
         yield line, words, None if layout.label is None else to_bio(tags, where), document
+
+
+def _library_sentences(path, layout, omissions):
+    """Yields sentences of a library, which knows no documents: each is one of its own."""
+    del layout, omissions
+    for number, row in read_library(path, "words"):
+        yield number, row["words"], row["tags"], number
 
 
 def read_parts(task, split: str, path: str) -> list[str]:
@@ -135,21 +145,25 @@ def read_parts(task, split: str, path: str) -> list[str]:
     RACE are its folders, middle and high."""
     if task.split(split).format != "race":
         return []
-    parts = [os.path.basename(os.path.dirname(file)) for file in _articles(path)
-             for _ in read_json(file)["questions"]]
+    parts = [part for _, part, article in _articles(path) for _ in article["questions"]]
     return parts if len(set(parts)) > 1 else []
 
 
 def _articles(path):
-    """The files of RACE's articles below a folder."""
-    return match_names(path, "**/*.txt")
+    """Yields (name in errors, part, content) of the files of RACE below a folder."""
+    if is_library_name(path):
+        for _, article in read_library(path, "race"):
+            yield f"{path}, article {article['id']}", part_of(article["id"]), article
+        return
+    for file in match_names(path, "**/*.txt"):
+        yield file, os.path.basename(os.path.dirname(file)), read_json(file)
 
 
 def _read_articles(task, layout, path, omissions):
     """Yields the questions of RACE, each with an answer put into its gap, or behind it."""
     del task, omissions
-    for file in _articles(path):
-        article, number = read_json(file), 0
+    for file, _, article in _articles(path):
+        number = 0
         try:
             for number, (question, options) in enumerate(zip(
                     article["questions"], article["options"], strict=True), 1):

@@ -5,14 +5,16 @@ A line that cannot be read is named or counted, never just dropped.
 
 import csv
 import dataclasses
+import functools
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from bert_tf.data.text.units import DOCUMENT, SPACES
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked, shown_name
 from bert_tf.tasks import libraries
+from bert_tf.tasks.library_lines import read_library
 
 _LONGEST_CELL = 1 << 30     # csv's own limit is 128 KiB
 _LONGEST_LINE = 1 << 28     # bytes; a small .gz may unpack to a line that fills the memory
@@ -108,6 +110,9 @@ def _csv_rows(path):
 
 
 def _jsonl_rows(path):
+    if libraries.is_library_name(path):
+        yield from read_library(path, "jsonl")
+        return
     for number, line in read_lines(path):
         try:
             row = json.loads(line)
@@ -116,22 +121,16 @@ def _jsonl_rows(path):
         yield number, row if isinstance(row, dict) else None
 
 
-def _library_rows(path):
-    return enumerate(libraries.find(path).rows(), 1)
+def _tfds_rows(path):
+    return enumerate(libraries.find(libraries.TFDS + path).rows(), 1)
 
 
-def _in_official_order(rows):
-    """Returns a library's rows in the order of the official file, which their `idx` counts:
-    tensorflow_datasets shuffles them."""
-    rows = list(rows)
-    return iter(sorted(rows, key=lambda row: row[1]["idx"])
-                if rows and "idx" in rows[0][1] else rows)
-
-
-_READERS = {"tsv": _tsv_rows, "csv": _csv_rows, "jsonl": _jsonl_rows,
-            "tfds": lambda path: _library_rows(libraries.TFDS + path), "library": _library_rows}
+_OF_LIBRARIES = ("library", "translations")
+_READERS: dict[str, Callable] = {
+    "tsv": _tsv_rows, "csv": _csv_rows, "jsonl": _jsonl_rows, "tfds": _tfds_rows,
+    **{form: functools.partial(read_library, form=form) for form in _OF_LIBRARIES}}
 # Formats whose cells have names in each row.
-_KEYED = ("jsonl", "tfds", "library")
+_KEYED = ("jsonl", "tfds", *_OF_LIBRARIES)
 
 
 class Table:
@@ -143,10 +142,7 @@ class Table:
         self._keyed = layout.format in _KEYED
         self._names = self._width = None
         self._is_broken = layout.is_broken
-        rows = _READERS[layout.format](path)
-        if layout.submission and layout.format == "library":
-            rows = _in_official_order(rows)     # the server knows examples by it
-        rows = self._whole(rows)
+        rows = self._whole(_READERS[layout.format](path))
         if layout.header and not self._keyed:
             _, self._names = next(rows, (1, None))
             self._width = self._names and len(self._names)

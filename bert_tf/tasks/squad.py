@@ -5,11 +5,16 @@ form.
 
 import bisect
 import dataclasses
+import hashlib
+import json
 import re
 from collections.abc import Iterator
 
 from bert_tf.errors import InputError
+from bert_tf.files import file_size, open_file
 from bert_tf.tasks.json_elements import read_elements
+from bert_tf.tasks.libraries import is_library_name
+from bert_tf.tasks.library_lines import read_library
 from bert_tf.tasks.question_files import ALIASES, OFFICIAL, form_of, read_questions
 
 PIECE_QUESTIONS = 1 << 13
@@ -137,6 +142,20 @@ def read_references(path: str) -> Iterator[tuple[str, str, list[str]]]:
                 _texts(raw, where) if raw.get("answers") or ALIASES in raw else [])
 
 
+def identify(path: str) -> tuple[str, int]:
+    """Returns the SHA-256 of a SQuAD file, or of the questions of a library's data set, and the
+    number of bytes."""
+    if not is_library_name(path):
+        with open_file(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest(), file_size(path)
+    digest, size = hashlib.sha256(), 0
+    for context, asked in _raw_paragraphs(path):
+        content = json.dumps([context, [raw for raw, _ in asked]]).encode()
+        digest.update(content)
+        size += len(content)
+    return digest.hexdigest(), size
+
+
 def holds_answers(path: str) -> bool:
     """Whether any question of a SQuAD file has an answer, or is marked as impossible. If so, the
     rest of the file is not read."""
@@ -166,7 +185,9 @@ def _raw_paragraphs(path, is_training=False):
     if form := form_of(path):
         yield from read_questions(path, form, is_training)
         return
-    for number, article in enumerate(read_elements(path, "data")):
+    articles = (article for _, article in read_library(path, "squad")) if is_library_name(
+        path) else read_elements(path, "data")
+    for number, article in enumerate(articles):
         for place, paragraph in enumerate(take(article, "paragraphs", list,
                                                f"{path}: article {number}")):
             where = f"{path}: article {number}, paragraph {place}"

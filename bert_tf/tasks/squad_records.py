@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import hashlib
 import os
 import typing
 
@@ -11,10 +10,10 @@ import numpy as np
 from bert_tf.data.records import features, manifest, shards, tfrecord
 from bert_tf.data.records.features import Feature
 from bert_tf.errors import InputError
-from bert_tf.files import absolute, file_size, open_file
+from bert_tf.files import absolute
 from bert_tf.options import defaults_of
 from bert_tf.tasks.answer_spans import FIRST_UNIQUE_ID, AnswerSpans, SpanOptions, cut_spans
-from bert_tf.tasks.squad import PIECE_QUESTIONS, read_pieces
+from bert_tf.tasks.squad import PIECE_QUESTIONS, identify, read_pieces
 from bert_tf.tokenization.base import Tokenizer
 
 _MOST_NOTES = 5         # that are printed
@@ -80,14 +79,14 @@ class SquadRecords:
         if not sum(counts):
             raise InputError(f"{self.input_file} gives no record: its paragraphs are blank, or "
                              "hold none of the answers; give another file.")
-        with open_file(self.input_file, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest, size = identify(self.input_file)
         return shards.make_shards(
             path, {"options": settings, "vocabulary": vocabulary.hash, "input": digest,
                    "output_file": [os.path.basename(self.output_file)], "pieces": counts,
                    **self.further_fingerprint()},
             self._numbered_pieces(counts), self._write_piece, num_workers,
-            functools.partial(self._describe, settings), may_replace, defaults_of(SpanOptions))
+            functools.partial(self._describe, settings, size), may_replace,
+            defaults_of(SpanOptions))
 
     def report(self, record: dict, was_there: bool) -> None:
         """Prints the report in the manifest `record`, the first of its notes in full."""
@@ -147,14 +146,14 @@ class SquadRecords:
         """Returns the features of the spans `first` to `last` (exclusive), without unique_ids."""
         return spans.features(first, last, self.options, self.tokenizer.vocabulary)
 
-    def _describe(self, settings, results):
+    def _describe(self, settings, size, results):
         further = self.features[len(SquadRecords.features.fget(self)):]
         return {
             "format": "bert_tf answer span records 1",
             "options": settings,
             **({"further_features": list(map(dataclasses.asdict, further))} if further else {}),
             "vocabulary": self.tokenizer.vocabulary.describe(),
-            "inputs": [{"name": self.input_file, "bytes": file_size(self.input_file)}],
+            "inputs": [{"name": self.input_file, "bytes": size}],
             "counts": {name: sum(result["counts"][name] for result in results)
                        for name in results[0]["counts"]},
             "notes": [note for result in results for note in result["notes"]],

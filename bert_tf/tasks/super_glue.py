@@ -2,12 +2,15 @@
 super.gluebenchmark.com): MultiRC, ReCoRD, WiC and WSC.
 """
 
+import functools
 import json
 import re
 import typing
 from collections.abc import Callable, Iterator
 
 from bert_tf.errors import InputError
+from bert_tf.tasks.libraries import is_library_name
+from bert_tf.tasks.library_lines import read_library
 from bert_tf.tasks.rows import read_lines
 
 PLACEHOLDER = "@placeholder"
@@ -50,17 +53,26 @@ class Cloze(typing.NamedTuple):
     answers: list[str]
 
 
-def each_line(read: Callable) -> Callable:
-    """Returns a reader of a file of JSON objects: it takes the path and further arguments, and
-    yields all that `read(number of the line, object, further arguments)` yields.
+def each_line(form: str) -> Callable:
+    """Returns a decorator of a function, which makes it a reader of a file of JSON objects, or of a
+    library's data set as such a file. The reader takes the path and further arguments, and yields
+    all that `function(number of the line, object, further arguments)` yields.
+
+    Args:
+        form: a key of `library_lines`.
 
     Raises:
         InputError: a line is not such an object; names file and line.
     """
+    return functools.partial(_reader, form)
+
+
+def _reader(form, read):
     def read_file(path, *args):
-        for number, line in read_lines(path):
+        is_library = is_library_name(path)
+        for number, line in read_library(path, form) if is_library else read_lines(path):
             try:
-                yield from read(number, json.loads(line), *args)
+                yield from read(number, line if is_library else json.loads(line), *args)
             except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
                 raise InputError(f"{path}, line {number} is not an example of this SuperGLUE task "
                                  f"({type(error).__name__}: {error}); correct it."
@@ -80,7 +92,7 @@ def _joined(text):
     return text.replace("\n@highlight\n", ". ")
 
 
-@each_line
+@each_line("multirc")
 def read_questions(line: int, row: dict) -> Iterator[tuple[int, Question]]:
     """Yields (line, `Question`) of a file of MultiRC."""
     passage = row["passage"]
@@ -93,7 +105,7 @@ def read_questions(line: int, row: dict) -> Iterator[tuple[int, Question]]:
                              str(question["question"]), answers)
 
 
-@each_line
+@each_line("record")
 def read_clozes(line: int, row: dict) -> Iterator[tuple[int, Cloze]]:
     """Yields (line, `Cloze`) of a file of ReCoRD. The end of an entity is its last character."""
     whole = row["passage"]["text"]
@@ -109,7 +121,7 @@ def read_clozes(line: int, row: dict) -> Iterator[tuple[int, Cloze]]:
         yield line, Cloze(query["idx"], text, query["query"], list(candidates), list(answers))
 
 
-@each_line
+@each_line("jsonl")
 def _word_in_context(line, row):
     """Yields the example of a line of WiC."""
     pieces = [piece for number in "12" for piece in cut(
@@ -117,7 +129,7 @@ def _word_in_context(line, row):
     yield line, pieces, row.get("label")
 
 
-@each_line
+@each_line("wsc")
 def read_schema(line: int, row: dict) -> Iterator[tuple[int, list, bool | None]]:
     """Yields (line, the text cut at both spans one after the other, label) of a file of WSC: the
     referent and the pronoun, see `cut`."""

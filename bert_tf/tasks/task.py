@@ -13,6 +13,7 @@ from bert_tf.files import is_file, is_folder, match_names
 from bert_tf.heads import BILSTM, HEADS
 from bert_tf.options import settle
 from bert_tf.tasks import kinds
+from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.reading import Example
 
 OWN = "own"         # name of a task that files of a user describe
@@ -25,15 +26,16 @@ class Split:
     from 0.
 
     Attributes:
-        files: possible names of the file in the data folder, the official one first.
+        files: possible names of the file in the data folder, the official one first; or the name
+            of a library's data set, whose rows are read as lines of the format.
         texts: the columns of the text or the two texts; in tagging, of the words. In a multiple
             choice the second is the common beginning of all choices.
         label: the column of the label, or None.
         choices: the columns of a multiple choice; "ending*" means all columns that begin so.
         format: "tsv", where quotes are plain characters; "csv"; "jsonl"; "words", a word a line and
-            a blank line between sentences; "conllu"; "tfds", of tensorflow_datasets; "library", of
-            `bert_tf.tasks.libraries`; "squad"; "race", a folder of files of one article each; those
-            of `bert_tf.tasks.super_glue`.
+            a blank line between sentences; "conllu"; "tfds", of tensorflow_datasets; "library" and
+            "translations", rows of a library; "squad"; "race", a folder of files of one article
+            each; those of `bert_tf.tasks.super_glue`.
         header: whether the first line names the columns.
         size: the official number of examples, or None.
         submission: the name of the file that the server of GLUE or SuperGLUE takes, or None.
@@ -284,7 +286,7 @@ class Task:
     def path(self, data_dir: str, split: str) -> str:
         """Returns a split's file in the folder `data_dir`, which must exist."""
         files = self.split(split).files
-        if self.split(split).format in ("tfds", "library"):
+        if self.split(split).format == "tfds" or is_library_name(files[0]):
             return files[0]
         paths = [os.path.join(data_dir, name) for name in files]
         exists = is_folder if self.split(split).format == "race" else is_file

@@ -11,6 +11,7 @@ from bert_tf.tasks import conllu
 from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.kinds.windows import WAYS
+from bert_tf.tasks.libraries import is_library_name, split_of
 from bert_tf.tasks.named import SQUAD, TASK_NAMES, find_task
 from bert_tf.tasks.reading import KeptRows, discover_labels
 from bert_tf.tasks.rows import Omissions
@@ -333,8 +334,9 @@ def _format(file, kind):
 class SquadFlags:
     """Questions, and how they are answered; by default as the model was trained."""
 
-    train_file: str = option("", "SQuAD JSON to train on.")
-    predict_file: str = option("", "SQuAD JSON with the questions to answer.")
+    train_file: str = option(
+        "", "SQuAD JSON to train on, or a data set, tfds:squad/v1.1 or hf://datasets/OWNER/NAME.")
+    predict_file: str = option("", "SQuAD JSON with the questions to answer, or a data set.")
     version_2_with_negative: bool | None = option(
         None, "Questions may have no answer, as in SQuAD v2.0.")
     squad_style: str | None = option(
@@ -392,7 +394,9 @@ class SquadFlags:
         for split, what, is_wanted in (("predict", "--do_eval and --do_predict", predicts),
                                        ("train", "--do_train", do_train)):
             path = getattr(self, f"{split}_file")
-            if is_wanted and not is_file(path):
+            if is_library_name(path):
+                path = ":".join(split_of(path, {"predict": "validation"}.get(split, split)))
+            elif is_wanted and not is_file(path):
                 raise InputError(f"--{split}_file: there is no file {path!r}." if path else
                                  f"--{split}_file must be given for {what}.")
             if is_wanted:

@@ -6,13 +6,17 @@ import os
 from bert_tf.errors import InputError, choose_from
 from bert_tf.files import is_file
 from bert_tf.flags import check, option
-from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.in_libraries import configuration, placed
+from bert_tf.tasks.libraries import is_library_name
+from bert_tf.tasks.named import OF_SUITES, TASKS
 from bert_tf.tasks.task import named_folder
 from bert_tf.tasks.text_files import Sources, TaskFiles
 from bert_tf.tasks.text_tasks import TEXT_TASKS
 
 _PAIRS = TEXT_TASKS["pairs"]
 SPLITS = ("train", "dev", "test")
+# Tasks that are official ones although their tests are not submitted.
+_READ_FILES_OF = {"squad": "squad", "squad_trivia": "squad", "conll2003": "conll2003"}
 
 
 @dataclasses.dataclass
@@ -23,7 +27,7 @@ class TextFlags:
         [], f"Any of {', '.join(name for name in TEXT_TASKS if name != _PAIRS.name)}.")
     data_dir: list[str] = option(
         [], "Folder of each task's files, in the order of --tasks; or one folder with a subfolder "
-        "per task, named like the task.")
+        "per task, named like the task; or a data set, tfds:NAME or hf://datasets/OWNER/NAME.")
     train_file: str = option(
         "", "Instead of --tasks: a file to train on, without a header. Each line has an input, a "
         "tab and a target.")
@@ -74,12 +78,15 @@ class TextFlags:
         if len(self.data_dir) != 1:
             raise InputError(f"--data_dir names {len(self.data_dir)} folders for {len(self.tasks)} "
                              "tasks; give one folder, or one for each task.")
-        return [_folder_of(self.data_dir[0], TEXT_TASKS[name]) for name in self.tasks]
+        return [_folder_of(self.data_dir[0], TEXT_TASKS[name], len(self.tasks))
+                for name in self.tasks]
 
     def _find(self, name, folder, wanted):
         task, found = TEXT_TASKS[name], {}
         for split in wanted:
-            if task.official:
+            if is_library_name(folder):
+                paths = _in_library(task, folder, split)
+            elif task.official:
                 official = TASKS[task.official]
                 # MNLI has two files to score on, of which one may be absent.
                 names = [known for known in official.splits if known.split("_")[0] == split]
@@ -96,12 +103,33 @@ class TextFlags:
         return TaskFiles(task, found)
 
 
-def _folder_of(folder, task):
-    """The folder in `folder` that is named as the task, in capitals or not; else `folder`."""
+def _folder_of(folder, task, count):
+    """The folder in `folder` that is named as the task, in capitals or not; else `folder`. A data
+    set for several tasks has a configuration for each."""
+    if is_library_name(folder):
+        known = _same_as(task)
+        return configuration(folder, OF_SUITES[known]) if known and count > 1 else folder
     official = TASKS.get(task.official or task.submitted)
     names = (official.name, official.folder_of or official.name) if official else ()
     return named_folder(folder, task.name, *names,
                         task.name.removeprefix("super_glue_")) or folder
+
+
+def _same_as(task):
+    """The key of `OF_SUITES` of the task whose files a task as text reads; None if there is none.
+    """
+    return task.official or task.submitted or _READ_FILES_OF.get(task.name)
+
+
+def _in_library(task, name, split):
+    """(split, file or rows) of all official splits that a library's data set has for a split."""
+    known = _same_as(task)
+    if not known:
+        raise InputError(f"--data_dir: {task.name} can't be read from {name}; give the folder of "
+                         "its files.")
+    found = placed(OF_SUITES[known], name)
+    return [(known, found.path(name, known)) for known in found.splits
+            if known.split("_")[0] == split and found.has_file(name, known)]
 
 
 def _paths(folder, files):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.errors import InputError
+from bert_tf.tasks.in_libraries import with_rows
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.rows import read_lines
@@ -141,7 +142,8 @@ def _super_glue(name, columns, words, *, prefix=None, metrics=("accuracy",), lab
             raise ValueError("a text is not a string")
         yield TextExample(join_columns(prefix or name, texts), target)
 
-    return TextTask(f"super_glue_{name}", words=words, metrics=metrics, read=each_line(write),
+    return TextTask(f"super_glue_{name}", words=words, metrics=metrics,
+                    read=each_line("jsonl")(write),
                     **{"files": _JSONL, "submitted": name, **others})
 
 
@@ -290,7 +292,7 @@ def read_split(task: TextTask, split: str, path: str) -> Iterator[TextExample]:
         for found in task.read(path, has_targets):
             yield from task.learned(found) if task.learned and split == "train" else [found]
         return
-    official = TASKS[task.official]
+    official = with_rows(TASKS[task.official], path)
     labelled = official.split(split).label is not None
     for example in read_examples(official, split, path):
         label: Any = example.label if labelled else None

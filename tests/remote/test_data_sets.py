@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests import hub_server
-from tests.hub_server import COMMIT
+from tests.hub_server import COMMIT, CONVERTED
 
 
 def rows(count):
@@ -54,6 +54,27 @@ def test_a_data_set_by_its_library(hub, tmp_path):
     assert not [each for each in hub.asked if "/resolve/" in each and COMMIT not in each]
     done = extract(hub, tmp_path, f"hf://datasets/own/corpus@{COMMIT}:test")
     assert (tmp_path / "out").read_text().count("Row") == 5, done.stderr
+
+
+def test_a_data_set_that_is_a_script(hub, tmp_path):
+    """The library runs no scripts; the Hub has their rows in a branch of its own."""
+    datasets = pytest.importorskip("datasets")
+    label = datasets.ClassLabel(names=["False", "True"])
+    path = tmp_path / "0000.parquet"
+    datasets.Dataset.from_list(
+        [{"passage": "a «b»", "question": "c", "label": 1}],
+        datasets.Features({"passage": datasets.Value("string"), "question": datasets.Value(
+            "string"), "label": label})).to_parquet(str(path))
+    hub.models["datasets/own/tasks"] = {"tasks.py": b"raise ValueError"}
+    hub.converted["datasets/own/tasks"] = {"boolq/train/0000.parquet": path.read_bytes()}
+    code = ("from bert_tf.tasks.libraries import official_rows\n"
+            "print(list(official_rows('hf://datasets/own/tasks/boolq:train')))")
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False,
+        env={**os.environ, "HF_ENDPOINT": hub.address, "HF_HOME": str(tmp_path / "home")})
+    wanted = [{"passage": "a «b»", "question": "c", "label": "True"}]
+    assert str(wanted) in done.stdout, done.stderr
+    assert f"hf://datasets/own/tasks@{CONVERTED}" in done.stdout
 
 
 @pytest.mark.parametrize("name, message", [

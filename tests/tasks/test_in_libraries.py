@@ -12,8 +12,14 @@ import pytest
 from bert_tf.errors import InputError
 from bert_tf.tasks import task as tasks
 from bert_tf.tasks.in_libraries import configuration, placed
-from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.library_lines import read_library
+from bert_tf.tasks.named import OF_SUITES, TASKS
+from bert_tf.tasks.split_records import Source
+from bert_tf.tasks.squad import read_answers, read_paragraphs
 from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tasks.text_flags import TextFlags
+from bert_tf.tasks.text_tasks import TEXT_TASKS, text_task
+from tests.tasks import library_sets
 
 HUB = "hf://datasets/me/{}@" + "a" * 40
 # task, columns and classes in the libraries, rows as (texts, class), the official train file.
@@ -60,11 +66,12 @@ def fixture_hub(tmp_path, monkeypatch):
     monkeypatch.setattr(tasks, "is_file", lambda path: pathlib.Path(path).is_file())
 
     def from_disk(name, config, split, revision, streaming):
-        assert revision == "a" * 40 and streaming
+        assert revision == "a" * 40 and not streaming       # it is read several times
         return load("parquet", data_files={split: str(
             place / name / (config or "") / f"{split}.parquet")}, split=split, streaming=True)
 
     monkeypatch.setattr(datasets, "load_dataset", from_disk)
+    monkeypatch.setattr(datasets.config, "HF_UPDATE_DOWNLOAD_COUNTS", False)
 
     def write(name, split, columns, classes, rows):
         label = datasets.ClassLabel(names=list(classes)) if classes else datasets.Value("float32")
@@ -147,7 +154,143 @@ def test_names_of_splits(tmp_path):
     assert placed(TASKS["mnli"], str(tmp_path)) is TASKS["mnli"]
 
 
-@pytest.mark.parametrize("name", ["wic", "record", "race", "conll2003", "xnli"])
-def test_other_files_are_refused(name):
-    with pytest.raises(InputError, match=f"{name} can't be read from tfds:x"):
-        placed(TASKS[name], "tfds:x")
+@pytest.mark.parametrize("name, data_dir", [
+    ("xnli-de", "tfds:xnli"), ("xnli-translate-test", "tfds:xnli"), ("triviaqa", "tfds:trivia_qa"),
+    ("xnli-translate-test", "hf://datasets/facebook/xnli")])
+def test_what_a_library_lacks_is_refused(name, data_dir, monkeypatch):
+    monkeypatch.setattr(tasks, "match_names", lambda *_: [])
+    monkeypatch.setattr(tasks, "is_file", lambda path: False)
+    with pytest.raises(InputError, match=f"{data_dir} has no examples of {name}; give the folder"):
+        placed(OF_SUITES[name], data_dir)
+
+
+def test_names_of_sets():
+    """A suite may be a set with configurations, or several sets."""
+    def names(data_dir, *known):
+        return [configuration(data_dir, OF_SUITES[name]) for name in known]
+
+    assert names("tfds:super_glue", "wsc-ranking", "ax-b", "record") == [
+        "tfds:super_glue/wsc", "tfds:super_glue/axb", "tfds:super_glue/record"]
+    assert names("tfds:squad", "squad", "squad_v2") == ["tfds:squad/v1.1", "tfds:squad/v2.0"]
+    assert names("hf://datasets/rajpurkar/squad", "squad", "squad_v2", "triviaqa") == [
+        "hf://datasets/rajpurkar/squad", "hf://datasets/rajpurkar/squad_v2",
+        "hf://datasets/mandarjoshi/trivia_qa/rc.wikipedia"]
+    assert names("tfds:glue/cola", "cola") == ["tfds:glue/cola"]
+    assert names("tfds:race", "race") == ["tfds:race"]
+    assert placed(TASKS["mrpc"], "tfds:glue").splits["dev"].files == ("tfds:glue/mrpc:validation",)
+    assert list(placed(TASKS["ax-b"], "tfds:super_glue").splits) == ["dev", "test"]
+
+
+def read_questions(name, path):
+    """The questions with their paragraphs, and the right answers."""
+    return [(found.context, found.words, question)
+            for found in read_paragraphs(path, True, name == "squad_v2")
+            for question in found.questions], read_answers(path)
+
+
+def same(name, files, library, in_order):
+    """Compares all splits of a library's set with those of official files; returns their number."""
+    task, count = placed(OF_SUITES[name], library), 0
+    for split, layout in task.splits.items():
+        if name == "xnli" and split[-2:] not in ("en", "de", "in"):
+            continue        # two languages are enough
+        if task.kind.name == "span":
+            found, wanted = (read_questions(name, place.path(data_dir, split)) for place, data_dir
+                             in ((task, library), (OF_SUITES[name], files)))
+            assert found[1] == wanted[1]
+            found, wanted = found[0], wanted[0]
+        elif name == "xnli" and split == "train" and library.startswith("tfds:"):
+            assert layout.files == ("tfds:multi_nli:train",)        # the texts are others
+            continue
+        else:
+            found, wanted = (examples(name, data_dir, split) for data_dir in (library, files))
+        if name == "conll2003":     # libraries do not say where documents begin
+            found, wanted = ([(one.texts, one.label) for one in each] for each in (found, wanted))
+        assert found == wanted if in_order else sorted(found, key=repr) == sorted(wanted, key=repr)
+        count += 1
+    return count
+
+
+def as_texts(name, folder, task):
+    """The examples of a task as text, by split."""
+    jobs = {split: bool([known for known in task.splits if known.split("_")[0] == split])
+            for split in ("train", "dev", "test")}
+    known = next(text.name for text in TEXT_TASKS.values() if name in (
+        text.official, text.submitted, text.name))
+    sources = TextFlags([known], [folder]).open(*jobs.values())
+    return {split: list(sources.of(split).values()) for split, has in jobs.items() if has}
+
+
+@pytest.fixture(name="places")
+def fixture_places(tmp_path):
+    """The folders of official files and of a library's sets."""
+    return tmp_path / "files", tmp_path / "library"
+
+
+# Splits that a library has; the tests of XNLI have two languages.
+SPLITS = {"xnli": 5, "mnli": 5,
+          **dict.fromkeys(("ax-b", "ax-g", "squad", "squad_v2", "triviaqa"), 2)}
+
+
+@pytest.mark.parametrize("name", library_sets.HUB)
+def test_every_task_is_read_from_the_hub(name, places, monkeypatch):
+    pytest.importorskip("datasets")
+    files = library_sets.write_files(name, places[0])
+    library = library_sets.write_hub(name, places[1], monkeypatch)
+    assert same(name, files, library, in_order=True) == SPLITS.get(name, 3)
+    if text_task(name) or name in ("squad", "conll2003"):
+        task = placed(OF_SUITES[name], library)
+        assert as_texts(name, library, task) == as_texts(name, files, task)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", library_sets.TFDS)
+def test_every_task_is_read_from_tensorflow_datasets(name, places, monkeypatch):
+    """The library's own builders make the sets of the official files."""
+    pytest.importorskip("tensorflow_datasets")
+    files = library_sets.write_files(name, places[0])
+    library = library_sets.write_tfds(name, files, places[1], monkeypatch)
+    has_order = name not in ("squad", "squad_v2", "xnli", "conll2003")
+    assert same(name, files, library, has_order) == SPLITS.get(name, 3) - (name == "xnli")
+    if text_task(name) or name in ("squad", "conll2003"):
+        task = placed(OF_SUITES[name], library)
+        found, wanted = (as_texts(name, place, task) for place in (library, files))
+        if not has_order:
+            found, wanted = (repr({split: sorted(str(one) for _, each in of for one in each)
+                                   for split, of in side.items()}) for side in (found, wanted))
+        assert found == wanted
+
+
+@pytest.mark.parametrize("write", ["write_hub", pytest.param("write_tfds", marks=pytest.mark.peer)])
+@pytest.mark.parametrize("name", ["multirc", "record"])
+def test_submissions_have_the_numbers_of_the_official_file(name, write, places, monkeypatch):
+    pytest.importorskip({"write_hub": "datasets", "write_tfds": "tensorflow_datasets"}[write])
+    files = library_sets.write_files(name, places[0])
+    library = library_sets.write_hub(name, places[1], monkeypatch) if write == "write_hub" else (
+        library_sets.write_tfds(name, files, places[1], monkeypatch))
+    answers = np.random.default_rng(0).integers(0, 2, len(examples(name, library, "test")))
+    written = []
+    for data_dir in (files, library):
+        path = places[0] / "submission.jsonl"
+        TASKS[name].kind.write_submission(
+            str(path), placed(TASKS[name], data_dir).path(data_dir, "test"), answers)
+        written.append(path.read_text())
+    assert written[0] == written[1] and written[0].count("\n") == {"multirc": 6, "record": 12}[name]
+
+
+@pytest.mark.parametrize("form, row, message", [
+    ("multirc", {"paragraph": "a", "question": "b"}, "tfds:x/y:train does not have the usual"),
+    ("record", {"passage": "a", "query": "@placeholder", "entities": ["b"], "answers": [],
+                "idx": {"passage": 0, "query": 0}}, "substring not found"),
+    ("squad", {"context": "a", "question": "b"}, "name another data set, or the folder")])
+def test_other_columns_are_refused(form, row, message, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", types.SimpleNamespace(
+        load=lambda *_, **__: ([row], types.SimpleNamespace(features=None)), as_numpy=iter))
+    with pytest.raises(InputError, match=message):
+        list(read_library("tfds:x/y:train", form))
+
+
+def test_tags_in_documents_need_files(monkeypatch):
+    source = Source(TASKS["conll2003"], "train", "tfds:conll2003:train")
+    with pytest.raises(InputError, match="tfds:conll2003:train do not say where a document begins"):
+        TASKS["conll2003"].kind.records(source, None, 16, {"document_context": True}, "")

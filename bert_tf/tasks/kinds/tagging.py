@@ -14,6 +14,7 @@ from bert_tf.files import write_aside
 from bert_tf.metrics import entities, is_entity_tag
 from bert_tf.tasks.kinds.encoding import label_id
 from bert_tf.tasks.kinds.labelled import LabelledKind
+from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.reading import Example
 from bert_tf.tasks.tag_schemes import from_bioes, labels_in, scheme_of, to_bioes
 
@@ -45,6 +46,12 @@ class Tagging(LabelledKind):
         if labels and not any(map(is_entity_tag, labels)):
             task = dataclasses.replace(task, metrics=("tag_accuracy",))
         return task
+
+    def records(self, source, tokenizer, max_seq_length, options, output_dir):
+        if options.get(_KEPT) and is_library_name(source.path):
+            raise InputError(f"--document_context: the rows of {source.path} do not say where a "
+                             "document begins; give official files, or leave the flag out.")
+        return super().records(source, tokenizer, max_seq_length, options, output_dir)
 
     def fits_labels(self, labels, trained):
         if scheme_of(labels) == scheme_of(trained) or not any(map(is_entity_tag, labels)):

@@ -1,0 +1,166 @@
+"""The rows of a library's data set in the form of a task's official file, for the readers of such
+files."""
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from bert_tf.errors import InputError
+from bert_tf.tasks.libraries import TFDS, has_configuration, official_rows, split_of
+
+Row = dict[str, Any]
+# Labels that official files write otherwise than classes are named; of a hidden class they have no
+# label.
+_LABELS = {"False": False, "True": True, "choice1": 0, "choice2": 1}
+_HIDDEN = -1
+_SPAN = ("span1_index", "span1_text", "span2_index", "span2_text")
+# Configurations that make up a task together, in tensorflow_datasets and on the Hub.
+_TOGETHER = {"race": (("high", "middle"), ("all",))}
+
+
+def _labelled(row: Row) -> Row:
+    label = row.get("label", _HIDDEN)
+    rest = {key: value for key, value in row.items() if key != "label"}
+    return rest if label == _HIDDEN else {**rest, "label": _LABELS.get(label, label)}
+
+
+def _lines(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yields lines of SuperGLUE whose columns are those of the file."""
+    return map(_labelled, rows)
+
+
+def _schemas(rows):
+    """Yields lines of WSC."""
+    for row in _lines(rows):
+        yield {**row, "target": {key: row[key] for key in _SPAN}}
+
+
+def _passages(rows):
+    """Yields lines of MultiRC, of rows for answers."""
+    for number, group in itertools.groupby(rows, lambda row: row["idx"]["paragraph"]):
+        answers = list(group)
+        yield {"idx": number, "passage": {"text": answers[0]["paragraph"], "questions": [
+            _question(*pair) for pair in itertools.groupby(
+                answers, lambda row: row["idx"]["question"])]}}
+
+
+def _question(number, rows):
+    rows = [_labelled(row) for row in rows]
+    return {"idx": number, "question": rows[0]["question"], "answers": [
+        {"idx": row["idx"]["answer"], "text": row["answer"],
+         **({"label": row["label"]} if "label" in row else {})} for row in rows]}
+
+
+def _clozes(rows):
+    """Yields lines of ReCoRD, one for each query; entities come in the order of the passage."""
+    for row in rows:
+        text, spans = row["passage"], row.get("entity_spans")
+        places = list(zip(spans["start"], spans["end"], strict=True)) if spans else sorted(
+            (text.index(entity), text.index(entity) + len(entity)) for entity in row["entities"])
+        yield {"idx": row["idx"]["passage"],
+               "passage": {"text": text, "entities": [
+                   {"start": start, "end": end - 1} for start, end in places]},
+               "qas": [{"idx": row["idx"]["query"], "query": row["query"],
+                        "answers": [{"text": answer} for answer in row["answers"]]}]}
+
+
+def _articles(rows):
+    """Yields the files of RACE in their order, of rows for articles or for questions."""
+    rows = sorted(rows, key=lambda row: row["example_id"])
+    for name, group in itertools.groupby(rows, lambda row: row["example_id"]):
+        asked = list(group)
+        if "questions" not in asked[0]:
+            asked = [{**asked[0], **{of: [row[one] for row in asked] for of, one in (
+                ("questions", "question"), ("options", "options"), ("answers", "answer"))}}]
+        yield {**asked[0], "id": name}
+
+
+def _paragraphs(rows):
+    """Yields articles of SQuAD, one for each paragraph. A question of v2.0 without an answer is
+    impossible, whether or not the rows say so."""
+    found: dict[tuple, list] = {}
+    for row in rows:
+        texts, starts = row["answers"]["text"], row["answers"]["answer_start"]
+        found.setdefault((row.get("title", ""), row["context"]), []).append({
+            "id": row["id"], "question": row["question"],
+            "is_impossible": bool(row.get("is_impossible", not texts)),
+            "answers": [{"text": text, "answer_start": start}
+                        for text, start in zip(texts, starts, strict=True)]})
+    for (title, context), asked in found.items():
+        yield {"title": title, "paragraphs": [{"context": context, "qas": asked}]}
+
+
+def _documents(rows):
+    """Yields questions of TriviaQA, with the texts of their documents."""
+    for row in rows:
+        yield {"QuestionId": row["question_id"], "Question": row["question"],
+               "Answer": {"Aliases": row["answer"]["aliases"],
+                          "NormalizedAliases": row["answer"]["normalized_aliases"]},
+               **{key: [{"Filename": name, "Text": text} for name, text in zip(
+                   row[column]["filename"], row[column][context], strict=True)]
+                  for key, column, context in (
+                      ("EntityPages", "entity_pages", "wiki_context"),
+                      ("SearchResults", "search_results", "search_context"))}}
+
+
+def _sentences(rows):
+    """Yields the words of CoNLL-2003's sentences and the tags of their entities."""
+    for row in rows:
+        if row["tokens"]:       # the last one of tensorflow_datasets has none
+            yield {"words": row["tokens"], "tags": row["ner_tags" if "ner_tags" in row else "ner"]}
+
+
+def _translations(rows):
+    """Yields pairs of XNLI, of rows with a pair for each language."""
+    for row in rows:
+        for language, hypothesis in zip(*(row["hypothesis"][key] for key in (
+                "language", "translation")), strict=True):
+            yield {"language": language, "premise": row["premise"][language],
+                   "hypothesis": hypothesis, "label": row["label"]}
+
+
+_FORMS: dict[str, Callable[[Iterable[Row]], Iterator[Row]]] = {
+    "library": iter, "translations": _translations,
+    "jsonl": _lines, "wsc": _schemas, "multirc": _passages, "record": _clozes,
+    "race": _articles, "squad": _paragraphs, "trivia_qa": _documents, "words": _sentences}
+
+
+def read_library(name: str, form: str) -> Iterator[tuple[int, Row]]:
+    """Yields (number from 1, line) of a data set's split.
+
+    Args:
+        form: of the official file, a format of `Split`, or "trivia_qa".
+
+    Raises:
+        InputError: there is no such split, or its rows are not of this form.
+    """
+    rows = itertools.chain.from_iterable(map(official_rows, _names(name, form)))
+    try:
+        yield from enumerate(_FORMS[form](rows), 1)
+    except InputError:
+        raise
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{name} does not have the usual columns of this task "
+                         f"({type(error).__name__}: {error}); name another data set, or the folder "
+                         "of the official files.") from error
+
+
+def holds_documents(name: str) -> bool:
+    """Returns whether the rows of a data set are those of TriviaQA."""
+    return "entity_pages" in next(official_rows(name), {})
+
+
+def _names(name, form):
+    """The names of the data sets that are read one after the other."""
+    if form not in _TOGETHER or has_configuration(name):
+        return [name]
+    known, split = split_of(name, "train")
+    parts = _TOGETHER[form][not name.startswith(TFDS)]
+    return [f"{known}/{part}:{split}" for part in parts]
+
+
+def part_of(article: str) -> str:
+    """Returns the folder of RACE that an article's id names, middle or high."""
+    match = re.match("[a-z]+", article)
+    return match[0] if match else ""
