@@ -181,6 +181,11 @@ FILES = {
     "xnli": {**{f"XNLI/XNLI-1.0/xnli.{split}.tsv": _xnli(split) for split in ("dev", "test")},
              "XNLI/XNLI-MT-1.0/multinli/multinli.train.en.tsv": _tsv(
                  ("premise", "hypo", "label"), ("a", "b", "contradictory"), ("c", "d", "neutral"))},
+    "paws-x": {f"PAWS-X/x-final/{language}/{name}.tsv": _tsv(
+        ("id", "sentence1", "sentence2", "label"), ("1", f"{name} {language}", "b", "1"),
+        ("2", f"{language} \"c", "d", "0"))
+        for language in ("de", "en") for name in (
+            "dev_2k", "test_2k", {"en": "train"}.get(language, "translated_train"))},
     "squad": {f"SQuAD/{split}-v1.1.json": _squad(1, count)
               for split, count in (("train", 3), ("dev", 2))},
     "squad_v2": {f"SQuAD/{split}-v2.0.json": _squad(2, count)
@@ -200,7 +205,7 @@ FILES = {
 }
 # Its data set in tensorflow_datasets, and on the Hub.
 TFDS = {"sst-2": "glue/sst2", "sts-b": "glue/stsb", "race": "race", "conll2003": "conll2003",
-        "xnli": "xnli", "squad": "squad/v1.1", "squad_v2": "squad/v2.0",
+        "xnli": "xnli", "paws-x": "paws_x_wiki", "squad": "squad/v1.1", "squad_v2": "squad/v2.0",
         "superglue-rte": "super_glue/rte", "ax-b": "super_glue/axb", "ax-g": "super_glue/axg",
         **{name: f"glue/{name}" for name in ("cola", "qqp", "mnli", "qnli", "rte", "wnli")},
         **{name: f"super_glue/{name}" for name in (
@@ -227,14 +232,14 @@ def write_tfds(task, files, folder, monkeypatch):
     def found(self, what):
         from etils import epath
         if isinstance(what, dict):
-            return {key: epath.Path(files, "SQuAD", os.path.basename(url))
-                    for key, url in what.items()}
+            return {key: epath.Path(files, "PAWS-X") if task == "paws-x" else epath.Path(
+                files, "SQuAD", os.path.basename(url)) for key, url in what.items()}
         return epath.Path(files, {"conll2003": "CoNLL2003", "xnli": "XNLI"}.get(task, ""))
 
     with monkeypatch.context() as patch:
         patch.setattr(tfds.download.DownloadManager, "download_and_extract", found)
-        for name in [f"race/{part}" for part in ("high", "middle")] if task == "race" else [
-                TFDS[task]]:
+        parts = {"race": ("/high", "/middle"), "paws-x": ("/de", "/en")}.get(task, ("",))
+        for name in (f"{TFDS[task]}{part}" for part in parts):
             tfds.builder(name, data_dir=str(folder)).download_and_prepare(
                 download_config=tfds.download.DownloadConfig(compute_stats="skip"))
     # The library reads TFDS_DATA_DIR once, when it is imported.
