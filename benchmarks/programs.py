@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from bert_tf.errors import InputError
+from bert_tf.flags import huge_pages
 from bert_tf.options import defaults_of
 
 OURS, PEER = "bert_tf", "transformers"
@@ -57,7 +58,8 @@ def run_program(command, log, num_threads):
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     with open(log, "w+", encoding="utf-8", errors="replace") as file:
         done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False,
-                              env={**os.environ, **limits, "CUDA_VISIBLE_DEVICES": ""})
+                              env={**huge_pages.without(os.environ), **limits,
+                                   "CUDA_VISIBLE_DEVICES": ""})
         if done.returncode:
             file.seek(0)
             raise InputError(f"{command[0]} failed, see {log}: {file.read()[-1500:]}")

@@ -306,7 +306,7 @@ def main(job: BuildVocabFlags) -> None:
 
 
 def run() -> None:
-    flags.run(main, BuildVocabFlags)
+    flags.run(main, BuildVocabFlags, loads_tensorflow=False)
 
 
 if __name__ == "__main__":

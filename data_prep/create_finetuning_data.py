@@ -87,7 +87,7 @@ def main(task_flags: TaskFlags, job: FinetuningDataFlags, runner: RunnerFlags | 
 
 
 def run():
-    flags.run(main, TaskFlags, FinetuningDataFlags, RunnerFlags)
+    flags.run(main, TaskFlags, FinetuningDataFlags, RunnerFlags, loads_tensorflow=False)
 
 
 if __name__ == "__main__":

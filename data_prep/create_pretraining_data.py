@@ -189,7 +189,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
 
 def run() -> None:
     flags.run(main, PretrainingDataFlags, StreamFlags, DenoisingFlags, RunnerFlags,
-              defaults=recipe_defaults,
+              defaults=recipe_defaults, loads_tensorflow=False,
               recipe=lambda given: recipes.find(given.get("recipe", "bert")))
 
 

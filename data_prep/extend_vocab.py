@@ -102,7 +102,7 @@ def main(job):
 
 
 def run():
-    flags.run(main, ExtendVocabFlags)
+    flags.run(main, ExtendVocabFlags, loads_tensorflow=False)
 
 
 if __name__ == "__main__":

@@ -289,7 +289,7 @@ class _Output:
 
 
 def run():
-    flags.run(main, ExtractTextFlags)
+    flags.run(main, ExtractTextFlags, loads_tensorflow=False)
 
 
 if __name__ == "__main__":

@@ -198,7 +198,7 @@ def main(job: ImportErnieDataFlags) -> None:
 
 
 def run() -> None:
-    flags.run(main, ImportErnieDataFlags)
+    flags.run(main, ImportErnieDataFlags, loads_tensorflow=False)
 
 
 if __name__ == "__main__":

@@ -255,7 +255,7 @@ def main(job: VerifyRecordsFlags) -> None:
 
 
 def run() -> None:
-    flags.run(main, VerifyRecordsFlags)
+    flags.run(main, VerifyRecordsFlags, loads_tensorflow=False)
 
 
 if __name__ == "__main__":

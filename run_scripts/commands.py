@@ -22,7 +22,7 @@ from absl import flags as absl_flags
 
 from bert_tf import flags, signals
 from bert_tf.errors import InputError, choose_from
-from bert_tf.flags import parsing
+from bert_tf.flags import huge_pages, parsing
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _HELP = {"--help", "-h", "-help", "--helpfull"}
@@ -129,7 +129,7 @@ def describe(command: str) -> Program:
     """Returns the `Program` of a command line, which is not run."""
     found: list[Program] = []
 
-    def note(main, *classes, defaults=None, recipe=None):
+    def note(main, *classes, defaults=None, recipe=None, loads_tensorflow=True):
         doc = sys.modules[main.__module__].__doc__ or ""
         found.append(Program(doc.strip(), main, classes, defaults, recipe))
 
@@ -235,6 +235,8 @@ def run() -> None:
             flag, _, value = flag.removeprefix("--").partition("=")
             if flag in given and value in ("", given[flag]):
                 module = variant
+    if not module.startswith("data_prep.") and not _HELP & {*sys.argv}:
+        huge_pages.restart(module)      # `flags.run` would, after what the module imports
     importlib.import_module(module).run()
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from bert_tf.errors import InputError
+from bert_tf.flags import huge_pages
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 OURS, OURS_ON_JAX = "bert_tf", "bert_tf_jax"
@@ -48,12 +49,16 @@ class Worker:
                                 "TF_NUM_INTEROP_THREADS"), threads)
         if job.get("device") != "gpu":
             limits["CUDA_VISIBLE_DEVICES"] = ""
+        # Each system has the memory that its users have: ours asks for huge pages.
+        variables = huge_pages.without(os.environ)
+        if system == OURS:
+            variables |= huge_pages.environment(variables)
         root = os.path.dirname(os.path.dirname(FOLDER))
         with open(log, "w", encoding="utf-8") as file:
             self._process = subprocess.Popen(
                 [python, os.path.join(FOLDER, "worker.py"), f"{system}_system", json.dumps(job)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True,
-                env={**os.environ, **limits, "PYTHONPATH": root, "TF_CPP_MIN_LOG_LEVEL": "3"})
+                env={**variables, **limits, "PYTHONPATH": root, "TF_CPP_MIN_LOG_LEVEL": "3"})
         self.version = self._answer()["version"]
 
     def steps(self, count: int) -> dict[str, float]:

@@ -10,6 +10,7 @@ from bert_tf import signals
 from bert_tf.errors import InputError, explained, nearest
 from bert_tf.files import FLAGFILE, hub, write_aside
 from bert_tf.flags import help as help_pages
+from bert_tf.flags import huge_pages
 from bert_tf.flags.options import given_in, shown
 from bert_tf.flags.parsing import define, given_in_flags, read, stage_flagfiles, take_defaults
 
@@ -72,7 +73,7 @@ def _parse(argv, config_classes):
     sys.exit(1)
 
 
-def run(main, *config_classes, defaults=None, recipe=None):
+def run(main, *config_classes, defaults=None, recipe=None, loads_tensorflow=True):
     """Runs `main(*configs)` as a program: parses flags, prints help, exits 1 on an InputError and
     where a disk is full.
 
@@ -80,6 +81,7 @@ def run(main, *config_classes, defaults=None, recipe=None):
         defaults: see `take_defaults`; the defaults taken are printed in one line.
         recipe: function of the dict of given flags; returns the recipe whose options `--help`
             shows.
+        loads_tensorflow: whether the program may load TensorFlow; see `huge_pages`.
     """
     # Names of files may hold bytes that no encoding can print.
     for stream in (sys.stdout, sys.stderr):
@@ -90,6 +92,8 @@ def run(main, *config_classes, defaults=None, recipe=None):
             doc = sys.modules[main.__module__].__doc__ or ""
             help_pages.print_help(doc, config_classes, defaults, recipe)
             sys.exit(0)
+        if loads_tensorflow:
+            huge_pages.restart(main.__module__)
         for config_class in config_classes:
             define(config_class, absl_flags.FLAGS)
 
