@@ -130,13 +130,30 @@ def _word_in_context(line, row):
 
 
 @each_line("wsc")
-def read_schema(line: int, row: dict) -> Iterator[tuple[int, list, bool | None]]:
-    """Yields (line, the text cut at both spans one after the other, label) of a file of WSC: the
-    referent and the pronoun, see `cut`."""
+def _schemas(line, row):
+    """Yields the example of a line of WSC."""
+    yield line, cut_schema(row), row.get("label")
+
+
+def cut_schema(row: dict) -> list[str]:
+    """Returns the text of a line of WSC cut at both spans one after the other, the referent and the
+    pronoun; see `cut`."""
     text, target = row["text"], row["target"]
-    pieces = [piece for number in "12" for piece in cut(text, *_find_span(
+    return [piece for number in "12" for piece in cut(text, *_find_span(
         text, int(target[f"span{number}_index"]), target[f"span{number}_text"]))]
-    yield line, pieces, row.get("label")
+
+
+def referent_of(row: dict) -> str:
+    """Returns the referent of a line of WSC as the line names it. Where the text does not have it,
+    its first letter becomes that of the text, and its last full stop is dropped
+    (tensorflow_datasets, super_glue/wsc.fixed)."""
+    text, span = row["text"], row["target"]["span1_text"]
+    if span in text:
+        return span
+    first = "".join(text.split()[int(row["target"]["span1_index"]):][:1])[:1]
+    fixed = (span[:1].lower() if first.islower() else span[:1].upper()) + span[1:]
+    fixed = fixed.rstrip(".").replace("\n", " ")
+    return fixed if fixed in text else span
 
 
 def cut(text: str, start: int, end: int) -> list[str]:
@@ -189,7 +206,7 @@ def _marked(read):
 
 
 _READERS = {"multirc": _multirc_rows, "record": _record_rows,
-            "wic": _marked(_word_in_context), "wsc": _marked(read_schema)}
+            "wic": _marked(_word_in_context), "wsc": _marked(_schemas)}
 FORMATS = tuple(_READERS)
 
 

@@ -61,12 +61,13 @@ def is_named(prediction: str, referent: str) -> bool | None:
     """Whether a text names what another does: the words of one but determiners are those of the
     other or a part of them, and both are possessive or none is (t5/data/postprocessors.py,
     wsc_simple). None of an empty text."""
-    words = [set(text.strip().lower().split(" ")) - _DETERMINERS
+    texts = [" ".join(word for word in text.strip().lower().split(" ") if word not in _DETERMINERS)
              for text in (prediction, referent)]
-    if not any(map(str.strip, words[0])):
+    if not texts[0]:
         return None
-    if len({any("'" in word for word in side) for side in words}) > 1:
+    if len({"'" in text for text in texts}) > 1:
         return False
+    words = [set(text.split(" ")) for text in texts]
     return words[0] <= words[1] or words[1] <= words[0]
 
 

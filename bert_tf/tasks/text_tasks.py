@@ -18,11 +18,12 @@ from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.rows import read_lines
 from bert_tf.tasks.squad import read_references
 from bert_tf.tasks.super_glue import (
+    cut_schema,
     each_line,
     labelled,
     read_clozes,
     read_questions,
-    read_schema,
+    referent_of,
 )
 
 UNKNOWN = "<unk>"       # the target of an example without a label
@@ -178,14 +179,19 @@ def _each_answer(example):
     return [dataclasses.replace(example, target=answer) for answer in example.answers]
 
 
-def _read_wsc(path, has_targets):
+def _write_wsc(line, row, has_targets):
     """Yields a text with its pronoun between stars, and what it may refer to; `answers` are the
     label and that."""
-    for line, pieces, label in read_schema(path):
-        *_, referent, _, before, pronoun, after = pieces
-        label = str(bool(labelled(label, path, line))) if has_targets else UNKNOWN
-        yield TextExample(_BLANKS.sub(" ", f"wsc: {before} *{pronoun}* {after}").strip(), referent,
-                          (label, referent))
+    del line
+    *_, before, pronoun, after = cut_schema(row)
+    label = _BOOLEANS[(False, True).index(row["label"])] if has_targets else UNKNOWN
+    if before.endswith(" ") and (not after or after[0] == " "):
+        # Any other word X becomes the pronoun too, as in the original.
+        text = f"{before}X {after.removeprefix(' ')}".replace(" X ", f" *{pronoun}* ")
+    else:       # the pronoun touches other marks
+        text = _BLANKS.sub(" ", f"{before} *{pronoun}* {after}").strip()
+    referent = referent_of(row)
+    yield TextExample(f"wsc: {text}", referent, (label, referent))
 
 
 def _if_right(example):
@@ -269,8 +275,8 @@ TEXT_TASKS = {task.name: task for task in (
              submitted="multirc", read=_read_multirc, files=_JSONL),
     TextTask("super_glue_record", metrics=("answer_f1", "em"), submitted="record",
              read=_read_record, files=_JSONL, learned=_each_answer),
-    TextTask("super_glue_wsc", metrics=("referent_accuracy",), submitted="wsc", read=_read_wsc,
-             files=_JSONL, learned=_if_right),
+    TextTask("super_glue_wsc", metrics=("referent_accuracy",), submitted="wsc",
+             read=each_line("wsc")(_write_wsc), files=_JSONL, learned=_if_right),
     TextTask("conll2003", metrics=("entity_f1", "exact_match"), read=_read_tags,
              files={split: files.files[0] for split, files in TASKS["conll2003"].splits.items()}),
     *(_translation(*pair) for pair in (("en", "de"), ("en", "fr"), ("en", "ro"), ("de", "en"))),

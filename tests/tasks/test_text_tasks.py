@@ -127,6 +127,27 @@ def test_super_glue_as_text(name, tmp_path):
         list(read_split(task, "dev", str(tmp_path / "val.jsonl")))
 
 
+@pytest.mark.parametrize("text, first, referent, pronoun, expected", [
+    ("A dog  saw\nit, but he ran.  ", 0, "A dog", 5, ("A dog  saw\nit, but *he* ran.  ", "A dog")),
+    ("The cat saw the cat and it", 0, "the cat", 6, ("The cat saw the cat and *it* ", "the cat")),
+    ("The cat saw a dog , it ran.", 0, "the cat.", 6, ("The cat saw a dog , *it* ran.", "The cat")),
+    ("Al, not Bo , said they ran", 0, "Al and Bo", 5, ("Al, not Bo , said *they* ran",
+                                                      "Al and Bo")),
+    ("Mr. X said he saw X .", 0, "Mr. X", 3, ("Mr. *he* said *he* saw *he* .", "Mr. X")),
+    ('Al said. "Good for  it," said Bo. ', 0, "Al", 5, (
+        'Al said. "Good for *it* ," said Bo.', "Al"))])
+def test_texts_of_wsc_keep_their_blanks(text, first, referent, pronoun, expected, tmp_path):
+    """t5/data/preprocessors.py, wsc_simple, of tensorflow_datasets' wsc.fixed, which changes a
+    referent only where the text does not have it."""
+    words = text.split(" ")[pronoun].removesuffix(',"')
+    (tmp_path / "val.jsonl").write_text(json.dumps({"text": text, "label": False, "target": {
+        "span1_index": first, "span1_text": referent, "span2_index": pronoun,
+        "span2_text": words}}) + "\n")
+    (example,) = read_split(TEXT_TASKS["super_glue_wsc"], "dev", str(tmp_path / "val.jsonl"))
+    assert (example.input, example.target) == (f"wsc: {expected[0]}", expected[1])
+    assert example.answers == ("False", expected[1])
+
+
 def test_multirc_is_scored_by_answers_and_by_questions(tmp_path):
     """F1 over all answers, and the share of questions whose answers are all right
     (arXiv:1905.00537, section 3.2; text-to-text-transfer-transformer, t5/evaluation/metrics.py)."""
@@ -161,7 +182,8 @@ def test_the_training_files_of_wsc_and_record_have_what_is_learned(tmp_path):
 @pytest.mark.parametrize("text, referent, names", [
     ("Bob", "bob", True), ("the fuzzy bunny", "bunny", True), ("Bob", "Bob's hat", False),
     ("a dog", "the cat", False), ("the", "the cat", None), ("", "Bob", None),
-    (" My cat", "your cat ", True)])
+    (" My cat", "your cat ", True), ("the cat", "my ", False), ("the   a", "Bob", False),
+    ("the   a", "my", True)])
 def test_a_text_names_a_referent(text, referent, names):
     """t5/data/postprocessors.py, wsc_simple; an empty text is right for no label."""
     assert text_scores.is_named(text, referent) is names
