@@ -5,14 +5,12 @@ t5/data/postprocessors.py, t5/evaluation/metrics.py and qa_utils.py).
 import collections
 from collections.abc import Callable, Sequence
 
-import lazy_loader
 import numpy as np
 
 from bert_tf import metrics
 from bert_tf.tasks import squad_scorer
 from bert_tf.tasks.text_tasks import TextExample, TextTask
 
-_sklearn = lazy_loader.load("sklearn")
 _NO_LABEL, _NO_NUMBER = -1, -1.0
 _DETERMINERS = frozenset(
     "a an few her his each every many much my our some that the their these this those which whose "
@@ -39,13 +37,6 @@ def _f1(labels, predictions):
     labels, predictions = np.asarray(labels), np.asarray(predictions)
     is_label = (predictions == 0) | (predictions == 1)
     return metrics.METRICS["f1"](labels, np.where(is_label, predictions, 1 - labels))
-
-
-def _mean_f1(classes):
-    def score(labels, predictions):
-        return _sklearn.metrics.f1_score(labels, predictions, labels=range(classes),
-                                         average="macro", zero_division=0)
-    return score
 
 
 def _answers(overlap, normalize):
@@ -102,7 +93,7 @@ METRICS: dict[str, Score] = {
     "matthews": metrics.METRICS["matthews"],
     "f1": _f1,
     "group_em": _equal,         # of groups: MultiRC's exact match over questions
-    "mean_f1_of_3": _mean_f1(3),
+    "mean_f1_of_3": metrics.mean_f1(3),
     # Where all numbers are equal it is 0; the original's is not a number.
     "pearson": metrics.METRICS["pearson"],
     "spearman": metrics.METRICS["spearman"],

@@ -190,6 +190,20 @@ def test_multirc_is_scored_by_answers_and_by_questions(write):
         "group_em": np.mean([a == b for a, b in zip(labels, found)])})
 
 
+@pytest.mark.parametrize("labels, found", [
+    ([0, 1, 2, 1], [0, 1, 1, 1]), ([0, 1, 1], [0, 1, 0]), ([2, 2], [2, 2]), ([1], [0])])
+def test_the_f1_of_cb_is_a_mean_over_all_labels(labels, found, write):
+    """nyu-mll/jiant, jiant/tasks/evaluate/core.py, CommitmentBankEvaluationScheme."""
+    task = TASKS["cb"]
+    path = write([{"premise": "p", "hypothesis": "h", "label": task.labels[label]}
+                  for label in labels])
+    examples = list(read_examples(task, "dev", path))
+    labels, found = np.array(labels), np.array(found)
+    assert task.kind.score(task, path, examples, found) == pytest.approx({
+        "macro_f1": np.mean([f1_score(labels == label, found == label, zero_division=0)
+                             for label in range(3)]), "accuracy": np.mean(labels == found)})
+
+
 def words(text):
     text = "".join(char for char in text.lower() if char not in string.punctuation)
     return re.sub(r"\b(a|an|the)\b", " ", text).split()

@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 
+from bert_tf import metrics
 from bert_tf.data.records.features import FINETUNING
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
@@ -63,6 +64,15 @@ class Classification(LabelledKind):
         features, is_cut = encode_pairs([e.texts for e in examples], tokenizer, max_seq_length,
                                         bool((options or {}).get("hypothesis_first")))
         return with_label_ids(features, examples, self.label_dtype), int(is_cut.sum())
+
+    def score(self, task, path, examples, predicted):
+        """Returns the metrics of the task. In the macro F1 of a task that a server scores, every
+        label counts, as in the scorers of CB (nyu-mll/jiant, CommitmentBankEvaluationScheme)."""
+        found = super().score(task, path, examples, predicted)
+        if "macro_f1" in found and any(layout.submission for layout in task.splits.values()):
+            score = metrics.mean_f1(len(task.labels))
+            found["macro_f1"] = float(score(self.targets(task, examples), predicted))
+        return found
 
     def describe(self, task, example, prediction, probabilities):
         named = {"name": task.label_names[prediction]} if task.label_names else {}
