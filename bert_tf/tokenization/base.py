@@ -21,7 +21,7 @@ from bert_tf.files import (
 )
 from bert_tf.options import read_json
 from bert_tf.tokenization.packing import encode_pairs
-from bert_tf.tokenization.vocabulary import Vocabulary, is_cased, looks_lower_case
+from bert_tf.tokenization.vocabulary import PADDING, Vocabulary, is_cased, looks_lower_case
 
 MODEL_FILE = "spiece.model"
 # Settings of a saved tokenizer that are not at their defaults.
@@ -106,10 +106,21 @@ class Tokenizer:
         rows = ids if isinstance(ids, (list, tuple)) else np.atleast_1d(ids)
         if np.ndim(rows[0]) if len(rows) else np.ndim(rows) == 2:
             return [str(self.decode(row, skip_special)) for row in rows]
-        vocabulary = self.vocabulary
-        dropped = {*vocabulary.special_ids} - {vocabulary.unk_id} | {vocabulary.pad_id}
-        dropped = dropped if skip_special else set()
-        return self._join([index for index in np.asarray(rows).tolist() if index not in dropped])
+        kept = np.asarray(rows).tolist()
+        return self._join(self._without_special(kept) if skip_special else kept)
+
+    def _without_special(self, ids):
+        """Leaves out special tokens, unknown ones and masks aside, and padding. If padding is a
+        token of texts, as "!" of GPT-2, it is padding only at the end, behind a special token."""
+        vocabulary, end = self.vocabulary, len(ids)
+        pad = vocabulary.pad_id
+        dropped = {*vocabulary.special_ids} - {vocabulary.unk_id} | {pad}
+        if vocabulary.special.get("pad", PADDING) != vocabulary.tokens[pad]:
+            dropped.remove(pad)
+            while end and ids[end - 1] == pad:
+                end -= 1
+            end = end if end and ids[end - 1] in dropped else len(ids)
+        return [index for index in ids[:end] if index not in dropped]
 
     def _join(self, ids: list[int]) -> str:
         """Returns the text of tokens."""

@@ -65,6 +65,17 @@ def test_text_comes_back(test_data, folder):
         assert back == (text.lower() if tokenizer.do_lower_case else text)
 
 
+def test_padding_that_texts_have_too(test_data):
+    """GPT-2 has no token of padding, whose id 0 is "!"; transformers keeps each such token."""
+    gpt2 = open_tokenizer(str(test_data / "vocabs" / "gpt2"))
+    texts = ["Hello! It works!!", "!", "a", "No! It did not work at all! ! Never"]
+    assert gpt2.decode([gpt2.encode(text) for text in texts]) == texts
+    rows = gpt2(texts)["input_ids"]
+    assert gpt2.decode(rows) == texts and not rows[1, -5:].any()
+    end = gpt2.vocabulary.sep_id
+    assert gpt2.decode([0, end, 0, 5]) == "!!&" and gpt2.decode([end, 0, 0]) == ""
+
+
 @pytest.mark.parametrize("column", [np.array, pd.Series, tf.constant])
 def test_arrays_and_columns_are_lists(test_data, column):
     """Of texts, if they are of numpy or pandas; of ids in rows of any length."""
