@@ -219,6 +219,10 @@ def table_for(weights: Weights) -> Format:
     if unused:
         notes = (*notes, f"The table of positions begins with {unused} rows that no token uses, as "
                          "transformers expects of this model.")
+    if (model.exact_gelu and "masked_lm" in weights.heads
+            and weights.config.hidden_act != "gelu_erf"):
+        notes = (*notes, "The head masked_lm has the exact GELU in transformers, and here "
+                         f"hidden_act, {weights.config.hidden_act}; their logits differ.")
     if weights.config.is_causal and "pooler" in weights.heads:
         notes = (*notes, "The pooler reads the last token; that of transformers reads the first.")
     return _table(model, task, model.prefix if _heads(weights, model) else "", notes)

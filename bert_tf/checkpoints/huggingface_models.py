@@ -51,6 +51,8 @@ class Model:
         notes: sentences for writers of such files on how transformers computes.
         check: raises InputError for `Weights` whose network transformers can't build; None for
             networks like BERT's.
+        exact_gelu: whether its masked LM's head has the exact GELU whatever `hidden_act` is, where
+            this library and the originals take `hidden_act`.
         causal: the end of the class name of a left-to-right language model, or "".
     """
 
@@ -74,6 +76,7 @@ class Model:
     copies: tuple[str, ...] = ()
     kin: tuple[str, ...] = ()
     ignored: tuple[tuple[str, str], ...] = ()
+    exact_gelu: bool = False
     causal: str = ""
     notes: tuple[str, ...] = ()
     check: Callable[[Weights], None] | None = None
@@ -144,7 +147,8 @@ MODELS = {
          ("masked_lm/output_weights", "lm_head.decoder", TABLE), _ANSWER_SPAN),
         "lm_head.decoder.weight", ("lm_head.bias", "lm_head.decoder.bias"),
         (("ForMaskedLM", {"masked_lm"}),), ("classifier.dense", "classifier.out_proj"),
-        pad_token_id=1, positions_after_padding=True, defaults={"type_vocab_size": 2}),
+        pad_token_id=1, positions_after_padding=True, defaults={"type_vocab_size": 2},
+        exact_gelu=True),
     "albert": Model(
         "Albert", "albert.", (
             *encoder_rows({"table": TABLE, "norm": NORM, "dense": DENSE},
@@ -206,7 +210,8 @@ MODELS = {
         keys=("embedding_size",),
         defaults={"pooler_type": "first_token", "type_vocab_size": 2, "embedding_size": 128,
                   "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
-        others=("classification", "multi_label", "regression", "multiple_choice")),
+        others=("classification", "multi_label", "regression", "multiple_choice"),
+        exact_gelu=True),
     "mobilebert": Model(
         "MobileBert", "mobilebert.", mobilebert.encoder_rows(
             lambda name: name.replace("layer_{i}", "layer.{i}").replace(

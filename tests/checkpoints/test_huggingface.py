@@ -44,6 +44,19 @@ def test_roberta_computes_what_fairseq_does(roberta):
         layer_norm_eps=1e-5, model_type="roberta")
 
 
+@pytest.mark.parametrize("kind", ["roberta", "electra", "bert"])
+@pytest.mark.parametrize("activation", ["relu", "gelu_erf"])
+def test_a_head_with_another_activation_in_transformers_is_named(kind, activation, tmp_path):
+    """RobertaLMHead and ElectraGeneratorPredictions of transformers apply GELU in any model."""
+    config = EncoderConfig(9, 4, 1, 1, 4, activation, max_position_embeddings=8,
+                           type_vocab_size=1, model_type=kind)
+    bert_tf.Learner(bert_tf.BertEncoder(config), [bert_tf.MaskedLM(config)]).save(
+        tmp_path / "model.keras")
+    account = str(convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface"))
+    assert ("has the exact GELU in transformers" in account) == (
+        activation == "relu" and kind != "bert")
+
+
 def test_roberta_there_and_back(roberta, tmp_path):
     account = str(convert(roberta, tmp_path / "hf", "huggingface"))
     assert f"{POSITIONS}: the first 2 of 42 rows are left out" in account
