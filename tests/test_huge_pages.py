@@ -8,6 +8,7 @@ import pytest
 
 from bert_tf.flags import huge_pages
 
+ADDED = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=4194304"
 # A program that says how it was started, and with which variable.
 PROGRAM = """
 import os, sys
@@ -47,9 +48,8 @@ needs_glibc = pytest.mark.skipif(not os.confstr("CS_GNU_LIBC_VERSION"), reason="
 
 @needs_glibc
 def test_a_program_starts_again_once_with_huge_pages(start):
-    assert start() == "glibc.malloc.hugetlb=1"
-    assert start(GLIBC_TUNABLES="glibc.malloc.check=1") == (
-        "glibc.malloc.check=1:glibc.malloc.hugetlb=1")
+    assert start() == ADDED
+    assert start(GLIBC_TUNABLES="glibc.malloc.check=1") == f"glibc.malloc.check=1:{ADDED}"
 
 
 @pytest.mark.parametrize("pages", ["[always] madvise never", "always madvise [never]"])
@@ -65,7 +65,7 @@ def test_the_user_decides(start):
 @needs_glibc
 def test_programs_of_others_do_not_get_them():
     given = {"A": "b", huge_pages.VARIABLE: "glibc.malloc.check=1"}
-    added = {**given, huge_pages.VARIABLE: f"{given[huge_pages.VARIABLE]}:glibc.malloc.hugetlb=1"}
+    added = {**given, huge_pages.VARIABLE: f"{given[huge_pages.VARIABLE]}:{ADDED}"}
     assert huge_pages.without(added) == given == huge_pages.without(given)
     assert huge_pages.without({"A": "b", **huge_pages.environment({})}) == {"A": "b"}
 

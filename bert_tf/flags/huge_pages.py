@@ -2,7 +2,8 @@
 
 Each step of training allocates large arrays. Linux clears their memory page by page, and a page has
 4 KiB: this took a third of the CPU time of a small model's step. Huge pages have 2 MiB. glibc asks
-for them if GLIBC_TUNABLES says so when a process starts.
+for them if GLIBC_TUNABLES says so when a process starts. With a fixed threshold, glibc also returns
+each large array to Linux: otherwise arrays of several MB leave gaps, which huge pages fill.
 """
 
 import os
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 
 VARIABLE = "GLIBC_TUNABLES"
 _NAME = "glibc.malloc.hugetlb"
+_SETTINGS = (f"{_NAME}=1", f"glibc.malloc.mmap_threshold={4 << 20}")
 _GLIBC = (2, 35)        # the first that knows the name
 _PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 
@@ -29,13 +31,13 @@ def environment(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
         return {}
     if _NAME in given or not (on_request and is_known):
         return {}
-    return {VARIABLE: f"{given}:{_NAME}=1".lstrip(":")}
+    return {VARIABLE: ":".join(filter(None, (given, *_SETTINGS)))}
 
 
 def without(variables: Mapping[str, str]) -> dict[str, str]:
     """Returns variables without what `environment` adds to them, for programs of others."""
     settings = [setting for setting in variables.get(VARIABLE, "").split(":")
-                if setting and not setting.startswith(f"{_NAME}=")]
+                if setting and setting not in _SETTINGS]
     rest = {name: value for name, value in variables.items() if name != VARIABLE}
     return {**rest, **({VARIABLE: ":".join(settings)} if settings else {})}
 
