@@ -163,7 +163,8 @@ class FineTuneRun:
                 scores.setdefault("loss", _own_loss(found[split][1]))
             scores |= member.score(split, found[split][2])
         if any(member.predictions[split].is_degenerate(found[split][2]) for split in scored):
-            print(training.trials.REMEDY, flush=True)
+            print(training.trials.REMEDY if self.flags.do_train else training.trials.ONE_ANSWER,
+                  flush=True)
         for name, value in scores.items():
             print(f"{name} = {value:.4f}", flush=True)
         task = member.task

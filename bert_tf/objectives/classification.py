@@ -73,8 +73,11 @@ class Regression(LinearHead):
     `label_ids` [B] or [B, num_labels], weights `is_real_example`.
 
     Labels are divided by `scale`, above 0, for training, and answers are multiplied by it; 5 for
-    STS-B in google-research/electra.
+    STS-B in google-research/electra. "within_0.5" is the share of answers less than 0.5 from their
+    label.
     """
+
+    measures = ("loss", "within_0.5")
 
     def __init__(self, config: Sizes, num_labels: int = 1, scale: float = 1.0,
                  name: str = "regression", **kwargs: Any):
@@ -93,11 +96,10 @@ class Regression(LinearHead):
         float32 [B, num_labels]."""
         return ops.sum(ops.square(logits - labels) * weights), ops.sum(weights)
 
-    def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the weighted number of outputs less than 0.5 from their label, and the sum of the
-        weights."""
-        correct = ops.cast(ops.abs(logits - labels) * self.scale < 0.5, weights.dtype)
-        return ops.sum(correct * weights), ops.sum(weights)
+    def measure(self, logits: Tensor, labels: Tensor, weights: Tensor) -> dict[str, Any]:
+        is_near = ops.cast(ops.abs(logits - labels) * self.scale < 0.5, weights.dtype)
+        return {"loss": self.loss(logits, labels, weights),
+                "within_0.5": (ops.sum(is_near * weights), ops.sum(weights))}
 
     def divergence(self, logits: Tensor, other: Tensor, weights: Tensor, form: str) -> Tensor:
         """The weighted sum of the squared differences, whatever the form."""

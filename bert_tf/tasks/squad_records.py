@@ -92,8 +92,8 @@ class SquadRecords:
         """Prints the report in the manifest `record`, the first of its notes in full."""
         name, counts, notes = os.path.basename(self.output_file), record["counts"], record["notes"]
         name = name.removesuffix(".tfrecord")
-        print(f"{name}: {counts['questions']:,} questions, {counts['records']:,} records, "
-              f"{counts['skipped']:,} questions left out, {counts['cut']:,} cut to fit"
+        print(f"{name}: {_questions(counts['questions'])}, {counts['records']:,} records, "
+              f"{_questions(counts['skipped'])} left out, {counts['cut']:,} cut to fit"
               f"{', there already' * was_there}", flush=True)
         for note in notes[:_MOST_NOTES]:
             print(f"  note: {note}")
@@ -158,3 +158,7 @@ class SquadRecords:
                        for name in results[0]["counts"]},
             "notes": [note for result in results for note in result["notes"]],
         }
+
+
+def _questions(count):
+    return f"{count:,} question{'s' * (count != 1)}"

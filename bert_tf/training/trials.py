@@ -16,9 +16,10 @@ from bert_tf.training import resume
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import FineTuneSettings
 
+ONE_ANSWER = "The model gives all examples one answer."
 REMEDY = (
-    "The model gives all examples one answer. Train for more epochs, with another "
-    "--learning_rate, or with several seeds (--num_trials), of which the best is kept.")
+    f"{ONE_ANSWER} Train for more epochs, with another --learning_rate, or with several seeds "
+    "(--num_trials), of which the best is kept.")
 RESULTS, RESULT, SETTINGS = "results.json", "result.json", "settings.json"
 
 

@@ -263,7 +263,7 @@ def test_questions_left_out_or_cut_are_told(folder, tmp_path, capsys):
     path.write_text(json.dumps(data), encoding="utf-8")
     prepare(**training(folder, "v1", tmp_path / "out", train_file=path))
     told = capsys.readouterr().out
-    assert "train: 7 questions" in told and "1 questions left out, 7 cut to fit" in told
+    assert "train: 7 questions" in told and "1 question left out, 7 cut to fit" in told
     assert f"note: {path}: question '0' is left out" in told
     assert f"note: {path}: question '1' is cut to --max_query_length=8" in told
     assert "and 3 more notes" in told and "train.manifest.json" in told
