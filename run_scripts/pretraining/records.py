@@ -138,6 +138,8 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
     if {"MaskedLM", "PermutationLM"} <= learned:
         raise InputError("--terms: masked_lm hides tokens that permutation_lm shows; name one of "
                          "them.")
+    if "MaskedLM" in learned and job.perm_size:
+        raise InputError("--perm_size is for permutation_lm; leave it out with --terms=masked_lm.")
     if "MaskedLM" in learned and not records.format.is_masked:
         records = data.draw_masks(records, flag, job.max_predictions_per_seq)
     elif "is_masked" in records.format.names:

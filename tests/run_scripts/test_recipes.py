@@ -457,6 +457,8 @@ def test_what_does_not_go_together_is_refused(records, train, tmp_path, case, ch
 def test_masks_and_orders_are_not_drawn_for_one_network(records, options_of, train):
     with pytest.raises(InputError, match="--terms: masked_lm hides .* permutation_lm shows"):
         train(records("xlnet"), **{**options_of("xlnet"), "terms": ["permutation_lm", "masked_lm"]})
+    with pytest.raises(InputError, match="--perm_size is for permutation_lm"):
+        train(records("xlnet"), **{**options_of("xlnet"), "terms": ["masked_lm"], "perm_size": 4})
 
 
 def test_records_without_a_manifest(records, train, tmp_path, capsys):
