@@ -122,7 +122,8 @@ def test_accuracy_counts_what_is_right(case):
         right = (1 / (1 + np.exp(-logits)) > 0.5) == labels
     else:
         right = logits.argmax(-1) == labels
-    correct, count = head.accuracy(logits, labels, weights)
+    name = "within_0.5" if isinstance(head, Regression) else "accuracy"
+    correct, count = head.measure(logits, labels, weights)[name]
     assert float(correct) == (right * weights).sum() and float(count) == weights.sum()
 
 
