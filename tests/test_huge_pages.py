@@ -8,7 +8,7 @@ import pytest
 
 from bert_tf.flags import huge_pages
 
-ADDED = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=4194304"
+ADDED = "glibc.malloc.hugetlb=1"
 # A program that says how it was started, and with which variable.
 PROGRAM = """
 import os, sys
@@ -41,6 +41,30 @@ def start(tmp_path):
         assert rest == ["[]", str(program.pid), "typed"]
         return None if variable == "None" else variable
     return run
+
+
+# A program that counts the arrays of 8 MiB that are mappings of their own: Linux gets these back.
+COUNT = """
+import ctypes
+from bert_tf.flags import huge_pages
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+class Counts(ctypes.Structure):     # struct mallinfo2
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
+        "fordblks", "keepcost")]
+libc.mallinfo2.restype = Counts
+
+def mapped():
+    before = libc.mallinfo2().hblks
+    libc.malloc(8 << 20)
+    return libc.mallinfo2().hblks - before
+
+libc.free(libc.malloc(16 << 20))    # glibc now keeps arrays of up to 16 MiB
+print(mapped(), huge_pages.return_arrays(), mapped())
+"""
 
 
 needs_glibc = pytest.mark.skipif(not os.confstr("CS_GNU_LIBC_VERSION"), reason="glibc is needed")
@@ -76,3 +100,14 @@ def test_a_process_that_does_more_is_left_alone(monkeypatch):
     huge_pages.restart("run_scripts.run_pretraining")
     monkeypatch.setitem(sys.modules, "tensorflow.python", os)
     huge_pages.restart("__main__")
+
+
+@needs_glibc
+@pytest.mark.parametrize("variable, counted", [
+    ("glibc.malloc.hugetlb=1", "0 True 1"), ("glibc.malloc.hugetlb=0", "0 False 0"),
+    ("glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=33554432", "0 False 0")])
+def test_large_arrays_are_returned_to_linux(variable, counted):
+    said = subprocess.run([sys.executable, "-c", COUNT], check=True, text=True,
+                          stdout=subprocess.PIPE,
+                          env={**os.environ, huge_pages.VARIABLE: variable}).stdout
+    assert said.strip() == counted

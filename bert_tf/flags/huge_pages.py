@@ -2,17 +2,20 @@
 
 Each step of training allocates large arrays. Linux clears their memory page by page, and a page has
 4 KiB: this took a third of the CPU time of a small model's step. Huge pages have 2 MiB. glibc asks
-for them if GLIBC_TUNABLES says so when a process starts. With a fixed threshold, glibc also returns
-each large array to Linux: otherwise arrays of several MB leave gaps, which huge pages fill.
+for them if GLIBC_TUNABLES says so when a process starts.
 """
 
+import ctypes
 import os
 import sys
 from collections.abc import Mapping
 
 VARIABLE = "GLIBC_TUNABLES"
 _NAME = "glibc.malloc.hugetlb"
-_SETTINGS = (f"{_NAME}=1", f"glibc.malloc.mmap_threshold={4 << 20}")
+_SETTING = f"{_NAME}=1"
+_THRESHOLD = "mmap_threshold"
+_M_MMAP_THRESHOLD = -3      # its number in malloc.h
+_LARGE = 4 << 20            # bytes
 _GLIBC = (2, 35)        # the first that knows the name
 _PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 
@@ -31,15 +34,29 @@ def environment(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
         return {}
     if _NAME in given or not (on_request and is_known):
         return {}
-    return {VARIABLE: ":".join(filter(None, (given, *_SETTINGS)))}
+    return {VARIABLE: ":".join(filter(None, (given, _SETTING)))}
 
 
 def without(variables: Mapping[str, str]) -> dict[str, str]:
     """Returns variables without what `environment` adds to them, for programs of others."""
     settings = [setting for setting in variables.get(VARIABLE, "").split(":")
-                if setting and setting not in _SETTINGS]
+                if setting not in ("", _SETTING)]
     rest = {name: value for name, value in variables.items() if name != VARIABLE}
     return {**rest, **({VARIABLE: ":".join(settings)} if settings else {})}
+
+
+def return_arrays() -> bool:
+    """Makes glibc return each array above 4 MiB to Linux as soon as it is free, in a process with
+    huge pages. Returns whether it did; a threshold that the user has set stays.
+
+    Otherwise such arrays leave gaps between those that live on, and huge pages fill the gaps. To
+    return and clear the arrays takes a tenth of a small network's step, but little of BERT-Base's,
+    which then takes a sixth less memory.
+    """
+    given = os.environ.get(VARIABLE, "")
+    if _SETTING not in given or _THRESHOLD in given:
+        return False
+    return bool(ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE))
 
 
 def restart(main_module: str) -> None:

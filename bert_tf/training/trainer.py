@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import InputError
+from bert_tf.flags import huge_pages
 from bert_tf.layers.quantisation import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.training import adversarial, distribution, memory
@@ -22,6 +23,7 @@ from bert_tf.training.learners.learner import Learner
 
 _LOSS_SCALE = 2.0**15           # where float16 training begins
 _GROWTH_STEPS = 2000            # finite steps after which the loss scale doubles
+_LARGE_NETWORK = 64 << 20       # weights: Base is larger, Small is not
 
 
 class _Replica:
@@ -238,6 +240,8 @@ class Trainer:
         self.replica.share_ranges(strategy.num_replicas_in_sync)
         with strategy.scope():
             if trains:
+                if learner.count_params() >= _LARGE_NETWORK:
+                    huge_pages.return_arrays()
                 optimizer.build(learner.trainable_variables)
             self.step = tf.Variable(0, trainable=False, dtype=tf.int64, name="step")
             self.scaling = _LossScaling(self.replica.uses_loss_scale)
