@@ -9,8 +9,8 @@ import sys
 import time
 from typing import Any
 
+from bert_tf import huge_pages
 from bert_tf.errors import InputError
-from bert_tf.flags import huge_pages
 from bert_tf.options import defaults_of
 
 OURS, PEER = "bert_tf", "transformers"

@@ -20,9 +20,9 @@ from unittest import mock
 
 from absl import flags as absl_flags
 
-from bert_tf import flags, signals
+from bert_tf import flags, huge_pages, signals
 from bert_tf.errors import InputError, choose_from
-from bert_tf.flags import huge_pages, parsing
+from bert_tf.flags import parsing
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _HELP = {"--help", "-h", "-help", "--helpfull"}

@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from bert_tf.flags import huge_pages
+from bert_tf import huge_pages
 
 ADDED = "glibc.malloc.hugetlb=1"
 # A program that says how it was started, and with which variable.
 PROGRAM = """
 import os, sys
 from bert_tf import flags
-from bert_tf.flags import huge_pages
+from bert_tf import huge_pages
 
 def main():
     print(os.environ.get(huge_pages.VARIABLE), sys.argv[1:], os.getpid(), input())
@@ -46,7 +46,7 @@ def start(tmp_path):
 # A program that counts the arrays of 8 MiB that are mappings of their own: Linux gets these back.
 COUNT = """
 import ctypes
-from bert_tf.flags import huge_pages
+from bert_tf import huge_pages
 
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]

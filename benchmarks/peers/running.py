@@ -8,8 +8,8 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
+from bert_tf import huge_pages
 from bert_tf.errors import InputError
-from bert_tf.flags import huge_pages
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 OURS, OURS_ON_JAX = "bert_tf", "bert_tf_jax"

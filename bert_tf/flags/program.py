@@ -6,11 +6,10 @@ import sys
 from absl import app, logging
 from absl import flags as absl_flags
 
-from bert_tf import signals
+from bert_tf import huge_pages, signals
 from bert_tf.errors import InputError, explained, nearest
 from bert_tf.files import FLAGFILE, hub, write_aside
 from bert_tf.flags import help as help_pages
-from bert_tf.flags import huge_pages
 from bert_tf.flags.options import given_in, shown
 from bert_tf.flags.parsing import define, given_in_flags, read, stage_flagfiles, take_defaults
 

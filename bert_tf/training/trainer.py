@@ -14,8 +14,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import huge_pages
 from bert_tf.errors import InputError
-from bert_tf.flags import huge_pages
 from bert_tf.layers.quantisation import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.training import adversarial, distribution, memory
