@@ -50,7 +50,7 @@ class FaultsFlags(KeptComparison):
                          "TensorFlow.", least=1)
     limit: float = option(300.0, "Seconds after which a command counts as hanging.", above=0)
     random_seed: int = option(1, "Seed of the moments and of the damage.")
-    smoke: bool = option(False, "Try 14 cells once; this takes about two minutes.")
+    smoke: bool = option(False, "Try a few cells once; this takes about two minutes.")
 
     free: ClassVar = ("commands", "faults", "places", "trials", "limit", "smoke")
 

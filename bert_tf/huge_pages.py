@@ -1,8 +1,8 @@
-"""Starts a program again with huge pages of memory.
+"""How a program takes memory from Linux: in huge pages, and which arrays it returns.
 
 Each step of training allocates large arrays. Linux clears their memory page by page, and a page has
 4 KiB: this took a third of the CPU time of a small model's step. Huge pages have 2 MiB. glibc asks
-for them if GLIBC_TUNABLES says so when a process starts.
+for them if GLIBC_TUNABLES says so when a process starts, so a program starts itself again.
 """
 
 import ctypes
