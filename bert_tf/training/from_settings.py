@@ -113,6 +113,7 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
             **(settings.average_options(settings.num_train_steps)
                if isinstance(settings, RobustnessSettings) else {}),
             **join_options(learner.optimizer_options, factors))
+        optimizer.compiles = settings.jit_compile != "false"
     return Trainer(learner, optimizer, strategy, settings.random_seed, jit_compile,
                    settings.gradient_accumulation_steps, sums_losses, settings.train_batch_size,
                    trains, adversarial.make(settings))

@@ -73,7 +73,8 @@ class DeviceSettings:
     cluster_timeout: float = option(
         300, "Seconds to wait for the other workers.", above=0, most=1e6, rare=True)
     tpu: str = option("", "Name or address of the TPU.", alias="tpu_name")
-    jit_compile: str = option("auto", "Compile the step with XLA; auto: on GPU and TPU.",
+    jit_compile: str = option("auto", "Compile the step with XLA. auto: on GPU and TPU; of a "
+                              "step on CPU only the update of large variables.",
                               choices=("auto", "true", "false"), rare=True)
     deterministic: bool = option(
         True, "Give the same bits in each run, stopped and resumed or not, at the cost of a little "

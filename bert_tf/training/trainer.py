@@ -19,6 +19,7 @@ from bert_tf.errors import InputError
 from bert_tf.layers.quantisation import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.training import adversarial, distribution, memory
+from bert_tf.training.devices import silence_compiler
 from bert_tf.training.learners.learner import Learner
 
 _LOSS_SCALE = 2.0**15           # where float16 training begins
@@ -234,6 +235,8 @@ class Trainer:
         self.learner, self.optimizer, self.strategy = learner, optimizer, strategy
         # Under TPUStrategy `strategy.run` compiles the whole step by itself.
         jit_compile = jit_compile and not isinstance(strategy, tf.distribute.TPUStrategy)
+        if jit_compile:
+            silence_compiler()
         self.state = memory.CarriedState(learner.carries, batch_size, strategy)
         self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation, sums_losses,
                                 self.state, way)

@@ -1,6 +1,8 @@
 """A run names its devices, and what is missing where TensorFlow sees no GPU."""
 
 import importlib.util
+import subprocess
+import sys
 import types
 
 import pytest
@@ -53,3 +55,15 @@ def test_devices_are_named(monkeypatch, gpus):
     all_of_two = types.SimpleNamespace(num_replicas_in_sync=6)
     assert devices.describe(all_of_two, 2) == (
         "devices: 2 x A100, 1 x H200, on each of 2 workers")
+
+
+def test_nothing_is_said_of_the_first_thing_that_xla_compiles():
+    program = """
+import bert_tf, tensorflow as tf
+from bert_tf.training.devices import silence_compiler
+silence_compiler()
+tf.function(lambda x: x + 1, jit_compile=True)(tf.constant(1))
+print("2", file=__import__("sys").stderr)
+"""
+    said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    assert said.stderr == b"2\n"

@@ -188,3 +188,32 @@ def test_the_largest_variable_is_updated_last():
     order = sorted(widths, key=lambda op: len(assigned(op, set())))
     assert [widths[op] for op in order] == [500, 700, 900]
     assert len(assigned(order[-1], set())) > len(assigned(order[0], set()))
+
+
+@pytest.mark.parametrize("name, options", [
+    ("adamw", {}), ("adamw", {"rate_factors": [("kernel", 0.3)], "average": "ema"}),
+    ("adamw", {"skip_nonfinite": True}), ("bert_adamw", {}), ("fairseq_adam", {}),
+    ("xlnet_adam", {}), ("gpt_adam", {}), ("pytorch_bert_adam", {}), ("averaged_adam", {}),
+    ("lamb", {}), ("radam", {})])
+def test_compiled_updates_have_the_bits_of_the_operations_one_by_one(name, options):
+    shape = (600, 500)
+
+    def train(compiles):
+        rng = np.random.default_rng(0)
+        variables = [keras.Variable(rng.normal(size=shape).astype("float32") * scale, name=name)
+                     for name, scale in (("kernel", 0.02), ("bias", 1.0))]
+        optimizer = make_optimizer(name, 1e-3, **options)
+        optimizer.compiles = compiles
+        optimizer.build(variables)
+        step = tf.function(lambda grads: optimizer.apply(grads, variables), autograph=False)
+        for size in (1e-4, 1.0, 1e-2, 0.0):
+            step([tf.constant(rng.normal(size=shape).astype("float32") * size)
+                  for _ in variables])
+        compiled = any(op.type == "XlaLaunch" or "_XlaMustCompile" in op.node_def.attr
+                       for op in step.get_concrete_function(
+                           [tf.TensorSpec(shape)] * 2).graph.get_operations())
+        return compiled, [v.numpy() for v in (*variables, *optimizer.variables)]
+
+    (is_compiled, found), (_, expected) = train(True), train(False)
+    assert is_compiled == (name not in ("lamb", "radam"))
+    assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))

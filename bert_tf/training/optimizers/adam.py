@@ -6,6 +6,7 @@ variables out of weight decay only by their last name. Here gradients are made d
 the replicas, clipped by their global norm, and then applied.
 """
 
+import functools
 import importlib
 import math
 import re
@@ -16,6 +17,7 @@ from keras import ops
 
 from bert_tf.layers.base import register
 from bert_tf.training import distribution
+from bert_tf.training.optimizers.one_pass import one_pass
 from bert_tf.training.optimizers.schedules import WarmupLinearDecay
 from bert_tf.training.optimizers.table import NOT_DECAYED, OPTIMIZERS
 
@@ -52,6 +54,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     """
 
     rows_apart = False      # see `reduce_and_clip`
+    compiles = True         # whether XLA may compile updates; see `one_pass`
     averages: Sequence = ()     # of the variables, where those are what is evaluated and saved
 
     def __init__(
@@ -94,6 +97,10 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
              for v in variables] for factors in (self.rate_factors, self.gradient_factors))
         self._is_clipped = [not any(re.search(pattern, v.path) for pattern in self.not_clipped)
                             for v in variables]
+        # Variables share a function, which XLA compiles for each number of weights.
+        self._in_one_pass = {
+            is_decayed: one_pass(functools.partial(self._updated, index), arrays=4, scalars=4)
+            for index, is_decayed in enumerate(self._is_decayed)}
 
     def _add_state(self, variables):
         self._momentums, self._velocities = self.add_optimizer_variables(
@@ -145,13 +152,37 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         index = self._get_variable_index(variable)
         m, v = self._momentums[index], self._velocities[index]
         gradient = ops.cast(gradient, variable.dtype)
-        new_m = self.beta_1 * m.value + (1 - self.beta_1) * gradient
-        new_v = self.beta_2 * v.value + (1 - self.beta_2) * ops.square(gradient)
         rate = ops.cast(learning_rate, variable.dtype)
         if self._rate_factors[index] != 1:
             rate = rate * self._rate_factors[index]
-        delta = self._delta(index, variable, new_m, new_v)
-        self._assign([(m, new_m), (v, new_v), (variable, variable - rate * delta)])
+        arrays = [gradient, variable, m.value, v.value]
+        first, second = (ops.cast(value, variable.dtype) for value in self._corrections)
+        epsilon = ops.cast(self.epsilon, variable.dtype)
+        if self.bias_correction and self.epsilon_hat:
+            epsilon = epsilon / ops.sqrt(second)
+        scalars = [rate, first, second, epsilon]
+        if self._is_compiled(variable):
+            new = self._in_one_pass[self._is_decayed[index]](
+                [ops.convert_to_tensor(array) for array in arrays], scalars,
+                never=self.iterations < 0)
+        else:
+            new = self._updated(index, arrays, scalars)
+        self._assign(list(zip((variable, m, v), new)))
+
+    def _is_compiled(self, variable):
+        """Whether XLA compiles the update of a variable: a large one whose update is elementwise.
+        """
+        return (self.compiles and distribution.is_large(variable) and variable.dtype == "float32"
+                and type(self)._delta is AdamWeightDecay._delta
+                and not distribution.is_strategy_in_use())
+
+    def _updated(self, index, arrays, scalars, rounded=lambda product: product):
+        """The new values of a variable and of its moments; see `one_pass`."""
+        (gradient, variable, m, v), (rate, *corrections) = arrays, scalars
+        m = rounded(self.beta_1 * m) + rounded((1 - self.beta_1) * gradient)
+        v = rounded(self.beta_2 * v) + rounded((1 - self.beta_2) * ops.square(gradient))
+        delta = self._delta(index, variable, m, v, corrections, rounded)
+        return variable - rounded(rate * delta), m, v
 
     def _assign(self, updates):
         """Assigns new values, pairs of a variable and its value, and what averages then are."""
@@ -174,21 +205,18 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
                 average = self.averages[index].value
                 yield average, new + ops.cast(kept, new.dtype) * (average - new)
 
-    def _delta(self, index, variable, m, v):
+    def _delta(self, index, variable, m, v, corrections, rounded):
         """The direction of the step: Adam's, plus the decay."""
-        epsilon = self.epsilon
-        first, second = (ops.cast(value, variable.dtype) for value in self._corrections)
+        first, second, epsilon = corrections
         if self.bias_correction:
-            m, v = m / first, v / second
-            if self.epsilon_hat:
-                epsilon = epsilon / ops.sqrt(second)
+            m, v = rounded(m / first), v / second
         delta = m / (ops.sqrt(v) + epsilon)
         if not self._is_decayed[index]:
             return delta
         decay = self.decay * variable
         if self.corrects_decay:
-            decay = decay * ops.sqrt(second) / first
-        return delta + decay
+            decay = rounded(decay * ops.sqrt(second)) / first
+        return delta + rounded(decay)
 
     def get_config(self):
         config = super().get_config()
@@ -212,8 +240,8 @@ class LayerwiseAdaptiveMoments(AdamWeightDecay):
     def __init__(self, *args, name="lamb", **kwargs):
         super().__init__(*args, name=name, **kwargs)
 
-    def _delta(self, index, variable, m, v):
-        delta = super()._delta(index, variable, m, v)
+    def _delta(self, index, variable, *moments):
+        delta = super()._delta(index, variable, *moments)
         if not self._is_decayed[index]:
             return delta
         length, step = ops.norm(variable), ops.norm(delta)

@@ -54,10 +54,11 @@ class RectifiedAdam(AdamWeightDecay):
     def __init__(self, *args: Any, name: str = "radam", **kwargs: Any):
         super().__init__(*args, name=name, **kwargs)
 
-    def _delta(self, index: int, variable: Any, m: Any, v: Any) -> Any:
+    def _delta(self, index: int, variable: Any, m: Any, v: Any, corrections: Any,
+               rounded: Any) -> Any:
         step = ops.cast(self.iterations + 1, "float32")
         # The second moment's correction as a difference of 1 would have few digits.
-        first, second = self._corrections[0], -ops.expm1(step * math.log(self.beta_2))
+        first, second = corrections[0], -ops.expm1(step * math.log(self.beta_2))
         longest = 2 / (1 - self.beta_2) - 1
         length = longest - 2 * step * (1 - second) / second
         known = ops.maximum(length, self.LEAST)
