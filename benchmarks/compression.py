@@ -98,10 +98,13 @@ def summarise(runs: list[dict[str, Any]], teacher: dict[str, float], name: str) 
             if len(runs) > 1 else None}
     of = teacher or row
     row |= {"smaller": of["bytes"] / row["bytes"], "fewer": of["weights"] / row["weights"],
-            "faster": of["seconds"] / row["seconds"], "kept": 100 * row["score"] / of["score"]}
+            "faster": of["seconds"] / row["seconds"],
+            # A share means nothing where the teacher is no better than chance.
+            "kept": 100 * row["score"] / of["score"] if of["score"] > 0 else None}
     published = PUBLISHED.get(name.partition("-")[0])
     if published and teacher:
-        row |= {"published": published, "reaches": row["kept"] >= published[1]}
+        row |= {"published": published,
+                "reaches": None if row["kept"] is None else row["kept"] >= published[1]}
     return row
 
 
@@ -116,12 +119,13 @@ def table(rows: list[dict[str, Any]], metric: str) -> str:
         if "published" in row:
             smaller, kept, faster = row["published"]
             published = f"x{smaller:g}, {kept:g}, " + ("-" if faster is None else f"x{faster:g}")
+        share = "-" if row["kept"] is None else f"{row['kept']:.1f}"
         reached = {True: "yes", False: "no", None: "-"}[row.get("reaches")]
         lines.append(
             f"| {row['name']} | {row['seeds']} | {row['bytes'] / 1e6:.1f} | "
             f"x{row['smaller']:.2f} | {row['weights'] / 1e6:.2f} M | "
             f"{1000 * row['seconds']:.2f} | x{row['faster']:.2f} | "
-            f"{row['score']:.1f}{spread} | {row['kept']:.1f} | {published} | {reached} |")
+            f"{row['score']:.1f}{spread} | {share} | {published} | {reached} |")
     return "\n".join(lines) + "\n"
 
 

@@ -13,6 +13,7 @@ from bert_tf.files import (
     fetched,
     is_file,
     is_folder,
+    list_folder,
     name_of_copies,
     open_file,
     snapshot_of,
@@ -86,7 +87,7 @@ def card(folder: str, base: str = "", command: str = "", name: str = "", note: s
         "Settings": _table("setting", _settings(saved, flags, trial)),
         "Scores": _table("score", [(key, f"{value:.4f}")
                                    for key, value in _scores(folder).items()]),
-        "Labels": _labels(saved),
+        "Labels": _labels(saved) or _tasks(folder),
         "Use": snippet and f"```python\n{snippet}\n```",
         "Made by": _indented(name_of_copies(command or _command(flags))),
         "Licence": f"{licence}, as its base." if licence else (
@@ -139,6 +140,20 @@ def _labels(saved):
     return task and ", ".join(
         f"`{label}`" if label == shown else f"`{label}` ({shown})"
         for label, shown in zip(task.labels, task.label_names or task.labels))
+
+
+def _tasks(folder):
+    """Lines on the labels of each task of a multi-task model; "" for other models."""
+    return "\n".join(f"- {name}: {_labels(saved) or 'no labels'}"
+                     for name, saved in _saved_tasks(folder))
+
+
+def _saved_tasks(folder):
+    """Pairs of the name and the `SavedTask` of each task of a multi-task model."""
+    folder = os.path.join(folder, "tasks")
+    found = [(name, SavedTask.read(os.path.join(folder, name)))
+             for name in sorted(list_folder(folder) if is_folder(folder) else ())]
+    return [(name, saved) for name, saved in found if saved]
 
 
 def _read(path):
@@ -215,6 +230,11 @@ def _snippet(folder, saved, name):
     """Python that uses the model; "" for formats that other libraries open."""
     if not saved and not is_file(os.path.join(folder, "model.keras")):
         return ""
+    opened, note = json.dumps(name), ""
+    if tasks := _saved_tasks(folder):
+        (first, saved), *others = tasks
+        opened += f", task={json.dumps(first)}"
+        note = "    # or " + ", ".join(other for other, _ in others) if others else ""
     if not saved:
         return (f"import bert_tf\n\nencoder = bert_tf.open_model({json.dumps(name)}).network()\n"
                 "# of a model with a masked LM:\n"
@@ -223,7 +243,7 @@ def _snippet(folder, saved, name):
     example = _EXAMPLES.get(kind) or '("A text.", "Another.", "A third.")'
     if kind not in _EXAMPLES and kind not in _CHOICES:
         example = '("A text.", "Another.")' if count == 2 else '"A text."'
-    return (f"import bert_tf\n\npredictor = bert_tf.Predictor({json.dumps(name)})\n"
+    return (f"import bert_tf\n\npredictor = bert_tf.Predictor({opened}){note}\n"
             f"print(predictor({example}))")
 
 

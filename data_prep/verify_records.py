@@ -46,6 +46,16 @@ class VerifyRecordsFlags:
     max_problems: int = option(20, "Stop after this many problems.")
 
 
+def _records(patterns):
+    """Lists the files to check: of those in a folder that no manifest names, the files whose names
+    say that they hold records."""
+    found = find_files(patterns, "input_file")
+    plain = [path for path in found if not path.endswith(".json")]
+    known = {shard for _, entries, _ in manifest.find_manifests(plain) for shard in entries}
+    return [path for path in found if path.endswith(".json") or path in known
+            or path in patterns or "tfrecord" in os.path.basename(path)]
+
+
 def _shards(paths):
     """Yields (path of a shard, its manifest or None, its entry in it or None)."""
     plain = [path for path in paths if not path.endswith(".json")]
@@ -236,7 +246,7 @@ def _mask_problems(f, length, layout):
 def main(job: VerifyRecordsFlags) -> None:
     """Prints the problems of all shards; InputError if there are any."""
     problems = checked = records = 0
-    for path, record, entry in _shards(find_files(job.input_file, "input_file")):
+    for path, record, entry in _shards(_records(job.input_file)):
         checked += 1
         records += entry["records"] if entry else 0
         for problem in check_shard(path, record, entry, job.vocab_size):

@@ -194,8 +194,10 @@ def _find_program(command):
             _print_help(command, found)
         sys.exit()
     if name not in found:
-        sys.exit(f"error: {command} needs a name as its first argument"
-                 + (f", and not {name!r}: " if name else ": ") + choose_from(name or "", found))
+        start = (f"there is no {command} {name}" if name else
+                 "give --task, --tasks or --task_kind, or a name as the first argument"
+                 if command == "bert-finetune" else f"{command} needs a name as its first argument")
+        sys.exit(f"error: {start}: {choose_from(name or '', found)}")
     sys.argv[0] += f" {name}"
     return found[name]
 

@@ -10,13 +10,16 @@ Example:
 """
 
 import dataclasses
+import os
 
 from bert_tf import checkpoints, flags
 from bert_tf.config import ACTIVATIONS
 from bert_tf.errors import InputError
+from bert_tf.files import absolute, is_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 from bert_tf.model_card import write_card
+from bert_tf.options import read_json
 
 _FORMATS = tuple(name for name, form in checkpoints.FORMATS.items() if form.writable)
 _CLASSIFIERS = tuple(head.name for head in HEADS.values() if head.is_classifier)
@@ -30,7 +33,7 @@ class ConvertFlags:
     input: str = option(REQUIRED, "The folder of a checkpoint, or the checkpoint in it.")
     output_format: str = option(REQUIRED, "The format to write.", choices=_FORMATS)
     output: str = option("", "The folder to write; it must be absent or empty.")
-    dry_run: bool = option(False, "Check everything and print the account, but write nothing.")
+    dry_run: bool = option(False, "Check everything and list every tensor, but write nothing.")
     vocab_file: str | None = option(
         None, "The vocabulary to write, if the checkpoint has none or words were added "
         "(bert-build-vocab --init_vocab_file). Added words get new rows.")
@@ -61,10 +64,27 @@ def main(job: ConvertFlags) -> None:
     changes = checkpoints.Changes(**{field.name: getattr(job, field.name)
                                      for field in dataclasses.fields(checkpoints.Changes)})
     account = checkpoints.convert(job.input, job.output, job.output_format, changes, job.dry_run)
+    if job.dry_run:
+        print(account.listing())
     print(account)
     if not job.dry_run:
-        write_card(job.output, job.input, flags.command_line("bert-convert-checkpoint", job))
+        write_card(job.output, job.input, flags.command_line("bert-convert-checkpoint", job),
+                   source=job.input if is_folder(job.input) else os.path.dirname(job.input),
+                   snippet=_snippet(job))
         print(f"wrote {job.output}")
+
+
+def _snippet(job):
+    """Code that opens the new folder; "" for formats of other programs."""
+    name = os.path.basename(absolute(job.output))
+    if job.output_format == "keras":
+        return None
+    if job.output_format != "huggingface":
+        return ""
+    architectures = read_json(os.path.join(job.output, "config.json")).get("architectures")
+    kind = architectures[0] if architectures else "AutoModel"
+    return (f"import transformers\n\nmodel = transformers.{kind}.from_pretrained({name!r})\n"
+            f"tokenizer = transformers.AutoTokenizer.from_pretrained({name!r})")
 
 
 def run() -> None:

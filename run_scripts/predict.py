@@ -16,7 +16,7 @@ import os
 import bert_tf
 from bert_tf import checkpoints, flags
 from bert_tf.checkpoints import task_heads
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import STANDARD, fetched, is_file, make_folder, shown_name
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import TASKS
@@ -109,7 +109,7 @@ def main(job: PredictFlags) -> None:
             count += len(piece)
     if job.output_file != STANDARD:
         left = f", {omissions.malformed:,} lines left out" if omissions.malformed else ""
-        print(f"{job.output_file}: {count:,} predictions{left}")
+        print(f"{job.output_file}: {counted(count, 'prediction')}{left}")
 
 
 def run() -> None:

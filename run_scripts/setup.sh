@@ -42,6 +42,7 @@ if [ ! -e "$stamp" ] || [ setup.cfg -nt "$stamp" ] || [ run_scripts/constraints.
             --constraint "$constraints" tensorflow-tpu
     fi
     touch "$stamp"
+    echo "== installed; to use the commands: source $venv/bin/activate"
 else
     echo "== using the virtual environment in $PWD/$venv"
 fi

@@ -232,6 +232,10 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
     print(f"{heading:<24}{'loss':>10}{'accuracy':>10}")
     for line, loss, accuracy in scores:
         print(f"{line:<24}{loss:>10.3f}{accuracy:>10.1%}")
+    first = next(iter(baselines))
+    has_learned = evaluations[-1][f"{first}/accuracy"] > baselines[first][1]
+    if not has_learned:
+        print("The model is not better than its baseline yet: train it for more steps.")
     guesses, always = [], ""
     if "masked_lm" in baselines and sentences:
         fill = bert_tf.FillMask(output_dir, vocab_file=vocab_file or None,
@@ -241,9 +245,7 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
     if picture:
         plot(output_dir, baselines, picture, heading)
         print(f"\ncurves: {picture}", flush=True)
-    first = next(iter(baselines))
-    return Learned(scores, guesses, always,
-                   evaluations[-1][f"{first}/accuracy"] > baselines[first][1])
+    return Learned(scores, guesses, always, has_learned)
 
 
 def _scores(evaluation, baselines):

@@ -1,16 +1,19 @@
 """Model cards, against the files that they are made from."""
 
 import json
+import pathlib
 import re
 
 import huggingface_hub
 
 import bert_tf
-from bert_tf import model_card
+from bert_tf import checkpoints, model_card
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
 from run_scripts import convert_checkpoint
 from tests.training import tiny
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
 
 
 def write_folder(folder, base):
@@ -70,6 +73,33 @@ def test_a_card_that_can_not_be_written_is_a_warning(tmp_path, capsys):
     (tmp_path / "results.json").write_text("{}")
     assert model_card.write_card(tmp_path) is None and not (tmp_path / "README.md").exists()
     assert "README.md is not written (KeyError: 'best')" in capsys.readouterr().out
+
+
+def test_a_multi_task_model_names_its_tasks(tmp_path):
+    folder = tmp_path / "several"
+    for name, labels in (("cola", ("0", "1")), ("sts-b", ())):
+        (folder / "tasks" / name).mkdir(parents=True)
+        kind = "classification" if labels else "regression"
+        SavedTask(Task(name, kind, {}, labels), 16, True, {}, 1).write(
+            str(folder / "tasks" / name))
+    (folder / "model.keras").touch()
+    text = model_card.card(str(folder))
+    assert "- cola: `0`, `1`\n- sts-b: no labels\n" in text
+    assert 'bert_tf.Predictor("several", task="cola")    # or sts-b\n' in text
+
+
+def test_a_converted_model_keeps_scores_and_labels(tmp_path, monkeypatch):
+    mine = tmp_path / "mine"
+    checkpoints.convert(str(GOLDEN / "google_gelu"), str(mine), "keras")
+    task = Task("mrpc", "classification", {}, ("0", "1"), label_names=("no", "yes"))
+    SavedTask(task, 16, True, {}, 2).write(str(mine))
+    (mine / "metrics.json").write_text(json.dumps({"metrics": {"dev/f1": 0.84567}}))
+    convert_checkpoint.main(convert_checkpoint.ConvertFlags(
+        input=str(mine), output=str(tmp_path / "hf"), output_format="huggingface"))
+    text = (tmp_path / "hf" / "README.md").read_text()
+    for part in ("fine-tuned for classification (mrpc)", "| dev/f1 | 0.8457 |", "`1` (yes)",
+                 "transformers.BertForPreTraining.from_pretrained('hf')"):
+        assert part in text, text
 
 
 def test_an_empty_folder_has_a_card_without_sections(tmp_path):

@@ -88,6 +88,14 @@ class Account:
                          f"{', '.join(self.missing)}.")
         return "\n".join((*lines, *self.notes))
 
+    def listing(self) -> str:
+        """Lists every tensor, a line each: our name and the file's, or why it is not used."""
+        lines = [f"{ours}: read from {theirs}" for ours, theirs in sorted(self.mapped.items())]
+        lines += [f"{theirs}: not used ({reason})"
+                  for theirs, reason in sorted(self.ignored.items())]
+        lines += [f"{ours}: not in the file ({self.absent})" for ours in sorted(self.missing)]
+        return "\n".join(lines)
+
 
 def check(tensor: Tensor, expected: tuple, source: str) -> None:
     """Raises InputError unless the tensor has the shape `expected`, where None is any size."""

@@ -165,7 +165,7 @@ class FineTuning:
               flush=True)
         if cost := adversarial.describe(self.settings):
             print(cost, flush=True)
-        headline = self.headline
+        headline, old = self.headline, set(results)
         for name, trial in settings.items():
             if name not in results:
                 result = self._run(trial, examples, results)
@@ -174,7 +174,7 @@ class FineTuning:
                           "same command without the flag.", flush=True)
                     return None
                 results[name] = result
-            print(f"{name}: {trials.describe_one(results[name], headline)}", flush=True)
+            print(f"{name}: {trials.describe_one(results[name], headline, name in old)}", flush=True)
         summary = trials.summarize(results, headline)
         if is_chief(self.strategy):
             write_json(os.path.join(self.settings.output_dir, trials.RESULTS), summary)

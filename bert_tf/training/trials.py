@@ -117,12 +117,13 @@ def summarize(results: dict[str, dict], headline: str) -> dict:
             "metrics": metrics, "trials": results}
 
 
-def describe_one(result: dict, headline: str) -> str:
-    """One line about a result."""
+def describe_one(result: dict, headline: str, has_ended: bool = False) -> str:
+    """One line about a result; `has_ended` if an earlier program trained it."""
     value = result["metrics"].get(headline)
     outcome = "trained" if value is None else f"{headline} {value:.4f}"
     mark = "  DEGENERATE: one answer to all examples" if result["degenerate"] else ""
-    return f"{outcome}, in {duration(result['seconds'])}{mark}"
+    note = "; it had ended before and was not trained again" if has_ended else ""
+    return f"{outcome}, in {duration(result['seconds'])}{mark}{note}"
 
 
 def describe(summary: dict) -> str:

@@ -202,8 +202,8 @@ def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFl
     job, folder = curve.job, os.path.join(curve.job.output_dir, "model")
     off = getattr(curve, "last", [])
     if not off:
-        advice = ("no gate of the model is closed; fine-tune it longer or with a larger "
-                  "--concrete_coef" if job.prune_heads == ["dead"] else
+        advice = ("no gate of the model is closed; fine-tune it longer, or with a larger "
+                  "--concrete_coef or --concrete_learning_rate" if job.prune_heads == ["dead"] else
                   "name other heads with --prune_heads" if job.prune_heads else
                   "give a larger --prune_percent")
         raise InputError("--actually_prune: nothing is switched off, so nothing can be removed; "

@@ -65,6 +65,13 @@ def test_records_without_a_manifest(shards, tmp_path, capsys):
     assert problems(capsys, copy, vocab_size=20)[0].startswith(f"{copy}: record 0: ")
 
 
+def test_other_files_of_a_folder_are_no_records(shards, capsys):
+    (shards[0].parent / "curves.png").write_bytes(b"no records")
+    verify(shards[0].parent)
+    assert f"{len(shards)} files are sound" in capsys.readouterr().out
+    assert "curves.png: record 0" in problems(capsys, shards[0].parent / "curves.png")[0]
+
+
 def test_a_flipped_bit(shards, capsys):
     data = bytearray(shards[1].read_bytes())
     data[-200] ^= 4

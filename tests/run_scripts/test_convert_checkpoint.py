@@ -35,7 +35,9 @@ def test_dry_run_writes_nothing(tmp_path, capsys):
     job = convert_checkpoint.ConvertFlags(
         input=str(GOLDEN / "google_gelu"), output_format="keras", dry_run=True)
     convert_checkpoint.main(job)
-    assert "46 tensors read" in capsys.readouterr().out and not list(tmp_path.iterdir())
+    said = capsys.readouterr().out.splitlines()
+    assert any("46 tensors read" in line for line in said) and not list(tmp_path.iterdir())
+    assert "pooler/dense/bias: read from bert/pooler/dense/bias" in said
     with pytest.raises(InputError, match="--output"):
         convert_checkpoint.main(convert_checkpoint.ConvertFlags(input="x", output_format="keras"))
 
