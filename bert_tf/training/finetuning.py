@@ -174,7 +174,7 @@ class FineTuning:
                           "same command without the flag.", flush=True)
                     return None
                 results[name] = result
-            print(f"{name}: {trials.describe_one(results[name], headline, name in old)}", flush=True)
+            print(f"{name}: {trials.one_line(results[name], headline, name in old)}", flush=True)
         summary = trials.summarize(results, headline)
         if is_chief(self.strategy):
             write_json(os.path.join(self.settings.output_dir, trials.RESULTS), summary)

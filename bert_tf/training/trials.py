@@ -117,7 +117,7 @@ def summarize(results: dict[str, dict], headline: str) -> dict:
             "metrics": metrics, "trials": results}
 
 
-def describe_one(result: dict, headline: str, has_ended: bool = False) -> str:
+def one_line(result: dict, headline: str, has_ended: bool = False) -> str:
     """One line about a result; `has_ended` if an earlier program trained it."""
     value = result["metrics"].get(headline)
     outcome = "trained" if value is None else f"{headline} {value:.4f}"
