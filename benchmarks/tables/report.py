@@ -34,7 +34,8 @@ def lines(table: Table, found: Mapping[str, Mapping[str, dict]],
                  + (" A difference within two standard errors is not distinguished from 0."
                     if seeds > 1 else " One seed says nothing about chance."), ""]
         text += [f"- {each}" for each in compared]
-    return text + ["", *(f"{note}\n" for note in table.notes)]
+    notes = [*["`--smoke` trains too little to measure anything."] * job.smoke, *table.notes]
+    return text + ["", *(f"{note}\n" for note in notes)]
 
 
 def _grid(titles, found):
