@@ -73,8 +73,8 @@ class FineTuneRun:
                 if self.deciding:
                     print(f"  {member.name:{width}}  {split}: " + "  ".join(
                         f"{name.removeprefix(member.score_name(split, ''))} {value:.4f}"
-                        for name, value in found.items()) + "  DEGENERATE: one answer to all" * degenerate[-1],
-                        flush=True)
+                        for name, value in found.items())
+                        + "  DEGENERATE: one answer to all" * degenerate[-1], flush=True)
         if not self.deciding:
             return {**({"loss": losses[0]} if losses else {}), **scores,
                     "degenerate": float(any(degenerate))}
