@@ -235,7 +235,7 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
     first = next(iter(baselines))
     has_learned = evaluations[-1][f"{first}/accuracy"] > baselines[first][1]
     if not has_learned:
-        print("The model is not better than its baseline yet: train it for more steps.")
+        print("\nThe model is not better than its baseline yet: train it for more steps.")
     guesses, always = [], ""
     if "masked_lm" in baselines and sentences:
         fill = bert_tf.FillMask(output_dir, vocab_file=vocab_file or None,

@@ -327,6 +327,7 @@ def test_what_was_learned_is_shown(case, lines, folder, records, whole, tmp_path
     assert sum("[MASK]" in line and "stood there" not in line for line in said) == 6
     assert len(learned.scores) == len(lines) and len(learned.guesses) == 6
     assert isinstance(learned.helps, bool) and bool(learned) == learned.helps
+    assert any("not better than its baseline" in line for line in said) != learned.helps
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
