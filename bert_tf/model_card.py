@@ -6,6 +6,7 @@ import re
 import shlex
 from typing import Any
 
+from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
 from bert_tf.files import (
     FLAGFILE,
     absolute,
@@ -13,7 +14,6 @@ from bert_tf.files import (
     fetched,
     is_file,
     is_folder,
-    list_folder,
     name_of_copies,
     open_file,
     snapshot_of,
@@ -47,7 +47,7 @@ def write_card(folder: str | os.PathLike, base: str = "", command: str = "", sou
     Args:
         base: the model that training began with, or that was converted; "" where the folder tells.
         command: the command that made the model; "": the one in flags.txt.
-        source: the folder that the card is read from; "": the folder itself.
+        source: the folder that all but the configuration is read from; "": the folder itself.
         name: the title; "": the name of the folder.
         note: what was done to the base, in a sentence.
         snippet: code that uses the model; None: that of `Predictor`.
@@ -63,7 +63,7 @@ def write_card(folder: str | os.PathLike, base: str = "", command: str = "", sou
         if exists(path) and _MARK not in _read(path):
             return None
         text = card(source or folder, base, command, name or os.path.basename(absolute(folder)),
-                    note, snippet, temporary)
+                    note, snippet, temporary, _config(folder))
         with write_aside(path) as file:
             file.write(text)
     except Exception as error:      # damaged files, a network that is gone
@@ -73,8 +73,10 @@ def write_card(folder: str | os.PathLike, base: str = "", command: str = "", sou
 
 
 def card(folder: str, base: str = "", command: str = "", name: str = "", note: str = "",
-         snippet: str | None = None, temporary: str = "") -> str:
-    """Returns the text of the card of a folder; see `write_card`."""
+         snippet: str | None = None, temporary: str = "",
+         config: dict[str, Any] | None = None) -> str:
+    """Returns the text of the card of a folder; see `write_card`. `config` is the model's
+    configuration, if it is not the folder's."""
     saved, flags = SavedTask.read(folder), _flags(folder)
     trial = _best_trial(folder)
     base = base or trial.get("init_checkpoint") or _value(flags, "init_checkpoint")
@@ -92,7 +94,7 @@ def card(folder: str, base: str = "", command: str = "", name: str = "", note: s
         "Made by": _indented(name_of_copies(command or _command(flags))),
         "Licence": f"{licence}, as its base." if licence else (
             "That of the base and of the data; the files do not name one.")}
-    config = _config(folder)
+    config = config or _config(folder)
     kind = config.get("model_type", "bert")
     named = re.fullmatch("hf://(.+)@.+", base)
     head = [f"license: {licence}"] * bool(licence) + (
@@ -150,9 +152,7 @@ def _tasks(folder):
 
 def _saved_tasks(folder):
     """Pairs of the name and the `SavedTask` of each task of a multi-task model."""
-    folder = os.path.join(folder, "tasks")
-    found = [(name, SavedTask.read(os.path.join(folder, name)))
-             for name in sorted(list_folder(folder) if is_folder(folder) else ())]
+    found = [(name, SavedTask.read(task_folder(folder, name))) for name in tasks_beside(folder)]
     return [(name, saved) for name, saved in found if saved]
 
 

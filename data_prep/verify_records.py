@@ -11,6 +11,7 @@ Example:
 import dataclasses
 import itertools
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,13 +25,15 @@ from bert_tf.data.masking import word_order
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.records.features import RecordFormat
 from bert_tf.errors import InputError, counted
-from bert_tf.files import exists, find_files, join_path
+from bert_tf.files import exists, find_files, is_folder, join_path
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import kind_on_disk
 from bert_tf.tokenization.vocabulary import Layout
 from data_prep import verify_rows
 
 _BATCH = 2048
+# Names of files that hold records.
+_RECORDS = re.compile(r"tfrecord|-\d{5}-of-\d{5}")
 _NOTHING = "nothing is masked."
 
 
@@ -46,18 +49,9 @@ class VerifyRecordsFlags:
     max_problems: int = option(20, "Stop after this many problems.")
 
 
-def _records(patterns):
-    """Lists the files to check: of those in a folder that no manifest names, the files whose names
-    say that they hold records."""
-    found = find_files(patterns, "input_file")
-    plain = [path for path in found if not path.endswith(".json")]
-    known = {shard for _, entries, _ in manifest.find_manifests(plain) for shard in entries}
-    return [path for path in found if path.endswith(".json") or path in known
-            or path in patterns or "tfrecord" in os.path.basename(path)]
-
-
-def _shards(paths):
+def _shards(patterns):
     """Yields (path of a shard, its manifest or None, its entry in it or None)."""
+    paths = find_files(patterns, "input_file")
     plain = [path for path in paths if not path.endswith(".json")]
     for path in (path for path in paths if path.endswith(manifest.SUFFIX)):
         record = manifest.load_manifest(path, has_vocabulary=True)
@@ -68,8 +62,19 @@ def _shards(paths):
                 plain.remove(shard)
     known = {path: (record, entry) for record, entries, _ in manifest.find_manifests(plain)
              for path, entry in entries.items()}
+    others = [path for path in plain if path not in {*known, *patterns}
+              and not _RECORDS.search(os.path.basename(path))
+              and any(_is_in(path, pattern) for pattern in patterns)]
+    if others:
+        print(f"left out: {counted(len(others), 'file')} that no manifest names and that hold no "
+              f"records by their names, such as {others[0]}")
     for path in plain:
-        yield path, *known.get(path, (None, None))
+        if path not in others:
+            yield path, *known.get(path, (None, None))
+
+
+def _is_in(path, pattern):
+    return is_folder(pattern) and path.startswith(pattern.rstrip("/") + "/")
 
 
 def check_shard(path: str, record: dict | None, entry: dict | None, vocab_size: int = 0
@@ -246,7 +251,7 @@ def _mask_problems(f, length, layout):
 def main(job: VerifyRecordsFlags) -> None:
     """Prints the problems of all shards; InputError if there are any."""
     problems = checked = records = 0
-    for path, record, entry in _shards(_records(job.input_file)):
+    for path, record, entry in _shards(job.input_file):
         checked += 1
         records += entry["records"] if entry else 0
         for problem in check_shard(path, record, entry, job.vocab_size):

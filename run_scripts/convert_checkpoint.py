@@ -15,7 +15,7 @@ import os
 from bert_tf import checkpoints, flags
 from bert_tf.config import ACTIVATIONS
 from bert_tf.errors import InputError
-from bert_tf.files import absolute, is_folder
+from bert_tf.files import absolute, is_file, is_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 from bert_tf.model_card import write_card
@@ -61,17 +61,25 @@ def main(job: ConvertFlags) -> None:
     """Converts and prints the account."""
     if not (job.output or job.dry_run):
         raise InputError("give --output (the folder to write), or --dry_run.")
-    changes = checkpoints.Changes(**{field.name: getattr(job, field.name)
-                                     for field in dataclasses.fields(checkpoints.Changes)})
+    changes = checkpoints.Changes(**{
+        **{field.name: getattr(job, field.name)
+           for field in dataclasses.fields(checkpoints.Changes)},
+        "leave_out": tuple(job.leave_out)})
     account = checkpoints.convert(job.input, job.output, job.output_format, changes, job.dry_run)
     if job.dry_run:
         print(account.listing())
     print(account)
     if not job.dry_run:
+        # What was measured and learned is true of the whole model, unchanged.
         write_card(job.output, job.input, flags.command_line("bert-convert-checkpoint", job),
-                   source=job.input if is_folder(job.input) else os.path.dirname(job.input),
+                   source="" if changes != checkpoints.Changes() else _folder(job.input),
                    snippet=_snippet(job))
         print(f"wrote {job.output}")
+
+
+def _folder(path):
+    """The folder of a checkpoint; "" for a name of the Hub."""
+    return path if is_folder(path) else os.path.dirname(absolute(path)) if is_file(path) else ""
 
 
 def _snippet(job):

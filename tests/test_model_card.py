@@ -88,7 +88,7 @@ def test_a_multi_task_model_names_its_tasks(tmp_path):
     assert 'bert_tf.Predictor("several", task="cola")    # or sts-b\n' in text
 
 
-def test_a_converted_model_keeps_scores_and_labels(tmp_path, monkeypatch):
+def test_a_converted_model_keeps_scores_and_labels(tmp_path):
     mine = tmp_path / "mine"
     checkpoints.convert(str(GOLDEN / "google_gelu"), str(mine), "keras")
     task = Task("mrpc", "classification", {}, ("0", "1"), label_names=("no", "yes"))
@@ -100,6 +100,10 @@ def test_a_converted_model_keeps_scores_and_labels(tmp_path, monkeypatch):
     for part in ("fine-tuned for classification (mrpc)", "| dev/f1 | 0.8457 |", "`1` (yes)",
                  "transformers.BertForPreTraining.from_pretrained('hf')"):
         assert part in text, text
+    convert_checkpoint.main(convert_checkpoint.ConvertFlags(
+        input=str(mine), output=str(tmp_path / "cut"), output_format="huggingface",
+        leave_out=["pooler", "next_sentence"]))
+    assert "dev/f1" not in (tmp_path / "cut" / "README.md").read_text()
 
 
 def test_an_empty_folder_has_a_card_without_sections(tmp_path):

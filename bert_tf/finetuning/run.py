@@ -21,6 +21,7 @@ from bert_tf.heads import HEADS
 from bert_tf.model_card import write_card
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.training.settings import FineTuneSettings
+from bert_tf.training.trials import DEGENERATE
 
 
 @dataclasses.dataclass
@@ -74,7 +75,7 @@ class FineTuneRun:
                     print(f"  {member.name:{width}}  {split}: " + "  ".join(
                         f"{name.removeprefix(member.score_name(split, ''))} {value:.4f}"
                         for name, value in found.items())
-                        + "  DEGENERATE: one answer to all" * degenerate[-1], flush=True)
+                        + f"  {DEGENERATE}" * degenerate[-1], flush=True)
         if not self.deciding:
             return {**({"loss": losses[0]} if losses else {}), **scores,
                     "degenerate": float(any(degenerate))}

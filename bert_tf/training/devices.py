@@ -1,7 +1,6 @@
 """The devices that a run has, in words, and what is missing where TensorFlow sees no GPU."""
 
 import collections
-import functools
 import glob
 import importlib.util
 import os
@@ -62,26 +61,3 @@ def _is_installed(name):
         return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:     # not even the package above it
         return False
-
-
-@functools.cache
-def silence_compiler() -> None:
-    """Compiles something small with XLA while nothing is written to stderr.
-
-    With the first thing that XLA compiles in a process, TensorFlow writes two lines, which only
-    TF_CPP_MIN_LOG_LEVEL=0 should show.
-    """
-    if os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
-        return
-    try:
-        stderr = os.dup(2)
-    except OSError:     # it is closed
-        return
-    with open(os.devnull, "wb") as nothing:
-        os.dup2(nothing.fileno(), 2)
-    try:
-        with tf.init_scope():
-            tf.function(tf.identity, jit_compile=True, autograph=False)(tf.constant(0))
-    finally:
-        os.dup2(stderr, 2)
-        os.close(stderr)

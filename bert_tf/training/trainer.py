@@ -19,7 +19,7 @@ from bert_tf.errors import InputError
 from bert_tf.layers.quantisation import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.training import adversarial, distribution, memory
-from bert_tf.training.devices import silence_compiler
+from bert_tf.training.compiler import silence_compiler
 from bert_tf.training.learners.learner import Learner
 
 _LOSS_SCALE = 2.0**15           # where float16 training begins

@@ -21,6 +21,7 @@ REMEDY = (
     f"{ONE_ANSWER} Train for more epochs, with another --learning_rate, or with several seeds "
     "(--num_trials), of which the best is kept.")
 RESULTS, RESULT, SETTINGS = "results.json", "result.json", "settings.json"
+DEGENERATE = "DEGENERATE: one answer to all examples"
 
 
 class TrialFolder:
@@ -121,7 +122,7 @@ def one_line(result: dict, headline: str, has_ended: bool = False) -> str:
     """One line about a result; `has_ended` if an earlier program trained it."""
     value = result["metrics"].get(headline)
     outcome = "trained" if value is None else f"{headline} {value:.4f}"
-    mark = "  DEGENERATE: one answer to all examples" if result["degenerate"] else ""
+    mark = f"  {DEGENERATE}" if result["degenerate"] else ""
     note = "; it had ended before and was not trained again" if has_ended else ""
     return f"{outcome}, in {duration(result['seconds'])}{mark}{note}"
 

@@ -67,8 +67,11 @@ def test_records_without_a_manifest(shards, tmp_path, capsys):
 
 def test_other_files_of_a_folder_are_no_records(shards, capsys):
     (shards[0].parent / "curves.png").write_bytes(b"no records")
+    capsys.readouterr()
     verify(shards[0].parent)
-    assert f"{len(shards)} files are sound" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"{len(shards)} files are sound" in said and "left out: 1 file " in said
+    assert "curves.png: record 0" in problems(capsys, shards[0].parent / "c*")[0]
     assert "curves.png: record 0" in problems(capsys, shards[0].parent / "curves.png")[0]
 
 

@@ -60,7 +60,7 @@ def test_devices_are_named(monkeypatch, gpus):
 def test_nothing_is_said_of_the_first_thing_that_xla_compiles():
     program = """
 import bert_tf, tensorflow as tf
-from bert_tf.training.devices import silence_compiler
+from bert_tf.training.compiler import silence_compiler
 silence_compiler()
 tf.function(lambda x: x + 1, jit_compile=True)(tf.constant(1))
 print("2", file=__import__("sys").stderr)

@@ -240,8 +240,8 @@ class LayerwiseAdaptiveMoments(AdamWeightDecay):
     def __init__(self, *args, name="lamb", **kwargs):
         super().__init__(*args, name=name, **kwargs)
 
-    def _delta(self, index, variable, *moments):
-        delta = super()._delta(index, variable, *moments)
+    def _delta(self, index, variable, *others):
+        delta = super()._delta(index, variable, *others)
         if not self._is_decayed[index]:
             return delta
         length, step = ops.norm(variable), ops.norm(delta)

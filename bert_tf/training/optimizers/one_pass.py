@@ -10,7 +10,7 @@ from typing import Any
 
 import lazy_loader
 
-from bert_tf.training.devices import silence_compiler
+from bert_tf.training.compiler import silence_compiler
 
 tf = lazy_loader.load("tensorflow")
 
