@@ -501,4 +501,4 @@ finally:
     assert "bert_tf.training.run" in loaded and (tmp_path / "out" / "model.keras").exists()
     formats = {name for name in loaded if name.startswith("bert_tf.checkpoints.")}
     assert formats <= {f"bert_tf.checkpoints.{name}" for name in (
-        "checksummed", "names", "rules", "weights")}
+        "checksummed", "names", "rules", "task_heads", "weights")}
