@@ -33,7 +33,8 @@ def test_cells_run(page, tmp_path, monkeypatch, eagerly):
         "tiny", vocab_size=len(tokens), num_hidden_layers=1, hidden_size=16,
         num_attention_heads=2, intermediate_size=16)
     (tmp_path / "bert-tiny").mkdir()
-    bert_tf.BertEncoder(config).save("bert-tiny/model.keras")
+    masked_lm = bert_tf.MaskedLM(config)
+    bert_tf.Learner(bert_tf.BertEncoder(config), [masked_lm]).save("bert-tiny/model.keras")
     (tmp_path / "bert-tiny" / "vocab.txt").write_text("\n".join(tokens) + "\n")
     seen: dict = {}
     badge, install, *cells = json.loads(make_notebooks.path(page).read_text())["cells"]

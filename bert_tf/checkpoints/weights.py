@@ -254,7 +254,9 @@ def assign(model, weights: Weights) -> Account:
     values = [np.asarray(tensor.read(), "float32") for _, tensor in pairs]
     for (variable, _), value in zip(pairs, values):
         variable.assign(value)
-    left = {tensor.name: f"of the head {names.head(name)}, which the model does not have"
+    why = ("which the model does not have" if hasattr(model, "encoder")
+           else "as the encoder alone is loaded")
+    left = {tensor.name: f"of the head {names.head(name)}, {why}"
             for name, tensor in weights.tensors.items() if name not in named}
     missing = [name for name in named if name not in weights.tensors]
     notes = weights.notes

@@ -199,10 +199,13 @@ def main(job: HeadsFlags) -> None:
     rows = [name_of_row(scorer.encoder, group) for group in analysis.sharing(scorer.encoder)]
     best, worst = (np.unravel_index(index, heads.shape)
                    for index in (heads.argmax(), heads.argmin()))
-    print(f"most gained without layer {rows[best[0]]} head {best[1] + 1}: "
-          f"{heads[best] - whole:+.2f}; most lost without layer {rows[worst[0]]} head "
-          f"{worst[1] + 1}: {heads[worst] - whole:+.2f}; "
-          f"{(heads >= whole).mean():.0%} of the heads cost nothing")
+    if heads[best] > heads[worst]:
+        print(f"best without layer {rows[best[0]]} head {best[1] + 1}: "
+              f"{heads[best] - whole:+.2f}; worst without layer {rows[worst[0]]} head "
+              f"{worst[1] + 1}: {heads[worst] - whole:+.2f}; "
+              f"{(heads >= whole).mean():.0%} of the heads cost nothing")
+    else:
+        print(f"the score without any one head is the same: {heads[best] - whole:+.2f}")
     print(f"significant at p < {_RARE} (layer:head): " + (", ".join(
         f"{rows[row]}:{head + 1} {heads[row, head] - whole:+.2f} (p {chances[row, head]:.3f})"
         for row, head in np.argwhere(chances < _RARE)) or "none"))
