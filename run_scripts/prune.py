@@ -39,10 +39,10 @@ class PruneFlags:
         "heads", "What is removed: attention heads, units of feed-forward networks, or layers.",
         choices=PARTS)
     orders: list[str] = option(
-        ["importance"], "Orders of removal. importance: the parts on which the loss depends least "
+        [], "Orders of removal. importance (the default): the parts on which the loss depends least "
         "come first. oracle: the parts whose removal costs the least score come first. random: in "
         "random order. reverse: the most important parts come first. encoder, cross, decoder: only "
-        "T5's heads of this kind, by importance. For layers, only oracle.")
+        "T5's heads of this kind, by importance. For layers, only oracle, which is their default.")
     importance: str = option(
         "paper", "How importance is computed. paper: the mean over examples of |d loss / d factor "
         "of a head|. code: as in the paper's code, with a factor for each token. bertology: as in "
@@ -72,6 +72,7 @@ class PruneFlags:
 
     def __post_init__(self):
         flags.check(self)
+        self.orders = self.orders or ["oracle" if self.parts == "layers" else "importance"]
         for order in self.orders:
             if order not in ORDERS or (self.parts == "layers" and order != "oracle"):
                 known = ("oracle",) if self.parts == "layers" else ORDERS

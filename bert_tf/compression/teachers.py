@@ -28,6 +28,7 @@ from bert_tf.training.batches import answer_rows
 
 _SHARD_EXAMPLES = 1 << 10       # labelled before the work is noted
 _BATCH_SIZE = 32                # examples that a teacher reads at a time
+_BY_LABEL = ("logits", "probabilities")      # answers with a number for each label
 
 
 class Teacher:
@@ -95,11 +96,15 @@ class Teacher:
 
     def answer(self, task: Task, examples: list) -> dict[str, np.ndarray]:
         """Returns its answers to examples, with a row for each labelled unit; see
-        `LabelledKind.units`. Sentences of a document must be together."""
+        `LabelledKind.units`. Scores are in the order of the task's labels. Sentences of a document
+        must be together."""
         saved, kind = self.saved, self.saved.task.kind
         _, tokenizer, *_ = self._model
         features, _ = kind.encode(task, examples, tokenizer, saved.max_seq_length, saved.options)
-        return kind.units(self.read(features, saved.max_seq_length), features)
+        units = kind.units(self.read(features, saved.max_seq_length), features)
+        order = [saved.task.labels.index(label) for label in task.labels]
+        return {name: values[..., order] if order and name in _BY_LABEL else values
+                for name, values in units.items()}
 
     def read(self, features: Mapping[str, np.ndarray], max_seq_length: int
              ) -> dict[str, np.ndarray]:
@@ -128,7 +133,7 @@ class Teachers:
         first = self.members[0]
         for other in self.members[1:]:
             mine, theirs = first.saved.task, other.saved.task
-            if (mine.kind, mine.labels) != (theirs.kind, theirs.labels):
+            if (mine.kind, set(mine.labels)) != (theirs.kind, set(theirs.labels)):
                 raise InputError(f"--teacher: {first.folder} and {other.folder} have different "
                                  "tasks or labels; name models of one task.")
         if first.layers and len(self.members) > 1:
@@ -138,7 +143,7 @@ class Teachers:
     def check(self, task: Task) -> None:
         """Raises InputError if they were trained for another task."""
         saved = self.members[0].saved.task
-        if saved.kind != task.kind or task.labels not in ((), saved.labels):
+        if saved.kind != task.kind or task.labels and set(task.labels) != set(saved.labels):
             raise InputError(f"--teacher: {self.members[0].folder} was trained for "
                              f"{saved.kind.title}{', with the labels ' * bool(saved.labels)}"
                              f"{', '.join(saved.labels)}, not for {task.name}; name a model of "

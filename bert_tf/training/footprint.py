@@ -30,8 +30,9 @@ _IN_PLACE = {"AddV2", "AddN", "Sub", "Mul", "RealDiv", "DivNoNan", "Square", "Sq
 _FREE = {"Const", "ReadVariableOp", "Placeholder", "NoOp", "Shape"}
 _KEPT_OPERATIONS = {"AssignVariableOp", "AssignAddVariableOp"}
 # What a step takes beyond the tensors of its graph: bytes for its plan; the optimizer's new values,
-# in units of the gradient. Fitted to steps of BERT on an x86 CPU, see docs/results.md.
-_OVERHEAD, _UPDATE = 270e6, 1.4
+# in units of the gradient; freed memory that stays with the process, in units of the graph's
+# tensors, where arrays are not returned. Fitted to BERT's steps on x86 CPUs, see docs/results.md.
+_OVERHEAD, _UPDATE, _KEPT = 270e6, 1.4, 0.25
 _SMALL = 256e6      # bytes
 
 
@@ -149,7 +150,8 @@ def estimate(trainer: Trainer, features: Mapping[str, tf.TensorSpec]) -> float |
     gradient = sum(4 * variable.shape.num_elements() for variable in _weights(trainer))
     with open("/proc/self/statm", encoding="utf-8") as file:
         present = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return present + replicas * (peak(graph) + _UPDATE * gradient) + _OVERHEAD
+    share = 1 if trainer.returns_arrays else 1 + _KEPT
+    return present + replicas * (share * peak(graph) + _UPDATE * gradient) + _OVERHEAD
 
 
 def check(trainer: Trainer, features: Mapping[str, tf.TensorSpec], batch_size: int,

@@ -223,6 +223,9 @@ class Trainer:
         trains: whether it will take steps; a trainer that only evaluates and predicts needs no
             moments.
         way: how the gradient is taken; None: `adversarial.Plain`.
+
+    Attributes:
+        returns_arrays: whether large arrays go back to Linux as soon as they are free.
     """
 
     def __init__(self, learner: Learner, optimizer: keras.optimizers.Optimizer,
@@ -241,10 +244,11 @@ class Trainer:
         self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation, sums_losses,
                                 self.state, way)
         self.replica.share_ranges(strategy.num_replicas_in_sync)
+        self.returns_arrays = trains and learner.count_params() >= _LARGE_NETWORK
+        if self.returns_arrays:
+            huge_pages.return_arrays()
         with strategy.scope():
             if trains:
-                if learner.count_params() >= _LARGE_NETWORK:
-                    huge_pages.return_arrays()
                 optimizer.build(learner.trainable_variables)
             self.step = tf.Variable(0, trainable=False, dtype=tf.int64, name="step")
             self.scaling = _LossScaling(self.replica.uses_loss_scale)

@@ -136,6 +136,8 @@ def test_taggers_with_other_tokenizers_answer_together(data, taggers, tmp_path):
     task = dataclasses.replace(found[0].saved.task)
     examples = [task.kind.example(text, 0) for text in texts(5, 5)]
     likely = np.mean([one.answer(task, examples)["probabilities"] for one in found], 0)
+    turned = found[0].answer(dataclasses.replace(task, labels=task.labels[::-1]), examples)
+    assert (turned["logits"] == found[0].answer(task, examples)["logits"][:, ::-1]).all()
     run_tagger.main(TaskFlags(data_dir=str(data), **files),
                     ModelFlags(do_eval=True, ensemble=models, num_workers=1),
                     TaggerFlags(), FineTuneSettings(output_dir=str(tmp_path / "both")))

@@ -125,7 +125,7 @@ def test_scores_are_those_of_the_weights_not_of_the_path(model, tmp_path, eagerl
 
 
 @pytest.mark.parametrize("change, is_refused", [
-    ({"orders": ["importance"]}, True), ({"parts": "layers", "orders": ["oracle"]}, True),
+    ({"orders": ["importance"]}, True), ({"parts": "layers"}, True),
     ({"orders": ["random"], "actually_prune": True}, True), ({"orders": ["random"]}, False)])
 def test_rounded_models_are_not_cut(change, is_refused, model, tmp_path, eagerly):
     config = EncoderConfig.from_json_file(model / "bert_config.json")
