@@ -9,12 +9,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import checkpoints, networks, objectives, recipes, training
-from bert_tf.checkpoints import keras_file, quantised, task_heads
+from bert_tf.checkpoints import huggingface, keras_file, names, quantised, task_heads
 from bert_tf.config import read_config
 from bert_tf.errors import InputError
 from bert_tf.files import fetched, is_folder
+from bert_tf.heads import HEADS
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
+from bert_tf.tasks.task import OWN, Task
 from bert_tf.tokenization import Tokenizer, check_fits, open_tokenizer
+
+# Heads that Hugging Face's classes have, and the kinds of tasks that they answer.
+_TASK_HEADS = {"classification": "classification", "multi_label": "multi_label",
+               "regression": "regression", "tagging": "tagging", "answer_span": "span",
+               "multiple_choice": "multiple_choice"}
+_LONGEST = 512      # tokens of a text, where the network knows no limit
 
 
 @dataclasses.dataclass(repr=False)
@@ -77,8 +86,13 @@ class Model:
 
     @property
     def heads(self) -> tuple[tuple[str, dict], ...]:
-        """The class and the arguments of each head that a file of ours describes."""
-        return self.weights.origin.objectives if self.weights and self.weights.origin else ()
+        """The class and the arguments of each head that a file of ours describes, else of the head
+        of `saved`."""
+        described = self.weights.origin.objectives if self.weights and self.weights.origin else ()
+        if not described and self.saved:
+            name, options = self.saved.task.kind.head(self.saved.task, self.saved.options)
+            return ((HEADS[name].objective, options),)
+        return described
 
     def take_weights(self) -> "checkpoints.Weights | None":
         """Gives the weights away, which for some formats are whole in memory."""
@@ -107,8 +121,11 @@ class Model:
                 {**options, "config": self.config.to_dict(), "dtype": dtype})
             for name, options in (self.heads if heads is None else heads)])
         account = self.load(learner)
-        if account.missing:
-            raise InputError(f"{account.source} has no {', '.join(account.missing)}; give a model "
+        missing = account.missing
+        if all(getattr(head, "source", "") == "sequence_output" for head in learner.objectives):
+            missing = [name for name in missing if names.head(name) != "pooler"]
+        if missing:
+            raise InputError(f"{account.source} has no {', '.join(missing)}; give a model "
                              "that was trained for this task.")
         return learner
 
@@ -127,9 +144,12 @@ def open_model(path: str | os.PathLike, config_file: str | None = None,
         path: a folder or file of any format that `checkpoints.load` reads; "" for random weights.
         config_file: its configuration; None: the one next to the weights.
         finetuned: whether it must be a folder of a model that was fine-tuned for one task; its
-            `model.keras` is read then, not the checkpoints of the training.
+            `model.keras` is read then, not the checkpoints of the training. Without one, it may be
+            in Hugging Face's format, whose config.json describes the task.
     """
     path = fetched(os.fspath(path))
+    if finetuned and (model := _described_by_labels(path)):
+        return model
     file, saved = _finetuned_file(path) if finetuned else (path, SavedTask.read(folder_of(path))
                                                            if path else None)
     config: Any = read_config(config_file) if config_file else None
@@ -148,6 +168,26 @@ def open_model(path: str | os.PathLike, config_file: str | None = None,
     return model
 
 
+def _described_by_labels(path):
+    """The `Model` of a folder in Hugging Face's format with a head of a task; None of others."""
+    if SavedTask.read(path) or not huggingface.find(path):
+        return None
+    weights = checkpoints.read(path)
+    head = next((head for head in weights.heads if head in _TASK_HEADS), None)
+    if not head:
+        return None
+    model = Model(path, weights.config, weights)
+    kind = KINDS[_TASK_HEADS[head]]
+    count = weights.tensors[f"{head}/dense/bias"].shape[0] if kind.has_labels else 0
+    labels = (weights.labels if len(weights.labels) == count
+              else tuple(f"LABEL_{number}" for number in range(count)))
+    model.saved = SavedTask(
+        Task(OWN, kind, {}, labels, kind.own_metrics), getattr(
+            weights.config, "max_position_embeddings", None) or _LONGEST,
+        model.tokenizer.do_lower_case, kind.options({}, {}, False, path))
+    return model
+
+
 def _finetuned_file(path):
     """The file of the weights of a fine-tuned model, and its `SavedTask`."""
     file: str | None = os.path.join(path, keras_file.NAME)
@@ -155,7 +195,7 @@ def _finetuned_file(path):
         file = quantised.find(path)
     if not file:
         raise InputError(f"there is no {keras_file.NAME} in {path}; name the --output_dir of a "
-                         "fine-tuning run.")
+                         "fine-tuning run, or a folder of Hugging Face with the head of a task.")
     saved = SavedTask.read(path)
     if not saved and task_heads.tasks_beside(path):
         raise InputError(f"{path} holds a model of several tasks; name one of them with task=: "

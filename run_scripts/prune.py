@@ -39,7 +39,7 @@ class PruneFlags:
         "heads", "What is removed: attention heads, units of feed-forward networks, or layers.",
         choices=PARTS)
     orders: list[str] = option(
-        [], "Orders of removal. importance (the default): the parts on which the loss depends least "
+        [], "Orders of removal. importance, the default: the parts on which the loss depends least "
         "come first. oracle: the parts whose removal costs the least score come first. random: in "
         "random order. reverse: the most important parts come first. encoder, cross, decoder: only "
         "T5's heads of this kind, by importance. For layers, only oracle, which is their default.")

@@ -47,8 +47,8 @@ ALLOWED = {
                              "networks", "objectives", "recipes", "tasks", "tokenization",
                              "training"},
     # A model of any format, with its tokenizer and its task.
-    "models": COMMON | {"checkpoints", "networks", "objectives", "recipes", "tasks", "tokenization",
-                        "training"},
+    "models": COMMON | {"checkpoints", "heads", "networks", "objectives", "recipes", "tasks",
+                        "tokenization", "training"},
     # These are above all the others, which do not import them.
     "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
     "fill_mask": COMMON | {"checkpoints", "data", "models", "networks", "objectives", "recipes",

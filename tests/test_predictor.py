@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf import checkpoints
 from bert_tf.errors import InputError
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.metrics import entities
@@ -331,6 +332,19 @@ def test_folders_that_hold_no_fine_tuned_model_are_refused(tmp_path):
     with pytest.raises(bert_tf.InputError, match="there is no task.json in .*fine-tune it with "
                                                  "bert-finetune --init_checkpoint=.*from_learner"):
         bert_tf.Predictor(folder)
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_hugging_faces_files_describe_their_task(saved, tmp_path, kind):
+    folder, _, predictor = saved(kind)
+    checkpoints.convert(str(folder), str(tmp_path / "hf"), "huggingface")
+    opened = bert_tf.Predictor(tmp_path / "hf")
+    assert opened.saved_task.task.labels == predictor.saved_task.task.labels
+    if kind == "span":      # config.json says nothing of windows and of the longest answer
+        predictor = bert_tf.Predictor.from_learner(
+            make_learner(kind), tokenizer(), opened.saved_task)
+    examples = make_examples(kind, 12, seed=5)
+    assert close(opened(examples), predictor(examples))
 
 
 @pytest.mark.parametrize("kind, ending", [

@@ -31,6 +31,8 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _BESIDE = re.compile(
     r"(?:bert_|ernie_|albert_|xlnet_)?config\.json|task\.json|labels\.txt|tokenizer_config\.json|"
     r"tokenizer_settings\.json|vocab\.(?:txt|json|bpe)|merges\.txt|encoder\.json|dict\.txt|.*\.model")
+_VOCABULARY = re.compile(r"vocab\..*|encoder\.json|.*\.model")
+_NEW_VOCABULARY = "tokenizer.json"      # read where there is no other
 # Weights, of which the first kind that is there is taken.
 _WEIGHTS = (r"model\.safetensors", r".*\.safetensors\.index\.json", r"model\.keras",
             r"model\.weights\.h5", r"quantised\.safetensors", r".*\.(?:index|data-\d+-of-\d+)")
@@ -179,7 +181,7 @@ def _wanted(path, snapshot, inner, with_weights):
     """The names of the files to fetch."""
     if inner in snapshot.files:
         folder, name = os.path.split(inner)
-        beside = _in_folder(snapshot, folder, _BESIDE.pattern)
+        beside = _beside(snapshot, folder)
         if not name.endswith((*_PICKLES, ".safetensors", ".keras", ".index", ".json")) or (
                 _BESIDE.fullmatch(name)):
             return [inner] if not name.startswith(("vocab", "merges", "encoder", "dict")) else [
@@ -187,7 +189,7 @@ def _wanted(path, snapshot, inner, with_weights):
         if name.endswith(_PICKLES) and not name.endswith(".weights.h5"):
             raise InputError(_pickled(path, name))
         return [inner, *beside]
-    beside = _in_folder(snapshot, inner, _BESIDE.pattern)
+    beside = _beside(snapshot, inner)
     if not with_weights:
         return beside
     for pattern in _WEIGHTS:
@@ -203,6 +205,14 @@ def _wanted(path, snapshot, inner, with_weights):
 def _pickled(path, name):
     return (f"{path}: {name} isn't fetched, because such files can run code or need other "
             "libraries; name a revision of the model that has model.safetensors.")
+
+
+def _beside(snapshot, folder):
+    """The names of the files that are read beside the weights of a folder."""
+    found = _in_folder(snapshot, folder, _BESIDE.pattern)
+    if any(_VOCABULARY.fullmatch(os.path.basename(name)) for name in found):
+        return found
+    return found + _in_folder(snapshot, folder, re.escape(_NEW_VOCABULARY))
 
 
 def _in_folder(snapshot, folder, pattern):

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from bert_tf.files import (
     write_json,
 )
 from bert_tf.options import read_json
+from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.packing import encode_pairs
 from bert_tf.tokenization.vocabulary import PADDING, Vocabulary, is_cased, looks_lower_case
 
@@ -257,7 +259,7 @@ def find_vocabulary(folder: str) -> str | None:
             found = match_names(folder, name)
             if len(found) == 1 and is_file(found[0]):
                 return found[0]
-    return None
+    return tokenizer_json.find(folder)
 
 
 def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any) -> Tokenizer:
@@ -266,8 +268,9 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
     Args:
         path: a vocab.txt (WordPiece); a file that ends in .model (SentencePiece of ALBERT, XLNet or
             T5); a vocab.json beside a merges.txt (byte-level BPE, or GPT's where tokens end in
-            "</w>"; also encoder.json with vocab.bpe, and with fairseq's dict.txt); or a folder that
-            holds one of these.
+            "</w>"; also encoder.json with vocab.bpe, and with fairseq's dict.txt); the
+            tokenizer.json of one of the first or the third kind; or a folder that holds one of
+            these.
         do_lower_case: None: as saved beside the vocabulary, else as its tokens suggest. Byte-level
             BPE and T5 never lower-case.
         settings: further settings, such as WordPiece's `strip_accents`; by default those saved
@@ -283,6 +286,8 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
         if not found:
             raise InputError(f"there is no vocabulary in {path}; name the file of the vocabulary.")
         path = found
+    if os.path.basename(path) == tokenizer_json.NAME:
+        return _open_old_files(path, do_lower_case, settings)
     kind = next(name for name, (_, endings, _) in tokenization.TOKENIZERS.items()
                 if str(path).endswith(endings) and getattr(tokenization, name).reads(str(path)))
     tokenizer = getattr(tokenization, kind)
@@ -301,9 +306,22 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
                      **settings)
 
 
+def _open_old_files(path, do_lower_case, settings):
+    """Returns the tokenizer of a tokenizer.json."""
+    files, saved = tokenizer_json.old_files(path)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in files.items():
+            with write_aside(os.path.join(folder, name), "wb") as file:
+                file.write(content)
+        write_json(os.path.join(folder, SETTINGS_FILE), saved)
+        return open_tokenizer(folder, do_lower_case, **settings)
+
+
 def default_case(path: str) -> bool:
     """Whether fine-tuning lower-cases text for the vocabulary file at `path` where no flag says it:
     as saved beside it, else unless a token begins with a capital letter."""
     beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
     kept = read_json(beside).get(_CASE) if is_file(beside) else None
+    if os.path.basename(path) == tokenizer_json.NAME:
+        kept = tokenizer_json.old_files(path)[1].get(_CASE) if kept is None else kept
     return not is_cased(open_tokenizer(path).vocabulary) if kept is None else bool(kept)

@@ -96,6 +96,14 @@ def test_only_files_that_are_read_are_fetched_once(hub, model, capsys):
     assert open_tokenizer(f"hf://us/tiny@{COMMIT}").vocabulary.tokens == TOKENS and not hub.asked
 
 
+@pytest.mark.parametrize("names, is_wanted", [
+    (("config.json", "tokenizer.json"), True), (("spiece.model", "tokenizer.json"), False),
+    (("merges.txt", "tokenizer.json", "vocab.json"), False)])
+def test_a_new_vocabulary_is_fetched_where_there_is_no_other(names, is_wanted):
+    snapshot = ours.Snapshot("us/tiny", COMMIT, "", names)
+    assert ("tokenizer.json" in ours._wanted("hf://us/tiny", snapshot, "", False)) == is_wanted
+
+
 def test_a_vocabulary_needs_no_weights(hub):
     assert open_tokenizer("hf://us/tiny").vocabulary.size == tiny.VOCAB
     assert open_tokenizer("hf://us/tiny/vocab.txt").vocabulary.size == tiny.VOCAB

@@ -53,7 +53,7 @@ class Span(Kind):
 
     def options(self, given, saved, is_training, path):
         """See `Kind.options`; defaults are the original's. Training drops the model's threshold."""
-        if given[_NEGATIVE] and saved and not (is_training or saved.get(_NEGATIVE)):
+        if given.get(_NEGATIVE) and saved and not (is_training or saved.get(_NEGATIVE)):
             raise InputError(f"{path} was trained without questions that have no answer; leave out "
                              "--version_2_with_negative.")
         if saved and given.get("squad_style") not in (None, _style(saved)):

@@ -1,0 +1,90 @@
+"""tokenizer.json against the library that writes it."""
+
+import json
+import random
+
+import pytest
+import tokenizers
+from hard_lines import HARD_LINES, random_lines
+
+from bert_tf.errors import InputError
+from bert_tf.tokenization import find_vocabulary, open_tokenizer
+from tests.tokenization.test_byte_bpe import make_files
+
+WORDS = [" plain", " Café", " unplainable", " masking", " CAFE"]
+LINES = [line for line in [*HARD_LINES, *random_lines(200, 3)] if len(line) < 100]
+
+
+def save(folder, vocabulary, **settings):
+    """Writes the tokenizer.json of a WordPiece vocabulary; returns the library's tokenizer."""
+    folder.mkdir(exist_ok=True)
+    (folder / "list.txt").write_text("\n".join(vocabulary.tokens) + "\n")
+    peer = tokenizers.BertWordPieceTokenizer(str(folder / "list.txt"), **settings)
+    peer.save(str(folder / "tokenizer.json"))
+    (folder / "list.txt").unlink()
+    return peer
+
+
+@pytest.mark.parametrize("settings", [
+    {"lowercase": True}, {"lowercase": False}, {"lowercase": True, "strip_accents": False}])
+def test_wordpiece(vocabulary, tmp_path, settings):
+    save(tmp_path, vocabulary, **settings)
+    peer = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    opened = open_tokenizer(str(tmp_path))
+    assert opened.vocabulary.tokens == vocabulary.tokens
+    assert opened.do_lower_case == settings["lowercase"]
+    rng = random.Random(5)      # the library has other classes of characters for odd ones
+    for _ in range(200):
+        line = "".join(rng.choices("abcxyzABCXYZ01é ßñ中.,-!  ", k=30)) + rng.choice(WORDS)
+        assert opened.encode(line) == peer.encode(line, add_special_tokens=False).ids, line
+
+
+def test_what_was_opened_is_saved_as_the_older_files(vocabulary, tmp_path):
+    save(tmp_path / "new", vocabulary, lowercase=True, strip_accents=False)
+    opened = open_tokenizer(str(tmp_path / "new" / "tokenizer.json"))
+    (tmp_path / "old").mkdir()
+    opened.save(str(tmp_path / "old"))
+    assert find_vocabulary(str(tmp_path / "old")).endswith("vocab.txt")
+    again = open_tokenizer(str(tmp_path / "old"))
+    assert again.describe() == opened.describe()
+    assert again.vocabulary.hash == opened.vocabulary.hash
+    assert open_tokenizer(str(tmp_path / "new"), do_lower_case=False).do_lower_case is False
+
+
+def test_byte_bpe(tmp_path):
+    pairs = [("e", "r"), ("t", "h"), ("th", "e"), ("Ġ", "a"), ("Ġ", "th"), ("Ġth", "e")]
+    old = make_files(tmp_path / "old", pairs)
+    peer = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(
+        old, old.replace("vocab.json", "merges.txt")))
+    peer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    peer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+    (tmp_path / "new").mkdir()
+    peer.save(str(tmp_path / "new" / "tokenizer.json"))
+    opened = open_tokenizer(str(tmp_path / "new"))
+    assert opened.vocabulary.tokens == open_tokenizer(old).vocabulary.tokens
+    for line in LINES:
+        if "<" not in line:
+            assert opened.encode(line) == peer.encode(line).ids, line
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"model": {"type": "Unigram", "vocab": {}}}, "of the type Unigram"),
+    ({"pre_tokenizer": {"type": "Whitespace"}}, r"WordPiece \(Whitespace\)"),
+    ({"model": {"vocab": {"a": 0, "b": 2}}}, "have gaps"),
+    ({"model": {}}, "does not describe a tokenizer"),
+    ({"model": {"type": "WordPiece", "vocab": []}}, "does not describe a tokenizer")])
+def test_what_cannot_be_read_is_refused(vocabulary, tmp_path, change, message):
+    save(tmp_path, vocabulary)
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "added_tokens": [], **change}))
+    with pytest.raises(InputError, match=message):
+        open_tokenizer(str(tmp_path))
+
+
+def test_older_files_come_first(vocabulary, tmp_path):
+    save(tmp_path, vocabulary)
+    (tmp_path / "vocab.txt").write_text("\n".join(vocabulary.tokens) + "\n")
+    assert find_vocabulary(str(tmp_path)).endswith("vocab.txt")
+    (tmp_path / "vocab.txt").unlink()
+    (tmp_path / "tokenizer.json").write_text('{"config": {}}')      # of keras-hub
+    assert find_vocabulary(str(tmp_path)) is None
