@@ -83,8 +83,11 @@ def read_features(job: AttentionFlags, tokenizer: object, max_seq_length: int) -
                                         random.Random(job.random_seed))
         rows = [analysis.pack([pair], tokenizer) for pair in pairs]
     if not rows:
-        raise InputError(f"--input_file: {job.input_file} gives no text; a document must have at "
-                         "least two lines, or with --texts=lines the file at least one line.")
+        needed = "one line" if job.texts == "lines" else (
+            "a document whose first two lines have fewer than "
+            f"{max_seq_length - 3} tokens each; give shorter lines, a larger --max_seq_length or "
+            "--texts=lines")
+        raise InputError(f"--input_file: {job.input_file} gives no text: it must have {needed}.")
     for row in rows if job.zero_segments else ():
         row["segment_ids"][:] = 0
     return rows
