@@ -21,6 +21,7 @@ from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.training import adversarial, distribution, memory
 from bert_tf.training.compiler import silence_compiler
 from bert_tf.training.learners.learner import Learner
+from bert_tf.training.releasable import releasable
 
 _LOSS_SCALE = 2.0**15           # where float16 training begins
 _GROWTH_STEPS = 2000            # finite steps after which the loss scale doubles
@@ -44,10 +45,9 @@ class _Replica:
         self.names = [f"{prefixes.get(name, name)}/{kind}" for name, kind in self._measure_names]
         self.likelihoods = {prefixes[o.name]: f"{prefixes[o.name]}/{o.likelihood}"
                             for o in learner.objectives if o.likelihood}
-        self.gradients = tf.function(self._compute_gradients, jit_compile=jit_compile,
-                                     autograph=False)
-        self.measure = tf.function(self._measure, jit_compile=jit_compile, autograph=False)
-        self.answer = tf.function(self._answer, jit_compile=jit_compile, autograph=False)
+        self.gradients, self.measure, self.answer = (
+            tf.function(releasable(function), jit_compile=jit_compile, autograph=False)
+            for function in (self._compute_gradients, self._measure, self._answer))
 
     def share_ranges(self, replicas):
         """Makes layers that round their numbers see all replicas' parts of a batch. The parts of an
@@ -90,7 +90,8 @@ class _Replica:
             batch["carried"] = {name: part(scalar, [rows, *shape])
                                 for name, shape in self._learner.carries.items()}
         counts = {objective.name: scalar for objective in self._learner.objectives}
-        return tf.function(self._compute_gradients, autograph=False).get_concrete_function(
+        traced = tf.function(releasable(self._compute_gradients), autograph=False)
+        return traced.get_concrete_function(
             batch, tf.TensorSpec([], tf.int64), tf.TensorSpec([2], tf.int32), counts, scalar).graph
 
     def _measure(self, batch):

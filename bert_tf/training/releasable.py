@@ -1,0 +1,37 @@
+"""Traced functions whose graphs, with the weights that they hold, leave memory with their owner.
+
+Keras and TensorFlow note at some tensors of a graph where they came from: the logits of a softmax
+or a sigmoid, the assignment to a slice of a variable. Such a note leads from the graph back to the
+graph through objects that Python's garbage collector cannot see. TensorFlow also registers each
+gradient of `custom_gradient`, which holds tensors of the graph, until the process ends. Both keep
+the graph in memory, with the weights, moments and gradients of a network that nobody uses.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import ops
+
+_NOTES = ("_keras_logits", "assign")
+_OWN = "CustomGradient-"        # begins the names that TensorFlow gives to such gradients
+
+
+def releasable(function: Callable) -> Callable:
+    """Returns the function for `tf.function`, which must take all its gradients itself; at the end
+    of its tracing the notes are taken off and the gradients unregistered."""
+    @functools.wraps(function)
+    def traced(*args: Any) -> Any:
+        known = set(ops.gradient_registry.list())
+        found = function(*args)
+        if not tf.executing_eagerly():
+            for op in tf.compat.v1.get_default_graph().get_operations():
+                for tensor in op.outputs:
+                    for name in _NOTES:
+                        getattr(tensor, "__dict__", {}).pop(name, None)
+            for name in set(ops.gradient_registry.list()) - known:
+                if name.startswith(_OWN):
+                    del ops.gradient_registry._registry[name]
+        return found
+    return traced

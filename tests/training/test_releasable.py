@@ -1,0 +1,58 @@
+"""A run that has ended leaves no graph, and so no weights, in memory."""
+
+import gc
+import weakref
+
+import pytest
+import tensorflow as tf
+
+from bert_tf import Classification, networks
+from bert_tf.recipes import find
+from bert_tf.training import Learner, Trainer, make_optimizer
+from bert_tf.training.releasable import releasable
+from tests.training import tiny
+
+
+def graphs():
+    """The traced gradients, measures and answers that are in memory."""
+    gc.collect()
+    return [one.name for one in gc.get_objects() if type(one).__name__ == "FuncGraph"
+            and one.name in ("_compute_gradients", "_measure", "_answer")]
+
+
+def batches(features):
+    return tf.distribute.get_strategy().experimental_distribute_dataset(
+        tf.data.Dataset.from_tensors(features).repeat())
+
+
+@pytest.mark.parametrize("model_type", ["bert", "mobilebert"])
+def test_a_trainer_leaves_nothing(model_type):
+    before = len(graphs())
+    config = tiny.config() if model_type == "bert" else tiny.config_of(find("mobilebert"))
+    learner = Learner(networks.build(config), [Classification(config, 2)])
+    trainer = Trainer(learner, make_optimizer("adamw", 1e-3), tf.distribute.get_strategy())
+    features = {name: tf.ones([2, 8], tf.int32) for name in learner.encoder.reads}
+    dataset = batches({**features, "label_ids": tf.ones([2], tf.int32)})
+    iterator = iter(dataset)
+    trainer.train(iterator, 1)
+    list(trainer.predict(iterator, 1))
+    assert len(graphs()) > before
+    kept = weakref.ref(trainer.learner.encoder.weights[0])
+    del trainer, learner, iterator, dataset
+    assert len(graphs()) == before and kept() is None
+
+
+def test_a_gradient_is_what_it_was():
+    @tf.custom_gradient
+    def cube(x):
+        return x**3, lambda upstream: 3 * upstream * x**2
+
+    def slope(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = cube(x)
+        return tape.gradient(y, x)
+
+    x = tf.constant(2.0)
+    traced = tf.function(releasable(slope), autograph=False)
+    assert traced(x) == slope(x) == 12 and traced(tf.constant(3.0)) == 27
