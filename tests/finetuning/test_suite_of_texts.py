@@ -126,7 +126,8 @@ def test_every_cell_equals_scikit_learn_on_its_texts(folder, whole):
             assert of[place]["values"] == pytest.approx(cells)
             medians[point] = np.median(list(cells.values()))
         if place != "dev_mismatched/accuracy":
-            assert found[task]["chosen"] == max(medians, key=medians.get)
+            # Medians may be equal but for rounding.
+            assert medians[found[task]["chosen"]] == pytest.approx(max(medians.values()))
             assert (whole / found[task]["folder"] / "model.keras").exists()
         assert len(list((whole / "tasks" / task).rglob("model.keras"))) == 1
     assert not list(whole.rglob("checkpoint-*"))
