@@ -19,10 +19,8 @@ from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import OWN, Task
 from bert_tf.tokenization import Tokenizer, check_fits, open_tokenizer
 
-# Heads that Hugging Face's classes have, and the kinds of tasks that they answer.
-_TASK_HEADS = {"classification": "classification", "multi_label": "multi_label",
-               "regression": "regression", "tagging": "tagging", "answer_span": "span",
-               "multiple_choice": "multiple_choice"}
+# Heads that Hugging Face's classes have for tasks, and the kinds of tasks that they answer.
+_TASK_HEADS = {**dict(zip(names.CLASSIFIERS, names.CLASSIFIERS)), "answer_span": "span"}
 _LONGEST = 512      # tokens of a text, where the network knows no limit
 
 

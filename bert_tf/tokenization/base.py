@@ -322,6 +322,6 @@ def default_case(path: str) -> bool:
     as saved beside it, else unless a token begins with a capital letter."""
     beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
     kept = read_json(beside).get(_CASE) if is_file(beside) else None
-    if os.path.basename(path) == tokenizer_json.NAME:
-        kept = tokenizer_json.old_files(path)[1].get(_CASE) if kept is None else kept
+    if kept is None and os.path.basename(path) == tokenizer_json.NAME:
+        return open_tokenizer(path).do_lower_case
     return not is_cased(open_tokenizer(path).vocabulary) if kept is None else bool(kept)

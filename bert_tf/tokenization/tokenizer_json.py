@@ -16,19 +16,23 @@ NAME = "tokenizer.json"
 
 
 def find(folder: str) -> str | None:
-    """Returns the folder's tokenizer.json; None if there is none, or one of keras-hub, which holds
-    no vocabulary."""
+    """Returns the folder's tokenizer.json; None if there is none that `old_files` takes, as where
+    it belongs to SentencePiece or to keras-hub."""
     path = os.path.join(folder, NAME)
-    return path if is_file(path) and "model" in read_json(path) else None
+    return path if is_file(path) and _kind(read_json(path)) else None
 
 
 def old_files(path: str) -> tuple[dict[str, bytes], dict[str, Any]]:
     """Returns the contents of the older files by name, and the tokenizer's settings.
 
     Raises:
-        InputError: the file is no tokenizer of BERT or RoBERTa, or is damaged.
+        InputError: the file is no tokenizer of BERT, RoBERTa or GPT, or is damaged.
     """
     read = read_json(path)
+    kind = _kind(read)
+    if not kind:
+        raise InputError(f"{path} holds no WordPiece or BPE of BERT, RoBERTa or GPT; name another "
+                         "file of the vocabulary, such as spiece.model.")
     try:
         model, normalizer = read["model"], read.get("normalizer") or {}
         tokens = {**model["vocab"], **{added["content"]: added["id"]
@@ -37,28 +41,25 @@ def old_files(path: str) -> tuple[dict[str, bytes], dict[str, Any]]:
         if [tokens[token] for token in ordered] != list(range(len(ordered))):
             raise InputError(f"{path}: the ids of the tokens have gaps; take another file of the "
                              "vocabulary.")
-        before = _kinds(read.get("pre_tokenizer"))
-        if model["type"] == "WordPiece" and before == ["BertPreTokenizer"]:
+        if kind == "WordPiece":
             lower, strips = bool(normalizer.get("lowercase")), normalizer.get("strip_accents")
             settings = {"do_lower_case": lower,
                         **({"strip_accents": False} if lower and strips is False else {})}
             return {"vocab.txt": "".join(f"{token}\n" for token in ordered).encode()}, settings
-        if model["type"] == "BPE" and (before == ["ByteLevel"] or
-                                       model.get("end_of_word_suffix") == "</w>"):
-            merges = [pair if isinstance(pair, str) else " ".join(pair)
-                      for pair in model["merges"]]
-            return {"vocab.json": json.dumps(tokens).encode(), "merges.txt": "".join(
-                f"{line}\n" for line in ["#version: 0.2", *merges]).encode()}, {}
-        raise InputError(f"{path} holds a tokenizer of the type {model['type']} ("
-                         f"{', '.join(before) or 'no pre-tokenizer'}), which can't be read; put "
-                         "the vocabulary beside it, such as spiece.model.")
+        merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
+        return {"vocab.json": json.dumps(tokens).encode(), "merges.txt": "".join(
+            f"{line}\n" for line in ["#version: 0.2", *merges]).encode()}, {}
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} does not describe a tokenizer ({error!r}); save it again with "
                          "transformers.") from error
 
 
-def _kinds(step):
-    """Returns the types of a pre-tokenizer, or of those in a sequence."""
-    if not step:
-        return []
-    return [kind for one in step.get("pretokenizers", ()) for kind in _kinds(one)] or [step["type"]]
+def _kind(read):
+    """Returns "WordPiece" or "BPE" if the tokenizer is one that is known here, else None."""
+    model, before = read.get("model"), read.get("pre_tokenizer")
+    if not isinstance(model, dict):
+        return None
+    step = before.get("type") if isinstance(before, dict) else None
+    known = {"WordPiece": step == "BertPreTokenizer",
+             "BPE": step == "ByteLevel" or model.get("end_of_word_suffix") == "</w>"}
+    return model.get("type") if known.get(model.get("type")) else None

@@ -15,7 +15,6 @@ import tensorflow as tf
 from tensorflow.python.framework import ops
 
 _NOTES = ("_keras_logits", "assign")
-_OWN = "CustomGradient-"        # begins the names that TensorFlow gives to such gradients
 
 
 def releasable(function: Callable) -> Callable:
@@ -23,15 +22,21 @@ def releasable(function: Callable) -> Callable:
     of its tracing the notes are taken off and the gradients unregistered."""
     @functools.wraps(function)
     def traced(*args: Any) -> Any:
-        known = set(ops.gradient_registry.list())
         found = function(*args)
         if not tf.executing_eagerly():
             for op in tf.compat.v1.get_default_graph().get_operations():
+                if op.type == "IdentityN":      # the outputs of a `custom_gradient`
+                    ops.gradient_registry._registry.pop(_gradient_of(op), None)
                 for tensor in op.outputs:
                     for name in _NOTES:
                         getattr(tensor, "__dict__", {}).pop(name, None)
-            for name in set(ops.gradient_registry.list()) - known:
-                if name.startswith(_OWN):
-                    del ops.gradient_registry._registry[name]
         return found
     return traced
+
+
+def _gradient_of(op):
+    """The name of an operation's own gradient, which begins as TensorFlow's for custom ones; None
+    of others."""
+    attribute = op.node_def.attr.get("_gradient_op_type")
+    name = attribute.s.decode() if attribute else ""
+    return name if name.startswith("CustomGradient-") else None

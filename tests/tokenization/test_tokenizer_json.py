@@ -68,17 +68,20 @@ def test_byte_bpe(tmp_path):
 
 
 @pytest.mark.parametrize("change, message", [
-    ({"model": {"type": "Unigram", "vocab": {}}}, "of the type Unigram"),
-    ({"pre_tokenizer": {"type": "Whitespace"}}, r"WordPiece \(Whitespace\)"),
-    ({"model": {"vocab": {"a": 0, "b": 2}}}, "have gaps"),
-    ({"model": {}}, "does not describe a tokenizer"),
+    ({"model": {"type": "Unigram", "vocab": {}}}, "no WordPiece or BPE"),
+    ({"pre_tokenizer": {"type": "Whitespace"}}, "no WordPiece or BPE"),
+    ({"model": {"type": "WordPiece", "vocab": {"a": 0, "b": 2}}}, "have gaps"),
+    ({"model": {"type": "WordPiece"}}, "does not describe a tokenizer"),
+    ({"model": []}, "no WordPiece or BPE"),
     ({"model": {"type": "WordPiece", "vocab": []}}, "does not describe a tokenizer")])
 def test_what_cannot_be_read_is_refused(vocabulary, tmp_path, change, message):
     save(tmp_path, vocabulary)
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "added_tokens": [], **change}))
     with pytest.raises(InputError, match=message):
-        open_tokenizer(str(tmp_path))
+        open_tokenizer(str(path))
+    if "no WordPiece" in message:     # a folder that has only this file has no vocabulary
+        assert find_vocabulary(str(tmp_path)) is None
 
 
 def test_older_files_come_first(vocabulary, tmp_path):
