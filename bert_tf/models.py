@@ -174,6 +174,9 @@ def _described_by_labels(path):
     head = next((head for head in weights.heads if head in _TASK_HEADS), None)
     if not head:
         return None
+    if not weights.vocab_file:
+        raise InputError(f"there is no vocabulary beside {weights.source} that can be read; put "
+                         "its vocab.txt, vocab.json and merges.txt, or spiece.model there.")
     model = Model(path, weights.config, weights)
     kind = KINDS[_TASK_HEADS[head]]
     count = weights.tensors[f"{head}/dense/bias"].shape[0] if kind.has_labels else 0

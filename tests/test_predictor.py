@@ -345,6 +345,9 @@ def test_hugging_faces_files_describe_their_task(saved, tmp_path, kind):
             make_learner(kind), tokenizer(), opened.saved_task)
     examples = make_examples(kind, 12, seed=5)
     assert close(opened(examples), predictor(examples))
+    (tmp_path / "hf" / "vocab.txt").unlink()
+    with pytest.raises(InputError, match="no vocabulary beside .*model.safetensors .*put its"):
+        bert_tf.Predictor(tmp_path / "hf")
 
 
 @pytest.mark.parametrize("kind, ending", [
