@@ -22,6 +22,7 @@ from bert_tf.models import Model, open_model
 from bert_tf.tokenization import Tokenizer
 from bert_tf.tokenization.base import listed
 from bert_tf.tokenization.vocabulary import MASK, Vocabulary
+from bert_tf.tracing import compiled
 from bert_tf.training.learners.learner import Learner
 
 _ROWS = 1 << 12     # sequences that are sorted by length at a time
@@ -238,16 +239,18 @@ class _Network:
             return tf.nn.log_softmax(found[:, :, :vocabulary.size])
 
         ids, places = [_ids(name) for name in self._reads], _ids("masked_lm_positions")
-        self.guess = _compiled(lambda ids, positions, count: tf.math.top_k(
-            tf.exp(log_probabilities(ids, positions)), count), ids, places,
-            tf.TensorSpec([], tf.int32))
-        self.score = _compiled(lambda ids, positions, tokens: tf.gather(
-            log_probabilities(ids, positions), tokens, batch_dims=2), ids, places, places)
+        self.guess = compiled(lambda ids, positions, count: tf.math.top_k(
+            tf.exp(log_probabilities(ids, positions)), count),
+            input_signature=[ids, places, tf.TensorSpec([], tf.int32)])
+        self.score = compiled(lambda ids, positions, tokens: tf.gather(
+            log_probabilities(ids, positions), tokens, batch_dims=2),
+            input_signature=[ids, places, places])
         # Of ERNIE, label 1 says that B follows A.
         row = recipes.RECIPES.get(encoder.config.model_type)
         label = row.segments.next_label if row else 0
-        self.follows = _compiled(
-            lambda ids: tf.nn.softmax(logits(others[0], ids))[:, label], ids) if others else None
+        self.follows = compiled(
+            lambda ids: tf.nn.softmax(logits(others[0], ids))[:, label],
+            input_signature=[ids]) if others else None
 
     def run(self, function: Callable[[tuple], Iterable], rows: Iterable[_Row]
             ) -> Iterator[tuple[_Row, list[np.ndarray]]]:
@@ -277,10 +280,6 @@ class _Network:
 
 def _ids(name):
     return tf.TensorSpec([None, None], tf.int32, name)
-
-
-def _compiled(function, *signature):
-    return tf.function(function, autograph=False, input_signature=signature)
 
 
 def _filled(lists):

@@ -16,6 +16,7 @@ from bert_tf.models import open_model
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tokenization import check_fits
 from bert_tf.tokenization.base import listed
+from bert_tf.tracing import compiled
 from bert_tf.training.batches import answer_rows
 from bert_tf.training.learners.learner import Learner
 
@@ -105,8 +106,8 @@ class Predictor:
         self._reads = self._kind.reads or (*learner.encoder.reads, *self._fixed)
         answer = _writer(learner, self._kind, saved_task.options) if self._kind.reads else (
             functools.partial(answers, learner))
-        self._forward = tf.function(
-            lambda *ids: answer(dict(zip(self._reads, ids))), autograph=False,
+        self._forward = compiled(
+            lambda *ids: answer(dict(zip(self._reads, ids))),
             input_signature=[tf.TensorSpec([None] * 2 if name in self._fixed else sizes, tf.int32,
                                            name) for name in self._reads])
 

@@ -21,7 +21,7 @@ COMMON = {"errors", "files", "options", "config"}
 ALLOWED = {
     "errors": set(), "files": {"errors"}, "huge_pages": set(), "signals": set(),
     "flags": {"errors", "files", "huge_pages", "signals"},
-    "registration": set(),
+    "registration": set(), "tracing": set(),
     "options": {"errors", "files"}, "spelling": set(),
     "config": {"errors", "files", "options", "spelling"},
     "heads": set(), "finetuning_defaults": {"config"},
@@ -38,23 +38,23 @@ ALLOWED = {
     "tasks": COMMON | {"heads", "metrics", "tokenization", "data", "flags"},
     # Both lines meet here. Only the settings, a dataclass of flags, know flags (see below).
     "training": COMMON | {"layers", "networks", "objectives", "data", "tasks", "checkpoints",
-                          "tokenization", "flags", "huge_pages", "signals"},
+                          "tokenization", "flags", "huge_pages", "signals", "tracing"},
     # These take a network that is built.
     "checkpoints": COMMON | {"heads", "networks", "tokenization"},
     "export": COMMON | {"heads", "tokenization"},
     "analysis": COMMON | {"data", "layers", "metrics", "networks", "tokenization"},
     "compression": COMMON | {"checkpoints", "data", "heads", "layers", "metrics", "models",
                              "networks", "objectives", "recipes", "tasks", "tokenization",
-                             "training"},
+                             "tracing", "training"},
     # A model of any format, with its tokenizer and its task.
     "models": COMMON | {"checkpoints", "heads", "networks", "objectives", "recipes", "tasks",
                         "tokenization", "training"},
     # These are above all the others, which do not import them.
     "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
     "fill_mask": COMMON | {"checkpoints", "data", "models", "networks", "objectives", "recipes",
-                           "tokenization", "training"},
+                           "tokenization", "tracing", "training"},
     "predictor": COMMON | {"checkpoints", "export", "fill_mask", "models", "tasks",
-                           "tokenization", "training"},
+                           "tokenization", "tracing", "training"},
     "finetuning": COMMON | {"analysis", "checkpoints", "compression", "data",
                             "finetuning_defaults", "flags", "heads", "model_card", "models",
                             "objectives", "predictor", "recipes", "tasks", "tokenization",

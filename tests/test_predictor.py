@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import functools
+import gc
 import json
 import pickle
 import random
@@ -301,6 +302,20 @@ def test_a_copy_opens_the_folder_again(saved):
     in_memory = bert_tf.Predictor.from_learner(learner, tokenizer(), predictor.saved_task)
     with pytest.raises(bert_tf.InputError, match="in memory alone and can't be copied"):
         pickle.dumps(in_memory)
+
+
+@pytest.mark.parametrize("kind", ["classification", "multi_label", "span"])
+def test_a_predictor_leaves_no_graph_in_memory(saved, kind):
+    def graphs():
+        gc.collect()
+        return sum(type(one).__name__ == "FuncGraph" for one in gc.get_objects())
+
+    before, learner = graphs(), make_learner(kind)
+    predictor = bert_tf.Predictor.from_learner(learner, tokenizer(), SavedTask.read(saved(kind)[0]))
+    predictor(("ab", "c d e") if kind == "span" else "ab c")
+    assert graphs() > before
+    del learner, predictor
+    assert graphs() == before
 
 
 def test_examples_unlike_those_of_training_are_refused(saved):

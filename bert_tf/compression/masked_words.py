@@ -21,6 +21,7 @@ from bert_tf.errors import InputError
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.tokenization import find_vocabulary, open_tokenizer
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer, split_words
+from bert_tf.tracing import compiled
 from bert_tf.training.learners.learner import Learner
 
 CANDIDATES = 15                 # M of the original
@@ -49,10 +50,10 @@ class WordModel:
             raise InputError(f"--masked_lm: {path} has no {', '.join(missing)}; name a model with "
                              "its masked LM.")
         names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
-        self._forward = tf.function(
+        self._forward = compiled(
             lambda *rows: tf.math.top_k(learner(dict(zip(names, rows)))["masked_lm"][:, 0],
                                         CANDIDATES).indices,
-            autograph=False, input_signature=[tf.TensorSpec([None, None], tf.int32)] * len(names))
+            input_signature=[tf.TensorSpec([None, None], tf.int32)] * len(names))
 
     def words(self, text: str) -> tuple[list[str], list[list[int]]]:
         """Returns the words of a text, and the ids of each one's pieces."""

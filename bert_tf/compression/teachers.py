@@ -24,6 +24,7 @@ from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.split_records import PieceWriter, SplitRecords
 from bert_tf.tasks.task import Task
+from bert_tf.tracing import compiled
 from bert_tf.training.batches import answer_rows
 
 _SHARD_EXAMPLES = 1 << 10       # labelled before the work is noted
@@ -77,8 +78,8 @@ class Teacher:
         learner, tokenizer = model.learner(), model.tokenizer
         fixed, sizes = learner.objectives[0].inputs, [None] * (3 if self._choices else 2)
         reads = (*learner.encoder.reads, *fixed)
-        forward = tf.function(
-            lambda *ids: self._answers(learner, dict(zip(reads, ids))), autograph=False,
+        forward = compiled(
+            lambda *ids: self._answers(learner, dict(zip(reads, ids))),
             input_signature=[tf.TensorSpec([None] * 2 if name in fixed else sizes, tf.int32, name)
                              for name in reads])
         return (learner, MarkingTokenizer(tokenizer) if self._has_marks else tokenizer, reads,

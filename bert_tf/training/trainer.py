@@ -18,10 +18,10 @@ from bert_tf import huge_pages
 from bert_tf.errors import InputError
 from bert_tf.layers.quantisation import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
+from bert_tf.tracing import compiled
 from bert_tf.training import adversarial, distribution, memory
 from bert_tf.training.compiler import silence_compiler
 from bert_tf.training.learners.learner import Learner
-from bert_tf.training.releasable import releasable
 
 _LOSS_SCALE = 2.0**15           # where float16 training begins
 _GROWTH_STEPS = 2000            # finite steps after which the loss scale doubles
@@ -46,7 +46,7 @@ class _Replica:
         self.likelihoods = {prefixes[o.name]: f"{prefixes[o.name]}/{o.likelihood}"
                             for o in learner.objectives if o.likelihood}
         self.gradients, self.measure, self.answer = (
-            tf.function(releasable(function), jit_compile=jit_compile, autograph=False)
+            compiled(function, jit_compile=jit_compile)
             for function in (self._compute_gradients, self._measure, self._answer))
 
     def share_ranges(self, replicas):
@@ -90,7 +90,7 @@ class _Replica:
             batch["carried"] = {name: part(scalar, [rows, *shape])
                                 for name, shape in self._learner.carries.items()}
         counts = {objective.name: scalar for objective in self._learner.objectives}
-        traced = tf.function(releasable(self._compute_gradients), autograph=False)
+        traced = compiled(self._compute_gradients)
         return traced.get_concrete_function(
             batch, tf.TensorSpec([], tf.int64), tf.TensorSpec([2], tf.int32), counts, scalar).graph
 

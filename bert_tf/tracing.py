@@ -17,9 +17,21 @@ from tensorflow.python.framework import ops
 _NOTES = ("_keras_logits", "assign")
 
 
-def releasable(function: Callable) -> Callable:
-    """Returns the function for `tf.function`, which must take all its gradients itself; at the end
-    of its tracing the notes are taken off and the gradients unregistered."""
+def compiled(function: Callable, **options: Any) -> Any:
+    """Returns a `tf.function` without autograph, whose graphs leave memory with it.
+
+    The function must take all its gradients itself, since its graphs have no others. So exported
+    models, which others may train, are no such functions.
+
+    Args:
+        options: other arguments of `tf.function`.
+    """
+    return tf.function(_releasing(function), autograph=False, **options)
+
+
+def _releasing(function):
+    """The function; at the end of its tracing the notes are taken off and the gradients
+    unregistered."""
     @functools.wraps(function)
     def traced(*args: Any) -> Any:
         found = function(*args)

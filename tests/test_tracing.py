@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from bert_tf import Classification, networks
 from bert_tf.recipes import find
+from bert_tf.tracing import compiled
 from bert_tf.training import Learner, Trainer, make_optimizer
-from bert_tf.training.releasable import releasable
 from tests.training import tiny
 
 
@@ -54,5 +54,5 @@ def test_a_gradient_is_what_it_was():
         return tape.gradient(y, x)
 
     x = tf.constant(2.0)
-    traced = tf.function(releasable(slope), autograph=False)
+    traced = compiled(slope)
     assert traced(x) == slope(x) == 12 and traced(tf.constant(3.0)) == 27
