@@ -53,7 +53,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         average_start: steps before the averages begin.
     """
 
-    rows_apart = False      # see `reduce_and_clip`
+    rows_apart = False      # see `reduce_gradients`
     compiles = True         # whether XLA may compile updates; see `one_pass`
     averages: Sequence = ()     # of the variables, where those are what is evaluated and saved
 
@@ -99,7 +99,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
                             for v in variables]
         # Variables share a function, which XLA compiles for each number of weights.
         self._in_one_pass = {
-            is_decayed: one_pass(functools.partial(self._updated, index), arrays=4, scalars=4)
+            is_decayed: one_pass(functools.partial(self._updated, index), arrays=4, scalars=5)
             for index, is_decayed in enumerate(self._is_decayed)}
 
     def _add_state(self, variables):
@@ -114,20 +114,31 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         """
         if not self.built:
             self.build(trainable_variables or [])
-        grads, norm = reduce_and_clip(grads, self.clip_norm, self._is_clipped, self.rows_apart)
+        grads, norm = reduce_gradients(grads, self._is_clipped, self.rows_apart)
+        self._clip_scale = clip_scale(norm, self.clip_norm)
+        grads = [self._scaled(g, index) for index, g in enumerate(grads)]
         if self.skip_nonfinite:
             self._is_finite = ops.all(ops.stack([ops.isfinite(norm), *(
                 ops.all(ops.isfinite(g)) for g, clips in zip(grads, self._is_clipped)
                 if not clips)]))
             norm = ops.where(self._is_finite, norm, float("nan"))
-        grads = [g if factor == 1 else g * ops.cast(factor, g.dtype)
-                 for g, factor in zip(grads, self._gradient_factors)]
         # Of both moments, once for all variables.
         step = ops.cast(self.iterations + 1, "float32")
         self._corrections = [1 - ops.power(ops.cast(beta, "float32"), step)
                              for beta in (self.beta_1, self.beta_2)]
         super().apply(grads, trainable_variables)
         return norm
+
+    def _scaled(self, gradient, index):
+        """A gradient after clipping and its own factor. What `update_step` clips stays as it is."""
+        factors = [self._gradient_factors[index]] if self._gradient_factors[index] != 1 else []
+        if self._clip_scale is not None and self._is_clipped[index]:
+            if self._clips_late(index, self._trainable_variables[index]):
+                return gradient
+            factors.insert(0, self._clip_scale)
+        for factor in factors:
+            gradient = gradient * ops.cast(factor, gradient.dtype)
+        return gradient
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
         return grads_and_vars       # `apply` has done it, before clipping
@@ -162,9 +173,10 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             epsilon = epsilon / ops.sqrt(second)
         scalars = [rate, first, second, epsilon]
         if self._is_compiled(variable):
+            scale = self._clip_scale if self._clips_late(index, variable) else None
             new = self._in_one_pass[self._is_decayed[index]](
-                [ops.convert_to_tensor(array) for array in arrays], scalars,
-                never=self.iterations < 0)
+                [ops.convert_to_tensor(array) for array in arrays],
+                [*scalars, ops.ones(()) if scale is None else scale], never=self.iterations < 0)
         else:
             new = self._updated(index, arrays, scalars)
         self._assign(list(zip((variable, m, v), new)))
@@ -176,9 +188,21 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
                 and type(self)._delta is AdamWeightDecay._delta
                 and not distribution.is_strategy_in_use())
 
-    def _updated(self, index, arrays, scalars, rounded=lambda product: product):
-        """The new values of a variable and of its moments; see `one_pass`."""
+    def _clips_late(self, index, variable):
+        """Whether the update of a variable clips its gradient, in its one pass, and not `apply`."""
+        return (self._is_clipped[index] and self._gradient_factors[index] == 1
+                and type(self).update_step is AdamWeightDecay.update_step
+                and self._is_compiled(variable))
+
+    def _updated(self, index, arrays, scalars, rounded=None):
+        """The new values of a variable and of its moments. In one pass, there is `rounded` (see
+        `one_pass`), and the last scalar is what clips the gradient."""
         (gradient, variable, m, v), (rate, *corrections) = arrays, scalars
+        if rounded is None:
+            def rounded(product):
+                return product
+        else:
+            gradient = rounded(gradient * corrections.pop())
         m = rounded(self.beta_1 * m) + rounded((1 - self.beta_1) * gradient)
         v = rounded(self.beta_2 * v) + rounded((1 - self.beta_2) * ops.square(gradient))
         delta = self._delta(index, variable, m, v, corrections, rounded)
@@ -249,32 +273,27 @@ class LayerwiseAdaptiveMoments(AdamWeightDecay):
         return delta * ops.where(known, length / ops.where(step > 0, step, 1.0), 1.0)
 
 
-def reduce_and_clip(grads: list, clip_norm: float, is_clipped: Sequence[bool] = (),
-                    rows_apart: bool = False) -> tuple:
-    """Sums dense gradients over the replicas and scales them to a norm of at most `clip_norm`, 0
-    for no clipping.
-
-    Returns the gradients (all that are scaled are NaN if the norm is not finite) and the norm
-    before clipping.
+def reduce_gradients(grads: list, is_clipped: Sequence[bool], rows_apart: bool = False) -> tuple:
+    """Sums gradients over the replicas. Returns them, dense, and their global norm.
 
     Args:
-        clip_norm: 0 for no clipping.
-        is_clipped: whether each makes part of the norm and is scaled; all if empty.
+        is_clipped: whether each makes part of the norm.
         rows_apart: whether, in the norm, the gradients of a row that was looked up repeatedly count
             one by one, as in `tf.clip_by_global_norm`. A `Trainer` has added them up before.
     """
-    given, is_clipped = grads, is_clipped or [True] * len(grads)
-    grads = distribution.all_reduce_sum([distribution.dense(g) for g in given])
+    given, grads = grads, distribution.all_reduce_sum([distribution.dense(g) for g in grads])
     parts = [getattr(g, "values", total) for g, total in zip(given, grads)] if rows_apart else grads
     # A stack, not a chain of additions: TensorFlow would add a chain up in any order.
     norm = ops.sqrt(ops.sum(ops.stack([ops.sum(ops.square(ops.cast(g, "float32")))
                                        for g, clips in zip(parts, is_clipped) if clips])))
-    if clip_norm:
-        # norm - norm is NaN where the norm is infinite.
-        scale = clip_norm / ops.maximum(norm, clip_norm) + (norm - norm)
-        grads = [g * ops.cast(scale, g.dtype) if clips else g
-                 for g, clips in zip(grads, is_clipped)]
     return grads, norm
+
+
+def clip_scale(norm, clip_norm: float):
+    """Returns what gradients of a global norm are multiplied with, for a norm of at most
+    `clip_norm`: NaN if the norm is not finite. None if `clip_norm` is 0, for no clipping."""
+    # norm - norm is NaN where the norm is infinite.
+    return clip_norm / ops.maximum(norm, clip_norm) + (norm - norm) if clip_norm else None
 
 
 def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
