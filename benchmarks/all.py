@@ -24,9 +24,8 @@ from benchmarks.peers import running
 from benchmarks.peers.running import OURS
 from bert_tf import flags
 from bert_tf.config import PRESETS
-from bert_tf.files import make_folder, replace_aside, write_aside
+from bert_tf.files import replace_aside, write_aside
 from bert_tf.flags import REQUIRED, option
-from run_scripts.kept_results import KeptResults
 
 _JOBS = ("train", "predict")
 _DTYPES = ("float32", "bfloat16")
@@ -167,8 +166,7 @@ def main(job: AllFlags) -> None:
     """Measures what is missing, and writes the tables and the chart."""
     job.check()
     pythons = running.chosen_pythons(running.SYSTEMS, job.peer_python)
-    make_folder(job.output_dir, "output_dir")
-    kept = KeptResults(job.path("results.json"), job.settings())
+    kept = job.open_results()
     missing = [system for system in running.SYSTEMS if system not in pythons]
     if missing:
         print(f"left out, as they are not installed: {', '.join(missing)}; run_scripts/"

@@ -133,6 +133,7 @@ def main(task_flags: TaskFlags, job: CompressionFlags) -> None:
     """Runs the command."""
     folders = job.folders
     make_folder(job.output_dir, "output_dir")
+    flags.keep(job, job.output_dir)
     results = KeptResults(os.path.join(job.output_dir, "compression.json"), {})
     rows: list[dict[str, Any]] = []
     metric = ""

@@ -24,9 +24,8 @@ from benchmarks.peers.running import OURS_ON_JAX
 from bert_tf import flags
 from bert_tf.config import PRESETS
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_aside
+from bert_tf.files import write_aside
 from bert_tf.flags import REQUIRED, option
-from run_scripts.kept_results import KeptResults
 
 _PEER = "transformers"
 _MATRIX = {"gpu": 8192, "cpu": 1024}        # rows of the matrices whose product gives the peak
@@ -103,8 +102,7 @@ def main(job: GpuFlags) -> None:
     if OURS_ON_JAX not in pythons:
         raise InputError(f"{OURS_ON_JAX} needs {running.PACKAGES[OURS_ON_JAX]}; install them, or "
                          "name an interpreter that has them with --peer_python.")
-    make_folder(job.output_dir, "output_dir")
-    kept = KeptResults(job.path("results.json"), job.settings())
+    kept = job.open_results()
     lines = [f"| job | {OURS_ON_JAX}, sequences a second | share of peak | memory, MB | "
              f"times {_PEER}'s rate | its memory, MB |", "|---|---|---|---|---|---|"]
     for name, settings in list_jobs(job).items():

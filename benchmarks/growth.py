@@ -18,9 +18,8 @@ from benchmarks.peers import running
 from benchmarks.peers.running import OURS
 from bert_tf import flags
 from bert_tf.config import PRESETS
-from bert_tf.files import make_folder, replace_aside
+from bert_tf.files import replace_aside
 from bert_tf.flags import REQUIRED, option
-from run_scripts.kept_results import KeptResults
 
 # By flag: the setting of a job, and its name in the picture.
 _AXES = {"lengths": ("length", "tokens of a sequence"), "batch_sizes": ("batch_size", "sequences"),
@@ -93,8 +92,7 @@ def draw(path: str, results: dict[str, dict[int, float]]) -> None:
 def main(job: GrowthFlags) -> None:
     """Measures what is missing, prints the exponents and draws the costs."""
     job.check()
-    make_folder(job.output_dir, "output_dir")
-    kept, results = KeptResults(job.path("results.json"), job.settings()), {}
+    kept, results = job.open_results(), {}
     for flag, (setting, title) in _AXES.items():
         sizes = sorted(set(map(int, getattr(job, flag))))
         costs = {size: kept.get(flag, str(size), measure=lambda setting=setting, size=size: measure(

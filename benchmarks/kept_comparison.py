@@ -4,6 +4,7 @@ import dataclasses
 import os
 from typing import Any, ClassVar
 
+from bert_tf import flags
 from bert_tf.files import make_folder
 from bert_tf.flags import check
 from run_scripts.kept_results import KeptResults, given
@@ -38,6 +39,7 @@ class KeptComparison:
         """Opens the results in the output folder, which is made. Flags of `others` that differ from
         their defaults must be equal too."""
         make_folder(self.output_dir, "output_dir")
+        flags.keep(self, self.output_dir)
         settings = self.settings()
         for other in others:
             settings |= given(other)

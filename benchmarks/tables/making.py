@@ -63,6 +63,7 @@ def make(table: Table, job: Any) -> None:
     if not (table.rows and table.columns):
         raise InputError("the table has no row or no column.")
     make_folder(job.output_dir, "output_dir")
+    flags.keep(job, job.output_dir)
     cells = Cells(os.path.join(job.output_dir, "cells"))
     found = fill(table, cells, job.all_seeds)
     if table.remark:

@@ -13,8 +13,8 @@ from bert_tf.flags.parsing import define, given_in_flags, take_defaults, types_o
 
 SHORT, FULL = ("--help", "-h", "-help", "--helpshort"), ("--helpfull", "-helpfull")
 _LONGEST = 72       # characters of choices after the name of a flag
-_FLAGFILE = ("--flagfile=FILE reads flags from a file, one per line; jobs that train "
-             "or make records write their own beside their output, as flags.txt.")
+_FLAGFILE = ("--flagfile=FILE reads flags from a file, one per line; most commands "
+             "write their own beside their output, as flags.txt.")
 
 
 def print_help(doc, config_classes, defaults=None, recipe=None) -> None:

@@ -142,6 +142,7 @@ def show(results: dict[str, dict[int, dict[str, float]]]) -> None:
 def main(job: PatternsFlags, settings: TrainSettings) -> None:
     """Runs the command."""
     jobs = make_jobs(job, settings.output_dir)
+    flags.keep(job, settings.output_dir)
     results: dict[str, dict[int, dict[str, float]]] = {variant: {} for variant in jobs}
     for number in range(job.num_seeds):
         seed = settings.random_seed + number

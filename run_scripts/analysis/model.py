@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
+from bert_tf import flags
 from bert_tf.config import EncoderConfig, T5Config, XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.files import is_file, make_folder, normal_path
@@ -40,6 +41,7 @@ def open_encoder(job: ModelFlags) -> Any:
         raise InputError(f"--init_checkpoint: {job.init_checkpoint} was pruned, so its layers "
                          "differ in heads or units; name the model before pruning.")
     make_folder(job.output_dir, "output_dir")
+    flags.keep(job, job.output_dir)
     return model
 
 

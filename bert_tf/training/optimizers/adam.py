@@ -72,9 +72,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.decay = weight_decay       # `weight_decay` would make the base class decay too
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self.bias_correction, self.epsilon_hat = bias_correction, epsilon_hat
-        self.corrects_decay = corrects_decay
-        self.clip_norm, self.per_prediction = clip_norm, per_prediction
-        self.skip_nonfinite = skip_nonfinite
+        self.corrects_decay, self.clip_norm = corrects_decay, clip_norm
+        self.per_prediction, self.skip_nonfinite = per_prediction, skip_nonfinite
         self.not_decayed, self.not_clipped = tuple(not_decayed), tuple(not_clipped)
         self.rate_factors, self.gradient_factors = (
             tuple((pattern, float(factor)) for pattern, factor in factors)
@@ -90,13 +89,12 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self._add_state(variables)
         if self.average:
             self.averages = self.add_optimizer_variables(variables, "average")
-        self._is_decayed = [not any(re.search(pattern, v.path) for pattern in self.not_decayed)
-                            for v in variables]
+        self._is_decayed, self._is_clipped = (
+            [not any(re.search(pattern, v.path) for pattern in patterns) for v in variables]
+            for patterns in (self.not_decayed, self.not_clipped))
         self._rate_factors, self._gradient_factors = (
             [next((factor for pattern, factor in factors if re.search(pattern, v.path)), 1.0)
              for v in variables] for factors in (self.rate_factors, self.gradient_factors))
-        self._is_clipped = [not any(re.search(pattern, v.path) for pattern in self.not_clipped)
-                            for v in variables]
         # Variables share a function, which XLA compiles for each number of weights.
         self._in_one_pass = {
             is_decayed: one_pass(functools.partial(self._updated, index), arrays=4, scalars=5)
@@ -116,7 +114,12 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             self.build(trainable_variables or [])
         grads, norm = reduce_gradients(grads, self._is_clipped, self.rows_apart)
         self._clip_scale = clip_scale(norm, self.clip_norm)
-        grads = [self._scaled(g, index) for index, g in enumerate(grads)]
+        clips_late = self.clip_norm and type(self).update_step is AdamWeightDecay.update_step
+        self._is_late = [clips_late and clips and factor == 1 and self._is_compiled(v)
+                         for clips, factor, v in zip(self._is_clipped, self._gradient_factors,
+                                                     self._trainable_variables)]
+        grads = scale_gradients(grads, self._gradient_factors, self._clip_scale, [
+            clips and not late for clips, late in zip(self._is_clipped, self._is_late)])
         if self.skip_nonfinite:
             self._is_finite = ops.all(ops.stack([ops.isfinite(norm), *(
                 ops.all(ops.isfinite(g)) for g, clips in zip(grads, self._is_clipped)
@@ -128,17 +131,6 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
                              for beta in (self.beta_1, self.beta_2)]
         super().apply(grads, trainable_variables)
         return norm
-
-    def _scaled(self, gradient, index):
-        """A gradient after clipping and its own factor. What `update_step` clips stays as it is."""
-        factors = [self._gradient_factors[index]] if self._gradient_factors[index] != 1 else []
-        if self._clip_scale is not None and self._is_clipped[index]:
-            if self._clips_late(index, self._trainable_variables[index]):
-                return gradient
-            factors.insert(0, self._clip_scale)
-        for factor in factors:
-            gradient = gradient * ops.cast(factor, gradient.dtype)
-        return gradient
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
         return grads_and_vars       # `apply` has done it, before clipping
@@ -173,12 +165,12 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             epsilon = epsilon / ops.sqrt(second)
         scalars = [rate, first, second, epsilon]
         if self._is_compiled(variable):
-            scale = self._clip_scale if self._clips_late(index, variable) else None
+            scale = self._clip_scale if self._is_late[index] else ops.ones(())
             new = self._in_one_pass[self._is_decayed[index]](
-                [ops.convert_to_tensor(array) for array in arrays],
-                [*scalars, ops.ones(()) if scale is None else scale], never=self.iterations < 0)
+                [ops.convert_to_tensor(array) for array in arrays], [*scalars, scale],
+                never=self.iterations < 0)
         else:
-            new = self._updated(index, arrays, scalars)
+            new = self._updated(index, arrays, [*scalars, None])
         self._assign(list(zip((variable, m, v), new)))
 
     def _is_compiled(self, variable):
@@ -188,21 +180,12 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
                 and type(self)._delta is AdamWeightDecay._delta
                 and not distribution.is_strategy_in_use())
 
-    def _clips_late(self, index, variable):
-        """Whether the update of a variable clips its gradient, in its one pass, and not `apply`."""
-        return (self._is_clipped[index] and self._gradient_factors[index] == 1
-                and type(self).update_step is AdamWeightDecay.update_step
-                and self._is_compiled(variable))
-
-    def _updated(self, index, arrays, scalars, rounded=None):
-        """The new values of a variable and of its moments. In one pass, there is `rounded` (see
-        `one_pass`), and the last scalar is what clips the gradient."""
-        (gradient, variable, m, v), (rate, *corrections) = arrays, scalars
-        if rounded is None:
-            def rounded(product):
-                return product
-        else:
-            gradient = rounded(gradient * corrections.pop())
+    def _updated(self, index, arrays, scalars, rounded=lambda product: product):
+        """The new values of a variable and of its moments; see `one_pass`. The last scalar clips
+        the gradient, unless it is None."""
+        (gradient, variable, m, v), (rate, *corrections, scale) = arrays, scalars
+        if scale is not None:
+            gradient = rounded(gradient * scale)
         m = rounded(self.beta_1 * m) + rounded((1 - self.beta_1) * gradient)
         v = rounded(self.beta_2 * v) + rounded((1 - self.beta_2) * ops.square(gradient))
         delta = self._delta(index, variable, m, v, corrections, rounded)
@@ -220,9 +203,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     def _averaged(self, updates):
         """The averages of the weights among `updates`, and their new values."""
         step = ops.cast(self.iterations - self.average_start, "float32")
-        kept = (step / (step + 1) if self.average == "swa" else
-                ops.minimum(self.average_decay, (1 + step) / (10 + step)))
-        kept = ops.where(step > 0, kept, 0.0)
+        kept = ops.where(step > 0, step / (step + 1) if self.average == "swa" else ops.minimum(
+            self.average_decay, (1 + step) / (10 + step)), 0.0)
         for old, new in updates:
             index = self._trainable_variables_indices.get(self._var_key(old))
             if index is not None:
@@ -243,18 +225,15 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         return delta + rounded(decay)
 
     def get_config(self):
-        config = super().get_config()
-        config.update(
-            weight_decay=self.decay, beta_1=self.beta_1, beta_2=self.beta_2, epsilon=self.epsilon,
-            bias_correction=self.bias_correction, epsilon_hat=self.epsilon_hat,
-            corrects_decay=self.corrects_decay, not_clipped=list(self.not_clipped),
-            clip_norm=self.clip_norm, per_prediction=self.per_prediction,
-            skip_nonfinite=self.skip_nonfinite, not_decayed=list(self.not_decayed),
-            rate_factors=[list(pair) for pair in self.rate_factors],
-            gradient_factors=[list(pair) for pair in self.gradient_factors],
-            average=self.average, average_decay=self.average_decay,
-            average_start=self.average_start)
-        return config
+        config = super().get_config() | {name: getattr(self, name) for name in (
+            "beta_1", "beta_2", "epsilon", "bias_correction", "epsilon_hat", "corrects_decay",
+            "clip_norm", "per_prediction", "skip_nonfinite", "average", "average_decay",
+            "average_start")}
+        return config | {
+            "weight_decay": self.decay, "not_clipped": list(self.not_clipped),
+            "not_decayed": list(self.not_decayed),
+            "rate_factors": [list(pair) for pair in self.rate_factors],
+            "gradient_factors": [list(pair) for pair in self.gradient_factors]}
 
 
 @register
@@ -294,6 +273,18 @@ def clip_scale(norm, clip_norm: float):
     `clip_norm`: NaN if the norm is not finite. None if `clip_norm` is 0, for no clipping."""
     # norm - norm is NaN where the norm is infinite.
     return clip_norm / ops.maximum(norm, clip_norm) + (norm - norm) if clip_norm else None
+
+
+def scale_gradients(grads: list, factors: Sequence[float], scale, is_scaled: Sequence[bool]
+                    ) -> list:
+    """Multiplies the gradients that `is_scaled` marks with the scale, None for no clipping, and all
+    with their own factors."""
+    found = []
+    for gradient, factor, scales in zip(grads, factors, is_scaled):
+        if scales and scale is not None:
+            gradient = gradient * ops.cast(scale, gradient.dtype)
+        found.append(gradient * ops.cast(factor, gradient.dtype) if factor != 1 else gradient)
+    return found
 
 
 def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
