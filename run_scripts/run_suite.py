@@ -54,8 +54,9 @@ class SuiteFlags:
         False, "In WNLI and WSC, rank the candidates for a pronoun with the masked LM of "
         "--init_checkpoint, as in RoBERTa's paper.")
     intermediate: bool = option(
-        False, "Start RTE, MRPC and STS-B from the best model of MNLI, as in RoBERTa's paper; "
-        "start SQuAD from the model of TriviaQA and its head, as in BERT's paper.")
+        False, "Start GLUE's RTE, MRPC and STS-B from the best model of MNLI, as in RoBERTa's "
+        "paper; SuperGLUE's BoolQ, CB and RTE from that of MNLI and COPA from that of SWAG, as "
+        "BERT++; SQuAD from the model of TriviaQA and its head, as in BERT's paper.")
     num_trials: int = option(
         1, "Number of runs of each point of the grid, with consecutive "
         "seeds from --random_seed.", least=1)
@@ -102,6 +103,9 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
     suite = SUITES[job.suite]
     config = read_config_file(job.bert_config_file) if job.bert_config_file else read_config(
         job.init_checkpoint)
+    if job.intermediate and not any(row.begins_with for row in suite.rows):
+        raise InputError(f"--intermediate: no task of --suite={job.suite} starts from the model of "
+                         "another one; leave the flag out.")
     rows = find_rows(suite, job.tasks, job.train_majority, job.intermediate)
     if job.rank_pronouns:
         suite = suite.with_ranking()

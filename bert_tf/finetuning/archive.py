@@ -14,7 +14,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)       # of files in the archive, so that equal run
 
 def file_names(suite: Suite) -> dict[str, str]:
     """The task of each file that the server takes, by the file's name, in the suite's order."""
-    return {layout.submission: row.task for row in suite.rows
+    return {layout.submission: row.task for row in suite.rows if not row.is_first
             for layout in OF_SUITES[row.task].splits.values() if layout.submission}
 
 

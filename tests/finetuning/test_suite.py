@@ -234,6 +234,13 @@ def test_tasks_begin_with_the_model_of_another(folder, tmp_path, capsys):
         run_suite.open_suite(flags(folder, tmp_path, tasks=["rte"], intermediate=True))
 
 
+@pytest.mark.parametrize("suite", ["xnli", "race"])
+def test_suites_in_which_no_task_begins_with_another_model_take_no_intermediate(
+        folder, tmp_path, suite):
+    with pytest.raises(InputError, match=f"no task of --suite={suite} starts from the model"):
+        run_suite.open_suite(flags(folder, tmp_path, suite=suite, tasks=[], intermediate=True))
+
+
 def test_a_result_holds_for_the_model_it_began_with_alone(folder, whole, tmp_path):
     shutil.copytree(whole, tmp_path / "out")
     run = run_suite.open_suite(flags(folder, tmp_path / "out"))

@@ -114,6 +114,16 @@ def test_rows_name_tasks_and_their_metrics():
             assert row.begins_with in ("", *names)
 
 
+def test_what_comes_first_in_bert_plus_plus():
+    """arXiv:1905.00537, section 5.1: other training before the tasks, as in arXiv:1811.01088."""
+    rows = SUITES["superglue"].rows
+    assert {row.task: row.begins_with for row in rows if row.begins_with} == {
+        "boolq": "mnli", "cb": "mnli", "superglue-rte": "mnli", "copa": "swag"}
+    assert {row.task for row in rows if row.is_first} == {"mnli", "swag"}
+    # Both have a head of another size than their followers', which begin with a new one.
+    assert not any(row.keeps_head for row in rows)
+
+
 def test_points_of_a_grid():
     assert list(Grid().points()) == [{}]
     assert list(Grid((1e-5, 2e-5), (16,)).points()) == [
