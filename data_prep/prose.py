@@ -29,9 +29,13 @@ _MARKUP = [(re.compile(pattern), new) for pattern, new in (
 _ABBREVIATIONS = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|cf|vs|approx|resp|al|Fig|Eq|Eqs|Sec|Ch|No|Vol|pp?|Mr|Mrs|Ms|Dr|Prof|St"
     r"|Jr|Sr|Inc|Ltd|Co|Corp|Ref|Refs|w\.r\.t|a\.k\.a|U\.S)|(?:^|\s|\()[A-Z])\.$")
-_BOUNDARY = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[^\Wa-z_])|(?<=[。！？])")
+# Stops that no abbreviation has: of Devanagari, Arabic, Urdu, Armenian, Amharic, Burmese, Khmer.
+_CLEAR_STOPS = "।॥؟۔։።။។"
+_BOUNDARY = re.compile(
+    r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[^\Wa-z_])|(?<=[。！？])"
+    rf"|(?<=[{_CLEAR_STOPS}])[\"'”’)\]»]*\s+")
 _WORD = re.compile(r"[\"'“‘(\[]*[A-Za-z]+(?:['’-][A-Za-z]+)*[\"'”’)\],;:.!?]*")
-_STOPS = frozenset(".!?:;。！？")
+_STOPS = frozenset(".!?:;。！？" + _CLEAR_STOPS)
 _OPENING = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ\"'(")
 _CODE = re.compile(r"\\|[{}<>]|==|://|__\w")
 _COMMON = frozenset("the a an is are of to and in this that for it be by as with or not from on if "
