@@ -57,12 +57,12 @@ class RobustnessComparisonFlags(KeptComparison):
     data_dir: str = option(REQUIRED, "Folder with a subfolder for each task's official files.")
     init_checkpoint: str = option(REQUIRED, "The initial checkpoint, of any format.")
     output_dir: str = option(REQUIRED, "Folder for models and results.")
-    tasks: list[str] = option(["mrpc", "cola"], "Names of tasks.")
+    tasks: list[str] = option(["snli", "sts-b"], "Names of tasks.")
     rows: list[str] = option(list(ROWS), "Rows of the table beside plain.", choices=tuple(ROWS))
     num_trials: int = option(3, "Number of runs of each row, with seeds from 1 on.", least=1)
     max_train_examples: list[str] = option(
-        ["800"], "Maximum training examples of each task, drawn at random and the same for all "
-        "rows, such as 800,cola=2000; 0: all.")
+        ["1500"], "Maximum training examples of each task, drawn at random and the same for all "
+        "rows, such as 1500,cola=3000; 0: all.")
     max_eval_examples: int = option(0, "Maximum examples of each file to score on.", least=0)
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     max_seq_length: int = option(64, "Length of the longest sequence.")
