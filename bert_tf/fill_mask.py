@@ -67,7 +67,7 @@ class FillMask:
             path: a folder or file of any format that `bert_tf.open_model` reads, with a masked LM.
                 Of ELECTRA's pre-training, the generator is opened.
             batch_size: sequences that the model reads at a time.
-            dtype: Keras's name of the policy, such as "mixed_bfloat16"; its default if None.
+            dtype: Keras's name of the policy, such as "bfloat16"; its default if None.
             vocab_file, do_lower_case: None: as the files beside the model say.
             mask: what stands in a mask's place, for texts in which "[MASK]" is plain text.
 

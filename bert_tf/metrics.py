@@ -43,8 +43,9 @@ def _correlation(name):
 
 
 def is_entity_tag(tag: str) -> bool:
-    """Returns whether a tag is "B-" or "I-" with a type."""
-    return tag[:2] in ("B-", "I-")
+    """Returns whether a tag is "B-" or "I-" with a type. Some treebanks have parts of speech such
+    as I- and I---------, which are none."""
+    return tag[:2] in ("B-", "I-") and bool(tag[2:].strip("-"))
 
 
 def entities(tags: list[str]) -> list[tuple[int, int, str]]:
@@ -68,8 +69,7 @@ def to_bio(tags: list[str], where: str = "a tag") -> list[str]:
     Raises:
         InputError: some tags name entities and another does not follow the scheme, such as S-PER.
     """
-    kinds = {tag[:2] for tag in tags}
-    if kinds & {"B-", "I-"}:
+    if any(map(is_entity_tag, tags)):
         for tag in tags:
             if tag != "O" and not is_entity_tag(tag):
                 raise InputError(f"{where}: {tag!r} is neither O nor B- or I- with a type; convert "

@@ -64,7 +64,7 @@ class Predictor:
         Args:
             path: an output folder of fine-tuning, or of pre-training with a masked LM.
             batch_size: examples, or windows of them, that the model reads at a time.
-            dtype: Keras's name of the policy, such as "mixed_bfloat16"; its default if None.
+            dtype: Keras's name of the policy, such as "bfloat16"; its default if None.
             task: the task to predict for, if the model has several.
         """
         folder = fetched(os.fspath(path))

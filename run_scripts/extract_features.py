@@ -102,7 +102,7 @@ def compile_model(job: ExtractFeaturesFlags, model: Any, layers: list
                   ) -> Callable[[dict[str, np.ndarray]], list[np.ndarray]]:
     """Compiles the function from the features that the network reads, int32 [B, S], to a list of
     the vectors of `layers`: float32 [B, S, H], or pooled [B, H]."""
-    encoder = networks.build(model.config, dtype=POLICIES[job.dtype])
+    encoder = networks.build(model.config, dtype=job.dtype)    # weights need no float32
     account = model.load(encoder)
     if account.missing and layers == ["pooler"]:
         raise InputError(f"{account.source} has no {', '.join(account.missing)}; give another "

@@ -55,8 +55,9 @@ class SuiteFlags:
         "--init_checkpoint, as in RoBERTa's paper.")
     intermediate: bool = option(
         False, "Start GLUE's RTE, MRPC and STS-B from the best model of MNLI, as in RoBERTa's "
-        "paper; SuperGLUE's BoolQ, CB and RTE from that of MNLI and COPA from that of SWAG, as "
-        "BERT++; SQuAD from the model of TriviaQA and its head, as in BERT's paper.")
+        "paper. SuperGLUE's BoolQ, CB and RTE start from the best model of MNLI, COPA from the "
+        "best model of SWAG, as BERT++. SQuAD starts from the model of TriviaQA and its head, as "
+        "in BERT's paper.")
     num_trials: int = option(
         1, "Number of runs of each point of the grid, with consecutive "
         "seeds from --random_seed.", least=1)
@@ -103,11 +104,17 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
     suite = SUITES[job.suite]
     config = read_config_file(job.bert_config_file) if job.bert_config_file else read_config(
         job.init_checkpoint)
-    if job.intermediate and not any(row.begins_with for row in suite.rows):
-        raise InputError(f"--intermediate: no task of --suite={job.suite} starts from the model of "
-                         "another one; leave the flag out.")
     rows = find_rows(suite, job.tasks, job.train_majority, job.intermediate)
+    if job.intermediate and not any(row.begins_with for row in rows):
+        raise InputError("--intermediate: none of the tasks starts from the model of another one; "
+                         "leave the flag out.")
     if job.rank_pronouns:
+        if not any(row.ranking for row in rows):
+            raise InputError("--rank_pronouns: none of the tasks is WNLI or WSC; leave the flag "
+                             "out.")
+        if job.train_majority:
+            raise InputError("--rank_pronouns and --train_majority are two ways to do WNLI; give "
+                             "one of them.")
         suite = suite.with_ranking()
         rows = [suite.row(row.ranking or row.task) for row in rows]
     known = vars(suite.grids.get(config.model_type, Grid()))

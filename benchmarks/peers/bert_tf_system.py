@@ -38,7 +38,7 @@ def train(job):
 
 def predict(job):
     """Batches through the encoder and its pooler, without dropout."""
-    encoder = networks.build(_config(job), dtype=POLICIES[job["dtype"]])
+    encoder = networks.build(_config(job), dtype=job["dtype"])
     batch = {name: tf.constant(worker.draw(job, 1)[0][name]) for name in _READ}
     run = tf.function(lambda features: encoder(features)["pooled_output"], autograph=False)
 

@@ -326,14 +326,23 @@ def find_rows(suite: Suite, tasks: list[str], trained: list[str],
     Raises:
         InputError: the suite has no such task.
     """
-    known = {row.task.replace("-", ""): row for row in suite.rows}
+    known = {_plain(row.task): row for row in suite.rows}
     tasks = [task for name in tasks
              for task in (suite.ways[name].values() if name in suite.ways else [name])]
-    plain = [[name.lower().replace("-", "") for name in names] for names in (tasks, trained)]
-    for name in plain[0] + plain[1]:
-        if name not in known:
+    for name in (*tasks, *trained):
+        if _plain(name) not in known:
             raise InputError(f"the suite has no task {name!r}; " + choose_from(
                 name, [*suite.ways, *(row.task for row in known.values())]))
-    return [dataclasses.replace(row, majority=False) if name in plain[1] else row
+    chosen, learned = (set(map(_plain, names)) for names in (tasks, trained))
+    for name in learned:
+        if not known[name].majority:
+            raise InputError(f"--train_majority: {known[name].task} is trained in any case; leave "
+                             "it out.")
+    return [dataclasses.replace(row, majority=False) if name in learned else row
             for name, row in known.items()
-            if name in plain[0] or not tasks and (intermediate or not row.is_first)]
+            if name in chosen or not tasks and (intermediate or not row.is_first)]
+
+
+def _plain(name):
+    """The name of a task as the server's and ours agree on it: RTE is that of either GLUE."""
+    return name.lower().replace("-", "").replace("_", "").removeprefix("superglue")

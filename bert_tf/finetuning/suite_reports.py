@@ -69,13 +69,15 @@ def _point(run, row, cells: list[Cell]) -> dict[str, Any]:
 
 
 def table(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
-    """The lines of a table in Markdown: a row for each metric of each point; * marks the choice."""
+    """The lines of a table in Markdown: a row for each metric of each point; * marks the choice.
+    Test files with labels, such as RACE's, have rows too; those of languages have tables."""
     lines = [f"| {' | '.join(_HEADING)} |", "|---" * len(_HEADING) + "|"]
     for row in run.rows:
         found = summary["tasks"][row.task]
         for point, metrics in found["points"].items():
             for name, of in metrics.items():
-                if is_of(name, (*row.metrics, *row.shown)):
+                if is_of(name if run.suite.ways else name.removeprefix("test/"),
+                         (*row.metrics, *row.shown)):
                     mark = " *" * (point == found.get("chosen"))
                     lines.append(f"| {row.task} | {name} | {point}{mark} | " + " | ".join((
                         f"{100 * of['mean']:.1f} ± {100 * of['stdev']:.1f}",

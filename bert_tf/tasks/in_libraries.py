@@ -4,7 +4,13 @@ in tensorflow_datasets and on the Hugging Face Hub."""
 import dataclasses
 
 from bert_tf.errors import InputError
-from bert_tf.tasks.libraries import HUB, TFDS, has_configuration, is_library_name
+from bert_tf.tasks.libraries import (
+    HUB,
+    TFDS,
+    has_configuration,
+    is_library_name,
+    pinned_name,
+)
 from bert_tf.tasks.task import Split, Task
 
 _PREMISE = ("premise", "hypothesis")
@@ -21,6 +27,9 @@ _CLASSES = {"paws-x": {"different_meaning": "0"}}
 _ALONE = ("race", "swag", "conll2003", "snli", "scitail", *_OF_LANGUAGES)
 # Tasks that are data sets of their own beside one that --data_dir names.
 _SQUAD = {"squad": "v1.1", "squad_v2": "v2.0"}
+# What SuperGLUE's tasks may begin with: on the Hub, and in tensorflow_datasets.
+_BEFORE_SUPER_GLUE = {"mnli": (f"{HUB}nyu-mll/glue/mnli", f"{TFDS}glue/mnli"),
+                      "swag": (f"{HUB}allenai/swag/regular", None)}
 _TRIVIA_QA = f"{HUB}mandarjoshi/trivia_qa/rc.wikipedia"
 # Of tensorflow_datasets: splits with other names, a training set that is another data set.
 _DEV_IN_TFDS = ("race", "conll2003")
@@ -44,7 +53,7 @@ def placed(task: Task, data_dir: str) -> Task:
               if (split := _split(task, name, layout, data_dir))}
     if not splits or not (task.model_of or "train" in splits):
         raise InputError(f"--data_dir: {data_dir} has no examples of {task.name}; give the folder "
-                         "of its official files.")
+                         "of its official files, or leave the task out.")
     return dataclasses.replace(task, splits=splits)
 
 
@@ -61,16 +70,34 @@ def with_rows(task: Task, name: str) -> Task:
 def configuration(data_dir: str, task: Task) -> str:
     """Returns the name of a task's data set, in a suite that is a data set with configurations or
     several sets."""
+    in_tfds, version = data_dir.startswith(TFDS), _version(data_dir)
     if task.name == "triviaqa":
-        return data_dir if data_dir.startswith(TFDS) else _TRIVIA_QA
+        return data_dir if in_tfds else _TRIVIA_QA
+    if _last_name(data_dir) == "super_glue" and task.name in _BEFORE_SUPER_GLUE:
+        if found := _BEFORE_SUPER_GLUE[task.name][in_tfds]:
+            return found
+        raise InputError(f"--data_dir: {data_dir} has no {task.name}, and tensorflow_datasets has "
+                         "none; give the folder of official files, or leave the task out.")
+    if version not in (None, _SQUAD.get(task.name, version)):
+        raise InputError(f"--data_dir: {data_dir} is version {version} of SQuAD, but {task.name} "
+                         f"needs {_SQUAD[task.name]}; name the set without a version or a "
+                         "revision, or leave the task out.")
     if _group(task) in _ALONE or has_configuration(data_dir):
         return data_dir
     if task.name not in _SQUAD:
         return f"{data_dir}/{_CONFIGURATIONS.get(task.name, task.name)}"
-    if data_dir.startswith(TFDS):
+    if in_tfds:
         return f"{data_dir}/{_SQUAD[task.name]}"
     known = data_dir.removesuffix("_v2")        # the Hub's two sets
-    return known if task.name == "squad" or "@" in known else f"{known}_v2"
+    return data_dir if "@" in known else known if task.name == "squad" else f"{known}_v2"
+
+
+def _version(data_dir):
+    """The version of SQuAD that the name of a data set holds for certain; None if it may be that of
+    either version."""
+    if data_dir.startswith(f"{TFDS}squad/"):
+        return next((version for version in _SQUAD.values() if f"/{version}" in data_dir), None)
+    return _SQUAD.get(pinned_name(data_dir))
 
 
 def _split(task, name, layout, data_dir) -> Split | None:

@@ -80,6 +80,13 @@ def has_configuration(name: str) -> bool:
     return bool(match and match[3])
 
 
+def pinned_name(name: str) -> str:
+    """Returns the name in the Hub of a data set whose revision or configuration is given; "" of
+    others."""
+    match = _HUB_NAME.fullmatch(name)
+    return match[1].rpartition("/")[2] if match and (match[2] or match[3]) else ""
+
+
 def official_rows(name: str) -> Iterator[dict[str, Any]]:
     """Yields the rows of a data set in the order of the official file, where they count it in
     `idx`: tensorflow_datasets shuffles them."""

@@ -16,7 +16,8 @@ SCHEMES = ("bio", "bioes")
 def scheme_of(labels: Iterable[str]) -> str:
     """Returns the scheme of a model's labels; `bio` if they name no entities."""
     found = set(labels)
-    return "bioes" if any(tag[:2] == "S-" and f"B-{tag[2:]}" in found for tag in found) else "bio"
+    return "bioes" if any(is_entity_tag(tag) and f"S-{tag[2:]}" in found
+                          for tag in found if tag[0] == "B") else "bio"
 
 
 def labels_in(scheme: str | None, labels: Sequence[str]) -> tuple[str, ...]:

@@ -234,11 +234,25 @@ def test_tasks_begin_with_the_model_of_another(folder, tmp_path, capsys):
         run_suite.open_suite(flags(folder, tmp_path, tasks=["rte"], intermediate=True))
 
 
-@pytest.mark.parametrize("suite", ["xnli", "race"])
-def test_suites_in_which_no_task_begins_with_another_model_take_no_intermediate(
-        folder, tmp_path, suite):
-    with pytest.raises(InputError, match=f"no task of --suite={suite} starts from the model"):
-        run_suite.open_suite(flags(folder, tmp_path, suite=suite, tasks=[], intermediate=True))
+@pytest.mark.parametrize("given, problem", [
+    ({"suite": "xnli", "tasks": [], "intermediate": True}, "none of the tasks starts from the mod"),
+    ({"suite": "race", "tasks": [], "intermediate": True}, "none of the tasks starts from the mod"),
+    ({"tasks": ["cola", "mnli"], "intermediate": True}, "none of the tasks starts from the model"),
+    ({"suite": "race", "tasks": [], "rank_pronouns": True}, "none of the tasks is WNLI or WSC"),
+    ({"train_majority": ["cola"]}, "--train_majority: cola is trained in any case"),
+    ({"tasks": ["wnli"], "train_majority": ["wnli"], "rank_pronouns": True}, "two ways to do WNLI"),
+    ({"suite": "superglue", "tasks": ["mrpc"]}, "the suite has no task 'mrpc'")])
+def test_flags_that_would_do_nothing_are_refused(folder, tmp_path, given, problem):
+    with pytest.raises(InputError, match=problem):
+        run_suite.open_suite(flags(folder, tmp_path, **given))
+
+
+def test_tasks_have_their_servers_names_too():
+    for name, typed, task in (
+            ("superglue", "RTE", "superglue-rte"), ("superglue", "superglue-rte", "superglue-rte"),
+            ("superglue", "AX_b", "ax-b"), ("squad", "squad-v2", "squad_v2"),
+            ("glue", "sts_b", "sts-b")):
+        assert [row.task for row in suite.find_rows(SUITES[name], [typed], [])] == [task]
 
 
 def test_a_result_holds_for_the_model_it_began_with_alone(folder, whole, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from bert_tf.errors import InputError
 from bert_tf.tasks.conllu import read_sentences
 from bert_tf.tasks.rows import Omissions
+from bert_tf.tasks.tag_schemes import scheme_of
 from bert_tf.tasks.task import Split
 from bert_tf.tasks.task_flags import TaskFlags
 
@@ -100,3 +101,15 @@ def test_flags_find_the_tags_of_all_files(tmp_path, column, labels):
     assert sources[0].task.labels == labels
     assert [len(list(source.examples())) for source in sources] == [2, 1]
     assert sources[0].task.metrics == ("tag_accuracy",)
+
+
+@pytest.mark.parametrize("mark", ["I-", "I---------"])
+def test_parts_of_speech_like_tags_of_entities_are_none(tmp_path, mark):
+    """Interjections of treebanks in the style of PROIEL, and of the Prague treebank of Arabic."""
+    write(tmp_path / "train.conllu", f"1 x x INTJ {mark} _ 0 root _ _\n2 y y VERB V- _ 1 x _ _\n\n"
+          f"1 x x INTJ {mark} _ 0 root _ _\n2 y y VERB B- _ 1 x _ _\n3 y y VERB S- _ 1 x _ _\n")
+    flags = TaskFlags(task_kind="tagging", data_dir=str(tmp_path), train_file="train.conllu",
+                      label_column="xpos")
+    task = flags.find_sources(flags.read_task(), [])[0].task
+    assert set(task.labels) == {mark, "V-", "B-", "S-"} and task.metrics == ("tag_accuracy",)
+    assert scheme_of(task.labels) == "bio"

@@ -164,6 +164,18 @@ def test_what_a_library_lacks_is_refused(name, data_dir, monkeypatch):
         placed(OF_SUITES[name], data_dir)
 
 
+@pytest.mark.parametrize("data_dir, name, problem", [
+    ("tfds:squad/v1.1", "squad_v2", "is version v1.1 of SQuAD, but squad_v2 needs v2.0"),
+    ("tfds:squad/v2.0", "squad", "is version v2.0 of SQuAD, but squad needs v1.1"),
+    ("hf://datasets/rajpurkar/squad@main", "squad_v2", "is version v1.1"),
+    ("hf://datasets/rajpurkar/squad/plain_text", "squad_v2", "is version v1.1"),
+    ("hf://datasets/rajpurkar/squad_v2@main", "squad", "is version v2.0"),
+    ("tfds:super_glue", "swag", "has no swag, and tensorflow_datasets has none")])
+def test_sets_of_other_tasks_are_refused(data_dir, name, problem):
+    with pytest.raises(InputError, match=problem):
+        configuration(data_dir, OF_SUITES[name])
+
+
 def test_names_of_sets():
     """A suite may be a set with configurations, or several sets."""
     def names(data_dir, *known):
@@ -175,6 +187,13 @@ def test_names_of_sets():
     assert names("hf://datasets/rajpurkar/squad", "squad", "squad_v2", "triviaqa") == [
         "hf://datasets/rajpurkar/squad", "hf://datasets/rajpurkar/squad_v2",
         "hf://datasets/mandarjoshi/trivia_qa/rc.wikipedia"]
+    assert names("tfds:squad/v2.0", "squad_v2") == ["tfds:squad/v2.0"]
+    assert names("hf://datasets/rajpurkar/squad_v2@main", "squad_v2") == [
+        "hf://datasets/rajpurkar/squad_v2@main"]
+    assert names("hf://datasets/aps/super_glue", "mnli", "swag", "cb") == [
+        "hf://datasets/nyu-mll/glue/mnli", "hf://datasets/allenai/swag/regular",
+        "hf://datasets/aps/super_glue/cb"]
+    assert names("tfds:super_glue", "mnli") == ["tfds:glue/mnli"]
     assert names("tfds:glue/cola", "cola") == ["tfds:glue/cola"]
     assert names("tfds:race", "race") == ["tfds:race"]
     assert placed(TASKS["mrpc"], "tfds:glue").splits["dev"].files == ("tfds:glue/mrpc:validation",)

@@ -141,13 +141,13 @@ def test_a_new_kind_is_a_class_and_a_row(tmp_path, tokenizer, monkeypatch):
 def test_documents_of_tagged_text_are_told_apart(tmp_path):
     """What the tagger writes is read as tagged text, with its documents."""
     examples = [Example(words, [0] * len(words), document) for words, document in (
-        (["a", "b"], 1), (["c"], 1), (["d"], 2), (["e", "f"], 3))]
+        (["a", "b 1"], 1), (["c"], 1), (["d"], 2), (["e", "f"], 3))]
     task = types.SimpleNamespace(split=lambda name: types.SimpleNamespace(label=None))
     source = types.SimpleNamespace(task=task, split="test")
     predicted = [["O"] * len(example.texts) for example in examples]
     KINDS["tagging"].write_more(str(tmp_path), source, examples, predicted, {}, True)
     content = (tmp_path / "test_predictions.txt").read_text()
-    assert content == "a O\nb O\n\nc O\n\n\nd O\n\n\ne O\nf O\n\n"
+    assert content == "a O\nb\xa01 O\n\nc O\n\n\nd O\n\n\ne O\nf O\n\n"
     text = units.TaggedText(content.split("\n"), None, None, [])
-    assert [line for line in text.lines if line] == ["a b", "c", "d", "e f"]
-    assert text.lines[:6] == ["a b", "c", "", "d", "", "e f"]
+    assert [line for line in text.lines if line] == ["a b\xa01", "c", "d", "e f"]
+    assert text.lines[:6] == ["a b\xa01", "c", "", "d", "", "e f"]

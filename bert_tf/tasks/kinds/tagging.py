@@ -18,6 +18,7 @@ from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.reading import Example
 from bert_tf.tasks.tag_schemes import from_bioes, labels_in, scheme_of, to_bioes
 
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 _KEPT = "document_context"      # may differ from what the model was trained with
 
 
@@ -163,8 +164,10 @@ class Tagging(LabelledKind):
 
     def write_more(self, folder, source, examples, predicted, answers, is_test):
         """Writes conlleval's input: word, gold tag (where known) and predicted tag, a blank line
-        after each sentence and one more between documents."""
-        columns = [[example.texts for example in examples], predicted]
+        after each sentence and one more between documents. Blanks in words, as CoNLL-U has them,
+        are no-break spaces there."""
+        columns = [[[word.replace(" ", _NO_BREAK) for word in example.texts]
+                    for example in examples], predicted]
         if source.task.split(source.split).label is not None:
             columns.insert(1, self.targets(source.task, examples))
         path = os.path.join(folder, f"{source.split}_predictions.txt")
