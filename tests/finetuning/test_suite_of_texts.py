@@ -187,8 +187,11 @@ def test_super_glue_as_text(folder, tmp_path, capsys):
 
 
 def test_metrics_of_texts_are_those_of_tasks():
-    """Of each task of both suites, in the same order, whatever their names."""
+    """Of each task of both suites, in the same order, whatever their names. T5 has no SWAG, with
+    which COPA may begin."""
     for row in (*SUITES["glue"].rows, *SUITES["superglue"].rows):
+        if row.task == "swag":
+            continue
         names = [{"mean_f1_of_3": "macro_f1", "answer_f1": "f1", "referent_accuracy": "accuracy"
                   }.get(name, name) for name in text_task(row.task).metrics]
         assert names == list(TASKS[row.task].metrics)[:len(names)]
