@@ -344,5 +344,6 @@ def find_rows(suite: Suite, tasks: list[str], trained: list[str],
 
 
 def _plain(name):
-    """The name of a task as the server's and ours agree on it: RTE is that of either GLUE."""
+    """The name of a task without hyphens and underscores, and without the prefix that tells
+    SuperGLUE's RTE from GLUE's."""
     return name.lower().replace("-", "").replace("_", "").removeprefix("superglue")
