@@ -39,8 +39,9 @@ class KeptComparison:
         """Opens the results in the output folder, which is made. Flags of `others` that differ from
         their defaults must be equal too."""
         make_folder(self.output_dir, "output_dir")
-        flags.keep(self, self.output_dir)
         settings = self.settings()
         for other in others:
             settings |= given(other)
-        return KeptResults(self.path("results.json"), settings)
+        results = KeptResults(self.path("results.json"), settings)
+        flags.keep(self, self.output_dir)       # not those that do not fit the results
+        return results

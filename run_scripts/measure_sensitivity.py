@@ -68,9 +68,10 @@ class SensitivityFlags:
 def open_results(job: SensitivityFlags, task_flags: TaskFlags) -> KeptResults:
     """Opens the results in the output folder, which is made."""
     make_folder(job.output_dir, "output_dir")
-    flags.keep(job, job.output_dir)
-    return KeptResults(os.path.join(job.output_dir, "results.json"), {
+    results = KeptResults(os.path.join(job.output_dir, "results.json"), {
         **{name: getattr(job, name) for name in _COMPARED}, **given(task_flags)})
+    flags.keep(job, job.output_dir)         # not those that do not fit the results
+    return results
 
 
 def measure(job: SensitivityFlags, split: "MeasuredSplit", results: KeptResults

@@ -43,7 +43,6 @@ def main(job: QuantiseFlags) -> None:
         raise InputError(f"--init_checkpoint: {job.init_checkpoint} was not trained with "
                          "--quantisation; give --quantisation here, such as q8bert.")
     make_folder(job.output, "output")
-    flags.keep(job, job.output)
     learner = dataclasses.replace(model, config=config).learner()
     path = write_integers(job.output, learner)
     model.saved.write(job.output)

@@ -4,13 +4,7 @@ in tensorflow_datasets and on the Hugging Face Hub."""
 import dataclasses
 
 from bert_tf.errors import InputError
-from bert_tf.tasks.libraries import (
-    HUB,
-    TFDS,
-    has_configuration,
-    is_library_name,
-    pinned_name,
-)
+from bert_tf.tasks.libraries import HUB, TFDS, has_configuration, is_library_name, pinned_name
 from bert_tf.tasks.task import Split, Task
 
 _PREMISE = ("premise", "hypothesis")

@@ -90,8 +90,7 @@ class _Replica:
             batch["carried"] = {name: part(scalar, [rows, *shape])
                                 for name, shape in self._learner.carries.items()}
         counts = {objective.name: scalar for objective in self._learner.objectives}
-        traced = compiled(self._compute_gradients)
-        return traced.get_concrete_function(
+        return compiled(self._compute_gradients).get_concrete_function(
             batch, tf.TensorSpec([], tf.int64), tf.TensorSpec([2], tf.int32), counts, scalar).graph
 
     def _measure(self, batch):

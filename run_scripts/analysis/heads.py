@@ -193,8 +193,8 @@ def draw(path: str, title: str, rows: Sequence[str], whole: float, heads: np.nda
 def main(job: HeadsFlags) -> None:
     """Runs the command."""
     make_folder(job.output_dir, "output_dir")
-    flags.keep(job, job.output_dir)
     scorer = Scorer(job)
+    flags.keep(job, job.output_dir)
     found = try_all(scorer)
     (heads, chances), whole = found["without_head"], scorer.whole
     rows = [name_of_row(scorer.encoder, group) for group in analysis.sharing(scorer.encoder)]

@@ -120,7 +120,7 @@ def test_what_comes_first_in_bert_plus_plus():
     assert {row.task: row.begins_with for row in rows if row.begins_with} == {
         "boolq": "mnli", "cb": "mnli", "superglue-rte": "mnli", "copa": "swag"}
     assert {row.task for row in rows if row.is_first} == {"mnli", "swag"}
-    # Both have a head of another size than their followers', which begin with a new one.
+    # A task begins with a new head, whatever the task before had.
     assert not any(row.keeps_head for row in rows)
 
 
