@@ -39,6 +39,18 @@ def test_texts_that_fit_give_the_records_of_before(tokenizer, way):
         assert cut == 0 and all((found[name] == wanted[name]).all() for name in wanted)
 
 
+def test_a_pair_of_one_token_too_many_is_cut(tokenizer):
+    """Of 7 and 7 tokens 13 fit; neither text is longer than its half."""
+    room = tokenizer.vocabulary.layout.room
+    length = next(length for length in range(LENGTH, LENGTH + 4) if room(length, True) == 13)
+    texts = [next(words(n, first) for n in range(1, 8)
+                  if len(tokenizer.encode(words(n, first))) == 7) for first in ("the", "and")]
+    wanted, _ = encode_pairs([texts], tokenizer, length)
+    found, counts, is_cut = windows.encode_long([[tuple(texts)]], tokenizer, length, "mean")
+    assert counts == 1 and is_cut == 1
+    assert (found["input_ids"] == wanted["input_ids"]).all()
+
+
 @pytest.mark.parametrize("first, second", [(40, 0), (15, 0), (30, 3), (3, 30), (30, 20)])
 def test_every_token_is_in_a_window(test_data, first, second):
     """Each word of the longer text is another token."""

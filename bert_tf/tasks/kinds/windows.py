@@ -117,8 +117,6 @@ def _cut(a, b, layout, max_seq_length, way):
         parts = tuple(_ends(text, int(count[0])) for text, count in zip((a, b), kept))
         return [parts], any(len(part) < len(text) for part, text in zip(parts, (a, b)))
     window, count = _plan(len(a), len(b), layout, max_seq_length)
-    if count == 1:
-        return [(a, b)], False
     is_first = len(a) >= len(b)
     longer, shorter = (a, b) if is_first else (b, a)
     kept = shorter[:layout.room(max_seq_length, len(b) > 0) - window]
