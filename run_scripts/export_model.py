@@ -26,6 +26,7 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 from bert_tf.options import settle
 from bert_tf.tasks.kinds.span import THRESHOLD
+from bert_tf.tokenization.packing import LONG_TEXTS, TRUNCATE
 
 TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))
 FORMATS = ("text", "ids", "onnx", "onnx_int8", "lite", "lite_int8")
@@ -34,8 +35,12 @@ _WITHOUT_NAMES = ("multi_label", "regression")
 _COUNTED = {name for name, head in HEADS.items() if head.is_labelled} - {"regression"}
 _NAMED = _COUNTED - {*_WITHOUT_NAMES}
 _OF_CHOICES = {name for name, head in HEADS.items() if "C" in head.inputs}
-_DEFAULTS = {"do_lower_case": True, "max_seq_length": 128, "max_query_length": 64,
-             "max_answer_length": 30, "doc_stride": 128, "max_target_length": 128, "beams": 1}
+# The tasks with one answer to a text, which may be read in windows.
+_OF_ONE_ANSWER = {name for name, head in HEADS.items() if head.is_labelled or "C" in head.inputs
+                  } - {"tagging"}
+_DEFAULTS = {"do_lower_case": True, "max_seq_length": 128, "long_text": TRUNCATE,
+             "max_query_length": 64, "max_answer_length": 30, "doc_stride": 128,
+             "max_target_length": 128, "beams": 1}
 _RUNTIMES = {"text": "TensorFlow Serving", "ids": "TensorFlow Serving", "onnx": "ONNX",
              "lite": "LiteRT"}
 _ENDINGS = {"onnx": ".onnx", "lite": ".tflite"}
@@ -76,6 +81,10 @@ class ExportFlags:
     max_seq_length: int | None = option(
         None, "Maximum tokens (formats text, lite and lite_int8). Default: as in the task.json "
         "beside the model, else 128.")
+    long_text: str | None = option(
+        None, "How the model reads a longer text (format text, tasks of one answer to a text): see "
+        "bert-finetune --helpfull. Default: as in the task.json beside the model, else truncate.",
+        choices=LONG_TEXTS)
     max_query_length: int | None = option(
         None, "Maximum tokens of a question (task answer_span). Default: as in the task.json, "
         "else 64.")
@@ -104,6 +113,11 @@ class ExportFlags:
         if self.task in _COUNTED and not (self.labels or self.num_labels > 0):
             names = "--labels or " if self.task in _NAMED else ""
             raise InputError(f"{names}--num_labels must be given with --task={self.task}.")
+        if self.long_text != TRUNCATE and (self.format != "text"
+                                           or self.task not in _OF_ONE_ANSWER):
+            raise InputError(f"--long_text={self.long_text} is for --format=text and a task with "
+                             f"one answer to a text, not for --format={self.format} "
+                             f"--task={self.task}; leave out --long_text.")
         if self.task in _OF_CHOICES and "lite" in self.format:
             raise InputError(f"--format={self.format} takes one sequence per example; export a "
                              f"model of --task={self.task} as text, ids or onnx.")
@@ -123,6 +137,8 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
         name, head = saved.task.kind.head(saved.task, saved.options)
         found |= {**saved.options, "max_seq_length": saved.max_seq_length,
                   "do_lower_case": saved.do_lower_case}
+        is_read_alike = job.format == "text" and job.task in (None, name)
+        found["long_text"] = saved.options.get("long_text", TRUNCATE) if is_read_alike else TRUNCATE
         if name in TASKS and job.task in (None, name):
             has_names = name not in _WITHOUT_NAMES and not (job.labels or job.num_labels)
             found |= {"task": name, "labels": list(saved.task.labels) if has_names else None,
@@ -150,10 +166,6 @@ def _check_texts(saved, folder):
         texts = counted(saved.num_texts, "text")
         print(f"note: the model was trained on examples of {texts}; call its signature "
               f"{_SIGNATURES[saved.num_texts]}", flush=True)
-    if saved.options.get("long_text") not in (None, "truncate"):
-        print(f"note: the model was trained with --long_text={saved.options['long_text']}, but a "
-              "SavedModel cuts long texts at their end; use bert_tf.Predictor for long texts",
-              flush=True)
     if saved.options.get("hypothesis_first"):
         raise InputError(f"--format=text packs the first text before the second, but {folder} was "
                          "trained the other way round; give --format=ids, or train with "
@@ -195,7 +207,7 @@ def make_module(network, job: ExportFlags, model: Any):
     kind = getattr(export, _TEXT_MODELS.get(job.task, "TextModel"))
     return kind(network, tokenizer.vocabulary, do_lower_case=tokenizer.do_lower_case,
                 max_seq_length=job.max_seq_length, labels=job.labels,
-                tokenizer_settings=tokenizer.settings, **options)
+                tokenizer_settings=tokenizer.settings, long_text=job.long_text, **options)
 
 
 def _answer_options(job, saved):

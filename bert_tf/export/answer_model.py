@@ -9,7 +9,8 @@ ends of a window that are considered.
 
 import tensorflow as tf
 
-from bert_tf.export.text_model import TextModel, part, served
+from bert_tf.export.packing import part
+from bert_tf.export.text_model import TextModel, served
 
 _BLANKS = r"[ \t\r\n\x{202F}]"      # that part a passage's words, as in `squad.passage_words`
 _EMPTY = "empty"        # run_squad's answer where no start goes with an end

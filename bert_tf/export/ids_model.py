@@ -1,20 +1,27 @@
 """A model as a function of ids, which every runtime can run."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from bert_tf.errors import InputError
-from bert_tf.heads import OBJECTIVES
+from bert_tf.heads import OBJECTIVES, Head
 
 _POSITIONS = "masked_lm_positions"      # where a masked LM predicts
 
 
+def heads_of(model: Any) -> list[Head]:
+    """Returns the heads of a model's objectives."""
+    found = [OBJECTIVES.get(type(objective).__name__)
+             for objective in getattr(model, "objectives", ())]
+    return [head for head in found if head]
+
+
 def takes_choices(model) -> bool:
     """Whether a model takes several choices for each example: features [B, C, S]."""
-    heads = [OBJECTIVES.get(type(objective).__name__)
-             for objective in getattr(model, "objectives", ())]
     orders = [getattr(objective, "orders", 1) for objective in getattr(model, "objectives", ())]
     return max(orders, default=1) > 1 or any(
-        head is not None and "C" in head.inputs for head in heads)
+        "C" in head.inputs for head in heads_of(model))
 
 
 def answers(model, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:

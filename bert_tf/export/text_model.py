@@ -10,72 +10,14 @@ from types import MappingProxyType
 import tensorflow as tf
 
 from bert_tf.errors import InputError
-from bert_tf.export.ids_model import answers
+from bert_tf.export.ids_model import answers, heads_of
+from bert_tf.export.long_texts import ends, joined, windows
+from bert_tf.export.packing import Packer, repeated
+from bert_tf.tokenization.packing import HEAD_TAIL, MAX, MEAN, TRUNCATE
 from bert_tf.tokenization.vocabulary import MASK, Vocabulary, check_fits
 from bert_tf.tokenization.wordpiece_graph import WordpieceGraph
 
 _GUESSES = 10       # tokens for each mask
-
-
-class Packer:
-    """Joins text A, and B where it has pieces, to sequences by the vocabulary's `Layout`.
-
-    Overlong texts lose pieces at their ends, one by one from the longer text (google-research/bert,
-    `_truncate_seq_pair`).
-    """
-
-    def __init__(self, vocabulary: Vocabulary, max_seq_length: int):
-        """`max_seq_length` counts special tokens too."""
-        self._vocabulary = vocabulary
-        self.layout = vocabulary.layout
-        self._longest = max_seq_length
-
-    def room(self, b: tf.RaggedTensor) -> tf.Tensor:
-        """Returns how many pieces of A and `b`, ragged [B, pieces], fit: int64 [B]."""
-        return self.layout.room(self._longest, tf.cast(b.row_lengths() > 0, tf.int64))
-
-    def __call__(self, a: tf.RaggedTensor, b: tf.RaggedTensor) -> dict[str, tf.Tensor]:
-        """Packs ragged int32 [B, pieces] into `input_ids`, `input_mask` and `segment_ids`, int32
-        [B, S], where S fits the longest.
-
-        Raises:
-            tf.errors.InvalidArgumentError: `a` and `b` differ in their number of rows.
-        """
-        tf.debugging.assert_equal(a.nrows(), b.nrows(), "give as many second texts as first ones")
-        room = self.room(b)
-        of_a = tf.minimum(a.row_lengths(), tf.maximum(room - b.row_lengths(), room - room // 2))
-        of_b = tf.minimum(b.row_lengths(), room - of_a)
-        cls, sep = self._vocabulary.cls_id, self._vocabulary.sep_id
-        one, pair = tf.ones_like(of_a), tf.cast(of_b > 0, tf.int64)
-        layout = self.layout
-        ids = tf.concat([_repeated(cls, layout.before * one), part(a, 0, of_a),
-                         _repeated(sep, layout.between * pair), part(b, 0, of_b),
-                         _repeated(sep, (layout.after - layout.cls_last) * one),
-                         _repeated(cls, layout.cls_last * one)], axis=1)
-        lengths = ids.row_lengths()                                     # [B]
-        ids = ids.to_tensor(self._vocabulary.pad_id)                    # [B, S]
-        # Even without text there is a first position, which the pooler reads.
-        ids = tf.pad(ids, [[0, 0], [0, tf.cast(tf.equal(tf.shape(ids)[1], 0), tf.int32)]])
-        positions = tf.range(tf.shape(ids, tf.int64)[1])                # [S]
-        mask = tf.cast(positions < lengths[:, None], tf.int32)
-        in_b = (positions >= layout.b_offset(of_a)[:, None]) & (pair[:, None] > 0)
-        segments = mask * tf.cast(in_b, tf.int32)
-        if layout.cls_last:
-            segments = tf.where(positions == lengths[:, None] - 1, 2, segments)
-        return {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
-
-
-def part(ragged, first, counts, rows=None):
-    """Returns `counts` values from value `first` on, of the given rows or of all: ragged."""
-    begins = ragged.row_starts() if rows is None else tf.gather(ragged.row_starts(), rows)
-    places = tf.ragged.range(counts)
-    return places.with_values(tf.gather(
-        ragged.values, places.values + tf.repeat(begins + first, counts)))
-
-
-def _repeated(value, counts):
-    """Returns ragged rows that repeat `value` `counts` [B] times."""
-    return tf.RaggedTensor.from_row_lengths(tf.fill([tf.reduce_sum(counts)], value), counts)
 
 
 class TextModel(tf.Module):
@@ -83,18 +25,22 @@ class TextModel(tf.Module):
     An empty second text counts as none.
 
     Returns the model's answers and `input_ids`; with labels also `label`, the likeliest one,
-    string. `functions` has the signatures by name.
+    string. `functions` has the signatures by name. If long texts are read in windows, `input_ids`
+    has a row for each window, and `windows`, int32 [B], their number for each example.
     """
 
     def __init__(self, model, vocabulary: Vocabulary, do_lower_case: bool = True,
                  max_seq_length: int = 128, labels: Sequence[str] = (),
-                 tokenizer_settings: Mapping[str, bool] = MappingProxyType({})):
+                 tokenizer_settings: Mapping[str, bool] = MappingProxyType({}),
+                 long_text: str = TRUNCATE):
         """
         Args:
             model: an encoder or a Learner of one objective.
-            max_seq_length: longer texts are cut.
+            max_seq_length: longer texts are read as `long_text` says.
             labels: names of the classes, in the order of their ids.
             tokenizer_settings: further settings of `WordpieceTokenizer`.
+            long_text: one of `packing.LONG_TEXTS`; other than "truncate" for models of labels, a
+                number or choices.
 
         Raises:
             InputError: another model's vocabulary, or a length outside 8 to the model's.
@@ -106,7 +52,9 @@ class TextModel(tf.Module):
             raise InputError(f"max_seq_length is {max_seq_length}; it must be from 8 to the "
                              f"model's {config.max_position_embeddings}.")
         self._weights = [v.value for v in model.weights]    # what the SavedModel keeps
-        self._answers = lambda features: self._named(answers(model, features))
+        self._answers = lambda features: answers(model, features)
+        self._long_text = long_text
+        self._labels_exclude = "multi_label" not in [head.name for head in heads_of(model)]
         self._labels = list(labels)
         self._tokenizer = WordpieceGraph(vocabulary, do_lower_case, **tokenizer_settings)
         self._pack = Packer(vocabulary, max_seq_length)
@@ -121,16 +69,25 @@ class TextModel(tf.Module):
         a, b = (self._tokenizer.ids(self._tokenizer.checked(text)) for text in (text_a, text_b))
         return self._answer(a, b)
 
-    def _answer(self, a, b):
-        """Ragged ids [B, pieces] -> answers."""
+    def _answer(self, a, b, choices=None):
+        """Ragged ids [B, pieces], or [B * C, pieces] with the number of `choices` C -> answers."""
+        counts = None
+        if self._long_text == HEAD_TAIL:
+            a, b = ends(a, b, self._pack)
+        elif self._long_text in (MEAN, MAX):
+            a, b, counts = windows(a, b, self._pack, 1 if choices is None else choices)
         features = self._pack(a, b)
-        return {**self._answers(features), "input_ids": features["input_ids"]}
-
-    def _named(self, outputs):
+        if choices is not None:
+            features = {name: tf.reshape(values, [-1, choices, tf.shape(values)[1]])
+                        for name, values in features.items()}
+        outputs = self._answers(features)
+        if counts is not None:
+            outputs = joined(outputs, counts, self._long_text, self._labels_exclude)
+            outputs["windows"] = tf.cast(counts, tf.int32)
         if self._labels:
             best = tf.argmax(outputs["probabilities"], axis=-1)
             outputs["label"] = tf.gather(tf.constant(self._labels), best)
-        return outputs
+        return {**outputs, "input_ids": features["input_ids"]}
 
 
 class ChoiceModel(TextModel):
@@ -147,12 +104,8 @@ class ChoiceModel(TextModel):
         contexts = self._tokenizer.ids(self._tokenizer.checked(context))
         a = tf.gather(contexts, tf.repeat(tf.range(rows), count))
         b = self._tokenizer.ids(self._tokenizer.checked(tf.reshape(choices, [-1])))
-        features = self._pack(a, b)                                     # each [B * C, S]
-        features = {name: tf.reshape(values, [rows, count, tf.shape(values)[1]])
-                    for name, values in features.items()}
-        outputs = self._answers(features)
-        return {**outputs, "input_ids": features["input_ids"],
-                "choice": tf.argmax(outputs["logits"], axis=-1, output_type=tf.int32)}
+        outputs = self._answer(a, b, count)
+        return {**outputs, "choice": tf.argmax(outputs["logits"], axis=-1, output_type=tf.int32)}
 
 
 class MaskModel(TextModel):
@@ -177,7 +130,7 @@ class MaskModel(TextModel):
         counts = tf.ones_like(pieces.row_lengths())         # a mask after each part but the last
         counts = tf.tensor_scatter_nd_update(
             counts, parts.row_limits()[:, None] - 1, tf.zeros_like(parts.row_limits()))
-        ids = tf.concat([pieces, _repeated(mask, counts)], axis=1)
+        ids = tf.concat([pieces, repeated(mask, counts)], axis=1)
         ids = parts.with_values(ids).merge_dims(1, 2)                   # ragged [B, pieces]
         none = ids[:, :0]
         features = self._pack(_all_fit(ids, self._pack.room(none)), none)

@@ -10,7 +10,6 @@ from bert_tf.flags import check, option
 from bert_tf.tasks import conllu
 from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.kinds.table import KINDS
-from bert_tf.tasks.kinds.windows import WAYS
 from bert_tf.tasks.libraries import is_library_name, split_of
 from bert_tf.tasks.named import SQUAD, TASK_NAMES, find_task
 from bert_tf.tasks.reading import KeptRows, discover_labels
@@ -18,6 +17,7 @@ from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.tag_schemes import SCHEMES, labels_in, scheme_of
 from bert_tf.tasks.task import OWN, Split, Task
+from bert_tf.tokenization.packing import LONG_TEXTS
 
 _FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
 # The keys of tasks/passages.py's PASSAGES, which is not loaded for flags.
@@ -94,7 +94,7 @@ class TaskFlags:
         "text). truncate: cut its end. head_tail: cut its middle; a quarter of the kept tokens are "
         "its first tokens. mean, max: read it in windows that overlap by a quarter, and train on "
         "all windows; then take the mean or the maximum of the windows' probabilities or numbers. "
-        "Default: as in training, else truncate.", choices=WAYS)
+        "Default: as in training, else truncate.", choices=LONG_TEXTS)
     both_orders: bool = option(
         False, "Train on each pair of texts in both orders: first all pairs of the training file, "
         "then all pairs with the texts swapped.", rare=True)

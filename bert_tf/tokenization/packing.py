@@ -10,6 +10,11 @@ import numpy as np
 
 from bert_tf.tokenization.vocabulary import Layout
 
+# What is read of texts that do not fit: their beginning; their ends; or windows, whose answers are
+# averaged, or the largest of which count.
+LONG_TEXTS = TRUNCATE, HEAD_TAIL, MEAN, MAX = "truncate", "head_tail", "mean", "max"
+HEAD = 4        # one of so many tokens that are kept is of the head (arXiv:1905.05583, section 5.3)
+
 
 def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: int,
                    layout: Layout) -> tuple[np.ndarray, np.ndarray]:

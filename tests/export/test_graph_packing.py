@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data.records.features import pack_pairs, truncate_pairs
-from bert_tf.export.text_model import Packer
+from bert_tf.export.packing import Packer
 from bert_tf.tokenization.vocabulary import Layout
 
 

@@ -123,6 +123,26 @@ def test_what_a_fine_tuned_model_is_needs_no_flag(fine_tuned, tmp_path, monkeypa
         [2, 7, 6, 1, 3, 0, 0, 0, 0], [2, 5, 5, 5, 5, 5, 5, 5, 3]]
 
 
+def test_a_model_that_reads_windows_is_exported_with_them(fine_tuned, tmp_path):
+    folder = fine_tuned("Classification", Task("x", "classification", {}, ("no", "yes")),
+                        long_text="max")
+    export_model.main(job(tmp_path, init_checkpoint=folder))
+    serve = tf.saved_model.load(str(tmp_path / "out" / "1")).signatures["serving_default"]
+    text = ["C b c", "a " * 20, "b"]
+    found = serve(text=tf.constant(text))
+    assert found["windows"].numpy().tolist() == [1, 4, 1]
+    predicted = bert_tf.Predictor(folder)(text)
+    assert [label.decode() for label in found["label"].numpy()] == [
+        each["label"] for each in predicted]
+    assert np.allclose(found["probabilities"], [
+        list(each["probabilities"].values()) for each in predicted], atol=2e-6)
+    for given in ({"format": "ids"}, {"task": "encoder"}, {"long_text": "truncate"}):
+        assert resolve(job(tmp_path, init_checkpoint=folder, **given)).long_text == "truncate"
+    for given in ({"format": "ids"}, {"task": "encoder"}):
+        with pytest.raises(InputError, match="--long_text=mean is for --format=text and a task"):
+            resolve(job(tmp_path, init_checkpoint=folder, long_text="mean", **given)).check()
+
+
 def test_flags_come_before_what_was_saved(fine_tuned, tmp_path):
     folder = fine_tuned("AnswerSpan", Task("x", "span", {}), max_query_length=5,
                         max_answer_length=6)

@@ -11,6 +11,7 @@ from bert_tf.tasks.reading import Example
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization.packing import LONG_TEXTS
 
 LENGTH = 16
 KIND = {"classification": ("no", "yes"), "multi_label": ("a", "b"), "regression": ()}
@@ -31,7 +32,7 @@ def make(way, texts, tokenizer, kind="classification"):
                             {"long_text": way})
 
 
-@pytest.mark.parametrize("way", windows.WAYS)
+@pytest.mark.parametrize("way", LONG_TEXTS)
 def test_texts_that_fit_give_the_records_of_before(tokenizer, way):
     for texts in ([["the of"], [words(13)], [words(1)]], [["the of", "and"], ["a", words(9)]]):
         wanted, _ = encode_pairs(texts, tokenizer, LENGTH)

@@ -21,6 +21,7 @@ from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
 from bert_tf.tasks.reading import read_parts
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
 from bert_tf.tasks.task import Kind, Task
+from bert_tf.tokenization.packing import TRUNCATE
 
 _TINY = 1e-37       # its logarithm is finite in float32
 
@@ -63,8 +64,8 @@ class LabelledKind(Kind):
                    ) if windows.is_cut_in_windows(options) else len(examples)
 
     def check_options(self, options, max_seq_length, tokenizer):
-        way = options.get("long_text") or windows.TRUNCATE
-        if way == windows.TRUNCATE:
+        way = windows.way_of(options)
+        if way == TRUNCATE:
             return
         if options.get("hypothesis_first"):
             raise InputError(f"--long_text={way} is not for models that read the second text first "

@@ -14,6 +14,7 @@ from bert_tf.files import write_aside
 from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.encoding import encode_choices, encode_pairs, label_id, with_label_ids
 from bert_tf.tasks.kinds.labelled import LabelledKind, rounded
+from bert_tf.tokenization.packing import TRUNCATE
 
 _BOOLEANS = {"False": "false", "True": "true"}      # as SuperGLUE's server reads BoolQ and WiC
 LABEL_SEPARATOR = ","           # between the labels of one example, where it may have several
@@ -59,7 +60,7 @@ class Classification(LabelledKind):
         return len(task.splits[split].texts) if split in task.splits else None
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
-        if (way := windows.way_of(options)) != windows.TRUNCATE:
+        if (way := windows.way_of(options)) != TRUNCATE:
             return self.encode_long(examples, tokenizer, max_seq_length, way, self.label_dtype)
         features, is_cut = encode_pairs([e.texts for e in examples], tokenizer, max_seq_length,
                                         bool((options or {}).get("hypothesis_first")))
@@ -236,7 +237,7 @@ class Similarity(Classification):
         return [[tuple(e.texts), tuple(e.texts[::-1])] for e in examples]
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
-        if (way := windows.way_of(options)) != windows.TRUNCATE:
+        if (way := windows.way_of(options)) != TRUNCATE:
             return self.encode_long(examples, tokenizer, max_seq_length, way)
         pairs = [pair for e in examples for pair in (e.texts, e.texts[::-1])]
         features, is_cut = encode_pairs(pairs, tokenizer, max_seq_length)
@@ -285,7 +286,7 @@ class MultipleChoice(LabelledKind):
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
         options = options or {}
-        if (way := windows.way_of(options)) != windows.TRUNCATE:
+        if (way := windows.way_of(options)) != TRUNCATE:
             return self.encode_long(examples, tokenizer, max_seq_length, way)
         if options.get("max_qa_length"):
             features, is_cut = encode_choices(

@@ -5,15 +5,12 @@ Shapes: N examples, R records, C sequences of an example, S sequence, L labels o
 
 import numpy as np
 
-from bert_tf.tokenization.packing import pack_pairs, truncate_pairs
-
-TRUNCATE, HEAD_TAIL, MEAN, MAX = "truncate", "head_tail", "mean", "max"
-WAYS = (TRUNCATE, HEAD_TAIL, MEAN, MAX)
-_HEAD = 4       # one of so many tokens that are kept is of the head (arXiv:1905.05583, section 5.3)
+from bert_tf.tokenization import packing
+from bert_tf.tokenization.packing import HEAD, HEAD_TAIL, MAX, MEAN, TRUNCATE
 
 
 def way_of(options: dict | None) -> str:
-    """One of `WAYS`, as the options of input and head have it."""
+    """One of `packing.LONG_TEXTS`, as the options of input and head have it."""
     return (options or {}).get("long_text") or TRUNCATE
 
 
@@ -28,8 +25,8 @@ def encode_long(examples: list, tokenizer, max_seq_length: int, way: str
 
     Args:
         examples: N lists of C sequences, each a text or a pair of texts.
-        way: one of `WAYS` but "truncate". A sequence with fewer windows than others of its example
-            repeats its last one.
+        way: one of `packing.LONG_TEXTS` but "truncate". A sequence with fewer windows than others
+            of its example repeats its last one.
 
     Returns:
         input_ids, input_mask, segment_ids [R, C * S]; the number of records of each example, int
@@ -46,8 +43,9 @@ def encode_long(examples: list, tokenizer, max_seq_length: int, way: str
     lengths = np.array([[len(part) for part in row] for row in rows]).reshape(-1, 2)
     starts = (np.cumsum(lengths) - lengths.ravel()).reshape(lengths.shape)
     tokens = np.concatenate([part for row in rows for part in row]).astype(np.int32)
-    features = pack_pairs(tokens, starts[:, 0], lengths[:, 0], starts[:, 1], lengths[:, 1],
-                          max_seq_length, tokenizer.vocabulary, layout.pads_left)
+    features = packing.pack_pairs(
+        tokens, starts[:, 0], lengths[:, 0], starts[:, 1], lengths[:, 1], max_seq_length,
+        tokenizer.vocabulary, layout.pads_left)
     features = {name: values.reshape(sum(counts), -1) for name, values in features.items()}
     return features, np.array(counts), np.array(is_cut)
 
@@ -113,7 +111,8 @@ def _cut(a, b, layout, max_seq_length, way):
     """Returns the pairs of parts of two texts that are seen together, and whether tokens are lost.
     """
     if way == HEAD_TAIL:
-        kept = truncate_pairs(*(np.array([len(text)]) for text in (a, b)), max_seq_length, layout)
+        kept = packing.truncate_pairs(*(np.array([len(text)]) for text in (a, b)), max_seq_length,
+                                      layout)
         parts = tuple(_ends(text, int(count[0])) for text, count in zip((a, b), kept))
         return [parts], any(len(part) < len(text) for part, text in zip(parts, (a, b)))
     window, count = _plan(len(a), len(b), layout, max_seq_length)
@@ -129,5 +128,5 @@ def _ends(text, count):
     """Returns the first and the last tokens of a text, `count` together."""
     if count >= len(text):
         return text
-    head = count // _HEAD
+    head = count // HEAD
     return np.concatenate([text[:head], text[len(text) - (count - head):]])
