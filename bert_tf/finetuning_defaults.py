@@ -95,6 +95,7 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
              "weight_decay": 0.0, "do_lower_case": False},
         "mnli": {"train_batch_size": 128, "num_train_steps": 10_000, "num_warmup_steps": 1_000},
         "sts-b": {"learning_rate": 5e-5, "num_train_steps": 1_200, "num_warmup_steps": 120},
+        "imdb": {"num_train_steps": 4_000, "num_warmup_steps": 500, "max_seq_length": 512},
         "race": {"num_train_steps": 12_000, "num_warmup_steps": 1_000, "max_seq_length": 512,
                  "max_qa_length": 128, "carry_choices": True},
         **{task: {"learning_rate": 3e-5, "train_batch_size": 48, "num_train_steps": 8_000,

@@ -10,7 +10,7 @@ from bert_tf.tasks.task import Split, Task
 _PREMISE = ("premise", "hypothesis")
 # Where columns have other names than in the official files.
 _TEXTS = {"cola": ("sentence",), "mrpc": ("sentence1", "sentence2"),
-          **dict.fromkeys(("mnli", "ax", "snli", "scitail", "xnli"), _PREMISE)}
+          "imdb": ("text",), **dict.fromkeys(("mnli", "ax", "snli", "scitail", "xnli"), _PREMISE)}
 _OF_LANGUAGES = ("xnli", "paws-x")      # a configuration for each language
 # Data sets with a configuration for each task, and where it has another name than the task.
 _SUITES = ("glue", "super_glue")
@@ -18,7 +18,8 @@ _CONFIGURATIONS = {"sst-2": "sst2", "sts-b": "stsb", "ax-b": "axb", "ax-g": "axg
                    "superglue-rte": "rte", "wnli-ranking": "wnli", "wsc-ranking": "wsc"}
 # Further names of classes, and the labels of the official files.
 _CLASSES = {"paws-x": {"different_meaning": "0"}}
-_ALONE = ("race", "swag", "conll2003", "snli", "scitail", *_OF_LANGUAGES)
+_ALONE = ("race", "swag", "conll2003", "snli", "scitail", "imdb", "nsmc", *_OF_LANGUAGES)
+_WITHOUT_DEV = ("imdb", "nsmc")     # the test set is read in place of a dev set
 # Tasks that are data sets of their own beside one that --data_dir names.
 _SQUAD = {"squad": "v1.1", "squad_v2": "v2.0"}
 # What SuperGLUE's tasks may begin with: on the Hub, and in tensorflow_datasets.
@@ -29,7 +30,7 @@ _TRIVIA_QA = f"{HUB}mandarjoshi/trivia_qa/rc.wikipedia"
 _DEV_IN_TFDS = ("race", "conll2003")
 _TRAIN_IN_TFDS = {"xnli": f"{TFDS}multi_nli"}
 # Formats whose columns a library renames; lines of others are made of its rows.
-_TABLES = ("tsv", "csv")
+_TABLES = ("tsv", "csv", "folders")
 
 
 def placed(task: Task, data_dir: str) -> Task:
@@ -106,6 +107,8 @@ def _split(task, name, layout, data_dir) -> Split | None:
         return None
     if group in _OF_LANGUAGES and not (in_tfds and group == "xnli"):
         data_dir, rest = f"{data_dir}/{rest or own}", ""
+    if group in _WITHOUT_DEV:
+        part = {"dev": "test"}.get(part, part)
     if in_tfds and group == "xnli":
         return _translations(task, name, layout, data_dir, part, rest)
     part = part if in_tfds and group in _DEV_IN_TFDS else {"dev": "validation"}.get(part, part)

@@ -6,7 +6,10 @@ super.gluebenchmark.com does, SNLI (nlp.stanford.edu/projects/snli), SciTail
 (cs.cmu.edu/~glai1/data/race), CoNLL-2003 (clips.uantwerpen.be/conll2003/ner) and SQuAD. XNLI
 (arXiv:1809.05053) and its machine translations are XNLI-1.0.zip and XNLI-MT-1.0.zip of
 github.com/facebookresearch/XNLI, PAWS-X (arXiv:1908.11828) x-final.tar.gz of
-github.com/google-research-datasets/paws.
+github.com/google-research-datasets/paws. IMDB (aclanthology.org/P11-1015) is
+ai.stanford.edu/~amaas/data/sentiment. In Korean: NSMC (github.com/e9t/nsmc), KorSTS and KorNLI
+(arXiv:2004.03289, github.com/kakaobrain/KorNLUDatasets). In Chinese: ChnSentiCorp and LCQMC
+(aclanthology.org/C18-1166) as in the data of ERNIE (arXiv:1904.09223, table 1).
 """
 
 import os
@@ -54,6 +57,12 @@ def _inference(name, file, sizes, labels, without_label=None, **layout):
 
 def _swag(name, size, label="label"):
     return Split((f"{name}.csv",), ("sent1", "sent2"), label, ("ending*",), format="csv", size=size)
+
+
+def _labelled(name, kind, texts, label, files, labels=(), **fields):
+    """Makes a task whose files all have labels; `files` are {split: (file, size)}."""
+    return Task(name, KINDS[kind], {split: Split((file,), texts, label, size=size)
+                                    for split, (file, size) in files.items()}, labels, **fields)
 
 
 def _conll2003(size, *files):
@@ -212,6 +221,28 @@ TASKS = {task.name: task for task in (
     *(_xnli(f"xnli-{language}", language, (language,)) for language in XNLI_LANGUAGES[1:]),
     _paws_x("paws-x"),
     *(_paws_x(f"paws-x-{language}", language, (language,)) for language in _PAWS_X_LANGUAGES[1:]),
+    # IMDB and NSMC have no dev set; the test set is read in place of one.
+    Task("imdb", KINDS["classification"],
+         {split: Split((folder,), ("text",), "label", format="folders", size=25000,
+                       line_break="<br />") for split, folder in (("train", "train"),
+                                                                  ("dev", "test"))},
+         ("neg", "pos"), folder_of="aclImdb", defaults=Defaults(max_seq_length=512)),
+    _labelled("nsmc", "classification", ("document",), "label", {
+        "train": ("ratings_train.txt", 150000), "dev": ("ratings_test.txt", 50000)}, _BINARY,
+              label_names=("negative", "positive")),
+    _labelled("korsts", "regression", _SENTENCES, "score", {
+        "train": ("sts-train.tsv", 5749), "dev": ("sts-dev.tsv", 1500),
+        "test": ("sts-test.tsv", 1379)}, metrics=("spearman", "pearson"), bounds=(0, 5)),
+    # train.tsv has the lines of both official training files.
+    _labelled("kornli", "classification", _SENTENCES, "gold_label", {
+        "train": ("train.tsv", 942854), "dev": ("xnli.dev.ko.tsv", 2490),
+        "test": ("xnli.test.ko.tsv", 5010)}, _MNLI),
+    _labelled("chnsenticorp", "classification", ("text_a",), "label", {
+        "train": ("train.tsv", 9600), "dev": ("dev.tsv", 1200), "test": ("test.tsv", 1200)},
+              _BINARY, label_names=("negative", "positive")),
+    _labelled("lcqmc", "classification", ("text_a", "text_b"), "label", {
+        "train": ("train.tsv", 238766), "dev": ("dev.tsv", 8802), "test": ("test.tsv", 12500)},
+              _BINARY, label_names=("different", "same")),
 )}
 # As help and errors list them: tasks in one language stand together.
 TASK_NAMES = [name for name in TASKS if name.rpartition("-")[2] not in XNLI_LANGUAGES + (

@@ -10,7 +10,7 @@ from bert_tf.options import read_json
 from bert_tf.tasks import conllu
 from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.library_lines import part_of, read_library
-from bert_tf.tasks.rows import Omissions, Table, read_sentences
+from bert_tf.tasks.rows import Omissions, Table, read_lines, read_sentences
 from bert_tf.tasks.super_glue import FORMATS, read_rows
 
 
@@ -115,6 +115,7 @@ def _read_raw(task, layout, path, omissions):
     """Yields (line, texts, label as read, document); the label is None if absent, and a list where
     there may be several."""
     rows = {"words": _read_tags, "conllu": _read_tags, "race": _read_articles,
+            "folders": _read_folders,
             **dict.fromkeys(FORMATS, read_rows)}.get(
         layout.format, _read_table)
     for line, texts, raw, document in rows(task, layout, path, omissions):
@@ -177,6 +178,24 @@ def _read_articles(task, layout, path, omissions):
                              f"({type(error).__name__}: {error}).") from error
 
 
+def _read_folders(task, layout, path, omissions):
+    """Yields the text files in the labels' folders; other folders hold no examples."""
+    del omissions
+    for label in task.labels:
+        files = match_names(os.path.join(path, label), "*.txt")
+        if not files:
+            raise InputError(f"{path} has no folder {label} with files *.txt; name the folder of "
+                             f"{task.name}'s official files.")
+        for number, file in enumerate(files, 1):
+            text = "\n".join(line for _, line in read_lines(file))
+            yield number, [_without_breaks(text, layout)], label, 0
+
+
+def _without_breaks(text, layout):
+    """The text as zihangdai/xlnet reads it, run_classifier.py, `ImdbProcessor`."""
+    return text.strip().replace(layout.line_break, " ")
+
+
 def _read_table(task, layout, path, omissions):
     table = Table(path, layout, omissions)
     text_keys = table.keys(layout.texts)
@@ -208,6 +227,8 @@ def _texts_of(row, layout, text_keys, choice_keys):
     for cell in cells:
         if not isinstance(cell, str):
             raise _Malformed(f"has {cell!r} where text must be")
+    if layout.line_break:
+        cells = [_without_breaks(cell, layout) for cell in cells]
     for column, cell, text in layout.words:
         cells = [text if key == column and found == cell else found
                  for key, found in zip(keys, cells)]

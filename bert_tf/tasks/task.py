@@ -35,12 +35,14 @@ class Split:
         format: "tsv", where quotes are plain characters; "csv"; "jsonl"; "words", a word a line and
             a blank line between sentences; "conllu"; "tfds", of tensorflow_datasets; "library" and
             "translations", rows of a library; "squad"; "race", a folder of files of one article
-            each; those of `bert_tf.tasks.super_glue`.
+            each; "folders", a folder of text files for each label; those of
+            `bert_tf.tasks.super_glue`.
         header: whether the first line names the columns.
         size: the official number of examples, or None.
         submission: the name of the file that the server of GLUE or SuperGLUE takes, or None.
         words: (column, cell, text): the text, or label, that is read for a cell.
         only: (column, cell): the rows that are examples, of a file that has others too.
+        line_break: a mark within texts that is read as a blank.
         is_broken: whether lines of the official file cannot be read; they are left out and counted.
     """
 
@@ -54,6 +56,7 @@ class Split:
     submission: str | None = None
     words: tuple = ()
     only: tuple = ()
+    line_break: str = ""
     is_broken: bool = False
 
     def refusal(self, task: str, path: str, count: int) -> str:
@@ -289,7 +292,7 @@ class Task:
         if self.split(split).format == "tfds" or is_library_name(files[0]):
             return files[0]
         paths = [os.path.join(data_dir, name) for name in files]
-        exists = is_folder if self.split(split).format == "race" else is_file
+        exists = is_folder if self.split(split).format in ("race", "folders") else is_file
         own = named_folder(data_dir, self.name, self.folder_of or self.name)
         for path in (*paths, *(os.path.join(own, name) for name in files if own)):
             if exists(path):

@@ -105,12 +105,13 @@ def rank_result(result: dict, headline: str) -> tuple:
 
 
 def summarize(results: dict[str, dict], headline: str) -> dict:
-    """Mean, deviation (of a sample) and best of the metrics of results by the trial's name."""
+    """Mean, deviation (of a sample), median and best of the metrics of results by trial."""
     metrics = {}
     for name in next(iter(results.values()))["metrics"]:
         values = [result["metrics"][name] for result in results.values()]
         metrics[name] = {"mean": statistics.fmean(values),
                          "stdev": statistics.stdev(values) if len(values) > 1 else 0.0,
+                         "median": statistics.median(values),
                          "best": (max if "loss" not in name else min)(values)}
     return {"headline": headline,
             "best": max(results, key=lambda name: rank_result(results[name], headline)),
@@ -129,6 +130,6 @@ def one_line(result: dict, headline: str, has_ended: bool = False) -> str:
 
 def describe(summary: dict) -> str:
     """Lists the lines of a summary: each metric, the best trial."""
-    lines = [f"{name}: mean {m['mean']:.4f}, standard deviation {m['stdev']:.4f}, best "
-             f"{m['best']:.4f}" for name, m in summary["metrics"].items()]
+    lines = [f"{name}: mean {m['mean']:.4f}, standard deviation {m['stdev']:.4f}, median "
+             f"{m['median']:.4f}, best {m['best']:.4f}" for name, m in summary["metrics"].items()]
     return "\n".join([*lines, f"best trial: {summary['best']}"])

@@ -208,6 +208,7 @@ def test_trials_run_once_and_the_best_is_kept(eagerly, tune, examples, counted, 
                           ("loss", [1 - value for value, _ in values])):
         assert summary["metrics"][name] == pytest.approx({
             "mean": np.mean(numbers), "stdev": statistics.stdev(numbers),
+            "median": np.median(numbers),
             "best": min(numbers) if name == "loss" else max(numbers)})
     kept = weights(tmp_path / "out")
     assert json.loads((tmp_path / "out" / "results.json").read_text()) == summary
