@@ -169,7 +169,7 @@ def answer_rows(forward: Callable[..., Mapping], features: Mapping[str, np.ndarr
     lengths, is_left = mask.sum(-1).max(1), bucketing.pads_left(mask)
     found: dict[str, np.ndarray] = {}
     for rows in bucketing.sorted_batches(lengths, batch_size):
-        length = bucketing.padded_length(lengths[rows], max_seq_length)
+        length = max(int(lengths[rows].max()), 1)
         kept = slice(max_seq_length - length, None) if is_left else slice(length)
         values = forward(*(inputs[name][rows] if name in fixed else inputs[name][rows, ..., kept]
                            for name in reads))
