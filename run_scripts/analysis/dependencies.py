@@ -5,8 +5,8 @@
 
 Follows Clark et al. (arXiv:1906.04341, section 4). Shows for each relation which attention head and
 which fixed distance find the word's head most often. Trains and scores (UAS) two probes that
-combine all attention heads: one with fixed weights, one with weights that depend on both words.
-Files are CoNLL-U. Writes dependencies.json.
+combine all attention heads: one with fixed weights, one with weights that depend on both words, by
+the model's embeddings or by --word_vectors. Files are CoNLL-U. Writes dependencies.json.
 """
 
 import dataclasses
@@ -17,6 +17,7 @@ import numpy as np
 from bert_tf import flags
 from bert_tf.analysis.dependencies import DependencyProbe, Parsed, attachment, offset_heads
 from bert_tf.analysis.links import LinkHeads
+from bert_tf.compression.word_vectors import read_word_vectors
 from bert_tf.errors import InputError
 from bert_tf.files import unpacked_name, write_json
 from bert_tf.flags import REQUIRED, option
@@ -36,6 +37,10 @@ class DependenciesFlags:
     sentences: int = option(500, "Number of sentences to learn from.", least=1)
     eval_sentences: int = option(500, "Number of sentences to measure on.", least=1)
     relations: int = option(15, "Number of relations to show, the most frequent ones.", least=1)
+    word_vectors: str = option(
+        "", "Text file of word vectors for the second probe: a word and its numbers a line, as "
+        "GloVe's. A word that is not in the file is looked up in lower case; other words have "
+        "zeros. Default: means of the model's embeddings of sub-words.")
     decay: float = option(1e-4, "Weight decay: factor of the sum of the probes' squared weights in "
                                 "the loss.",
                           least=0, rare=True)
@@ -44,8 +49,9 @@ class DependenciesFlags:
 
 
 def parse(path: str, count: int, encoder, tokenizer, length: int
-          ) -> tuple[list[Parsed], list[list[str]]]:
-    """Reads sentences with their attention; returns them and the relations of their words."""
+          ) -> tuple[list[Parsed], list[list[str]], list[list[str]]]:
+    """Reads sentences with their attention; returns them, their words and these words' relations.
+    """
     found = read(path, {"head": "head", "deprel": "deprel"}, count, encoder, tokenizer, length,
                  attention=True)
     table, parsed = np.asarray(encoder.embedding_table), []
@@ -57,7 +63,23 @@ def parse(path: str, count: int, encoder, tokenizer, length: int
         counts = np.diff(np.append(starts, len(ids)))
         vectors = np.add.reduceat(table[ids], starts) / counts[:, None]
         parsed.append(Parsed(attention, [int(head) - 1 for head in heads], vectors))
-    return parsed, [[kind.partition(":")[0] for kind in kinds] for kinds in found.tags["deprel"]]
+    return parsed, found.words, [[kind.partition(":")[0] for kind in kinds]
+                                 for kinds in found.tags["deprel"]]
+
+
+def with_vectors(sentences: list[Parsed], words: list[list[str]], path: str) -> list[Parsed]:
+    """Returns the sentences with vectors of a file in place of the model's; prints how many words
+    have one."""
+    known = {form for of in words for word in of for form in (word, word.lower())}
+    rows = dict(read_word_vectors(path, "word_vectors", known.__contains__))
+    nothing = np.zeros_like(next(iter(rows.values()))) if rows else None
+    if nothing is None:
+        raise InputError(f"--word_vectors: {path} has no word of the treebank; name vectors of "
+                         "its language.")
+    found = [[rows.get(word, rows.get(word.lower(), nothing)) for word in of] for of in words]
+    count = sum(vector is not nothing for of in found for vector in of)
+    print(f"{count:,} of {sum(map(len, words)):,} words have a vector in {path}", flush=True)
+    return [one._replace(vectors=np.array(vectors)) for one, vectors in zip(sentences, found)]
 
 
 def look(sentences: list[Parsed], relations: list[list[str]], count: int) -> dict[str, dict]:
@@ -101,10 +123,14 @@ def main(model: ModelFlags, job: DependenciesFlags) -> None:
             raise InputError(f"--{flag}: {path} must be CoNLL-U, with the extension {ENDING}.")
     opened = open_encoder(model)
     encoder, tokenizer = opened.network(), opened.tokenizer
-    held_out, relations = parse(job.eval_input_file, job.eval_sentences, encoder, tokenizer,
+    held_out, words, relations = parse(job.eval_input_file, job.eval_sentences, encoder, tokenizer,
                                 model.max_seq_length)
     found = look(held_out, relations, job.relations)
-    train, _ = parse(job.input_file, job.sentences, encoder, tokenizer, model.max_seq_length)
+    train, others, _ = parse(job.input_file, job.sentences, encoder, tokenizer,
+                             model.max_seq_length)
+    if job.word_vectors:
+        both = with_vectors(train + held_out, others + words, job.word_vectors)
+        train, held_out = both[:len(train)], both[len(train):]
     write_json(os.path.join(model.output_dir, "dependencies.json"), {
         "relations": found, "uas": probe(train, held_out, job.decay)})
 

@@ -194,6 +194,18 @@ def test_dependencies(model, tmp_path, capsys):
     assert found["relations"]["all"]["best_offset"] == -1
     assert found["uas"]["distance -1"] == found["uas"]["attention and words"] == 1
     assert "obj" in capsys.readouterr().out
+    vectors = tmp_path / "glove.txt"
+    vectors.write_text("".join(f"{2 * letter} {n} 1\n" for n, letter in enumerate("abcde")))
+    job = dataclasses.replace(job, word_vectors=str(vectors))
+    dependencies.main(flags_of(model, tmp_path / "glove"), job)
+    assert "12 of 14 words have a vector" in capsys.readouterr().out
+    found = json.loads((tmp_path / "glove/dependencies.json").read_text())
+    assert found["uas"]["attention and words"] == 1
+    sentences = [dependencies.Parsed(np.zeros(0), [], np.ones((2, 5)))]
+    given, = dependencies.with_vectors(sentences, [["BB", "ff"]], str(vectors))
+    assert given.vectors.tolist() == [[1, 1], [0, 0]]
+    with pytest.raises(InputError, match="glove.txt has no word of the treebank"):
+        dependencies.with_vectors(sentences, [["x", "y"]], str(vectors))
     for head in (7, 1):     # of no word, of itself
         (tmp_path / "b.conllu").write_text(line.format(1, "a", head, "obj"))
         with pytest.raises(InputError, match=f"1 words has the heads {head}"):
