@@ -32,7 +32,7 @@ _SUPER = {"boolq", "cb", "copa", "multirc", "record", "superglue-rte", "wic", "w
           "ax-b", "ax-g"}
 # Defaults of tasks, which are BERT's.
 TASK_TABLES: list[Table] = [
-    (_SHORT, (_LENGTH,), [(tuple(set(TASKS) - {"race", *_SUPER}), 128)]),
+    (_SHORT, (_LENGTH,), [(tuple(set(TASKS) - {"race", "imdb", *_SUPER}), 128)]),
     (_BERT, (_RATE, _EPOCHS), [(tuple(set(TASKS) - _SUPER), 2e-5, 3.0)]),
     (_BERT, (_BATCH,), [(tuple(set(TASKS) - {"swag", *_SUPER}), 32)]),
     ("nyu-mll/jiant jiant/config/superglue_bert.conf", (_LENGTH, _BATCH, _RATE, _EPOCHS),
@@ -41,6 +41,7 @@ TASK_TABLES: list[Table] = [
      (_RATE, _BATCH, _EPOCHS), [("swag", 2e-5, 16, 3.0)]),
     ("arXiv:1909.11942, table 14; zihangdai/xlnet README.md: 512 for RACE",
      (_LENGTH,), [("race", 512)]),
+    ("zihangdai/xlnet README.md: 512 for IMDB", (_LENGTH,), [("imdb", 512)]),
     ("arXiv:1810.04805, section 4.2: 3 epochs with 5e-5 and a batch size of 32",
      (_RATE, _BATCH, _EPOCHS), [("squad", 5e-5, 32, 3.0)]),
     ("arXiv:1810.04805, section 4.3: 2 epochs with 5e-5 and a batch size of 48",
@@ -118,6 +119,8 @@ TABLES: dict[str, list[Table]] = {
         ("zihangdai/xlnet README.md, STS-B", (_RATE, _STEPS, _WARMUP),
          [("sts-b", 5e-5, 1_200, 120)]),
         (_XLNET, (_STEPS, _WARMUP, _LENGTH), [("race", 12_000, 1_000, 512)]),
+        ("zihangdai/xlnet README.md, IMDB", (_STEPS, _WARMUP, _LENGTH),
+         [("imdb", 4_000, 500, 512)]),
         ("zihangdai/xlnet run_race.py", ("max_qa_length", "carry_choices"), [("race", 128, True)]),
         (_XLNET, (_RATE, _BATCH, _STEPS, _WARMUP, _LENGTH, "layer_decay"),
          [(("squad", "squad_v2"), 3e-5, 48, 8_000, 1_000, 512, 0.75)]),

@@ -40,6 +40,12 @@ def fixture_run(tmp_path_factory):
                                       bert_tf.SentencePrediction(CONFIG)])))
 
 
+def near(answer):
+    """An answer whose last digits may differ, as with other texts in its batch."""
+    return {"label": answer["label"],
+            "probabilities": pytest.approx(answer["probabilities"], abs=2e-6)}
+
+
 def run(model, folder, name, content, output="out", **flags):
     """What the command writes for a file with this content."""
     path, out = folder / name, folder / output
@@ -83,7 +89,7 @@ def test_tables_get_further_columns(model, tmp_path, ending, delimiter):
     # A table without names, as lines of another kind.
     lines = run(model[0], tmp_path, f"more.{ending}", f"x{delimiter}d e\n", "out.jsonl",
                 text_a_column="-1", header=False)
-    assert json.loads(lines) == {"0": "x", "1": "d e", "prediction": model[1][1]}
+    assert json.loads(lines) == {"0": "x", "1": "d e", "prediction": near(model[1][1])}
 
 
 def test_the_official_columns_of_a_task_need_no_flag(tmp_path):
@@ -165,7 +171,7 @@ def test_standard_input_to_standard_output(model, tmp_path):
     said = start_command("run_scripts.predict", {
         "init_checkpoint": model[0], "input_format": "jsonl", "text_a_column": "body"},
         f"import os; os.dup2(os.open({str(tmp_path / 'in')!r}, os.O_RDONLY), 0)").finish()
-    assert json.loads(said.splitlines()[-1]) == {"body": "d e", "prediction": model[1][1]}
+    assert json.loads(said.splitlines()[-1]) == {"body": "d e", "prediction": near(model[1][1])}
 
 
 def test_a_pre_trained_model_predicts_masks(run, tmp_path):
