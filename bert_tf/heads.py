@@ -62,12 +62,20 @@ class Head:
                                     "NextSentencePrediction")
 
     @property
+    def reads_windows(self) -> bool:
+        """Whether the head gives a text one answer, so that answers to its windows can be joined.
+        """
+        return self.task and self.name not in _BY_POSITION and (
+            self.is_labelled or "C" in self.inputs)
+
+    @property
     def is_labelled(self) -> bool:
         """Returns whether the objective is built with `num_labels`, the size of its last bias."""
         return self.shapes.get("dense/bias") == "C"
 
 
 MAX_LSTMS = 4       # of FeatureTagging
+_BY_POSITION = ("tagging", "feature_tagging", "span_comparison")    # they answer about tokens
 
 
 def _lstms(name, count):

@@ -35,9 +35,6 @@ _WITHOUT_NAMES = ("multi_label", "regression")
 _COUNTED = {name for name, head in HEADS.items() if head.is_labelled} - {"regression"}
 _NAMED = _COUNTED - {*_WITHOUT_NAMES}
 _OF_CHOICES = {name for name, head in HEADS.items() if "C" in head.inputs}
-# The tasks with one answer to a text, which may be read in windows.
-_OF_ONE_ANSWER = {name for name, head in HEADS.items() if head.is_labelled or "C" in head.inputs
-                  } - {"tagging"}
 _DEFAULTS = {"do_lower_case": True, "max_seq_length": 128, "long_text": TRUNCATE,
              "max_query_length": 64, "max_answer_length": 30, "doc_stride": 128,
              "max_target_length": 128, "beams": 1}
@@ -82,8 +79,9 @@ class ExportFlags:
         None, "Maximum tokens (formats text, lite and lite_int8). Default: as in the task.json "
         "beside the model, else 128.")
     long_text: str | None = option(
-        None, "How the model reads a longer text (format text, tasks of one answer to a text): see "
-        "bert-finetune --helpfull. Default: as in the task.json beside the model, else truncate.",
+        None, "How the model reads texts longer than --max_seq_length; bert-finetune --helpfull "
+        "explains the values. Only for format text, and for classification, regression and "
+        "multiple choice. Default: as in the task.json beside the model, else truncate.",
         choices=LONG_TEXTS)
     max_query_length: int | None = option(
         None, "Maximum tokens of a question (task answer_span). Default: as in the task.json, "
@@ -113,11 +111,11 @@ class ExportFlags:
         if self.task in _COUNTED and not (self.labels or self.num_labels > 0):
             names = "--labels or " if self.task in _NAMED else ""
             raise InputError(f"{names}--num_labels must be given with --task={self.task}.")
-        if self.long_text != TRUNCATE and (self.format != "text"
-                                           or self.task not in _OF_ONE_ANSWER):
-            raise InputError(f"--long_text={self.long_text} is for --format=text and a task with "
-                             f"one answer to a text, not for --format={self.format} "
-                             f"--task={self.task}; leave out --long_text.")
+        if self.long_text != TRUNCATE and not (
+                self.format == "text" and self.task in HEADS and HEADS[self.task].reads_windows):
+            raise InputError(f"--long_text={self.long_text} is for --format=text and models of "
+                             f"classification, regression or multiple choice, not for "
+                             f"--format={self.format} --task={self.task}; leave out --long_text.")
         if self.task in _OF_CHOICES and "lite" in self.format:
             raise InputError(f"--format={self.format} takes one sequence per example; export a "
                              f"model of --task={self.task} as text, ids or onnx.")
@@ -137,9 +135,10 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
         name, head = saved.task.kind.head(saved.task, saved.options)
         found |= {**saved.options, "max_seq_length": saved.max_seq_length,
                   "do_lower_case": saved.do_lower_case}
-        is_read_alike = job.format == "text" and job.task in (None, name)
-        found["long_text"] = saved.options.get("long_text", TRUNCATE) if is_read_alike else TRUNCATE
-        if name in TASKS and job.task in (None, name):
+        is_task = name in TASKS and job.task in (None, name)
+        if not (is_task and job.format == "text"):
+            found["long_text"] = TRUNCATE
+        if is_task:
             has_names = name not in _WITHOUT_NAMES and not (job.labels or job.num_labels)
             found |= {"task": name, "labels": list(saved.task.labels) if has_names else None,
                       "num_labels": None if job.labels else head.get("num_labels")}

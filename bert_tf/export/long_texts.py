@@ -1,5 +1,5 @@
-"""Texts that are longer than a sequence, inside a TensorFlow graph; `tasks.kinds.windows` is the
-same in Python.
+"""Reads texts longer than a sequence inside a TensorFlow graph, as `tasks.kinds.windows` does in
+Python.
 
 Shapes: N examples, C sequences of an example, R records of all examples, L labels or choices.
 """

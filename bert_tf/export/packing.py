@@ -64,7 +64,7 @@ class Packer:
 
 def part(ragged: tf.RaggedTensor, first: Any, counts: tf.Tensor, rows: tf.Tensor | None = None
          ) -> tf.RaggedTensor:
-    """Returns `counts` values from value `first` on, of the given rows or of all: ragged."""
+    """Returns a part of each row, or of each of `rows`: `counts` values from place `first` on."""
     begins = ragged.row_starts() if rows is None else tf.gather(ragged.row_starts(), rows)
     places = tf.ragged.range(counts)
     return places.with_values(tf.gather(

@@ -13,7 +13,7 @@ from bert_tf.errors import InputError
 from bert_tf.export.ids_model import answers, heads_of
 from bert_tf.export.long_texts import ends, joined, windows
 from bert_tf.export.packing import Packer, repeated
-from bert_tf.tokenization.packing import HEAD_TAIL, MAX, MEAN, TRUNCATE
+from bert_tf.tokenization.packing import HEAD_TAIL, LONG_TEXTS, MAX, MEAN, TRUNCATE
 from bert_tf.tokenization.vocabulary import MASK, Vocabulary, check_fits
 from bert_tf.tokenization.wordpiece_graph import WordpieceGraph
 
@@ -26,7 +26,8 @@ class TextModel(tf.Module):
 
     Returns the model's answers and `input_ids`; with labels also `label`, the likeliest one,
     string. `functions` has the signatures by name. If long texts are read in windows, `input_ids`
-    has a row for each window, and `windows`, int32 [B], their number for each example.
+    has a row for each window, and the answers include `windows`, int32 [B], the number of windows
+    of each example.
     """
 
     def __init__(self, model, vocabulary: Vocabulary, do_lower_case: bool = True,
@@ -39,11 +40,12 @@ class TextModel(tf.Module):
             max_seq_length: longer texts are read as `long_text` says.
             labels: names of the classes, in the order of their ids.
             tokenizer_settings: further settings of `WordpieceTokenizer`.
-            long_text: one of `packing.LONG_TEXTS`; other than "truncate" for models of labels, a
-                number or choices.
+            long_text: one of `packing.LONG_TEXTS`. Values other than "truncate" are for models that
+                give a text one label, several labels, a number or a choice.
 
         Raises:
-            InputError: another model's vocabulary, or a length outside 8 to the model's.
+            InputError: another model's vocabulary, a length outside 8 to the model's, or a
+                `long_text` that is not for this model.
         """
         super().__init__()
         config = getattr(model, "encoder", model).config
@@ -51,10 +53,16 @@ class TextModel(tf.Module):
         if not 8 <= max_seq_length <= config.max_position_embeddings:
             raise InputError(f"max_seq_length is {max_seq_length}; it must be from 8 to the "
                              f"model's {config.max_position_embeddings}.")
+        heads = heads_of(model)
+        if long_text not in LONG_TEXTS or long_text != TRUNCATE and not (
+                heads and all(head.reads_windows for head in heads)):
+            raise InputError(f"long_text is {long_text!r}; it must be one of "
+                             f"{', '.join(LONG_TEXTS)}, and {TRUNCATE} if the model does not give "
+                             "a text one answer.")
         self._weights = [v.value for v in model.weights]    # what the SavedModel keeps
         self._answers = lambda features: answers(model, features)
         self._long_text = long_text
-        self._labels_exclude = "multi_label" not in [head.name for head in heads_of(model)]
+        self._labels_exclude = "multi_label" not in [head.name for head in heads]
         self._labels = list(labels)
         self._tokenizer = WordpieceGraph(vocabulary, do_lower_case, **tokenizer_settings)
         self._pack = Packer(vocabulary, max_seq_length)
@@ -92,7 +100,8 @@ class TextModel(tf.Module):
 
 class ChoiceModel(TextModel):
     """Takes `context`, string [B], and `choices`, string [B, C]. Returns `choice`, int32 [B], the
-    likeliest choice from 0; the model's answers [B, C]; and `input_ids` [B, C, S]."""
+    likeliest choice from 0; the model's answers [B, C]; and `input_ids` [B, C, S], or with windows
+    as `TextModel`, each [C, S]."""
 
     def _make_functions(self):
         return {"serving_default": tf.function(self._choose, autograph=False, input_signature=[

@@ -10,7 +10,7 @@ from bert_tf.tasks.task import Split, Task
 _PREMISE = ("premise", "hypothesis")
 # Where columns have other names than in the official files.
 _TEXTS = {"cola": ("sentence",), "mrpc": ("sentence1", "sentence2"),
-          "imdb": ("text",), **dict.fromkeys(("mnli", "ax", "snli", "scitail", "xnli"), _PREMISE)}
+          **dict.fromkeys(("mnli", "ax", "snli", "scitail", "xnli"), _PREMISE)}
 _OF_LANGUAGES = ("xnli", "paws-x")      # a configuration for each language
 # Data sets with a configuration for each task, and where it has another name than the task.
 _SUITES = ("glue", "super_glue")

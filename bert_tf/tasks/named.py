@@ -233,7 +233,7 @@ TASKS = {task.name: task for task in (
     _labelled("korsts", "regression", _SENTENCES, "score", {
         "train": ("sts-train.tsv", 5749), "dev": ("sts-dev.tsv", 1500),
         "test": ("sts-test.tsv", 1379)}, metrics=("spearman", "pearson"), bounds=(0, 5)),
-    # train.tsv has the lines of both official training files.
+    # Users join both official training files to train.tsv (docs/languages.md).
     _labelled("kornli", "classification", _SENTENCES, "gold_label", {
         "train": ("train.tsv", 942854), "dev": ("xnli.dev.ko.tsv", 2490),
         "test": ("xnli.test.ko.tsv", 5010)}, _MNLI),

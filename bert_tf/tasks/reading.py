@@ -192,8 +192,9 @@ def _read_folders(task, layout, path, omissions):
 
 
 def _without_breaks(text, layout):
-    """The text as zihangdai/xlnet reads it, run_classifier.py, `ImdbProcessor`."""
-    return text.strip().replace(layout.line_break, " ")
+    """Returns the text stripped, with blanks for line breaks (zihangdai/xlnet, run_classifier.py,
+    `ImdbProcessor`); the same text where the layout has no such mark."""
+    return text.strip().replace(layout.line_break, " ") if layout.line_break else text
 
 
 def _read_table(task, layout, path, omissions):
@@ -227,8 +228,7 @@ def _texts_of(row, layout, text_keys, choice_keys):
     for cell in cells:
         if not isinstance(cell, str):
             raise _Malformed(f"has {cell!r} where text must be")
-    if layout.line_break:
-        cells = [_without_breaks(cell, layout) for cell in cells]
+    cells = [_without_breaks(cell, layout) for cell in cells]
     for column, cell, text in layout.words:
         cells = [text if key == column and found == cell else found
                  for key, found in zip(keys, cells)]

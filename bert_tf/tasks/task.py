@@ -35,14 +35,15 @@ class Split:
         format: "tsv", where quotes are plain characters; "csv"; "jsonl"; "words", a word a line and
             a blank line between sentences; "conllu"; "tfds", of tensorflow_datasets; "library" and
             "translations", rows of a library; "squad"; "race", a folder of files of one article
-            each; "folders", a folder of text files for each label; those of
-            `bert_tf.tasks.super_glue`.
+            each; "folders", a folder with a folder of .txt files for each label, each file an
+            example; those of `bert_tf.tasks.super_glue`.
         header: whether the first line names the columns.
         size: the official number of examples, or None.
         submission: the name of the file that the server of GLUE or SuperGLUE takes, or None.
         words: (column, cell, text): the text, or label, that is read for a cell.
         only: (column, cell): the rows that are examples, of a file that has others too.
-        line_break: a mark within texts that is read as a blank.
+        line_break: a mark within texts that is read as a blank; such texts lose the blanks at their
+            ends, too. Empty: texts stay as they are.
         is_broken: whether lines of the official file cannot be read; they are left out and counted.
     """
 

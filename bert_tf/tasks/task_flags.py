@@ -242,6 +242,9 @@ def _present(flag, task, possible, sources, data_dir):
     if found := [split for split in possible if split in sources]:
         return found
     names = " or ".join(task.splits[split].files[0] for split in possible)
+    if not names and task.name != OWN:
+        raise InputError(f"{flag}: {task.name} has no test file of its own; --do_eval scores the "
+                         f"official test set. Leave out {flag}.")
     raise InputError(f"{flag}: there is no {names} in {data_dir!r}; put it there, or leave out "
                      f"{flag}." if names else f"{flag}: name {_OWN_FILES[flag]}.")
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from bert_tf.tokenization.vocabulary import Layout
 
-# What is read of texts that do not fit: their beginning; their ends; or windows, whose answers are
-# averaged, or the largest of which count.
+# What a model reads of a text that does not fit: its beginning; its two ends; or windows, of whose
+# answers "mean" takes the mean and "max" the largest.
 LONG_TEXTS = TRUNCATE, HEAD_TAIL, MEAN, MAX = "truncate", "head_tail", "mean", "max"
 HEAD = 4        # one of so many tokens that are kept is of the head (arXiv:1905.05583, section 5.3)
 

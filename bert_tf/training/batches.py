@@ -146,7 +146,7 @@ def answer_rows(forward: Callable[..., Mapping], features: Mapping[str, np.ndarr
                 positional: Sequence[str] = (), has_choices: bool = False,
                 fixed: Sequence[str] = ()) -> dict[str, np.ndarray]:
     """Returns a model's answers to rows of features, [N, ...] by name, in batches of similar
-    length.
+    length, each padded to its longest row.
 
     Args:
         forward: function of the features `reads`, int32 [B, L] or [B, C, L], in their order;

@@ -105,7 +105,8 @@ def rank_result(result: dict, headline: str) -> tuple:
 
 
 def summarize(results: dict[str, dict], headline: str) -> dict:
-    """Mean, deviation (of a sample), median and best of the metrics of results by trial."""
+    """Returns mean, sample deviation, median and best of each metric; `results` are by the trial's
+    name."""
     metrics = {}
     for name in next(iter(results.values()))["metrics"]:
         values = [result["metrics"][name] for result in results.values()]

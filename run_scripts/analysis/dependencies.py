@@ -5,8 +5,9 @@
 
 Follows Clark et al. (arXiv:1906.04341, section 4). Shows for each relation which attention head and
 which fixed distance find the word's head most often. Trains and scores (UAS) two probes that
-combine all attention heads: one with fixed weights, one with weights that depend on both words, by
-the model's embeddings or by --word_vectors. Files are CoNLL-U. Writes dependencies.json.
+combine all attention heads: one with fixed weights, one with weights that depend on both words. The
+second probe takes the words' vectors from the model's embeddings, or from --word_vectors. Files are
+CoNLL-U. Writes dependencies.json.
 """
 
 import dataclasses
@@ -38,9 +39,9 @@ class DependenciesFlags:
     eval_sentences: int = option(500, "Number of sentences to measure on.", least=1)
     relations: int = option(15, "Number of relations to show, the most frequent ones.", least=1)
     word_vectors: str = option(
-        "", "Text file of word vectors for the second probe: a word and its numbers a line, as "
-        "GloVe's. A word that is not in the file is looked up in lower case; other words have "
-        "zeros. Default: means of the model's embeddings of sub-words.")
+        "", "Text file of word vectors for the second probe, such as GloVe's: each line has a word "
+        "and its numbers. Words are looked up as they are, then in lower case; a word that is not "
+        "found has zeros. Default: the mean of the model's embeddings of a word's sub-words.")
     decay: float = option(1e-4, "Weight decay: factor of the sum of the probes' squared weights in "
                                 "the loss.",
                           least=0, rare=True)
@@ -72,10 +73,10 @@ def with_vectors(sentences: list[Parsed], words: list[list[str]], path: str) -> 
     have one."""
     known = {form for of in words for word in of for form in (word, word.lower())}
     rows = dict(read_word_vectors(path, "word_vectors", known.__contains__))
-    nothing = np.zeros_like(next(iter(rows.values()))) if rows else None
-    if nothing is None:
+    if not rows:
         raise InputError(f"--word_vectors: {path} has no word of the treebank; name vectors of "
                          "its language.")
+    nothing = np.zeros_like(next(iter(rows.values())))
     found = [[rows.get(word, rows.get(word.lower(), nothing)) for word in of] for of in words]
     count = sum(vector is not nothing for of in found for vector in of)
     print(f"{count:,} of {sum(map(len, words)):,} words have a vector in {path}", flush=True)
@@ -121,10 +122,12 @@ def main(model: ModelFlags, job: DependenciesFlags) -> None:
         check_file(path, flag)
         if not unpacked_name(path).endswith(ENDING):
             raise InputError(f"--{flag}: {path} must be CoNLL-U, with the extension {ENDING}.")
+    if job.word_vectors:
+        check_file(job.word_vectors, "word_vectors")
     opened = open_encoder(model)
     encoder, tokenizer = opened.network(), opened.tokenizer
     held_out, words, relations = parse(job.eval_input_file, job.eval_sentences, encoder, tokenizer,
-                                model.max_seq_length)
+                                       model.max_seq_length)
     found = look(held_out, relations, job.relations)
     train, others, _ = parse(job.input_file, job.sentences, encoder, tokenizer,
                              model.max_seq_length)

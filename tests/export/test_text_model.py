@@ -253,6 +253,10 @@ def test_bad_settings(make_model, vocabulary):
         TextModel(model, vocabulary)
     with pytest.raises(InputError, match="from 8 to the model's 64"):
         TextModel(make_model("encoder", vocabulary.size), vocabulary, max_seq_length=65)
+    for task, way in (("classification", "window"), ("encoder", "mean"), ("tagging", "mean")):
+        with pytest.raises(InputError, match=f"long_text is '{way}'; it must be one of truncate"):
+            TextModel(make_model(task, vocabulary.size), vocabulary, max_seq_length=64,
+                      long_text=way)
 
 
 def test_a_version_is_never_overwritten_and_whole(make_model, vocabulary, tmp_path, monkeypatch):

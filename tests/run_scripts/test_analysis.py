@@ -206,6 +206,10 @@ def test_dependencies(model, tmp_path, capsys):
     assert given.vectors.tolist() == [[1, 1], [0, 0]]
     with pytest.raises(InputError, match="glove.txt has no word of the treebank"):
         dependencies.with_vectors(sentences, [["x", "y"]], str(vectors))
+    with pytest.raises(InputError, match="--word_vectors: there is no file"):
+        dependencies.main(flags_of(model, tmp_path / "none"), dataclasses.replace(
+            job, word_vectors=str(tmp_path / "none.txt")))
+    assert not (tmp_path / "none").exists()
     for head in (7, 1):     # of no word, of itself
         (tmp_path / "b.conllu").write_text(line.format(1, "a", head, "obj"))
         with pytest.raises(InputError, match=f"1 words has the heads {head}"):

@@ -1,5 +1,6 @@
 """The command bert-export-model, from flags to a model that answers."""
 
+import dataclasses
 import os
 import pathlib
 import re
@@ -139,8 +140,14 @@ def test_a_model_that_reads_windows_is_exported_with_them(fine_tuned, tmp_path):
     for given in ({"format": "ids"}, {"task": "encoder"}, {"long_text": "truncate"}):
         assert resolve(job(tmp_path, init_checkpoint=folder, **given)).long_text == "truncate"
     for given in ({"format": "ids"}, {"task": "encoder"}):
-        with pytest.raises(InputError, match="--long_text=mean is for --format=text and a task"):
+        with pytest.raises(InputError, match="--long_text=mean is for --format=text and models of"):
             resolve(job(tmp_path, init_checkpoint=folder, long_text="mean", **given)).check()
+    # A head that can't be exported is left out, and with it the way to read long texts.
+    saved = SavedTask.read(folder)
+    dataclasses.replace(saved, options={"head": "attentive", "long_text": "mean"}).write(folder)
+    found = resolve(job(tmp_path, init_checkpoint=folder))
+    found.check()
+    assert (found.task, found.long_text) == ("encoder", "truncate")
 
 
 def test_flags_come_before_what_was_saved(fine_tuned, tmp_path):

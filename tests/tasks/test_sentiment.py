@@ -9,6 +9,7 @@ from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.task import Split, Task
+from bert_tf.tasks.task_flags import TaskFlags
 
 
 def read(task, split, folder):
@@ -39,6 +40,13 @@ def test_imdb_is_read_as_by_xlnet(reviews):
     (reviews / "train" / "pos" / "0_9.txt").unlink()
     with pytest.raises(InputError, match="train has no folder pos with files"):
         read(task, "train", reviews)
+
+
+def test_the_test_set_is_scored_in_place_of_a_dev_set(reviews):
+    flags = TaskFlags(task="imdb", data_dir=str(reviews))
+    assert list(flags.find(find_task("imdb"), True, True, False)[0]) == ["train", "dev"]
+    with pytest.raises(InputError, match="--do_predict: imdb has no test file of its own"):
+        flags.find(find_task("imdb"), False, False, True)
 
 
 def test_rows_have_no_tags_of_line_ends_either(tmp_path):
