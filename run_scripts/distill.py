@@ -40,12 +40,13 @@ from bert_tf.recipes.distillation import (
 )
 from bert_tf.tasks.kinds.span import THRESHOLD
 from bert_tf.tasks.saved_task import SavedTask
-from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
+from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, check_long_text
 from bert_tf.tokenization import find_vocabulary
 from bert_tf.training.settings import FineTuneSettings
 
 # What student and teacher have in common of how texts are read.
-_SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale")
+_SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale",
+           "long_text")
 _PATIENCE = Scope("recipes that compare vectors of layers, such as pkd", {
     row.name for row in DISTILLATIONS.values()
     if any(term.objective == "Patience" for term in row.terms)}.__contains__, "recipe")
@@ -230,11 +231,11 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
         config = read_config(job.student) if job.student.endswith(".json") else (
             open_model(job.student).config)
         teaching.compared_layers(config.hidden_size, len(job.student_layers) or config.depth)
-    if task_flags.long_text:
-        raise InputError("--long_text is not for students, which learn from single rows; leave the "
-                         "flag out.")
+    check_long_text(task_flags.long_text, saved.task)
     files = _task_flags(task_flags, saved)
     given = {name: saved.options[name] for name in _SHARED if name in saved.options}
+    if task_flags.long_text:
+        given["long_text"] = task_flags.long_text
     given |= {name: saved.options.get(name) for name in getattr(files, "options", {})
               if name != THRESHOLD}
     carry_out(open_run(saved.task.kind.script, files, _model_flags(job, saved, settings.output_dir),

@@ -40,7 +40,8 @@ class Teacher:
         has_marks: whether "[MASK]" in texts is the mask token.
 
     Raises:
-        InputError: the folder holds no fine-tuned model, or one that reads texts in windows.
+        InputError: the folder holds no fine-tuned model, or one without one [CLS] vector for each
+            example, although vectors are wanted.
 
     Attributes:
         saved: its `SavedTask`.
@@ -50,14 +51,10 @@ class Teacher:
     def __init__(self, folder: str, layers: Sequence[int] = (), has_marks: bool = False):
         self.folder, self.layers, self._has_marks = folder, tuple(layers), has_marks
         self.saved = SavedTask.require(folder, "teacher")
-        if windows.is_cut_in_windows(self.saved.options):
-            raise InputError(f"--teacher: {folder} was trained with "
-                             f"--long_text={windows.way_of(self.saved.options)} and answers "
-                             "windows, not rows; name a model that was trained without that flag.")
         self._file = os.path.join(folder, keras_file.NAME)
         self.config: Any = checkpoints.read_config(self._file)
         self._choices = any(feature.axis == "C*S" for feature in self.saved.task.kind.features)
-        if layers and self._choices:
+        if layers and (self._choices or windows.is_cut_in_windows(self.saved.options)):
             raise InputError(f"--teacher: {folder} has several [CLS] vectors per example, but the "
                              "recipe compares one; give another --recipe.")
 
@@ -103,6 +100,7 @@ class Teacher:
         _, tokenizer, *_ = self._model
         features, _ = kind.encode(task, examples, tokenizer, saved.max_seq_length, saved.options)
         units = kind.units(self.read(features, saved.max_seq_length), features)
+        units = kind.join(units, examples, tokenizer, saved.max_seq_length, saved.options)
         order = [saved.task.labels.index(label) for label in task.labels]
         return {name: values[..., order] if order and name in _BY_LABEL else values
                 for name, values in units.items()}
@@ -167,11 +165,16 @@ class Teachers:
                                  len(layers) * self.members[0].config.hidden_size))
         return tuple(found)
 
-    def answer(self, task: Task, examples: list, student: dict[str, np.ndarray]
-               ) -> dict[str, np.ndarray]:
-        """Returns the teachers' features of N examples; `student` are the features of the student's
-        records."""
-        kind, rows = task.kind, len(student["input_ids"])
+    def answer(self, task: Task, examples: list, student: dict[str, np.ndarray],
+               counts: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns the teachers' features of a student's records. All records of an example have the
+        answer to the whole example.
+
+        Args:
+            student: the other features of the records.
+            counts: the number of records of each example, int [N].
+        """
+        kind, rows = task.kind, len(examples)
         units = [teacher.answer(task, examples) for teacher in self.members]
         vectors = units[0].pop(TEACHER_CLS, None)
         logits = self._logits(kind, units)
@@ -180,10 +183,11 @@ class Teachers:
                              [len(e.texts) if _answers_tokens(task) else 1 for e in examples])
         found = kind.spread({TEACHER_LOGITS: logits.astype(np.float32),
                              IS_LABELLED: labelled.astype(np.int64)[:, None]}, student)
-        found = {name: np.moveaxis(values, -1, 1).reshape(rows, -1)
-                 for name, values in found.items()}
-        return found if vectors is None else {
-            **found, TEACHER_CLS: vectors.reshape(rows, -1).astype(np.float32)}
+        found = {name: np.moveaxis(values, -1, 1) for name, values in found.items()}
+        if vectors is not None:
+            found[TEACHER_CLS] = vectors.astype(np.float32)
+        return {name: np.repeat(values.reshape(rows, -1), counts, axis=0)
+                for name, values in found.items()}
 
     def _logits(self, kind, units):
         """Returns the joint logits; for a regression its numbers."""
@@ -205,7 +209,10 @@ class _TaughtWriter(PieceWriter):
 
     def encode(self, examples):
         features, cut = super().encode(examples)
-        return {**features, **self.teachers.answer(self._task, examples, features)}, cut
+        counts = self._task.kind.count_records(
+            examples, self._tokenizer, self._options.max_seq_length,
+            dataclasses.asdict(self._options))
+        return {**features, **self.teachers.answer(self._task, examples, features, counts)}, cut
 
 
 class TaughtRecords(SplitRecords):

@@ -34,7 +34,7 @@ _NUMBERS = ("dropout_p", "loss_weight", "answer_opt")
 _OWN_KEYS = (*_NUMBERS, "teachers", "distillation")
 _ROW_FOLDER = "name their folder as data_dir in --task_config_path"
 _FILES = tuple(field.name for field in dataclasses.fields(TaskFlags)
-               if field.name not in ("task", "long_text"))
+               if field.name != "task")
 
 
 @dataclasses.dataclass
@@ -51,9 +51,9 @@ class MixtureFlags:
         "", "JSON file that describes your own tasks, and changes settings of other tasks, by "
         'name: {"mail": {"train_file": "mail.csv", "dev_file": "mail_dev.csv", "text_a_column": '
         '"body", "label_column": "folder"}, "mnli": {"loss_weight": 2}}. Its keys are the flags of '
-        "bert-finetune classifier that describe files; dropout_p, before the head's last layer "
-        "(default: mnli 0.3, cola 0.05, others 0.1); loss_weight; answer_opt; teachers, a list of "
-        "folders of models of the task, whose mean probabilities are also learned "
+        "bert-finetune classifier that describe files; long_text; dropout_p, before the head's "
+        "last layer (default: mnli 0.3, cola 0.05, others 0.1); loss_weight; answer_opt; teachers, "
+        "a list of folders of models of the task, whose mean probabilities are also learned "
         "(arXiv:1904.09482); distillation, a --recipe of bert-distill that compares only "
         "logits, such as minibert for tags (default: mtdnn_kd).")
     task_sampling: str = option(
@@ -171,7 +171,13 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
                                  "labels; leave the task out, or train it.")
         given = {"answer_turns": _turns(flags, row, task),
                  "hypothesis_first": flags.hypothesis_first or None}
+        if row.get("long_text"):
+            given["long_text"] = row["long_text"]
         options = task.kind.options(given, saved.options if saved else {}, job.do_train, model.path)
+        try:
+            task.kind.check_options(options, model.max_seq_length, model.tokenizer)
+        except InputError as error:
+            raise InputError(f"task {name}: {error}") from error
         rate = row.get("dropout_p", job.classifier_dropout)
         members.append(Member(
             task, model, options, wanted, job, settings, head_name=name, number=len(members),

@@ -255,11 +255,15 @@ def _check_training_flags(flags, task):
     if flags.label_scale is not None and task.kind != KINDS["regression"]:
         raise InputError(f"--label_scale={flags.label_scale} is for regression; leave "
                          "the flag out.")
-    if flags.long_text and not getattr(task.kind, "labels_may_be_far", False):
-        raise InputError(f"--long_text={flags.long_text} is not for {task.kind.title}; leave the "
-                         "flag out.")
+    check_long_text(flags.long_text, task)
     if flags.both_orders and (len(task.split("train").texts) != 2 or task.kind.texts[1] != 2):
         raise InputError("--both_orders is for pairs of texts; leave the flag out.")
+
+
+def check_long_text(way: str | None, task: Task) -> None:
+    """Raises InputError if --long_text is given for a task of another kind."""
+    if way and not getattr(task.kind, "labels_may_be_far", False):
+        raise InputError(f"--long_text={way} is not for {task.kind.title}; leave the flag out.")
 
 
 def _source(flags, task, split, path, rows):

@@ -118,9 +118,9 @@ class Measured:
             raise InputError("--examples is not for SQuAD; give a smaller file.")
         if examples:
             predictions.examples = predictions.examples[:examples]
-            examples_set = examples_set.first(self.task.kind.count_records(
+            examples_set = examples_set.first(int(self.task.kind.count_records(
                 predictions.examples, member.model.tokenizer, member.model.max_seq_length,
-                member.options))
+                member.options).sum()))
         return MeasuredSplit(self, name, examples_set, predictions)
 
     def trainer_of(self, learner: Learner) -> Trainer:

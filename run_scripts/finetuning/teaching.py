@@ -13,6 +13,7 @@ from bert_tf.compression.word_vectors import vectors_of_tokens
 from bert_tf.config import BiLstmConfig
 from bert_tf.errors import InputError
 from bert_tf.recipes.distillation import Distillation, patience_layers
+from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.labelled import LabelledKind
 from bert_tf.tasks.split_records import SplitRecords
 
@@ -65,6 +66,10 @@ class Teaching:
             InputError: they do not fit the task, or the student.
         """
         layers = self.compared_layers(plan.model.config.hidden_size, plan.model.config.depth)
+        if layers and windows.is_cut_in_windows(plan.options):
+            raise InputError(f"--recipe={self.row.name} compares one [CLS] vector per example, but "
+                             f"with --long_text={windows.way_of(plan.options)} the student has "
+                             "several; give --long_text=truncate, or another --recipe.")
         found = compression.Teachers(
             tuple(compression.Teacher(folder, layers, self.augments)
                   for folder in self.flags.teacher),

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import random
+import shutil
 
 import numpy as np
 import pytest
@@ -113,14 +114,6 @@ def test_models_that_answer_together_give_the_mean_of_their_probabilities(data, 
     assert metrics["dev/accuracy"] == pytest.approx(right)
 
 
-def test_a_teacher_that_reads_windows_is_refused(models, tmp_path):
-    saved = SavedTask.read(models[0])
-    for way in ("mean", "max"):
-        dataclasses.replace(saved, options={"long_text": way}).write(str(tmp_path))
-        with pytest.raises(InputError, match=f"was trained with --long_text={way}"):
-            teachers.Teacher(str(tmp_path))
-
-
 TAGS = {"train_file": "tags_train.txt", "dev_file": "tags_dev.txt", "label_column": "1"}
 
 
@@ -159,13 +152,13 @@ def test_taggers_with_other_tokenizers_answer_together(data, taggers, tmp_path):
     assert batch["is_labelled"][is_word].sum() == len(" ".join(texts(4, 10)).split())
 
 
-def distilled(data, models, folder, settings=None, **changes):
+def distilled(data, models, folder, settings=None, task_flags=None, **changes):
     distill.main(
         distill.DistillFlags(**{
             "teacher": models, "student": str(data / "small.json"), "recipe": "mtdnn_kd",
             "transfer_file": [str(data / "more.txt")], "vocab_file": str(data / "words.txt"),
             **changes}),
-        TaskFlags(data_dir=str(data), **TABLES),
+        task_flags or TaskFlags(data_dir=str(data), **TABLES),
         FineTuneSettings(output_dir=str(folder), **{**SETTINGS, **(settings or {})}))
     return ExampleSet(str(folder / "records" / "train.manifest.json"))
 
@@ -183,6 +176,35 @@ def test_a_student_learns_from_the_mean_of_its_teachers(data, models, tmp_path, 
     assert "fine-tuned for classification" in (tmp_path / "README.md").read_text()
     answer = bert_tf.Predictor(str(tmp_path))("a good film")
     assert answer.keys() == {"label", "probabilities"}
+
+
+@pytest.mark.parametrize("way, own", [("mean", None), ("max", "mean"), (None, "mean"),
+                                      ("mean", "truncate")])
+def test_windows_of_a_text_learn_the_answer_to_the_whole_text(data, models, tmp_path, way, own):
+    """Teachers and student may each read windows; the student does so by default if they do."""
+    folder = str(tmp_path / "teacher")
+    shutil.copytree(models[0], folder)
+    saved = SavedTask.read(folder)
+    dataclasses.replace(saved, max_seq_length=8,
+                        options={"long_text": way} if way else {}).write(folder)
+    records = distilled(data, [folder], tmp_path / "out",
+                        task_flags=TaskFlags(data_dir=str(data), **TABLES, long_text=own))
+    wanted = [*texts(1, 24), *texts(3, 7)]
+    batch = records.batch(np.arange(records.size), records.max_seq_length)
+    counts = [1 if len(text.split()) <= 6 or own == "truncate" else 2 for text in wanted]
+    assert records.size == sum(counts) and (own == "truncate" or records.size > len(wanted))
+    likely = [list(found["probabilities"].values()) for found in bert_tf.Predictor(folder)(wanted)]
+    assert np.allclose(tf.nn.softmax(batch["teacher_logits"]), np.repeat(likely, counts, 0),
+                       atol=2e-6)
+    assert batch["is_labelled"][:, 0].sum() == sum(counts[:24])
+    found = SavedTask.read(str(tmp_path / "out")).options
+    assert found.get("long_text", "truncate") == (own or way)
+    assert len(predictions(tmp_path / "out")) == 10
+    message = (f"with --long_text={found['long_text']} the student has several"
+               if own != "truncate" else "several .CLS. vectors per example")
+    with pytest.raises(InputError, match=message):
+        distilled(data, [folder], tmp_path / "pkd", recipe="pkd", student=models[0],
+                  task_flags=TaskFlags(data_dir=str(data), **TABLES, long_text=own))
 
 
 def test_a_bilstm_begins_with_word_vectors(data, models, tmp_path, capsys):

@@ -229,7 +229,36 @@ def test_texts_are_packed_as_the_originals(test_data):
                 for name in ("input_ids", "segment_ids")] == [row["token_id"], row["type_id"]]
 
 
-def test_rows_have_no_long_text(tmp_path):
-    (tmp_path / "tasks.json").write_text(json.dumps({"mrpc": {"long_text": "mean"}}))
-    with pytest.raises(InputError, match="the row of mrpc has long_text; its keys may be"):
-        MixtureFlags(task_config_path=str(tmp_path / "tasks.json")).rows()
+def test_a_task_reads_long_texts_in_windows(folder, tmp_path):
+    """Its model answers as that of one task does."""
+    long = {"train_file": "long.csv", "dev_file": "long.csv", "long_text": "mean", **COLUMNS}
+    rows = {"mood": {**ROWS["mood"], "test_file": ""}, "long": long,
+            "same": {**ROWS["same"], "long_text": "max"}}
+    rng = random.Random(3)
+    texts = [" ".join(rng.choices(WORDS, k=count)) for count in (3, 20, 7, 14)]
+    write_csv(folder / "long.csv", [("a", "y"), *zip(texts, "xzxz")])
+    (tmp_path / "tasks.json").write_text(json.dumps(rows))
+    flags = ModelFlags(do_train=True, do_eval=True, vocab_file=str(folder / "vocab.txt"),
+                       bert_config_file=str(folder / "config.json"), max_seq_length=8,
+                       num_workers=1)
+    out = tmp_path / "out"
+    run_multitask.main(
+        MixtureFlags(task_config_path=str(tmp_path / "tasks.json"), data_dir=str(folder)), flags,
+        FineTuneSettings(output_dir=str(out), train_batch_size=4, num_train_epochs=1.0))
+    records = json.loads((out / "records" / "long" / "train.manifest.json").read_text())
+    assert records["counts"]["examples"] == 4 and records["counts"]["records"] == 1 + 5 + 2 + 3
+    found = [json.loads(line)["probabilities"] for line in
+             (out / "tasks" / "long" / "dev_predictions.jsonl").read_text().splitlines()]
+    alone = bert_tf.Predictor(str(out), task="long")(texts)
+    for one, other in zip(found, alone, strict=True):
+        assert one == pytest.approx(other["probabilities"], abs=2e-6)
+    assert len(bert_tf.Predictor(str(out), task="same")([("good film", "film " * 9)])) == 1
+
+    (folder / "tags.txt").write_text("good B-X\nfilm O\n\nbad B-X\n")
+    (tmp_path / "tasks.json").write_text(json.dumps({"long": {
+        "train_file": "tags.txt", "dev_file": "tags.txt", "task_kind": "tagging",
+        "label_column": "1", "long_text": "mean"}}))
+    with pytest.raises(InputError, match="task long: --long_text=mean is not for tagging"):
+        run_multitask.main(
+            MixtureFlags(task_config_path=str(tmp_path / "tasks.json"), data_dir=str(folder)),
+            flags, FineTuneSettings(output_dir=str(tmp_path / "other")))

@@ -26,10 +26,10 @@ def words(count, first="the"):
     return " ".join([first, *["of"] * (count - 1)]) if count else ""
 
 
-def make(way, texts, tokenizer, kind="classification"):
+def make(way, texts, tokenizer, kind="classification", **options):
     task = Task("own", kind, {}, KIND.get(kind, ()))
     return task.kind.encode(task, [Example(row, 1) for row in texts], tokenizer, LENGTH,
-                            {"long_text": way})
+                            {"long_text": way, **options})
 
 
 @pytest.mark.parametrize("way", LONG_TEXTS)
@@ -38,6 +38,22 @@ def test_texts_that_fit_give_the_records_of_before(tokenizer, way):
         wanted, _ = encode_pairs(texts, tokenizer, LENGTH)
         found, cut = make(way, texts, tokenizer)
         assert cut == 0 and all((found[name] == wanted[name]).all() for name in wanted)
+
+
+@pytest.mark.parametrize("way", LONG_TEXTS[1:])
+@pytest.mark.parametrize("kind", ["classification", "ranking", "multiple_choice", "similarity"])
+def test_the_second_text_may_come_first(tokenizer, way, kind):
+    """As MT-DNN's models read pairs and candidates. Long pairs are the pairs turned around."""
+    long = kind not in ("classification", "similarity")
+    texts = ["the of", "and of the", "to"][:2 + long]
+    wanted, _ = make("truncate", [texts], tokenizer, kind, hypothesis_first=True)
+    found, _ = make(way, [texts], tokenizer, kind, hypothesis_first=True)
+    assert all((found[name] == wanted[name]).all() for name in wanted)
+    if kind == "classification":
+        texts = [words(40), words(3, "and")]
+        wanted, _ = make(way, [texts[::-1]], tokenizer)
+        found, _ = make(way, [texts], tokenizer, hypothesis_first=True)
+        assert all((found[name] == wanted[name]).all() for name in wanted)
 
 
 def test_a_pair_of_one_token_too_many_is_cut(tokenizer):
@@ -69,7 +85,7 @@ def test_every_token_is_in_a_window(test_data, first, second):
     assert len(found["label_ids"]) == windows.count_windows([[tuple(texts)]], tokenizer, LENGTH)
     for way, count in (("mean", len(found["label_ids"])), ("truncate", 1)):
         assert KINDS["classification"].count_records(
-            [Example(texts, 1)], tokenizer, LENGTH, {"long_text": way}) == count
+            [Example(texts, 1)], tokenizer, LENGTH, {"long_text": way}).tolist() == [count]
 
 
 def test_windows_of_a_slow_account(test_data):
@@ -124,9 +140,6 @@ def test_what_does_not_go_together_is_refused(test_data):
     with pytest.raises(InputError, match="--long_text=mean and --max_qa_length"):
         KINDS["multiple_choice"].check_options(
             {"long_text": "mean", "max_qa_length": 3}, LENGTH, tokenizer)
-    with pytest.raises(InputError, match="--long_text=max is not for .*--hypothesis_first"):
-        KINDS["classification"].check_options(
-            {"long_text": "max", "hypothesis_first": True}, LENGTH, tokenizer)
     flags = TaskFlags(task="conll2003", long_text="mean", data_dir=str(test_data / "conll2003"))
     with pytest.raises(InputError, match="--long_text=mean is not for tagging"):
         flags.find(flags.read_task(), True, False, False)

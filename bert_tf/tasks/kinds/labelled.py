@@ -32,6 +32,7 @@ class LabelledKind(Kind):
     least_labels = 2
     labels_exclude = True       # each other
     labels_may_be_far = False   # in a long text, which is cut in windows
+    may_turn_pairs = False      # with the option hypothesis_first, the second text comes first
 
     def records(self, source, tokenizer, max_seq_length, options, output_dir):
         return SplitRecords(source, self.record_options(tokenizer, max_seq_length, options),
@@ -52,24 +53,20 @@ class LabelledKind(Kind):
              options: dict | None) -> dict:
         """Returns the answers to examples from those to their records, of which a long text may
         have several."""
-        if not windows.is_cut_in_windows(options):
-            return answers
-        counts = windows.count_windows(self.sequences(examples), tokenizer, max_seq_length)
+        counts = self.count_records(examples, tokenizer, max_seq_length, options)
         return windows.join_windows(self, answers, counts, windows.way_of(options))
 
     def count_records(self, examples: list, tokenizer, max_seq_length: int,
-                      options: dict | None) -> int:
-        """Returns the number of records of examples, of which a long text may have several."""
-        return int(windows.count_windows(self.sequences(examples), tokenizer, max_seq_length).sum()
-                   ) if windows.is_cut_in_windows(options) else len(examples)
+                      options: dict | None) -> np.ndarray:
+        """Returns the number of records of each example, int [N]; a long text may have several."""
+        if not windows.is_cut_in_windows(options):
+            return np.ones(len(examples), int)
+        return windows.count_windows(self.sequences(examples), tokenizer, max_seq_length)
 
     def check_options(self, options, max_seq_length, tokenizer):
         way = windows.way_of(options)
         if way == TRUNCATE:
             return
-        if options.get("hypothesis_first"):
-            raise InputError(f"--long_text={way} is not for models that read the second text first "
-                             "(--hypothesis_first); leave out --long_text.")
         if tokenizer.vocabulary.layout.halves or options.get("max_qa_length"):
             other = "--max_qa_length" if options.get("max_qa_length") else "the model of GPT"
             raise InputError(f"--long_text={way} and {other} both set how texts are cut; leave out "
@@ -110,11 +107,13 @@ class LabelledKind(Kind):
         """Returns the texts or pairs of texts of each example, one for each of its sequences."""
         return [[tuple(example.texts)] for example in examples]
 
-    def encode_long(self, examples: list, tokenizer, max_seq_length: int, way: str, dtype=np.int64
-                    ) -> tuple[dict, int]:
+    def encode_long(self, examples: list, tokenizer, max_seq_length: int, options: dict,
+                    dtype=np.int64) -> tuple[dict, int]:
         """`encode` with `kinds.windows`."""
+        order = -1 if self.may_turn_pairs and options.get("hypothesis_first") else 1
         features, counts, is_cut = windows.encode_long(
-            self.sequences(examples), tokenizer, max_seq_length, way)
+            [[part[::order] for part in parts] for parts in self.sequences(examples)], tokenizer,
+            max_seq_length, windows.way_of(options))
         owners = [example for example, count in zip(examples, counts) for _ in range(count)]
         return with_label_ids(features, owners, dtype), int(is_cut.sum())
 

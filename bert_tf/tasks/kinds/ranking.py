@@ -8,8 +8,10 @@ import numpy as np
 
 from bert_tf.data.records.features import pack_pairs, truncate_pairs
 from bert_tf.errors import InputError
+from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
 from bert_tf.tasks.kinds.sentence import MultipleChoice, write_submission
+from bert_tf.tokenization.packing import TRUNCATE
 
 
 class Ranking(MultipleChoice):
@@ -24,7 +26,7 @@ class Ranking(MultipleChoice):
     own_metrics = ("candidate_accuracy", "precision_at_1", "mrr")
     lines = 2       # one for each candidate, after each other
     needs_choices = labels_are_classes = False
-    has_labels = True
+    has_labels = may_turn_pairs = True
     texts = (3, None, "a tuple of the question and two candidates or more")
 
     def _head(self, task, options):
@@ -55,7 +57,7 @@ class Ranking(MultipleChoice):
         return range(self.lines)        # each label once
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
-        if not (options or {}).get("hypothesis_first"):
+        if not (options or {}).get("hypothesis_first") or windows.way_of(options) != TRUNCATE:
             return super().encode(task, examples, tokenizer, max_seq_length, options)
         features, is_cut = encode_candidates([e.texts for e in examples], tokenizer, max_seq_length)
         return with_label_ids(features, examples), int(is_cut.sum())

@@ -35,7 +35,7 @@ class Classification(LabelledKind):
     has_labels = True
     texts = (1, 2, "a text, or a tuple of two")
     label_dtype: type = np.int64
-    labels_may_be_far = True
+    labels_may_be_far = may_turn_pairs = True
 
     def options(self, given, saved, is_training, path):
         """Keeps `label_scale`, and `answer_turns` and `hypothesis_first` of multi-task models."""
@@ -60,8 +60,8 @@ class Classification(LabelledKind):
         return len(task.splits[split].texts) if split in task.splits else None
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
-        if (way := windows.way_of(options)) != TRUNCATE:
-            return self.encode_long(examples, tokenizer, max_seq_length, way, self.label_dtype)
+        if windows.way_of(options) != TRUNCATE:
+            return self.encode_long(examples, tokenizer, max_seq_length, options, self.label_dtype)
         features, is_cut = encode_pairs([e.texts for e in examples], tokenizer, max_seq_length,
                                         bool((options or {}).get("hypothesis_first")))
         return with_label_ids(features, examples, self.label_dtype), int(is_cut.sum())
@@ -229,6 +229,7 @@ class Similarity(Classification):
     name, title = "similarity", "classification of pairs in both orders"
     features = FINETUNING["multiple_choice"]
     texts = (2, 2, "a tuple of two texts")
+    may_turn_pairs = False      # both orders are there
 
     def _head(self, task, options):
         return "classification", {"num_labels": len(task.labels), "orders": 2}
@@ -237,8 +238,8 @@ class Similarity(Classification):
         return [[tuple(e.texts), tuple(e.texts[::-1])] for e in examples]
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
-        if (way := windows.way_of(options)) != TRUNCATE:
-            return self.encode_long(examples, tokenizer, max_seq_length, way)
+        if windows.way_of(options) != TRUNCATE:
+            return self.encode_long(examples, tokenizer, max_seq_length, options)
         pairs = [pair for e in examples for pair in (e.texts, e.texts[::-1])]
         features, is_cut = encode_pairs(pairs, tokenizer, max_seq_length)
         features = {name: rows.reshape(len(examples), -1) for name, rows in features.items()}
@@ -286,8 +287,8 @@ class MultipleChoice(LabelledKind):
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
         options = options or {}
-        if (way := windows.way_of(options)) != TRUNCATE:
-            return self.encode_long(examples, tokenizer, max_seq_length, way)
+        if windows.way_of(options) != TRUNCATE:
+            return self.encode_long(examples, tokenizer, max_seq_length, options)
         if options.get("max_qa_length"):
             features, is_cut = encode_choices(
                 [e.texts[0] for e in examples], [e.texts[1:] for e in examples], tokenizer,
