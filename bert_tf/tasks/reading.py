@@ -79,7 +79,10 @@ def read_examples(task, split: str, path: str, omissions: Omissions | None = Non
     found = task.kind.gather(task, (rows or KeptRows()).read(task, layout, path, omissions), path,
                              omissions)
     for line, texts, raw, document in found:
-        label = task.kind.label(task, ids, texts, raw, f"{path}, line {line}")
+        where = f"{path}, line {line}"
+        label = task.kind.label(task, ids, texts, raw, where)
+        if split == "train":
+            task.kind.check_taught(label, ids, where)
         yield Example(texts, label, document)
         empty = False
     if empty:

@@ -188,6 +188,7 @@ class SplitRecords:
                     self._labels.update(source.task.kind.counted(example.label))
             self._num_choices = source.task.kind.num_choices(piece[0])
         self._sha256 = digest.hexdigest()
+        self._label_notes = source.task.kind.check_counted(source.task, self._labels, source.path)
 
     def make(self, num_workers: int = 0, may_replace: bool = True, runner: Runner | None = None
              ) -> tuple[dict, bool]:
@@ -269,7 +270,7 @@ class SplitRecords:
         }
 
     def _notes(self, counts):
-        notes, path = [], self._source.path
+        notes, path = list(self._label_notes), self._source.path
         official = self._source.task.split(self._source.split).size
         held = self._own // (2 if self._source.both_orders else 1)
         if official and held not in (0, official) and self._source.fraction == 1:

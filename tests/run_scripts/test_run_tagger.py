@@ -227,6 +227,32 @@ def test_official_files_with_features_of_a_frozen_encoder(
                **{**features, "feature_layers": "last"})
 
 
+@pytest.mark.parametrize("scheme", ["bio", "bioes"])
+def test_tags_that_the_model_never_saw_are_wrong(eagerly, data, tagger, tmp_path, scheme, capsys):
+    """In files to score; the original scorer counts their entities too."""
+    rng = random.Random(7)
+    lines = text([sentence(rng) for _ in range(6)]).replace("york I-LOC", "york I-GPE")
+    lines = lines.replace("new I-LOC", "new I-GPE").replace("rome I-LOC", "rome I-GPE")
+    (data / "gpe.txt").write_text(lines, encoding="utf-8")
+    folder = tagger(tmp_path / "out", do_train=True, do_eval=True, dev_file="gpe.txt",
+                    num_train_steps=2, iterations_per_loop=2, tag_scheme=scheme)
+    said = capsys.readouterr().out
+    assert "gpe.txt has tags that the model doesn't know, which are scored as wrong: " in said
+    assert ("E-GPE (" if scheme == "bioes" else "I-GPE (") in said
+    _, gold, predicted = zip(*read_columns(folder / "dev_predictions.txt"))
+    assert sum(one.count("GPE") for one in map(str, gold)) == lines.count("GPE") > 1
+    scores, (correct, guessed, held) = read_scores(folder), conlleval(gold, predicted)
+    assert scores["dev/entity_recall"] == pytest.approx(correct / held)
+    assert scores["dev/entity_precision"] == pytest.approx(correct / guessed)
+
+    with pytest.raises(InputError, match="gpe.txt, line 1: label 'B-PER' is none of O, B-GPE"):
+        tagger(tmp_path / "other", do_train=True, train_file="gpe.txt", labels=["O", "B-GPE"])
+    (data / "other.txt").write_text("rome X\nparis Y\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"other.txt has no tag of O, .*, but X \(1\), Y \(1\); "):
+        tagger(tmp_path / "eval", do_eval=True, init_checkpoint=str(folder), train_file="",
+               dev_file="other.txt")
+
+
 def test_the_flag_names_all_choices():
     assert FEATURE_LAYERS == tuple(tagging.CHOICES)
 

@@ -91,6 +91,15 @@ class LabelledKind(Kind):
         """
         return 0 if raw is None else label_id(raw, ids, where)
 
+    def check_taught(self, label: object, ids: dict, where: str) -> None:
+        """Raises InputError if nothing can learn an example's label. See `label` for the arguments.
+        """
+
+    def check_counted(self, task: Task, counts: typing.Mapping, path: str) -> list[str]:
+        """Returns notes on the labels of a file. `counts` has the number of each that `counted`
+        gave."""
+        return []
+
     def encode(self, task: Task, examples: list, tokenizer, max_seq_length: int,
                options: dict | None = None) -> tuple[dict, int]:
         """Returns the record features of examples, and how many examples were cut to fit.

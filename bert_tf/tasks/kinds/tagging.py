@@ -19,13 +19,16 @@ from bert_tf.tasks.reading import Example
 from bert_tf.tasks.tag_schemes import from_bioes, labels_in, scheme_of, to_bioes
 
 _NO_BREAK = "\N{NO-BREAK SPACE}"
+_OUTSIDE = "O"      # of entities
 _KEPT = "document_context"      # may differ from what the model was trained with
 
 
 class Tagging(LabelledKind):
     """The tags of words. An example's texts are a sentence's words; labels and predictions are
     lists of sentences, each a list of tags, in the scheme `bio` whatever the scheme of the task's
-    labels is. Answers and features have a row for each window: logits [W, S, L] for W windows."""
+    labels is. Answers and features have a row for each window: logits [W, S, L] for W windows.
+    In files to score, an example has a tag's name in place of its id if the model doesn't know it.
+    """
 
     name, title, script = "tagging", "tagging", "run_tagger"
     features = FINETUNING["tagging"]
@@ -38,7 +41,24 @@ class Tagging(LabelledKind):
         if raw is None:
             return [0] * len(texts)
         raw = to_bioes(raw) if scheme_of(task.labels) == "bioes" else raw
-        return [label_id(tag, ids, where) for tag in raw]
+        return [ids.get(tag, tag) for tag in raw]
+
+    def check_taught(self, label, ids, where):
+        for tag in label:
+            if isinstance(tag, str):
+                label_id(tag, ids, where)
+
+    def check_counted(self, task, counts, path):
+        """Returns a note on tags that the model doesn't know; raises InputError if it knows none
+        but O."""
+        unknown = {tag: count for tag, count in counts.items() if isinstance(tag, str)}
+        if not unknown:
+            return []
+        names = ", ".join(f"{tag} ({count:,})" for tag, count in sorted(unknown.items()))
+        if not any(task.labels[tag] != _OUTSIDE for tag in counts if tag not in unknown):
+            raise InputError(f"{path} has no tag of {', '.join(task.labels)}, but {names}; give "
+                             "the right --label_column, or another model.")
+        return [f"{path} has tags that the model doesn't know, which are scored as wrong: {names}."]
 
     def with_labels(self, task, labels):
         """Returns the task with these labels; tags that name no entities are scored word by word.
@@ -98,7 +118,8 @@ class Tagging(LabelledKind):
 
         word_starts = np.cumsum(pieces) - pieces
         labels, is_first = np.zeros([2, len(tokens)], np.int64)
-        labels[word_starts] = list(itertools.chain.from_iterable(e.label for e in examples))
+        labels[word_starts] = [0 if isinstance(tag, str) else tag
+                               for example in examples for tag in example.label]
         is_first[word_starts] = 1
 
         ends = np.append(word_starts, len(tokens))[np.cumsum([len(e.texts) for e in examples])]
@@ -151,7 +172,7 @@ class Tagging(LabelledKind):
         return [_in_bio(task, itertools.islice(tags, len(example.texts))) for example in examples]
 
     def targets(self, task, examples):
-        return [_in_bio(task, (task.labels[tag] for tag in example.label)) for example in examples]
+        return [_in_bio(task, tag_names(task, example)) for example in examples]
 
     def is_degenerate(self, predictions, labels):
         """False: the score of entities shows a model that finds none."""
@@ -179,6 +200,11 @@ class Tagging(LabelledKind):
                 file.writelines(" ".join(line) + "\n" for line in zip(*sentence, strict=True))
                 file.write("\n")
         return [path]
+
+
+def tag_names(task, example) -> list[str]:
+    """Returns the tags of an example's words, in the scheme of the task's labels."""
+    return [tag if isinstance(tag, str) else task.labels[tag] for tag in example.label]
 
 
 def _in_bio(task, tags):
