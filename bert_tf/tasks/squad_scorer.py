@@ -1,13 +1,15 @@
-"""Scores of SQuAD and TriviaQA as in the official evaluation scripts, and the threshold of the odds
-above which no answer is best.
+"""Scores of SQuAD, TriviaQA, KorQuAD and CMRC as in the official evaluation scripts, and the
+threshold of the odds above which no answer is best.
 
-Predictions are compared without case, punctuation, the articles a, an and the, and extra spaces. A
-score is the best over the correct answers; scores are means in percent.
+Predictions are compared without case, punctuation and extra spaces, in English without the articles
+a, an and the. A score is the best over the correct answers; scores are means in percent.
 """
 
 import collections
+import functools
 import re
 import string
+import typing
 from collections.abc import Callable
 
 import numpy as np
@@ -17,6 +19,9 @@ from bert_tf.errors import InputError
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _TRIVIA_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "‘’´", " "))
+_KOREAN_MARKS = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))
+_CHINESE_MARKS = str.maketrans("", "", "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
+_CHINESE = re.compile("([\u4e00-\u9fa5])")
 
 
 def normalize(text: str) -> str:
@@ -29,6 +34,17 @@ def normalize_trivia(text: str) -> str:
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_TRIVIA_PUNCTUATION)).split())
 
 
+def normalize_korean(text: str) -> str:
+    """Returns the text in the form that KorQuAD's script compares: quotes and brackets part
+    words."""
+    return " ".join(text.translate(_KOREAN_MARKS).lower().translate(_PUNCTUATION).split())
+
+
+def normalize_chinese(text: str) -> str:
+    """Returns the text in the form that CMRC's script compares."""
+    return text.lower().strip().translate(_CHINESE_MARKS)
+
+
 def exact(answer, prediction):
     """Returns 1 if two normalised texts are equal, else 0."""
     return int(answer == prediction)
@@ -37,8 +53,50 @@ def exact(answer, prediction):
 def f1(answer, prediction):
     """Returns the harmonic mean of precision and recall of the words of two normalised texts; 0
     without common words."""
-    answer, prediction = answer.split(), prediction.split()
+    return _f1_of_bags(answer.split(), prediction.split())
+
+
+def character_f1(answer, prediction):
+    """Returns `f1` of the characters but blanks, as KorQuAD's script does."""
+    return _f1_of_bags(*("".join(text.split()) for text in (answer, prediction)))
+
+
+def chinese_f1(answer, prediction):
+    """Returns the harmonic mean of precision and recall of the longest run that two normalised
+    texts have in common. Its units are Chinese characters, and the tokens that NLTK's
+    `word_tokenize` makes of a line in other scripts, as in CMRC's script."""
+    answer, prediction = _chinese_units(answer), _chinese_units(prediction)
+    runs, longest = [0] * len(prediction), 0
+    for unit in answer:
+        runs = [before + 1 if unit == other else 0
+                for before, other in zip([0, *runs], prediction)]
+        longest = max(longest, *runs, 0)
+    return _f1_of(longest, answer, prediction)
+
+
+def _chinese_units(text):
+    found = []
+    for part in _CHINESE.split(text):
+        found += [part] if _CHINESE.match(part) else _latin_tokenizer().tokenize(part)
+    return found
+
+
+@functools.cache
+def _latin_tokenizer():
+    try:
+        from nltk.tokenize import NLTKWordTokenizer
+    except ImportError as error:
+        raise InputError("--scorer=cmrc needs NLTK: pip install 'bert_tf[cmrc]'.") from error
+    return NLTKWordTokenizer()
+
+
+def _f1_of_bags(answer, prediction):
     common = (collections.Counter(answer) & collections.Counter(prediction)).total()
+    return _f1_of(common, answer, prediction)
+
+
+def _f1_of(common, answer, prediction):
+    """Returns F1 of two sequences with so many common elements."""
     if not common:
         return 0
     precision, recall = common / len(prediction), common / len(answer)
@@ -50,14 +108,26 @@ def f1_or_none(answer, prediction):
     return f1(answer, prediction) if answer and prediction else exact(answer, prediction)
 
 
+class Scorer(typing.NamedTuple):
+    """What a script compares: texts in the form of `normalized`, and the `f1` of two of these."""
+
+    normalized: Callable[[str], str]
+    f1: Callable[[str, str], float]
+
+
+SCORERS = {"squad": Scorer(normalize, f1), "trivia_qa": Scorer(normalize_trivia, f1),
+           "korquad": Scorer(normalize_korean, character_f1),
+           "cmrc": Scorer(normalize_chinese, chinese_f1)}
+
+
 def score_v1(answers: dict, predictions: dict,
-             normalized: Callable[[str], str] = normalize) -> dict[str, float]:
+             scorer: Scorer = SCORERS["squad"]) -> dict[str, float]:
     """Returns exact_match and f1 of v1.1, in percent.
 
     Args:
         answers: {question id: correct answers}, as `squad.read_answers` returns it.
         predictions: {question id: text}; a question without one scores 0.
-        normalized: brings a text into the form that is compared.
+        scorer: of the script that is followed.
 
     Raises:
         InputError: a prediction is no text, or a question has no correct answer; names the id.
@@ -69,7 +139,8 @@ def score_v1(answers: dict, predictions: dict,
             raise InputError(f"question {name!r} has no correct answer, which only SQuAD v2.0 "
                              "allows; give --version_2_with_negative.")
         if name in predictions:
-            totals += _best_scores([*map(normalized, texts)], normalized(predictions[name]), f1)
+            totals += _best_scores([*map(scorer.normalized, texts)],
+                                   scorer.normalized(predictions[name]), scorer.f1)
     exact_match, mean_f1 = (100.0 * totals / len(answers)).tolist()
     return {"exact_match": exact_match, "f1": mean_f1}
 

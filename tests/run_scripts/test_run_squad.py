@@ -22,7 +22,7 @@ from bert_tf.tasks.squad_answers import (
     find_file_answers,
     write_predictions,
 )
-from bert_tf.tasks.squad_scorer import normalize, score_v1, score_v2
+from bert_tf.tasks.squad_scorer import SCORERS, normalize, score_v1, score_v2
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import SquadFlags
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -138,6 +138,21 @@ def test_the_same_command_again_trains_nothing(folder, trained, monkeypatch):
     monkeypatch.setattr(Trainer, "train", None)
     main(**training(folder, "v1", trained))
     assert {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()} == before
+
+
+def test_another_scorer_is_kept_with_the_model(eagerly, folder, tmp_path):
+    out = tmp_path / "out"
+    main(**training(folder, "v1", out, num_train_steps=2, scorer="korquad"))
+    answers = read_answers(folder / "v1.json")
+    for place in (out, tmp_path / "scored"):
+        if place != out:
+            main(do_eval=True, init_checkpoint=out, output_dir=place,
+                 predict_file=folder / "v1.json", num_workers=1)
+        found = contents(place, "predictions", "metrics")
+        official = score_v1(answers, found["predictions"], SCORERS["korquad"])
+        assert official != score_v1(answers, found["predictions"])
+        assert found["metrics"]["metrics"] == {
+            f"squad/{name}": value for name, value in official.items()}
 
 
 def test_prediction_alone_knows_how_the_model_was_trained(folder, trained, tmp_path, capsys):
@@ -281,6 +296,7 @@ def test_questions_left_out_or_cut_are_told(folder, tmp_path, capsys):
     ({"train_file": "{folder}/v2.json"}, "'0-none' has no answer.*--version_2_with_negative"),
     ({"predict_file": "{folder}/v2.json"}, "'0-none' has no correct answer"),
     ({"doc_stride": 0}, "--doc_stride is 0"),
+    ({"scorer": "cmrc", "version_2_with_negative": True}, "--scorer=cmrc is for questions that"),
     ({"max_query_length": 29}, "--max_seq_length is 32, but a question"),
     ({"max_seq_length": 33}, "--max_seq_length is 33; it must be from 4 to 32"),
     ({"n_best_size": 0}, "--n_best_size is 0"), ({"max_answer_length": 0}, "--max_answer_length"),

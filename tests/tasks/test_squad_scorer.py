@@ -5,6 +5,7 @@ import squad_case
 
 from bert_tf.errors import InputError
 from bert_tf.tasks.squad_scorer import (
+    SCORERS,
     best_threshold,
     normalize,
     normalize_trivia,
@@ -41,8 +42,27 @@ def test_scores_of_trivia_qa():
                        ("a-ha", "ha"), ("“quoted”", "“quoted”")):
         assert normalize_trivia(text) == form
     answers, predictions = {"q": ["rock n roll", "rock"]}, {"q": "the Rock-n'-roll"}
-    assert score_v1(answers, predictions, normalize_trivia) == {"exact_match": 100.0, "f1": 100.0}
+    assert score_v1(answers, predictions, SCORERS["trivia_qa"]) == {
+        "exact_match": 100.0, "f1": 100.0}
     assert score_v1(answers, predictions) == {"exact_match": 0.0, "f1": 0.0}
+
+
+# Exact match and F1 of the functions of each script.
+CMRC = [("光荣和ω-force", "光荣和ω-Force开发", 0, 0.8), ("1963年", "于1963年。", 0, 0.8),
+        ("《战国无双3》", "战国无双 3", 0, 1), ("3D Max 1,000%", "3d max 1,000", 0, 6 / 7),
+        ("大辅", "乡里大辅先生", 0, 0.5), ("it's 好", "it's", 0, 0.8), ("北京", "上海", 0, 0),
+        ("北京", "", 0, 0)]
+KORQUAD = [("《삼국지》", "삼국지", 1, 1), ("1963년 3월", "1963년", 0, 5 / 6),
+           ("‘나’의 집", "나의 집", 0, 1), ("서울특별시", "서울", 0, 4 / 7),
+           ("Park's", "park s", 1, 1), ("부산", "서울", 0, 0), ("부산", "", 0, 0)]
+
+
+@pytest.mark.parametrize("name, cases", [("cmrc", CMRC), ("korquad", KORQUAD)])
+def test_scores_of_chinese_and_korean_answers_are_the_official(name, cases):
+    """cmrc2018_evaluate.py and KorQuAD's evaluate-v1.0.py."""
+    for answer, prediction, exact, f1 in cases:
+        found = score_v1({"q": ["nothing", answer]}, {"q": prediction}, SCORERS[name])
+        assert found == pytest.approx({"exact_match": 100 * exact, "f1": 100 * f1})
 
 
 def test_v2_scores_and_thresholds_are_the_official(tmp_path):

@@ -29,8 +29,6 @@ from bert_tf.tasks.task import Kind
 THRESHOLD = "null_score_diff_threshold"
 _NEGATIVE = "version_2_with_negative"
 _SAMPLES = 4        # answers that are shown
-# What texts are compared as, by the form of a file; other forms are compared as SQuAD.
-_NORMALIZED = {"trivia_qa": squad_scorer.normalize_trivia}
 # Beam widths of the styles whose head has beams.
 _BEAMS = {"albert": 5, "electra": 20, "xlnet": 5}
 
@@ -66,6 +64,11 @@ class Span(Kind):
         return {name: value for name, value in options.items() if value is not None}
 
     def check_options(self, options, max_seq_length, tokenizer):
+        if options.get("scorer") and options[_NEGATIVE]:
+            raise InputError(f"--scorer={options['scorer']} is for questions that all have an "
+                             "answer; leave out --scorer, or --version_2_with_negative.")
+        if options.get("scorer"):
+            squad_scorer.SCORERS[options["scorer"]].f1("", "")      # raises where NLTK is missing
         _span_options(options, max_seq_length).check(tokenizer.vocabulary.layout)
 
     def fixed_options(self, options):
@@ -94,8 +97,9 @@ class Span(Kind):
         return f"{SquadPredictions.prefix}/{task.headline}"
 
     def scored_on(self, identities, options):
+        scorer = [options["scorer"]] if options.get("scorer") else []
         return [*identities, options.get(THRESHOLD, 0.0), options["n_best_size"],
-                options["max_answer_length"]] if identities else None
+                options["max_answer_length"], *scorer] if identities else None
 
     def check_example(self, texts, tokenizer, where):
         if not tokenizer.encode(texts[1]):
@@ -144,7 +148,9 @@ class SquadPredictions:
         self._path, self._tokenizer, self._options = path, tokenizer, options
         self._span_options = _span_options(options, max_seq_length)
         self._official = squad.read_official_ids(path)
-        self._normalized = _NORMALIZED.get(form_of(path) or "", squad_scorer.normalize)
+        # Files of TriviaQA are known by their form.
+        self._scorer = squad_scorer.SCORERS.get(
+            options.get("scorer") or form_of(path) or "", squad_scorer.SCORERS["squad"])
         self._answers = None
         if squad.holds_answers(path):
             self._answers = squad.read_answers(path)
@@ -193,7 +199,7 @@ class SquadPredictions:
         if self._options[_NEGATIVE]:
             scores = squad_scorer.score_v2(self._answers, texts, odds, self._threshold)
         else:
-            scores = squad_scorer.score_v1(self._answers, texts, self._normalized)
+            scores = squad_scorer.score_v1(self._answers, texts, self._scorer)
         names = ["f1", *(name for name in scores if name != "f1" and not name.endswith("total"))]
         return {name: scores[name] for name in names}
 
@@ -226,12 +232,12 @@ class SquadPredictions:
         firsts = (next(group)[1] for _, group in itertools.groupby(
             zip(self._official.values(), squad.read_references(self._path)),
             key=operator.itemgetter(0)))
-        both = zip(predicted, firsts)
+        both, same = zip(predicted, firsts), self._scorer.normalized
         for one, (question, _, right) in itertools.islice(
                 both, 0, None, -(-len(predicted) // _SAMPLES)):
             given = one.answer(self._threshold)
             known = "" if self._answers is None else (
-                "  (right)" if self._normalized(given) in map(self._normalized, right or [""]) else
+                "  (right)" if same(given) in map(same, right or [""]) else
                 f"  (in the file: {right[0] if right else 'no answer'})")
             yield f"  {question} -> {given or 'no answer'}{known}"
 
