@@ -32,6 +32,7 @@ class ExampleSet:
         path: the manifest's path.
         is_padded: whether every batch has the length S, as in the original. By default a batch has
             the least of `bucketing.padded_lengths` that its examples fit.
+        multiple: the number of which the length of a batch is a multiple instead.
 
     Raises:
         InputError: a shard is absent or damaged; names the file and the record.
@@ -43,11 +44,11 @@ class ExampleSet:
         lengths: int [N], the number of tokens of each example; of the longest of its choices.
     """
 
-    def __init__(self, path: str, is_padded: bool = False) -> None:
+    def __init__(self, path: str, is_padded: bool = False, multiple: int | None = None) -> None:
         self.manifest = manifest.load_manifest(path)
         wanted, sizes = record_features(self.manifest)
         self.max_seq_length = sizes["max_seq_length"]
-        self._is_padded = is_padded
+        self._is_padded, self._multiple = is_padded, multiple
         # Features as long as the sequence are kept end to end, others as [N, length].
         self._along = {f.name for f in wanted if f.axis in ("S", "C*S", "L*S")}
         self._choices = {f.name for f in wanted if f.axis in ("C*S", "L*S")}
@@ -147,7 +148,7 @@ class ExampleSet:
         if self._is_padded:
             return self.max_seq_length
         rows = np.where(rows >= 0, rows, ~rows)
-        return bucketing.padded_length(self.lengths[rows], self.max_seq_length)
+        return bucketing.padded_length(self.lengths[rows], self.max_seq_length, self._multiple)
 
     def prediction_batches(self, batches, replicas, length=None):
         """The dataset of `batches`, lists of examples, dealt out to one worker's replicas.
