@@ -42,6 +42,7 @@ from bert_tf.tasks.kinds.span import THRESHOLD
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, check_long_text
 from bert_tf.tokenization import find_vocabulary
+from bert_tf.tokenization.packing import TRUNCATE
 from bert_tf.training.settings import FineTuneSettings
 
 # What student and teacher have in common of how texts are read.
@@ -169,6 +170,15 @@ def _saved(job: DistillFlags) -> SavedTask:
     return saved
 
 
+def _long_text(task_flags: TaskFlags, saved: SavedTask, begun: SavedTask | None) -> str | None:
+    """How the student reads long texts: as --long_text says, else as in a run that was begun, else
+    as the first teacher does. Earlier versions cut all texts, and did not keep that."""
+    kept = (begun or saved).options.get("long_text")
+    if begun and not kept and task_flags.long_text == TRUNCATE:
+        return None
+    return task_flags.long_text or kept
+
+
 def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags | SquadFlags:
     """The flags, completed from the teacher's description of the user's own files."""
     kind = saved.task.kind
@@ -234,8 +244,7 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     check_long_text(task_flags.long_text, saved.task)
     files = _task_flags(task_flags, saved)
     given = {name: saved.options[name] for name in _SHARED if name in saved.options}
-    if task_flags.long_text:
-        given["long_text"] = task_flags.long_text
+    given["long_text"] = _long_text(task_flags, saved, SavedTask.read(settings.output_dir))
     given |= {name: saved.options.get(name) for name in getattr(files, "options", {})
               if name != THRESHOLD}
     carry_out(open_run(saved.task.kind.script, files, _model_flags(job, saved, settings.output_dir),

@@ -168,13 +168,13 @@ class Teachers:
     def answer(self, task: Task, examples: list, student: dict[str, np.ndarray],
                counts: np.ndarray) -> dict[str, np.ndarray]:
         """Returns the teachers' features of a student's records. All records of an example have the
-        answer to the whole example.
+        answer to the whole example; records of a sentence to tag, the answers to their words.
 
         Args:
             student: the other features of the records.
-            counts: the number of records of each example, int [N].
+            counts: the number of records of each example, int [N]; of no meaning for tags.
         """
-        kind, rows = task.kind, len(examples)
+        kind = task.kind
         units = [teacher.answer(task, examples) for teacher in self.members]
         vectors = units[0].pop(TEACHER_CLS, None)
         logits = self._logits(kind, units)
@@ -186,8 +186,9 @@ class Teachers:
         found = {name: np.moveaxis(values, -1, 1) for name, values in found.items()}
         if vectors is not None:
             found[TEACHER_CLS] = vectors.astype(np.float32)
-        return {name: np.repeat(values.reshape(rows, -1), counts, axis=0)
-                for name, values in found.items()}
+        found = {name: values.reshape(len(values), -1) for name, values in found.items()}
+        return found if _answers_tokens(task) else {
+            name: np.repeat(values, counts, axis=0) for name, values in found.items()}
 
     def _logits(self, kind, units):
         """Returns the joint logits; for a regression its numbers."""

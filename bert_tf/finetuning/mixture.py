@@ -22,6 +22,7 @@ from bert_tf.tasks.named import TASKS, find_folder, find_task
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import Defaults
 from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tokenization.packing import LONG_TEXTS
 from bert_tf.training.settings import FineTuneSettings
 
 KINDS = ("classification", "regression", "multiple_choice", "ranking", "tagging")
@@ -98,6 +99,10 @@ class MixtureFlags:
                     row, dict) else repr(row)
                 raise InputError(f"{self.task_config_path}: the row of {name} has {wrong}; its "
                                  f"keys may be {', '.join((*_OWN_KEYS, *_FILES))}.")
+            if row.get("long_text") not in (None, *LONG_TEXTS):
+                raise InputError(f"{self.task_config_path}: long_text of {name} is "
+                                 f"{row['long_text']!r}; it must be one of "
+                                 f"{', '.join(LONG_TEXTS)}.")
             for key in _NUMBERS:
                 if not isinstance(row.get(key, 0), (int, float)):
                     raise InputError(f"{self.task_config_path}: {key} of {name} is {row[key]!r}; "

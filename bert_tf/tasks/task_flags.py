@@ -374,10 +374,10 @@ class SquadFlags:
         None, "Give no answer if the score of no answer exceeds the best answer's score by more "
         "than this (default: the threshold that --do_eval found, else 0).", rare=True)
     scorer: str | None = option(
-        None, "The official script whose scores are computed. korquad: F1 of characters. cmrc: F1 "
-        "of the longest common run of Chinese characters and words (pip install 'bert_tf[cmrc]'). "
-        "Default: as for the model, else the script of SQuAD or, for its files, of TriviaQA.",
-        choices=("korquad", "cmrc"), rare=True)
+        None, "The official script whose scores are computed. squad: F1 of words. korquad: F1 of "
+        "characters. cmrc: F1 of the longest common run of Chinese characters and words (pip "
+        "install 'bert_tf[cmrc]'). Default: as for the model, else squad or, for its files, the "
+        "script of TriviaQA.", choices=("squad", "korquad", "cmrc"), rare=True)
 
     names_kind = True
 

@@ -66,14 +66,14 @@ class Teaching:
             InputError: they do not fit the task, or the student.
         """
         layers = self.compared_layers(plan.model.config.hidden_size, plan.model.config.depth)
-        if layers and windows.is_cut_in_windows(plan.options):
-            raise InputError(f"--recipe={self.row.name} compares one [CLS] vector per example, but "
-                             f"with --long_text={windows.way_of(plan.options)} the student has "
-                             "several; give --long_text=truncate, or another --recipe.")
         found = compression.Teachers(
             tuple(compression.Teacher(folder, layers, self.augments)
                   for folder in self.flags.teacher),
             self.row.average)
+        if layers and windows.is_cut_in_windows(plan.options):
+            raise InputError(f"--recipe={self.row.name} compares one [CLS] vector per example, but "
+                             f"with --long_text={windows.way_of(plan.options)} the student has "
+                             "several; give --long_text=truncate, or another --recipe.")
         found.check(plan.task)
         return found
 

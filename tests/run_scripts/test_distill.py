@@ -140,11 +140,13 @@ def test_taggers_with_other_tokenizers_answer_together(data, taggers, tmp_path):
     distill.main(
         distill.DistillFlags(
             teacher=models[1:], student=str(data / "small.json"), recipe="minibert",
-            vocab_file=str(data / "words.txt"), transfer_file=[str(data / "tags_dev.txt")]),
+            vocab_file=str(data / "words.txt"), transfer_file=[str(data / "tags_dev.txt")],
+            max_seq_length=8),
         TaskFlags(data_dir=str(data), **files),
         FineTuneSettings(output_dir=str(tmp_path / "small"), **SETTINGS))
     records = ExampleSet(str(tmp_path / "small" / "records" / "train.manifest.json"))
     batch = records.batch(np.arange(records.size), records.max_seq_length)
+    assert records.size > len([*texts(4, 10), *texts(5, 5)])        # some have several windows
     is_word = batch["label_weights"] > 0
     expected = found[1].answer(task, [task.kind.example(text, 0) for text in [
         *texts(4, 10), *texts(5, 5)]])["logits"]
@@ -200,11 +202,24 @@ def test_windows_of_a_text_learn_the_answer_to_the_whole_text(data, models, tmp_
     found = SavedTask.read(str(tmp_path / "out")).options
     assert found.get("long_text", "truncate") == (own or way)
     assert len(predictions(tmp_path / "out")) == 10
-    message = (f"with --long_text={found['long_text']} the student has several"
-               if own != "truncate" else "several .CLS. vectors per example")
+    message = ("several .CLS. vectors per example" if way else
+               f"with --long_text={found['long_text']} the student has several")
     with pytest.raises(InputError, match=message):
         distilled(data, [folder], tmp_path / "pkd", recipe="pkd", student=models[0],
                   task_flags=TaskFlags(data_dir=str(data), **TABLES, long_text=own))
+
+
+@pytest.mark.parametrize("given, kept, teacher, expected", [
+    (None, None, "head_tail", "head_tail"), ("max", None, "mean", "max"), (None, {}, "mean", None),
+    ("truncate", {}, "head_tail", None), (None, {"long_text": "max"}, "mean", "max"),
+    ("truncate", None, "mean", "truncate"), (None, {}, "truncate", None)])
+def test_students_that_were_begun_read_texts_as_before(models, given, kept, teacher, expected):
+    """Students of earlier versions cut all texts, and their task.json says nothing of it."""
+    saved = SavedTask.read(models[0])
+    begun = kept if kept is None else dataclasses.replace(saved, options=kept)
+    found = distill._long_text(TaskFlags(long_text=given),
+                               dataclasses.replace(saved, options={"long_text": teacher}), begun)
+    assert found == expected
 
 
 def test_a_bilstm_begins_with_word_vectors(data, models, tmp_path, capsys):

@@ -254,6 +254,9 @@ def test_a_task_reads_long_texts_in_windows(folder, tmp_path):
         assert one == pytest.approx(other["probabilities"], abs=2e-6)
     assert len(bert_tf.Predictor(str(out), task="same")([("good film", "film " * 9)])) == 1
 
+    (tmp_path / "tasks.json").write_text(json.dumps({"mrpc": {"long_text": ["mean"]}}))
+    with pytest.raises(InputError, match="long_text of mrpc is .'mean'.; it must be one of trun"):
+        MixtureFlags(task_config_path=str(tmp_path / "tasks.json")).rows()
     (folder / "tags.txt").write_text("good B-X\nfilm O\n\nbad B-X\n")
     (tmp_path / "tasks.json").write_text(json.dumps({"long": {
         "train_file": "tags.txt", "dev_file": "tags.txt", "task_kind": "tagging",

@@ -153,6 +153,15 @@ def test_another_scorer_is_kept_with_the_model(eagerly, folder, tmp_path):
         assert official != score_v1(answers, found["predictions"])
         assert found["metrics"]["metrics"] == {
             f"squad/{name}": value for name, value in official.items()}
+    with pytest.raises(InputError, match=r"another --scorer \(korquad, now cmrc\)"):
+        main(**training(folder, "v1", out, num_train_steps=2, scorer="cmrc"))
+    main(do_eval=True, init_checkpoint=out, output_dir=tmp_path / "squad", scorer="squad",
+         predict_file=folder / "v1.json", num_workers=1)
+    found = contents(tmp_path / "squad", "predictions", "metrics")
+    assert found["metrics"]["metrics"]["squad/f1"] == score_v1(answers, found["predictions"])["f1"]
+    # The scorer is of questions that all have an answer.
+    main(**training(folder, "v2", tmp_path / "v2", num_train_steps=2, version_2_with_negative=True,
+                    init_checkpoint=out, keep_head=True, bert_config_file=""))
 
 
 def test_prediction_alone_knows_how_the_model_was_trained(folder, trained, tmp_path, capsys):

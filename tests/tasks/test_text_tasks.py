@@ -199,6 +199,9 @@ def test_tags_as_text(tmp_path):
     assert example == TextExample("conll2003 words: A b", "B-PER O")
     for text, f1 in (("B-PER O", 100.0), ("B-PER", 100.0), ("B-PER O B-LOC", 100.0), ("", 0.0)):
         assert text_scores.score(task, [example], [text])["entity_f1"] == f1
+    (tmp_path / "eng.testa").write_text("A N I-NP I-GPE\nb V I-VP O\n")
+    with pytest.raises(InputError, match="eng.testa: label 'B-GPE' is none of O, B-LOC"):
+        list(read_split(task, "dev", str(tmp_path / "eng.testa")))
 
 
 @pytest.mark.parametrize("texts", [

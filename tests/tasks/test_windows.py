@@ -54,6 +54,18 @@ def test_the_second_text_may_come_first(tokenizer, way, kind):
         wanted, _ = make(way, [texts[::-1]], tokenizer)
         found, _ = make(way, [texts], tokenizer, hypothesis_first=True)
         assert all((found[name] == wanted[name]).all() for name in wanted)
+    for count in range(10, 40):         # an empty text leaves another room at its two places
+        rows = [[words(count), *[""] * (len(texts) - 1)]]
+        options = {"long_text": way, "hypothesis_first": True}
+        found, _ = make(way, rows, tokenizer, kind, hypothesis_first=True)
+        counts = KINDS[kind].count_records([Example(rows[0], 1)], tokenizer, LENGTH, options)
+        assert counts.tolist() == [len(found["input_ids"])]
+
+
+def test_answers_must_be_as_many_as_windows():
+    with pytest.raises(ValueError, match="there are 3 answers to 4 windows"):
+        windows.join_windows(KINDS["regression"], {"values": np.zeros((3, 1))}, np.array([1, 3]),
+                             "mean")
 
 
 def test_a_pair_of_one_token_too_many_is_cut(tokenizer):

@@ -53,6 +53,8 @@ class LabelledKind(Kind):
              options: dict | None) -> dict:
         """Returns the answers to examples from those to their records, of which a long text may
         have several."""
+        if not windows.is_cut_in_windows(options):
+            return answers
         counts = self.count_records(examples, tokenizer, max_seq_length, options)
         return windows.join_windows(self, answers, counts, windows.way_of(options))
 
@@ -61,7 +63,8 @@ class LabelledKind(Kind):
         """Returns the number of records of each example, int [N]; a long text may have several."""
         if not windows.is_cut_in_windows(options):
             return np.ones(len(examples), int)
-        return windows.count_windows(self.sequences(examples), tokenizer, max_seq_length)
+        return windows.count_windows(self._read_sequences(examples, options), tokenizer,
+                                     max_seq_length)
 
     def check_options(self, options, max_seq_length, tokenizer):
         way = windows.way_of(options)
@@ -116,13 +119,17 @@ class LabelledKind(Kind):
         """Returns the texts or pairs of texts of each example, one for each of its sequences."""
         return [[tuple(example.texts)] for example in examples]
 
+    def _read_sequences(self, examples, options):
+        """Returns `sequences` with the texts of each pair in the order in which they are read."""
+        order = -1 if self.may_turn_pairs and options.get("hypothesis_first") else 1
+        return [[part[::order] for part in parts] for parts in self.sequences(examples)]
+
     def encode_long(self, examples: list, tokenizer, max_seq_length: int, options: dict,
                     dtype=np.int64) -> tuple[dict, int]:
         """`encode` with `kinds.windows`."""
-        order = -1 if self.may_turn_pairs and options.get("hypothesis_first") else 1
         features, counts, is_cut = windows.encode_long(
-            [[part[::order] for part in parts] for parts in self.sequences(examples)], tokenizer,
-            max_seq_length, windows.way_of(options))
+            self._read_sequences(examples, options), tokenizer, max_seq_length,
+            windows.way_of(options))
         owners = [example for example, count in zip(examples, counts) for _ in range(count)]
         return with_label_ids(features, owners, dtype), int(is_cut.sum())
 

@@ -61,21 +61,22 @@ class Span(Kind):
             saved = {name: value for name, value in saved.items() if name != THRESHOLD}
         defaults = {**defaults_of(SpanOptions), **defaults_of(AnswerOptions)}
         options = settle(given, saved, defaults)
+        if options[_NEGATIVE] and not given.get("scorer"):
+            options["scorer"] = None        # of a model that learned that all have an answer
         return {name: value for name, value in options.items() if value is not None}
 
     def check_options(self, options, max_seq_length, tokenizer):
-        if options.get("scorer") and options[_NEGATIVE]:
+        if _scorer(options) and options[_NEGATIVE]:
             raise InputError(f"--scorer={options['scorer']} is for questions that all have an "
                              "answer; leave out --scorer, or --version_2_with_negative.")
-        if options.get("scorer"):
-            squad_scorer.SCORERS[options["scorer"]].f1("", "")      # raises where NLTK is missing
         _span_options(options, max_seq_length).check(tokenizer.vocabulary.layout)
 
     def fixed_options(self, options):
-        """Returns the style, if it is not BERT's; records and scores show where other options
-        differ."""
-        style = _style(options)
-        return {} if style == SpanOptions.squad_style else {"squad_style": style}
+        """Returns the style, if it is not BERT's, and the scorer, if it is not SQuAD's; records and
+        scores show where other options differ."""
+        style, scorer = _style(options), _scorer(options)
+        return {**({} if style == SpanOptions.squad_style else {"squad_style": style}),
+                **({"scorer": scorer} if scorer else {})}
 
     def _head(self, task, options):
         style = _style(options)
@@ -97,9 +98,8 @@ class Span(Kind):
         return f"{SquadPredictions.prefix}/{task.headline}"
 
     def scored_on(self, identities, options):
-        scorer = [options["scorer"]] if options.get("scorer") else []
         return [*identities, options.get(THRESHOLD, 0.0), options["n_best_size"],
-                options["max_answer_length"], *scorer] if identities else None
+                options["max_answer_length"]] if identities else None
 
     def check_example(self, texts, tokenizer, where):
         if not tokenizer.encode(texts[1]):
@@ -121,6 +121,12 @@ class Span(Kind):
 
 def _style(options):
     return options.get("squad_style", SpanOptions.squad_style)
+
+
+def _scorer(options):
+    """Returns the scorer, if it is not SQuAD's."""
+    name = options.get("scorer")
+    return None if name == "squad" else name
 
 
 def _taken(kind, options):
@@ -154,6 +160,7 @@ class SquadPredictions:
         self._answers = None
         if squad.holds_answers(path):
             self._answers = squad.read_answers(path)
+            self._scorer.f1("", "")     # raises where a package is missing
             if not options[_NEGATIVE]:
                 squad_scorer.score_v1(self._answers, {})    # raises where a question has none
         elif is_scored:

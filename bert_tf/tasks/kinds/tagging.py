@@ -2,6 +2,7 @@
 together answer for each of its tokens once.
 """
 
+import collections
 import dataclasses
 import itertools
 import os
@@ -51,13 +52,17 @@ class Tagging(LabelledKind):
     def check_counted(self, task, counts, path):
         """Returns a note on tags that the model doesn't know; raises InputError if it knows none
         but O."""
-        unknown = {tag: count for tag, count in counts.items() if isinstance(tag, str)}
+        unknown: collections.Counter = collections.Counter()
+        for tag, count in counts.items():
+            if isinstance(tag, str):
+                unknown[_file_tag(task, tag)] += count
         if not unknown:
             return []
         names = ", ".join(f"{tag} ({count:,})" for tag, count in sorted(unknown.items()))
-        if not any(task.labels[tag] != _OUTSIDE for tag in counts if tag not in unknown):
-            raise InputError(f"{path} has no tag of {', '.join(task.labels)}, but {names}; give "
-                             "the right --label_column, or another model.")
+        inside = [label for label in task.labels if label != _OUTSIDE]
+        if not any(task.labels[tag] in inside for tag in counts if not isinstance(tag, str)):
+            raise InputError(f"{path} has no tag of {', '.join(inside)}, but {names}; give the "
+                             "right --label_column, or another model.")
         return [f"{path} has tags that the model doesn't know, which are scored as wrong: {names}."]
 
     def with_labels(self, task, labels):
@@ -205,6 +210,15 @@ class Tagging(LabelledKind):
 def tag_names(task, example) -> list[str]:
     """Returns the tags of an example's words, in the scheme of the task's labels."""
     return [tag if isinstance(tag, str) else task.labels[tag] for tag in example.label]
+
+
+def _file_tag(task, tag):
+    """Returns a tag in the scheme `bio`."""
+    if scheme_of(task.labels) != "bioes":
+        return tag
+    for ours, theirs in (("S-", "B-"), ("E-", "I-")):
+        tag = theirs + tag[2:] if tag.startswith(ours) else tag
+    return tag
 
 
 def _in_bio(task, tags):
