@@ -193,10 +193,7 @@ class FineTuneRun:
         for member, records in zip(everyone, planned) if self.is_chief else ():
             member.make_records(self.records_folder(member), records)
         training.wait_for_workers(strategy)
-        multiple = training.trials.settle_padding(self.settings, training.has_accelerator(strategy))
-        self.settings = dataclasses.replace(self.settings, pad_to_multiple_of=multiple)
         for member in everyone:
-            member.settings = self.settings
             member.open_records(self.records_folder(member))
 
 
@@ -303,7 +300,7 @@ def open_mixture(flags: mixture.MixtureFlags, model_flags: ModelFlags,
     if model_flags.do_train:
         sets = {member.name: member.sets["train"] for member in members}
         run.settings, order = mixture.settle_steps(
-            flags, run.settings, [one.size for one in sets.values()], model_flags.do_eval)
+            flags, settings, [one.size for one in sets.values()], model_flags.do_eval)
         run.epoch_steps = order.steps_of_epoch
         run.train_set = data.TaskBatches(sets, order, settings.gradient_accumulation_steps,
                                          shared=mixture_teaching.shared_features(members))

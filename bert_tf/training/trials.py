@@ -87,20 +87,6 @@ def check_output(output_dir: str, names: list[str], has_results: bool = False) -
                          f"missing; name another --output_dir, or remove {folder}.")
 
 
-def settle_padding(settings: FineTuneSettings, has_accelerator: bool) -> int | None:
-    """Returns the multiple to which batches are padded: --pad_to_multiple_of, else that of the
-    trials in the output folder, else 1 on a CPU; None for an eighth of the longest."""
-    if settings.pad_to_multiple_of is not None:
-        return settings.pad_to_multiple_of or None
-    folder = os.path.join(settings.output_dir, "trials")
-    paths = [os.path.join(folder, name, SETTINGS)
-             for name in sorted(list_folder(folder) if is_folder(folder) else [])]
-    begun = next((read_json(path) for path in paths if exists(path)), None)
-    if begun is not None:       # earlier versions knew eighths alone
-        return begun.get("pad_to_multiple_of")
-    return None if has_accelerator else 1
-
-
 def rank(metrics: dict, headline: str, is_degenerate: bool) -> tuple:
     """Returns the key by which evaluations are sorted: degenerate ones, which give all examples one
     answer, come first, the best last.

@@ -165,39 +165,17 @@ def test_own_csv_is_learned_and_scored(data, model):
     assert not list(model.rglob("checkpoint-*"))
 
 
-def lengths_of(flags):
-    """The lengths of the first batches of a run, and the multiple that its trials keep."""
-    folder = pathlib.Path(flags["output_dir"])
-    names = [{field.name for field in dataclasses.fields(kind)}
+@pytest.mark.parametrize("multiple, lengths", [(0, {8, 16, 24}), (6, {6, 12, 18, 24}),
+                                               (1, set(range(25)))])
+def test_batches_are_padded_to_multiples(eagerly, flags, multiple, lengths):
+    given = flags(num_train_steps=1, pad_to_multiple_of=multiple)
+    parts = [kind(**{name: value for name, value in given.items()
+                     if name in kind.__dataclass_fields__})
              for kind in (TaskFlags, ModelFlags, FineTuneSettings)]
-    task_flags, model_flags, settings = (
-        kind(**{name: flags[name] for name in set(flags) & own})
-        for kind, own in zip((TaskFlags, ModelFlags, FineTuneSettings), names))
-    run = open_run("run_classifier", task_flags, model_flags, settings)
+    run = open_run("run_classifier", *parts)
     run.carry_out()
-    kept, = folder.glob("trials/*/settings.json")
-    return (set(itertools.islice(run.train_set.batch_lengths(1, 0, 8), 30)),
-            read_json(kept).get("pad_to_multiple_of"), kept)
-
-
-def test_a_batch_is_as_long_as_its_longest_example(eagerly, flags, tmp_path):
-    """Runs that earlier versions began keep to multiples of an eighth, here of 8 tokens."""
-    given = flags(num_train_steps=2)
-    found, kept, _ = lengths_of({**given, "output_dir": str(tmp_path / "new")})
-    assert kept == 1 and any(length % 8 for length in found)
-    found, kept, _ = lengths_of({**given, "pad_to_multiple_of": 6,
-                                 "output_dir": str(tmp_path / "six")})
-    assert kept == 6 and found <= {6, 12, 18, 24}
-    old = {**given, "output_dir": str(tmp_path / "old")}
-    found, kept, path = lengths_of({**old, "pad_to_multiple_of": 0, "stop_at_step": 1})
-    assert kept is None and found <= {8, 16, 24}
-    settings = read_json(path)
-    del settings["pad_to_multiple_of"]
-    path.write_text(json.dumps(settings))
-    found, kept, _ = lengths_of(old)
-    assert kept is None and found <= {8, 16, 24}
-    with pytest.raises(InputError, match="another --pad_to_multiple_of"):
-        lengths_of({**old, "pad_to_multiple_of": 1})
+    found = set(itertools.islice(run.train_set.batch_lengths(1, 0, 8), 30))
+    assert found <= lengths and (multiple != 1 or any(length % 6 for length in found))
 
 
 def test_a_finished_command_trains_nothing_again(data, model, flags, capsys):

@@ -18,7 +18,7 @@ def padded_lengths(max_seq_length):
     return np.append(np.arange(step, max_seq_length, step), max_seq_length)
 
 
-def padded_length(lengths, max_seq_length, multiple=None):
+def padded_length(lengths, max_seq_length, multiple=0):
     """The length of a batch of examples of these lengths, int [B]: the least of `padded_lengths`,
     or the least multiple of `multiple`, that holds them; at most `max_seq_length`."""
     if multiple:

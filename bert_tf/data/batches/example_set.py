@@ -32,7 +32,7 @@ class ExampleSet:
         path: the manifest's path.
         is_padded: whether every batch has the length S, as in the original. By default a batch has
             the least of `bucketing.padded_lengths` that its examples fit.
-        multiple: the number of which the length of a batch is a multiple instead.
+        multiple: if not 0, the number of which the length of a batch is a multiple instead.
 
     Raises:
         InputError: a shard is absent or damaged; names the file and the record.
@@ -44,7 +44,7 @@ class ExampleSet:
         lengths: int [N], the number of tokens of each example; of the longest of its choices.
     """
 
-    def __init__(self, path: str, is_padded: bool = False, multiple: int | None = None) -> None:
+    def __init__(self, path: str, is_padded: bool = False, multiple: int = 0) -> None:
         self.manifest = manifest.load_manifest(path)
         wanted, sizes = record_features(self.manifest)
         self.max_seq_length = sizes["max_seq_length"]
