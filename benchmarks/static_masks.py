@@ -31,7 +31,9 @@ class StaticMasksFlags(TableFlags):
     """The material, the sizes, and how long to train."""
 
     seeds: int = option(5, "Number of seeds, from 1 on.", least=1, alias="num_trials")
-    dupe_factor: int = option(10, "Copies of each sequence with static masks.", least=1)
+    dupe_factor: int = option(
+        2, "Copies of each sequence with static masks; RoBERTa's paper has 10, and reads each copy "
+        "4 times.", least=1)
     max_megabytes: float = option(
         2.0, "Maximum size of the documentation: little, so that it is read many times.", above=0)
 
