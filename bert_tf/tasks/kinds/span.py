@@ -61,7 +61,7 @@ class Span(Kind):
             saved = {name: value for name, value in saved.items() if name != THRESHOLD}
         defaults = {**defaults_of(SpanOptions), **defaults_of(AnswerOptions)}
         options = settle(given, saved, defaults)
-        if options[_NEGATIVE] and not given.get("scorer"):
+        if options.get(_NEGATIVE) and not given.get("scorer"):
             options["scorer"] = None        # of a model that learned that all have an answer
         return {name: value for name, value in options.items() if value is not None}
 
