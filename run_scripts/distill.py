@@ -46,8 +46,7 @@ from bert_tf.tokenization.packing import TRUNCATE
 from bert_tf.training.settings import FineTuneSettings
 
 # What student and teacher have in common of how texts are read.
-_SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale",
-           "long_text")
+_SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale")
 _PATIENCE = Scope("recipes that compare vectors of layers, such as pkd", {
     row.name for row in DISTILLATIONS.values()
     if any(term.objective == "Patience" for term in row.terms)}.__contains__, "recipe")
@@ -244,7 +243,8 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     check_long_text(task_flags.long_text, saved.task)
     files = _task_flags(task_flags, saved)
     given = {name: saved.options[name] for name in _SHARED if name in saved.options}
-    given["long_text"] = _long_text(task_flags, saved, SavedTask.read(settings.output_dir))
+    if way := _long_text(task_flags, saved, SavedTask.read(settings.output_dir)):
+        given["long_text"] = way
     given |= {name: saved.options.get(name) for name in getattr(files, "options", {})
               if name != THRESHOLD}
     carry_out(open_run(saved.task.kind.script, files, _model_flags(job, saved, settings.output_dir),

@@ -172,7 +172,7 @@ class Teachers:
 
         Args:
             student: the other features of the records.
-            counts: the number of records of each example, int [N]; of no meaning for tags.
+            counts: the number of records of each example, int [N].
         """
         kind = task.kind
         units = [teacher.answer(task, examples) for teacher in self.members]
@@ -187,6 +187,7 @@ class Teachers:
         if vectors is not None:
             found[TEACHER_CLS] = vectors.astype(np.float32)
         found = {name: values.reshape(len(values), -1) for name, values in found.items()}
+        # Tags were spread over the records already.
         return found if _answers_tokens(task) else {
             name: np.repeat(values, counts, axis=0) for name, values in found.items()}
 

@@ -114,8 +114,7 @@ class Member:
         if "train" in self.wanted.sources:
             self.wanted.sources["train"].rows.forget()
         self.sets |= {split: data.ExampleSet(os.path.join(folder, f"{split}.manifest.json"),
-                                             self.settings.pad_to_max_length,
-                                             self.settings.pad_to_multiple_of)
+                                             self.settings.pad_to_max_length)
                       for split in self.wanted.sources}
 
     def answer(self, predict, split: str) -> tuple[dict, dict, Any]:

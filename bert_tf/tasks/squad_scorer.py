@@ -6,6 +6,7 @@ a, an and the. A score is the best over the correct answers; scores are means in
 """
 
 import collections
+import difflib
 import functools
 import re
 import string
@@ -66,12 +67,8 @@ def chinese_f1(answer, prediction):
     texts have in common. Its units are Chinese characters, and the tokens that NLTK's
     `word_tokenize` makes of a line in other scripts, as in CMRC's script."""
     answer, prediction = _chinese_units(answer), _chinese_units(prediction)
-    runs, longest = [0] * len(prediction), 0
-    for unit in answer:
-        runs = [before + 1 if unit == other else 0
-                for before, other in zip([0, *runs], prediction)]
-        longest = max(longest, *runs, 0)
-    return _f1_of(longest, answer, prediction)
+    found = difflib.SequenceMatcher(None, answer, prediction, autojunk=False).find_longest_match()
+    return _f1_of(found.size, answer, prediction)
 
 
 def _chinese_units(text):

@@ -46,6 +46,11 @@ def to_bioes(tags: Sequence[str]) -> list[str]:
     return found
 
 
+def bio_name(tag: str) -> str:
+    """Returns the name in `bio` of a tag of `bioes`, wherever it stands."""
+    return {"S-": "B-", "E-": "I-"}.get(tag[:2], tag[:2]) + tag[2:]
+
+
 def from_bioes(tags: Sequence[str]) -> list[str]:
     """Returns a sentence's tags of `bioes` in `bio`. Tags in any order are taken, as a model
     predicts them: an entity begins at B- or S-, and at I- or E- unless the tag before is B- or I-

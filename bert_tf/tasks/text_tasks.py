@@ -13,7 +13,6 @@ import numpy as np
 
 from bert_tf.errors import InputError
 from bert_tf.tasks.in_libraries import with_rows
-from bert_tf.tasks.kinds.tagging import tag_names
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.rows import read_lines
@@ -206,7 +205,7 @@ def _read_tags(path, has_targets):
     for example in read_examples(task, "dev", path):
         task.kind.check_taught(example.label, ids, path)
         yield TextExample(join_columns(task.name, {"words": " ".join(example.texts)}),
-                          " ".join(tag_names(task, example)))
+                          " ".join(task.labels[tag] for tag in example.label))
 
 
 def read_pairs(path: str, has_targets: bool) -> Iterator[TextExample]:

@@ -220,10 +220,6 @@ class LossSettings:
     pad_to_max_length: bool = option(
         False, "Pad every batch to --max_seq_length, as the original does; by default a batch is "
         "only as long as its longest example needs.", rare=True)
-    pad_to_multiple_of: int = option(
-        0, "Pad each batch to the least multiple of this number of tokens that holds its longest "
-        "example. 0: of an eighth of --max_seq_length, so that batches have few shapes.",
-        rare=True, least=0)
 
 
 @dataclasses.dataclass

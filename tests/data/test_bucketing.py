@@ -83,14 +83,6 @@ def test_lengths_are_few_and_hold_their_examples(longest):
         assert padded >= length and not np.any((choices >= length) & (choices < padded))
 
 
-@pytest.mark.parametrize("multiple", [1, 2, 8, 100])
-def test_lengths_are_multiples(multiple):
-    for _, lengths, _, longest in cases(20):
-        found = bucketing.padded_length(lengths, longest, multiple)
-        assert found == min(next(
-            n for n in range(0, 2000, multiple) if n >= lengths.max()), longest)
-
-
 def waste(lengths, batches, longest):
     """Padding's share of what is computed."""
     computed = sum(bucketing.padded_length(lengths[rows], longest) * len(rows) for rows in batches)

@@ -1,7 +1,6 @@
 """Classification from the command line: own files, named tasks, going on, what is refused."""
 
 import dataclasses
-import itertools
 import json
 import os
 import pathlib
@@ -16,7 +15,6 @@ from sklearn.utils.class_weight import compute_class_weight
 from bert_tf import metrics
 from bert_tf.errors import InputError
 from bert_tf.finetuning.model import ModelFlags
-from bert_tf.finetuning.run import open_run
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task_flags import TaskFlags
@@ -163,19 +161,6 @@ def test_own_csv_is_learned_and_scored(data, model):
         "metrics.json", "metrics.jsonl", "model.keras", "records", "results.json",
         "task.json", "trials", "vocab.txt"}
     assert not list(model.rglob("checkpoint-*"))
-
-
-@pytest.mark.parametrize("multiple, lengths", [(0, {8, 16, 24}), (6, {6, 12, 18, 24}),
-                                               (1, set(range(25)))])
-def test_batches_are_padded_to_multiples(eagerly, flags, multiple, lengths):
-    given = flags(num_train_steps=1, pad_to_multiple_of=multiple)
-    parts = [kind(**{name: value for name, value in given.items()
-                     if name in kind.__dataclass_fields__})
-             for kind in (TaskFlags, ModelFlags, FineTuneSettings)]
-    run = open_run("run_classifier", *parts)
-    run.carry_out()
-    found = set(itertools.islice(run.train_set.batch_lengths(1, 0, 8), 30))
-    assert found <= lengths and (multiple != 1 or any(length % 6 for length in found))
 
 
 def test_a_finished_command_trains_nothing_again(data, model, flags, capsys):

@@ -62,6 +62,19 @@ def test_the_second_text_may_come_first(tokenizer, way, kind):
         assert counts.tolist() == [len(found["input_ids"])]
 
 
+def test_sentences_to_tag_have_as_many_records(tokenizer):
+    """A word may have several tokens or, as a lone control character, none."""
+    lists = [["the"] * count for count in (1, 13, 14, 15, 40)] + [["internationalisation"] * 9,
+                                                                  ["\x01"] * 20, ["a", "\x01"] * 9]
+    task = Task("own", "tagging", {}, ("O", "B-X"))
+    examples = [Example(words_, [0] * len(words_)) for words_ in lists]
+    counts = task.kind.count_records(examples, tokenizer, LENGTH, {})
+    for example, count in zip(examples, counts, strict=True):
+        features, _ = task.kind.encode(task, [example], tokenizer, LENGTH)
+        assert len(features["input_ids"]) == count
+    assert counts.max() > 2 and counts.min() == 1
+
+
 def test_answers_must_be_as_many_as_windows():
     with pytest.raises(ValueError, match="there are 3 answers to 4 windows"):
         windows.join_windows(KINDS["regression"], {"values": np.zeros((3, 1))}, np.array([1, 3]),

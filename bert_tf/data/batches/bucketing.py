@@ -1,8 +1,7 @@
-"""Batches of examples of similar length, each padded to its longest example, or to one of a few
-lengths.
+"""Batches of examples of similar length, each padded to one of a few lengths.
 
 Padding every example to the longest possible one wastes most of the work where texts are short.
-Few lengths are for XLA and TPUs, which compile a program for each.
+The lengths are few and fixed, because XLA and TPUs compile a program for each.
 """
 
 import numpy as np
@@ -18,11 +17,8 @@ def padded_lengths(max_seq_length):
     return np.append(np.arange(step, max_seq_length, step), max_seq_length)
 
 
-def padded_length(lengths, max_seq_length, multiple=0):
-    """The length of a batch of examples of these lengths, int [B]: the least of `padded_lengths`,
-    or the least multiple of `multiple`, that holds them; at most `max_seq_length`."""
-    if multiple:
-        return min(-(-int(np.max(lengths)) // multiple) * multiple, max_seq_length)
+def padded_length(lengths, max_seq_length):
+    """The least of them that holds examples of these lengths, int [B]."""
     choices = padded_lengths(max_seq_length)
     return int(choices[np.searchsorted(choices, np.max(lengths))])
 

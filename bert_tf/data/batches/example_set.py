@@ -32,7 +32,6 @@ class ExampleSet:
         path: the manifest's path.
         is_padded: whether every batch has the length S, as in the original. By default a batch has
             the least of `bucketing.padded_lengths` that its examples fit.
-        multiple: if not 0, the number of which the length of a batch is a multiple instead.
 
     Raises:
         InputError: a shard is absent or damaged; names the file and the record.
@@ -44,11 +43,11 @@ class ExampleSet:
         lengths: int [N], the number of tokens of each example; of the longest of its choices.
     """
 
-    def __init__(self, path: str, is_padded: bool = False, multiple: int = 0) -> None:
+    def __init__(self, path: str, is_padded: bool = False) -> None:
         self.manifest = manifest.load_manifest(path)
         wanted, sizes = record_features(self.manifest)
         self.max_seq_length = sizes["max_seq_length"]
-        self._is_padded, self._multiple = is_padded, multiple
+        self._is_padded = is_padded
         # Features as long as the sequence are kept end to end, others as [N, length].
         self._along = {f.name for f in wanted if f.axis in ("S", "C*S", "L*S")}
         self._choices = {f.name for f in wanted if f.axis in ("C*S", "L*S")}
@@ -148,7 +147,7 @@ class ExampleSet:
         if self._is_padded:
             return self.max_seq_length
         rows = np.where(rows >= 0, rows, ~rows)
-        return bucketing.padded_length(self.lengths[rows], self.max_seq_length, self._multiple)
+        return bucketing.padded_length(self.lengths[rows], self.max_seq_length)
 
     def prediction_batches(self, batches, replicas, length=None):
         """The dataset of `batches`, lists of examples, dealt out to one worker's replicas.

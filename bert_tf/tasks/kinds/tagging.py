@@ -17,7 +17,7 @@ from bert_tf.tasks.kinds.encoding import label_id
 from bert_tf.tasks.kinds.labelled import LabelledKind
 from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.reading import Example
-from bert_tf.tasks.tag_schemes import from_bioes, labels_in, scheme_of, to_bioes
+from bert_tf.tasks.tag_schemes import bio_name, from_bioes, labels_in, scheme_of, to_bioes
 
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _OUTSIDE = "O"      # of entities
@@ -55,7 +55,7 @@ class Tagging(LabelledKind):
         unknown: collections.Counter = collections.Counter()
         for tag, count in counts.items():
             if isinstance(tag, str):
-                unknown[_file_tag(task, tag)] += count
+                unknown[bio_name(tag) if scheme_of(task.labels) == "bioes" else tag] += count
         if not unknown:
             return []
         names = ", ".join(f"{tag} ({count:,})" for tag, count in sorted(unknown.items()))
@@ -149,6 +149,14 @@ class Tagging(LabelledKind):
                 "label_weights": answers & (is_first[source] == 1),
                 "is_real_example": np.ones([len(start), 1], np.int64)}, 0
 
+    def count_records(self, examples, tokenizer, max_seq_length, options):
+        _, pieces = tokenizer.encode_words([word for example in examples for word in example.texts])
+        ends = np.cumsum([0, *(len(example.texts) for example in examples)])
+        lengths = np.diff(np.append(0, np.cumsum(np.maximum(pieces, 1)))[ends])
+        room = tokenizer.vocabulary.layout.room(max_seq_length, pair=False)
+        return np.array([sum(1 for _ in cut_windows(0, length, 0, length, room))
+                         for length in lengths.tolist()], int)
+
     def example(self, given, number):
         words = list(given) if isinstance(given, tuple) else given.split()
         return Example(words, [0] * len(words), number)
@@ -177,7 +185,8 @@ class Tagging(LabelledKind):
         return [_in_bio(task, itertools.islice(tags, len(example.texts))) for example in examples]
 
     def targets(self, task, examples):
-        return [_in_bio(task, tag_names(task, example)) for example in examples]
+        return [_in_bio(task, (tag if isinstance(tag, str) else task.labels[tag]
+                               for tag in example.label)) for example in examples]
 
     def is_degenerate(self, predictions, labels):
         """False: the score of entities shows a model that finds none."""
@@ -205,20 +214,6 @@ class Tagging(LabelledKind):
                 file.writelines(" ".join(line) + "\n" for line in zip(*sentence, strict=True))
                 file.write("\n")
         return [path]
-
-
-def tag_names(task, example) -> list[str]:
-    """Returns the tags of an example's words, in the scheme of the task's labels."""
-    return [tag if isinstance(tag, str) else task.labels[tag] for tag in example.label]
-
-
-def _file_tag(task, tag):
-    """Returns a tag in the scheme `bio`."""
-    if scheme_of(task.labels) != "bioes":
-        return tag
-    for ours, theirs in (("S-", "B-"), ("E-", "I-")):
-        tag = theirs + tag[2:] if tag.startswith(ours) else tag
-    return tag
 
 
 def _in_bio(task, tags):
