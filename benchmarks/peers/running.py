@@ -17,6 +17,8 @@ SYSTEMS = (OURS, "model_garden", "keras_hub", "transformers")
 # A package that tells whether an interpreter has the system.
 PACKAGES = {OURS: "tensorflow", OURS_ON_JAX: "jax, keras", "model_garden": "official.nlp",
             "keras_hub": "keras_hub", "transformers": "transformers, torch"}
+# Variables that a system needs to be imported.
+_VARIABLES = {OURS_ON_JAX: {"KERAS_BACKEND": "jax"}, "model_garden": {"TF_USE_LEGACY_KERAS": "1"}}
 _MOST_STEPS = 10_000
 
 
@@ -25,8 +27,7 @@ def has_system(python: str, system: str) -> bool:
     try:
         return subprocess.run(
             [python, "-c", f"import {PACKAGES[system]}"], capture_output=True, check=False,
-            env={**os.environ, "TF_USE_LEGACY_KERAS": "1"} if system == "model_garden" else None
-            ).returncode == 0
+            env={**os.environ, **_VARIABLES.get(system, {})}).returncode == 0
     except OSError:
         return False
 
@@ -54,12 +55,16 @@ class Worker:
         if system == OURS:
             variables |= huge_pages.environment(variables)
         root = os.path.dirname(os.path.dirname(FOLDER))
+        path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
         with open(log, "w", encoding="utf-8") as file:
             self._process = subprocess.Popen(
                 [python, os.path.join(FOLDER, "worker.py"), f"{system}_system", json.dumps(job)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True,
-                env={**variables, **limits, "PYTHONPATH": root, "TF_CPP_MIN_LOG_LEVEL": "3"})
-        self.version = self._answer()["version"]
+                env={**variables, **limits, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"})
+
+    def wait(self) -> str:
+        """Waits until the first step is done; returns the versions that are measured."""
+        return self._answer()["version"]
 
     def steps(self, count: int) -> dict[str, float]:
         """Takes steps; returns "cpu_seconds" and "seconds" of one, and "peak" memory in bytes."""
@@ -102,10 +107,12 @@ def in_turns(pythons: Mapping[str, str], job: Mapping, rounds: int, seconds: flo
         for system, python in pythons.items():
             workers[system] = Worker(python, system, job, os.path.join(logs, f"{system}.log"))
             stack.callback(workers[system].close)
-            least = min(workers[system].steps(1)[clock] for _ in range(2))
-            counts[system] = min(_MOST_STEPS, max(1, round(seconds / max(least, 1e-6))))
-        found = {system: {"version": worker.version, clock: [], "peak": 0}
+        # They compile at the same time, and no step is timed before the last one is ready.
+        found = {system: {"version": worker.wait(), clock: [], "peak": 0}
                  for system, worker in workers.items()}
+        for system, worker in workers.items():
+            least = min(worker.steps(1)[clock] for _ in range(2))
+            counts[system] = min(_MOST_STEPS, max(1, round(seconds / max(least, 1e-6))))
         for _ in range(rounds):
             for system, worker in workers.items():
                 measured = worker.steps(counts[system])

@@ -1,8 +1,10 @@
 """Random draws that are pure functions of a seed, so that a resumed run repeats them."""
 
+import math
 from collections.abc import Sequence
 
 import keras
+import numpy as np
 from keras import ops
 
 from bert_tf.layers.base import Tensor
@@ -49,8 +51,23 @@ def shared_seed(seed: Tensor) -> Tensor:
     return ops.stack([first, seed[1]])
 
 
+def _mixed(x):
+    """Returns integers that differ in half of their bits for any x that differ in one: the end of
+    MurmurHash3, uint32."""
+    x = ops.bitwise_xor(x, ops.right_shift(x, np.uint32(16))) * np.uint32(0x85EBCA6B)
+    x = ops.bitwise_xor(x, ops.right_shift(x, np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return ops.bitwise_xor(x, ops.right_shift(x, np.uint32(16)))
+
+
 def uniform(shape: Sequence, seed: Tensor) -> Tensor:
     """Returns numbers in [0, 1), float32 of `shape`, a pure function of the seed, integer [2]."""
+    if keras.config.backend() == "jax":
+        # On a GPU, JAX's own draws take three times as long, a tenth of a step.
+        seed = ops.cast(seed, "uint32")
+        both = _mixed(ops.bitwise_xor(seed, ops.flip(_mixed(seed + np.uint32(0x9E3779B9)))))
+        place = ops.reshape(ops.arange(math.prod(shape), dtype="uint32"), shape)
+        bits = _mixed(_mixed(ops.bitwise_xor(place, both[0])) + both[1])
+        return ops.cast(ops.right_shift(bits, np.uint32(8)), "float32") * 2.0**-24
     return keras.random.uniform(shape, seed=_Given(seed), dtype="float32")
 
 

@@ -36,6 +36,14 @@ def test_batches_have_the_share_of_padding():
         assert not batch["input_ids"][batch["input_mask"] == 0].any()
 
 
+def test_keras_is_looked_for_without_tensorflow(tmp_path):
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\n[ "$KERAS_BACKEND" = jax ]\n')
+    python.chmod(0o755)
+    assert running.has_system(str(python), running.OURS_ON_JAX)
+    assert not running.has_system(str(python), running.OURS)
+
+
 @pytest.mark.peer
 @pytest.mark.parametrize("padding", [0, 0.4])
 def test_a_step_on_jax_equals_a_step_on_tensorflow(padding, tmp_path):

@@ -1,12 +1,18 @@
 """Dropout: a pure function of its seed, and different for different seeds."""
 
+import importlib.util
 import itertools
+import os
+import subprocess
+import sys
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
+from scipy import stats
 
-from bert_tf.layers.seeds import dropout, split_seed
+from bert_tf.layers.seeds import dropout, split_seed, uniform
 
 ONES = np.ones((200, 500), "float32")
 
@@ -48,3 +54,28 @@ def test_masks_of_neighbouring_layers_and_steps_are_unrelated():
              for seed in split_seed(ops.convert_to_tensor([1, step], "int32"), 3)]
     for one, other in itertools.combinations(masks, 2):
         assert np.mean(one == other) == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(one.size))
+
+
+def test_draws_are_uniform_and_unrelated():
+    # Seeds that differ in a bit or two, as those of neighbouring steps do.
+    seeds = list(itertools.product(range(6), range(6)))
+    draws = [np.array(uniform((40, 1000), ops.convert_to_tensor(seed, "int32"))).ravel()
+             for seed in seeds]
+    assert min(map(np.min, draws)) >= 0 and max(map(np.max, draws)) < 1
+    counts = [np.bincount((256 * draw).astype(int), minlength=256) for draw in draws]
+    assert stats.kstest(stats.chisquare(counts, axis=1).pvalue, "uniform").pvalue > 1e-4
+    related = [np.corrcoef(draw[:-lag], draw[lag:])[0, 1] for draw in draws
+               for lag in (1, 2, 16, 512, 1000, 8192)]
+    related += list(np.corrcoef(draws)[np.triu_indices(len(seeds), 1)])
+    # The bound is the normal distribution's at one failure in 10,000 for all of them.
+    assert np.max(np.abs(related)) * np.sqrt(30_000) < stats.norm.isf(0.5e-4 / len(related))
+
+
+@pytest.mark.peer
+def test_draws_on_jax():
+    if importlib.util.find_spec("jax") is None or keras.config.backend() == "jax":
+        pytest.skip("jax isn't installed, or these are its tests")
+    result = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                             __file__], env={**os.environ, "KERAS_BACKEND": "jax"}, text=True,
+                            capture_output=True)
+    assert result.returncode == 0, result.stdout
