@@ -14,7 +14,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "identifiability": ["Identification", "compare_maps", "identify", "summarize_attribution"],
     "identification": ["LinearProbe", "MlpProbe", "identified"],
     "interventions": ["all_heads", "disabled", "sharing", "switch_off"],
-    "reading": ["Reading", "read"],
+    "reading": ["Reading", "read", "read_decoder"],
     "significance": ["p_value"],
     "statistics": ["Statistics", "token_kinds"],
     "windows": ["clark_segments", "encode_documents", "pack", "windows"],

@@ -15,13 +15,13 @@ def _entropy(p):
 
 def jensen_shannon(attention: np.ndarray) -> np.ndarray:
     """Returns the Jensen-Shannon divergence of each two heads, in nats, summed over a text's rows:
-    [L, N, n, n] -> [L * N, L * N]. The original sums it over texts too.
+    [L, N, m, n] -> [L * N, L * N]. The original sums it over texts too.
 
     Rows are smoothed to 0.999 a + 0.001 / n.
     """
-    n = attention.shape[-1]
-    heads = 0.999 * attention.reshape(-1, n, n).astype(np.float64) + 0.001 / n
-    entropies = _entropy(heads)                                         # [L * N, n]
+    m, n = attention.shape[-2:]
+    heads = 0.999 * attention.reshape(-1, m, n).astype(np.float64) + 0.001 / n
+    entropies = _entropy(heads)                                         # [L * N, m]
     found = np.zeros((len(heads),) * 2)
     for i, head in enumerate(heads):
         mixed = _entropy((head + heads[i:]) / 2) - (entropies[i] + entropies[i:]) / 2

@@ -18,7 +18,7 @@ _FIGURES = ("cls", "sep", "punctuation", "left", "right", "entropy")
 
 
 def write_page(path: str, title: str, readings: Sequence[Reading], tokenizer: Tokenizer) -> None:
-    """Writes the page of some texts, read with attention.
+    """Writes the page of some texts, read with attention: their own, or with `from_ids` another's.
 
     Weights are stored as round(255 * sqrt(a)): an error is at most 0.4% of the weight's root.
     """
@@ -33,9 +33,11 @@ def write_page(path: str, title: str, readings: Sequence[Reading], tokenizer: To
 
 
 def _text(reading: Reading, tokenizer: Tokenizer) -> Mapping:
-    """Returns the page's data of one text."""
+    """Returns the page's data of one text; `from` are the tokens that attend, where these are not
+    the attended ones."""
     statistics = Statistics()
-    statistics.add(reading.attention, token_kinds(reading.input_ids, tokenizer.vocabulary))
+    statistics.add(reading.attention, token_kinds(reading.input_ids, tokenizer.vocabulary),
+                   "encoder" if reading.from_ids is None else "cross")
     found = statistics.result()
     layers, heads = reading.attention.shape[:2]
 
@@ -44,8 +46,13 @@ def _text(reading: Reading, tokenizer: Tokenizer) -> Mapping:
         return f"{value:.2f} nats" if name == "entropy" else f"{value:.0%}"
 
     coded = np.round(255 * np.sqrt(np.clip(reading.attention, 0, 1))).astype(np.uint8)
-    return {"tokens": names(reading.input_ids, tokenizer),
-            "pieces": pieces(reading.input_ids, tokenizer).astype(int).tolist(),
+
+    def shown_tokens(ids):
+        return {"tokens": names(ids, tokenizer),
+                "pieces": pieces(ids, tokenizer).astype(int).tolist()}
+
+    return {**shown_tokens(reading.input_ids),
+            **({} if reading.from_ids is None else {"from": shown_tokens(reading.from_ids)}),
             "attention": base64.b64encode(coded.tobytes()).decode(),
             "figures": [[{TITLES[name]: shown(name, layer, head)
                           for name in _FIGURES if name in found}

@@ -100,11 +100,11 @@ def _synthetic(label: int, n: int, middle: int, rng: np.random.Generator) -> np.
 
 
 def picture(attention: np.ndarray, side: int = _SIDE) -> np.ndarray:
-    """Returns a map [..., n, n] as a square picture of fixed size, float32 [..., S, S]: the root of
+    """Returns a map [..., m, n] as a square picture of fixed size, float32 [..., S, S]: the root of
     each cell's largest weight, which keeps lines visible."""
-    n = attention.shape[-1]
-    edges = np.arange(side) * n // side
     for axis in (-1, -2):
+        n = attention.shape[axis]
+        edges = np.arange(side) * n // side
         if n >= side:
             attention = np.maximum.reduceat(attention, edges, axis)
         else:

@@ -130,12 +130,13 @@ def draw_statistics(path: str, title: str, statistics: Mapping[str, np.ndarray],
         statistics: figures of `statistics.Statistics.result`.
         uniform_entropy: entropy of a head that attends to all tokens alike.
     """
-    groups = (("cls", "sep", "punctuation"), ("self", "left", "right"), ("entropy",))
-    names = ("attention to kinds of tokens", "attention to itself and its neighbours",
-             "entropy (nats)")
-    with picture(path, 1, 3, (4.8, 4)) as (figure, axes):
+    groups = {name: keys for name, keys in {
+        "attention to kinds of tokens": ("cls", "sep", "punctuation"),
+        "attention to itself and its neighbours": ("self", "left", "right"),
+        "entropy (nats)": ("entropy",)}.items() if not statistics.keys().isdisjoint(keys)}
+    with picture(path, 1, len(groups), (4.8, 4)) as (figure, axes):
         figure.suptitle(title)
-        for axis, group, name in zip(axes.flat, groups, names):
+        for axis, (name, group) in zip(axes.flat, groups.items()):
             for shift, (key, color) in enumerate(zip(group, _COLORS.values())):
                 if key not in statistics:
                     continue
@@ -146,14 +147,14 @@ def draw_statistics(path: str, title: str, statistics: Mapping[str, np.ndarray],
                 axis.plot(layers, values.mean(1), color=color, label=TITLES[key])
             axis.set(title=name, xlabel="layer", xticks=layers)
             axis.grid(alpha=0.3)
-        axes[0, 2].axhline(uniform_entropy, color="gray", linestyle=":", label="uniform")
+        axes[0, -1].axhline(uniform_entropy, color="gray", linestyle=":", label="uniform")
         for axis in axes.flat:
             axis.set_ylim(0, None)
             axis.legend(fontsize=8)
 
 
 def draw_heads(path: str, title: str, attention: np.ndarray) -> None:
-    """Draws the map of every head of a text, float [L, N, n, n]: a row a layer; rows attend to
+    """Draws the map of every head of a text, float [L, N, m, n]: a row a layer; rows attend to
     columns. A cell shows the root of its largest weight."""
     layers, heads = attention.shape[:2]
     side = max(1.1, 6 / heads)      # wide enough for the title

@@ -11,6 +11,8 @@ from bert_tf.networks import attentions
 
 # The parts that a `Reading` may hold in addition to the ids.
 PARTS = ("attention", "hidden", "values")
+# Outputs of T5 that hold the maps of its decoder.
+_DECODER_MAPS = {"decoder": "attention_probs", "cross": "cross_attention_probs"}
 
 
 @dataclasses.dataclass
@@ -20,10 +22,12 @@ class Reading:
     Attributes:
         input_ids, segment_ids: int32 [n].
         attention: float32 [L, N, n, n], probabilities: of XLNet's content stream, of T5's encoder.
+            With `from_ids`, [L, N, m, n].
         hidden: float32 [L + 1, n, H]: the first layer's input, then each layer's output, of which
             T5's last one is normed.
         values: float32 [L, N, n, D], the heads' value vectors, with their bias. A head outputs the
             product of its map and these, wherever its scores come from.
+        from_ids: int32 [m], the tokens that attend, where these are not the attended ones.
     """
 
     input_ids: np.ndarray
@@ -31,6 +35,7 @@ class Reading:
     attention: np.ndarray | None = None
     hidden: np.ndarray | None = None
     values: np.ndarray | None = None
+    from_ids: np.ndarray | None = None
 
 
 def read(encoder, batches: Iterable[dict[str, np.ndarray]], parts: tuple[str, ...] = PARTS
@@ -51,6 +56,33 @@ def read(encoder, batches: Iterable[dict[str, np.ndarray]], parts: tuple[str, ..
             yield Reading(np.asarray(batch["input_ids"][row, :length]),
                           np.asarray(batch["segment_ids"][row, :length]),
                           **{part: found[part][crops[part]] for part in parts})
+
+
+def read_decoder(network, batches: Iterable[dict[str, np.ndarray]], maps: str
+                 ) -> Iterator[Reading]:
+    """Yields the `Reading` of each pair of a source and a target, with attention of T5's decoder,
+    without dropout.
+
+    Args:
+        batches: dicts of `encoder_input_tokens`, integer [B, S], and `decoder_input_tokens`
+            [B, T], which begin with 0; both are padded with 0.
+        maps: "decoder", from the target's tokens to those up to each; "cross", to the source's.
+    """
+    @tf.function(autograph=False, reduce_retracing=True)
+    def run(batch):
+        return ops.cast(ops.stack(network(batch, return_attention=True)[_DECODER_MAPS[maps]]),
+                        "float32")
+
+    for batch in batches:
+        found = run({name: tf.constant(ids, tf.int32) for name, ids in batch.items()}).numpy()
+        for row, target in enumerate(batch["decoder_input_tokens"]):
+            target = target[:1 + np.count_nonzero(target[1:])]
+            seen = target
+            if maps == "cross":
+                seen = batch["encoder_input_tokens"][row]
+                seen = seen[:np.count_nonzero(seen)]
+            yield Reading(seen, np.zeros_like(seen), found[:, row, :, :len(target), :len(seen)],
+                          from_ids=target if maps == "cross" else None)
 
 
 def compile_parts(encoder, parts):

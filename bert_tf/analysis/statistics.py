@@ -30,8 +30,8 @@ def token_kinds(ids: Sequence[int], vocabulary: Vocabulary) -> dict[str, np.ndar
 
 
 def attention_to(attention: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Returns the weight on the columns, bool [n], mean over rows: [..., n, n] -> [...]."""
-    return attention[..., columns].sum((-1, -2)) / attention.shape[-1]
+    """Returns the weight on the columns, bool [n], mean over rows: [..., m, n] -> [...]."""
+    return attention[..., columns].sum((-1, -2)) / attention.shape[-2]
 
 
 def entropy(attention: np.ndarray) -> np.ndarray:
@@ -50,29 +50,44 @@ class Statistics:
         self._sums: dict[str, np.ndarray] = {}
         self._uniform, self.texts = 0.0, 0
 
-    def add(self, attention: np.ndarray, kinds: dict[str, np.ndarray]) -> None:
-        """Adds a text: `attention`, float [L, N, n, n], and its `token_kinds`."""
+    def add(self, attention: np.ndarray, kinds: dict[str, np.ndarray], maps: str = "encoder"
+            ) -> None:
+        """Adds a text.
+
+        Args:
+            attention: float [L, N, n, n], or [L, N, m, n] from the tokens of another text.
+            kinds: `token_kinds` of the n tokens that are attended to.
+            maps: "encoder", all tokens attend to all; "decoder", to those up to their own place;
+                "cross", to another text's: its statistics have no neighbours.
+        """
         attention = np.asarray(attention, np.float64)
+        entropies, n = entropy(attention), attention.shape[-1]
+        found = {kind: attention_to(attention, columns) for kind, columns in kinds.items()}
+        found["entropy"] = entropies.mean(-1)
+        if maps != "cross":
+            found |= self._within(attention, entropies, kinds)
+        for name, value in found.items():
+            self._sums[name] = self._sums.get(name, 0) + value
+        seen = np.arange(1, n + 1) if maps == "decoder" else n
+        self._uniform += np.log(seen).mean()
+        self.texts += 1
+
+    def _within(self, attention, entropies, kinds):
+        """Returns the figures of a text whose tokens attend to each other."""
         n, sep = attention.shape[-1], kinds["sep"]
         from_sep = attention[..., sep, :][..., sep].sum((-1, -2))
         to_sep = attention[..., sep].sum((-1, -2))
-        entropies = entropy(attention)
-        found = {kind: attention_to(attention, columns) for kind, columns in kinds.items()}
-        found |= {
+        found = {
             "self": np.trace(attention, 0, -2, -1) / n,
             "left": np.trace(attention, -1, -2, -1) / n,
             "right": np.trace(attention, 1, -2, -1) / n,
-            "entropy": entropies.mean(-1),
             # A text without [SEP] has no such rows; the original always has two.
             "sep_from_sep": from_sep / max(sep.sum(), 1),
             "sep_from_rest": (to_sep - from_sep) / max((~sep).sum(), 1),
         }
         if "cls" in kinds:
             found["entropy_from_cls"] = entropies[..., kinds["cls"].argmax()]
-        for name, value in found.items():
-            self._sums[name] = self._sums.get(name, 0) + value
-        self._uniform += np.log(n)
-        self.texts += 1
+        return found
 
     def result(self) -> dict[str, np.ndarray]:
         """Returns float64 [L, N] by the names of `TITLES`; those of kinds that no text has are left

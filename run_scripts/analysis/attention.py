@@ -5,8 +5,9 @@
 
 Measures follow Clark et al. (arXiv:1906.04341) and Kovaleva et al. (arXiv:1908.08593). Writes
 attention.html (an interactive page), heads.png (the maps of a text), statistics.png, plane.png,
-maps.npz (the maps of the first texts) and statistics.json. --fine_tuned_checkpoint compares two
-models on the same texts. --gradients measures how much the masked LM loss depends on attention.
+maps.npz (the maps of the first texts) and statistics.json. --maps shows T5's decoder.
+--fine_tuned_checkpoint compares two models on the same texts. --gradients measures how much the
+masked LM loss depends on attention.
 """
 
 import dataclasses
@@ -18,11 +19,12 @@ import numpy as np
 from bert_tf import analysis, checkpoints, flags, networks, objectives, training
 from bert_tf.analysis import patterns, words
 from bert_tf.analysis.statistics import KINDS, TITLES
-from bert_tf.config import EncoderConfig
-from bert_tf.data.text.vectors import Texts, read_lines
+from bert_tf.config import EncoderConfig, T5Config
+from bert_tf.data.text.vectors import SEPARATOR, Texts, read_lines
 from bert_tf.errors import InputError
 from bert_tf.files import exists, file_size, replace_aside, write_json
 from bert_tf.flags import REQUIRED, option
+from bert_tf.tokenization import Tokenizer
 from run_scripts.analysis.model import (
     ModelFlags,
     Progress,
@@ -55,6 +57,10 @@ class AttentionFlags:
     num_docs: int = option(100, "Number of texts; the original takes 1000.", least=1)
     zero_segments: bool = option(False, "Also give the second segment the id 0, as the original "
                                  "does.")
+    maps: str = option("encoder", "Whose attention: the encoder's; or for T5, with --texts=lines, "
+                       "the decoder's, where the second text of a line attends to its own tokens "
+                       "(decoder) or to the first text's (cross).",
+                       choices=("encoder", "decoder", "cross"))
     num_maps: int = option(4, "Number of texts in maps.npz and on the page.", least=1)
     distance_texts: int = option(
         5, "Number of texts on which the distances between heads are measured.", least=1)
@@ -69,6 +75,21 @@ class AttentionFlags:
     random_seed: int = option(0, "Seed of the segments and masks.")
 
     __post_init__ = flags.check
+
+    def check_maps(self, config: object, source: str) -> None:
+        """Raises InputError if the model `source` has no such maps, or other flags need the
+        encoder's."""
+        if self.maps == "encoder":
+            return
+        if not isinstance(config, T5Config):
+            raise InputError(f"--maps={self.maps}: {source} has no decoder; name a T5, or leave "
+                             "the flag out.")
+        if self.texts != "lines":
+            raise InputError(f"--maps={self.maps} needs --texts=lines.")
+        for name in ("fine_tuned_checkpoint", "gradients", "pattern_network", "zero_segments"):
+            if getattr(self, name):
+                raise InputError(f"--maps={self.maps} can't be combined with --{name}, which needs "
+                                 "the encoder's maps; leave one out.")
 
 
 def read_features(job: AttentionFlags, tokenizer: object, max_seq_length: int) -> list[dict]:
@@ -93,21 +114,42 @@ def read_features(job: AttentionFlags, tokenizer: object, max_seq_length: int) -
     return rows
 
 
+def read_pairs(job: AttentionFlags, tokenizer: Tokenizer, max_seq_length: int) -> list[dict]:
+    """Returns the features of each source and target for T5, int32 [1, n]."""
+    lines = next(read_lines(job.input_file, job.num_docs))
+    rows = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        texts = line.split(SEPARATOR)
+        if len(texts) != 2:
+            raise InputError(f"--input_file: line {number} of {job.input_file} must be two texts "
+                             f"with {SEPARATOR!r} between them, for --maps={job.maps}.")
+        source, target = (tokenizer.encode(text)[:max_seq_length - 1] for text in texts)
+        rows.append({name: np.array([ids], np.int32) for name, ids in (
+            ("encoder_input_tokens", [*source, tokenizer.vocabulary.sep_id]),
+            ("decoder_input_tokens", [0, *target]))})
+    if not rows:
+        raise InputError(f"--input_file: {job.input_file} gives no text: it must have one line.")
+    return rows
+
+
 def padded(rows: list[dict], size: int):
-    """Yields batches of `size` texts [1, n], padded to the longest."""
+    """Yields batches of `size` texts [1, n], each feature padded to its longest."""
     for start in range(0, len(rows), size):
         part = rows[start:start + size]
-        longest = max(row["input_ids"].shape[1] for row in part)
+        longest = {name: max(row[name].shape[1] for row in part) for name in part[0]}
         yield {name: np.concatenate([
-            np.pad(row[name], ((0, 0), (0, longest - row[name].shape[1]))) for row in part])
-            for name in part[0]}
+            np.pad(row[name], ((0, 0), (0, longest[name] - row[name].shape[1])))
+            for row in part]) for name in part[0]}
 
 
 class Survey:
     """Sums of one pass over the texts."""
 
-    def __init__(self, vocabulary, keep: int, distance_texts: int):
-        self._vocabulary, self._keep, self._distance_texts = vocabulary, keep, distance_texts
+    def __init__(self, vocabulary, keep: int, distance_texts: int, maps: str = "encoder"):
+        self._vocabulary, self._maps = vocabulary, maps
+        self._keep, self._distance_texts = keep, distance_texts
         self.statistics = analysis.Statistics()
         self.readings: list = []
         self.distances = 0.0
@@ -120,7 +162,9 @@ class Survey:
             self.readings.append(reading)
         if self.statistics.texts < self._distance_texts:
             self.distances = self.distances + analysis.jensen_shannon(reading.attention)
-        self.statistics.add(reading.attention, kinds)
+        self.statistics.add(reading.attention, kinds, self._maps)
+        if self._maps != "encoder":
+            return
         self.classes.append(patterns.classify(patterns.describe(
             reading.attention, kinds["sep"] | kinds.get("cls", False), reading.segment_ids)))
         if with_pictures:
@@ -240,21 +284,28 @@ def main(model: ModelFlags, job: AttentionFlags) -> None:
     """Runs the command."""
     check_file(job.input_file, "input_file")
     opened = open_encoder(model)
+    job.check_maps(opened.config, model.init_checkpoint)
     encoder, tokenizer = opened.network(), opened.tokenizer
-    rows = read_features(job, tokenizer, model.max_seq_length)
-    fine, learner = open_others(job, opened, encoder, rows)
-    survey = Survey(tokenizer.vocabulary, job.num_maps, job.distance_texts)
-    readings = analysis.read(encoder, padded(rows, model.batch_size), ("attention",))
+    fine = learner = None
+    if job.maps == "encoder":
+        rows = read_features(job, tokenizer, model.max_seq_length)
+        fine, learner = open_others(job, opened, encoder, rows)
+        readings = analysis.read(encoder, padded(rows, model.batch_size), ("attention",))
+    else:
+        rows = read_pairs(job, tokenizer, model.max_seq_length)
+        readings = analysis.read_decoder(encoder, padded(rows, model.batch_size), job.maps)
+    survey = Survey(tokenizer.vocabulary, job.num_maps, job.distance_texts, job.maps)
     for reading in Progress("texts", len(rows)).over(readings):
         survey.add(reading, job.pattern_network)
     print_statistics(survey)
     figures = {"texts": len(rows), "uniform_entropy": survey.statistics.uniform_entropy,
-               **{name: value.tolist() for name, value in survey.statistics.result().items()},
-               "classes": patterns.shares(np.stack(survey.classes)).tolist()}
+               **{name: value.tolist() for name, value in survey.statistics.result().items()}}
+    if survey.classes:
+        figures["classes"] = patterns.shares(np.stack(survey.classes)).tolist()
     if fine:
         batched = list(padded(rows, model.batch_size))
         figures |= compare(encoder, fine, survey, batched, len(rows), tokenizer.vocabulary)
-    else:
+    elif survey.classes:
         print_classes({"all heads": survey})
     if learner:
         figures |= measure_gradients(learner, rows[:_GRADIENT_TEXTS], tokenizer.vocabulary,
@@ -286,6 +337,8 @@ def _write(folder, title, survey, figures, tokenizer):
         arrays |= {f"text{number}/input_ids": reading.input_ids,
                    f"text{number}/segment_ids": reading.segment_ids,
                    f"text{number}/attention": reading.attention}
+        if reading.from_ids is not None:
+            arrays[f"text{number}/from_ids"] = reading.from_ids
     with replace_aside(path("maps.npz"), ".npz") as aside:
         np.savez_compressed(aside, **arrays)
     print(f"\nin {folder}:", flush=True)

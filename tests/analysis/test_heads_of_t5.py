@@ -73,6 +73,29 @@ def test_a_decoder_alone_has_one_kind(architecture):
         np.testing.assert_allclose(masked, np.array(network(batch)["sequence_output"]), atol=1e-6)
 
 
+@pytest.mark.parametrize("maps", ["decoder", "cross"])
+def test_maps_of_the_decoder_are_read_without_padding(maps, whole):
+    """Each pair alone gives the maps that it has in a batch."""
+    network, batch = whole[0], make_batch()
+    del batch["decoder_target_tokens"]
+    found = list(analysis.read_decoder(network, [batch], maps))
+    assert len(found) == 3
+    for row, reading in enumerate(found):
+        source, target = (ids[row][ids[row] > 0] for ids in batch.values())
+        target = np.append(0, target)
+        alone = {"encoder_input_tokens": source[None], "decoder_input_tokens": target[None]}
+        outputs = network(alone, return_attention=True)
+        expected = outputs[{"decoder": "attention_probs", "cross": "cross_attention_probs"}[maps]]
+        np.testing.assert_allclose(reading.attention, np.array(expected)[:, 0], rtol=1e-4,
+                                   atol=1e-6)
+        np.testing.assert_allclose(reading.attention.sum(-1), 1, atol=1e-6)
+        assert reading.input_ids.tolist() == (target if maps == "decoder" else source).tolist()
+        if maps == "decoder":       # no token sees a later one
+            assert not np.triu(reading.attention, 1).any() and reading.from_ids is None
+        else:
+            assert reading.from_ids.tolist() == target.tolist()
+
+
 def test_importance_is_the_derivative_of_each_examples_loss():
     """Against the quotient of differences, example by example."""
     keras.utils.set_random_seed(3)

@@ -1,6 +1,7 @@
 """The page of attention maps: its data, and in a headless browser, if there is one, its script."""
 
 import base64
+import html
 import json
 import re
 import shutil
@@ -39,6 +40,21 @@ document.title = JSON.stringify(seen);
 </script></html>"""
 
 
+# Rests the pointer on a token of each text, and on the map.
+ACTIONS_ACROSS = """<script>
+const seen = [], box = byId("map").getBoundingClientRect();
+for (const [id, i] of [["rows", 2], ["tokens", 1]]) {
+  byId(id).children[i].dispatchEvent(new MouseEvent("mouseenter"));
+  seen.push([byId("says").textContent, [...byId("rows").children].map(t => t.title),
+             [...byId("tokens").children].map(t => t.title)]);
+}
+byId("map").dispatchEvent(new MouseEvent("mousemove", {
+  clientX: box.left + 0.9 * box.width, clientY: box.top + 0.5 * box.height}));
+seen.push(byId("says").textContent, byId("map").width, byId("map").height);
+document.title = JSON.stringify(seen);
+</script></html>"""
+
+
 @pytest.fixture(name="page")
 def fixture_page(tmp_path):
     """The page, the first of the two readings on it, and its path."""
@@ -64,22 +80,52 @@ def test_the_page_is_whole_and_holds_the_maps(page):
     np.testing.assert_allclose((coded / 255) ** 2, reading.attention, atol=0.005)
 
 
-def test_hovering_shows_the_weights(page):
+def run_actions(path, actions):
+    """Returns what the actions saw, in a headless browser."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if not browser:
         pytest.skip(f"none of {', '.join(BROWSERS)} is installed")
-    text, reading, path = page
-    path.write_text(text.replace("</html>", ACTIONS), encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8").replace("</html>", actions), encoding="utf-8")
     done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
                            path.as_uri()], capture_output=True, text=True, check=True, timeout=60)
     title = re.search(r"<title>(.*?)</title>", done.stdout, re.S)[1]
-    first, second, third, fourth, on_map, figures, canvases, tokens = json.loads(
-        title.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    return json.loads(html.unescape(title))
+
+
+def shares(titles):
+    return [float(value.rstrip("%")) / 100 for value in titles]
+
+
+def test_a_page_of_two_texts(tmp_path):
+    """The tokens of one text look at the other's, in maps that are not square."""
+    attention = np.random.default_rng(0).dirichlet(np.full(4, 0.5), (1, 2, 3)).astype(np.float32)
+    reading = Reading(np.array([5, 6, 8, 3]), np.zeros(4, np.int32), attention,
+                      from_ids=np.array([0, 7, 8]))
+    path = tmp_path / "attention.html"
+    write_page(str(path), "Two", [reading], WordpieceTokenizer(Vocabulary(TOKENS)))
+    data = json.loads(re.search(r'type="application/json">(.*?)</script>',
+                                path.read_text(encoding="utf-8"), re.S)[1])
+    shown = data["texts"][0]
+    assert shown["tokens"] == ["a", "##b", ".", "[SEP]"]
+    assert shown["from"]["tokens"] == ["[PAD]", "</script>", "."]
+    assert "itself" not in "".join(shown["figures"][0][0])
+    (says, rows, tokens), (other, rows_2, tokens_2), on_map, width, height = run_actions(
+        path, ACTIONS_ACROSS)
+    best = shown["tokens"][attention[0, 0, 2].argmax()]
+    assert says.startswith(f". looks at {best} ") and rows == [""] * 3
+    np.testing.assert_allclose(shares(tokens), attention[0, 0, 2], atol=0.006)
+    assert other.startswith("##b is looked at by ") and tokens_2 == [""] * 4
+    np.testing.assert_allclose(shares(rows_2), attention[0, 0, :, 1], atol=0.006)
+    assert on_map.startswith("</script> \u2192 [SEP]: ") and (width, height) == (4, 3)
+
+
+def test_hovering_shows_the_weights(page):
+    _, reading, path = page
+    first, second, third, fourth, on_map, figures, canvases, tokens = run_actions(path, ACTIONS)
     for (_, titles), weights in ((first, reading.attention[0, 0, 1]),
                                  (second, reading.attention[1, 2, 3]),
                                  (third, reading.attention[1, 2, :, 3])):
-        found = [float(value.rstrip("%")) / 100 for value in titles]
-        np.testing.assert_allclose(found, weights, atol=0.006)
+        np.testing.assert_allclose(shares(titles), weights, atol=0.006)
     best = TOKENS[reading.input_ids[reading.attention[0, 0, 1].argmax()]]
     assert first[0].startswith(f"a looks at {best} ")
     assert third[0].startswith("</script> is looked at by")

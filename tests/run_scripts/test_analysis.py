@@ -162,6 +162,42 @@ def test_networks_with_relative_positions(
     assert ("[CLS]" in capsys.readouterr().out) == (network == "xlnet")
 
 
+@pytest.mark.parametrize("maps", ["decoder", "cross"])
+def test_maps_of_a_decoder(maps, model, tmp_path, test_data):
+    config = T5Config(32128, d_model=16, d_kv=8, d_ff=16, num_layers=2, num_heads=2)
+    source, text = tmp_path / "model", tmp_path / "pairs.txt"
+    source.mkdir()
+    save_model(source, bert_tf.Learner(networks.build(config), []))
+    text.write_text("The house is small. ||| Das Haus ist klein.\n\nA dog. ||| Ein Hund, so.\n")
+    flags = ModelFlags(init_checkpoint=str(source), output_dir=str(tmp_path / "out"),
+                       max_seq_length=48, vocab_file=str(test_data / "vocabs/t5/spiece.model"))
+    job = attention.AttentionFlags(input_file=str(text), texts="lines", maps=maps)
+    attention.main(flags, job)
+    found = json.loads((tmp_path / "out/statistics.json").read_text())
+    assert found["texts"] == 2 and "classes" not in found and ("self" in found) == (
+        maps == "decoder")
+    kept = np.load(tmp_path / "out/maps.npz")
+    # One row for each token of "Ein Hund, so." and the 0 before it; the columns end with </s>.
+    rows = len(kept["text1/from_ids" if maps == "cross" else "text1/input_ids"])
+    assert kept["text1/attention"].shape[:3] == (2, 2, rows)
+    entropy = np.log(np.arange(1, rows + 1)).mean() if maps == "decoder" else np.log(
+        kept["text1/attention"].shape[-1])
+    first = len(kept["text0/input_ids"])
+    other = np.log(np.arange(1, first + 1)).mean() if maps == "decoder" else np.log(first)
+    assert found["uniform_entropy"] == pytest.approx((entropy + other) / 2)
+    if maps == "cross":
+        assert kept["text1/input_ids"][-1] == 1 and kept["text1/from_ids"][0] == 0
+    for wrong, message in (({"texts": "documents"}, "needs --texts=lines"),
+                           ({"fine_tuned_checkpoint": "x"}, "--fine_tuned_checkpoint")):
+        with pytest.raises(InputError, match=message):
+            attention.main(flags, dataclasses.replace(job, **wrong))
+    text.write_text("Only one text.\n")
+    with pytest.raises(InputError, match="line 1 of .* must be two texts"):
+        attention.main(flags, job)
+    with pytest.raises(InputError, match="has no decoder"):
+        attention.main(flags_of(model, tmp_path / "bert"), job)
+
+
 def test_senses(model, tmp_path, capsys):
     """A word's own vector is nearest to it."""
     rng = np.random.default_rng(1)
