@@ -38,8 +38,10 @@ def pieces(ids: Sequence[int], tokenizer: Tokenizer) -> np.ndarray:
 
 def readable(ids: Sequence[int], tokenizer: Tokenizer) -> str:
     """Joins tokens to a text, with a blank before each word."""
-    return "".join(name.removeprefix("##") if piece else f" {name}" for name, piece in zip(
-        names(ids, tokenizer), pieces(ids, tokenizer))).strip()
+    text = "".join(name.removeprefix("##") if piece else f" {name}" for name, piece in zip(
+        names(ids, tokenizer), pieces(ids, tokenizer)))
+    # A token may be a blank alone.
+    return " ".join((text.replace(tokenizer.blank, "") if tokenizer.blank else text).split())
 
 
 def word_attention(attention: np.ndarray, words: Sequence[Sequence[int]], reading: str = "mean"

@@ -12,9 +12,10 @@ import tensorflow as tf
 from bert_tf import analysis, networks, objectives
 from bert_tf.analysis import head_comparison, patterns
 from bert_tf.analysis.statistics import KINDS, Statistics, entropy
-from bert_tf.analysis.words import READINGS, group, word_attention
+from bert_tf.analysis.words import READINGS, group, readable, word_attention
 from bert_tf.config import EncoderConfig
 from bert_tf.tokenization import open_tokenizer
+from tests.goldens import at_hand
 
 CLARK = {"self": "avg_self", "right": "avg_right", "left": "avg_left", "sep": "avg_sep",
          "sep_from_sep": "avg_sep_sep", "sep_from_rest": "avg_rest_sep", "cls": "avg_cls",
@@ -52,6 +53,14 @@ def test_statistics_equal_the_originals(maps):
     np.testing.assert_allclose(distances, maps["clark/js_distances"], rtol=0, atol=1e-5)
     every = sum(maps[f"doc{text}/attns"].sum(-1).mean(-1) for text in range(3)) / 3
     np.testing.assert_allclose(sum(found[kind] for kind in KINDS), every, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("network", at_hand("vocabs/{}/spiece.model", ("t5",)))
+def test_text_is_readable_where_a_blank_is_a_token(network, test_data):
+    tokenizer = open_tokenizer(str(test_data / f"vocabs/{network}/spiece.model"))
+    ids = [*tokenizer.encode("translate a"), *tokenizer.encode("日")]
+    assert tokenizer.blank in tokenizer.tokens(ids)
+    assert readable(ids, tokenizer) == "translate a <unk>"
 
 
 def test_words_equal_the_originals(maps):
