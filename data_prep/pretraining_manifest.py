@@ -68,9 +68,16 @@ def describe(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, 
     """Returns the manifest without its shards; `results` are `TextJob`'s, one for each piece."""
     counts, rates = statistics.merge(results)
     pairing = PAIRINGS[recipe.segments.pairing]
+    names, sentences = ", ".join(job.input_file[:3]), counts.get("sentences", 0)
     if not counts.get("instances"):
-        raise InputError(f"--input_file: {', '.join(job.input_file[:3])} holds no text; name files "
-                         "with text.")
+        raise InputError(f"--input_file: {names} holds no text; name files with text."
+                         if not sentences else
+                         f"--input_file: the {sentences:,} sentences of {names} make no record of "
+                         f"--recipe={recipe.name}: each is too short or longer than "
+                         f"--max_seq_length={job.max_seq_length}, or they are too few"
+                         + (", and no blank line ends the last document" if counts.get(
+                             "open_documents") else "")
+                         + ". Give other text, or change --max_seq_length.")
     return {
         **describe_all(job, recipe, vocabulary, options),
         "counts": counts,

@@ -20,6 +20,7 @@ from absl import logging
 
 import bert_tf
 from bert_tf import export, flags, model_card, training
+from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
 from bert_tf.errors import InputError, counted
 from bert_tf.files import file_size, make_folder
 from bert_tf.flags import REQUIRED, option
@@ -130,7 +131,7 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
     if saved and job.format == "text":
         _check_texts(saved, model.folder)
     elif not saved and job.task is None:
-        _name_heads(model.weights)
+        _name_heads(model)
     if saved:
         name, head = saved.task.kind.head(saved.task, saved.options)
         found |= {**saved.options, "max_seq_length": saved.max_seq_length,
@@ -149,8 +150,13 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
     return ExportFlags(**settled)
 
 
-def _name_heads(weights):
+def _name_heads(model):
     """Prints how to export the heads of a fine-tuned checkpoint that has no task.json."""
+    weights = model.weights
+    if tasks := tasks_beside(model.folder):
+        print("note: only the encoder is exported. To export a task, name its folder: "
+              f"{', '.join(task_folder(model.folder, task) for task in tasks)}.", flush=True)
+        return
     for name in weights.heads if weights else ():
         if name in TASKS and name != "masked_lm":
             labels = f" --labels={','.join(weights.labels)}" * (name in _NAMED) if (

@@ -70,7 +70,7 @@ SETTINGS = ("bert_tf/training/settings.py", "bert_tf/training/recipe_settings.py
             "bert_tf/tasks/task_flags.py", "bert_tf/tasks/text_flags.py",
             "bert_tf/finetuning/model.py", "bert_tf/finetuning/mixture.py",
             "bert_tf/finetuning/quantisation.py", "bert_tf/finetuning/head_flags.py",
-            "bert_tf/finetuning/text.py")
+            "bert_tf/finetuning/text.py", "bert_tf/finetuning/task_rows.py")
 
 
 def sources(*folders):

@@ -14,6 +14,7 @@ from bert_tf.files import exists, is_folder
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.mixture_teaching import distillation_of, teachers_of
 from bert_tf.finetuning.model import ModelFlags, check_keeps, open_encoder
+from bert_tf.finetuning.task_rows import check_row
 from bert_tf.flags import option
 from bert_tf.heads import HEADS
 from bert_tf.models import Model
@@ -22,7 +23,6 @@ from bert_tf.tasks.named import TASKS, find_folder, find_task
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import Defaults
 from bert_tf.tasks.task_flags import TaskFlags
-from bert_tf.tokenization.packing import LONG_TEXTS
 from bert_tf.training.settings import FineTuneSettings
 
 KINDS = ("classification", "regression", "multiple_choice", "ranking", "tagging")
@@ -31,8 +31,6 @@ _DROPOUT = {"mnli": 0.3, "cola": 0.05}
 DEFAULTS = Defaults(512, 32, 5e-5, 5.0)
 _OF_ONE_TASK = {"grid": False, "class_weights": [], "lm_coef": 0.0, "loss_reduction": "mean",
                 "label_smoothing": 0.0, "bilstm_size": 0}
-_NUMBERS = ("dropout_p", "loss_weight", "answer_opt")
-_OWN_KEYS = (*_NUMBERS, "teachers", "distillation")
 _ROW_FOLDER = "name their folder as data_dir in --task_config_path"
 _FILES = tuple(field.name for field in dataclasses.fields(TaskFlags)
                if field.name != "task")
@@ -81,7 +79,7 @@ class MixtureFlags:
         """The row of each task, by its name, in the order of the tasks.
 
         Raises:
-            InputError: a task comes twice or is not known, or a row has other keys.
+            InputError: a task comes twice or is not known, or a row is wrong; see `check_row`.
         """
         described = read_json(self.task_config_path) if self.task_config_path else {}
         names = [_name(task, described) for task in self.tasks or described]
@@ -93,20 +91,7 @@ class MixtureFlags:
                 raise InputError(f"--tasks names {name} {names.count(name)} times; name it once; "
                                  "loss_weight in --task_config_path sets the weight of its loss.")
         rows = {_name(name, described): row for name, row in described.items()}
-        for name, row in rows.items():
-            if not isinstance(row, dict) or set(row) - {*_FILES, *_OWN_KEYS}:
-                wrong = ", ".join(sorted(set(row) - {*_FILES, *_OWN_KEYS})) if isinstance(
-                    row, dict) else repr(row)
-                raise InputError(f"{self.task_config_path}: the row of {name} has {wrong}; its "
-                                 f"keys may be {', '.join((*_OWN_KEYS, *_FILES))}.")
-            if row.get("long_text") not in (None, *LONG_TEXTS):
-                raise InputError(f"{self.task_config_path}: long_text of {name} is "
-                                 f"{row['long_text']!r}; it must be one of "
-                                 f"{', '.join(LONG_TEXTS)}.")
-            for key in _NUMBERS:
-                if not isinstance(row.get(key, 0), (int, float)):
-                    raise InputError(f"{self.task_config_path}: {key} of {name} is {row[key]!r}; "
-                                     "it must be a number.")
+        rows = {name: check_row(name, row, self.task_config_path) for name, row in rows.items()}
         return {name: rows.get(name, {}) for name in names}
 
     def deciding(self, names: list[str]) -> list[str]:
@@ -190,7 +175,6 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
             dropout_rate=float(_DROPOUT.get(name, 0.1) if rate is None else rate),
             teachers=teachers_of(row, name, task) if job.do_train else (),
             distillation=distillation_of(row, name)))
-        _check(members[-1], flags.task_config_path)
     return members
 
 
@@ -199,13 +183,6 @@ def _turns(flags, row, task):
     is_pair = task.kind.name == "classification" and task.kind.num_texts(
         task, next(iter(task.splits))) == 2
     return flags.answer_num_turn if is_pair and row.get("answer_opt", flags.answer_opt) else None
-
-
-def _check(member, path):
-    if not 0 <= member.dropout_rate < 1 or not 0 < member.loss_weight < float("inf"):
-        raise InputError(f"{path}: {member.name} has dropout_p {member.dropout_rate} and "
-                         f"loss_weight {member.loss_weight}; give a rate from 0 to below 1, and a "
-                         "weight above 0.")
 
 
 def task_order(flags: MixtureFlags, sizes: list[int], batch_size: int, epochs: float) -> TaskOrder:

@@ -19,10 +19,8 @@ def teachers_of(row: Mapping[str, Any], name: str, task: Task) -> tuple[str, ...
     Raises:
         InputError: they are no folders, or the task can have none.
     """
-    given = row.get("teachers", ())
-    given = (given,) if isinstance(given, str) else tuple(given)
-    takes_one = all(feature.axis != "C*S" for feature in task.kind.features)
-    if given and not takes_one or not all(isinstance(one, str) for one in given):
+    given = tuple(row.get("teachers", ()))
+    if given and any(feature.axis == "C*S" for feature in task.kind.features):
         raise InputError(f"teachers of {name}: give folders of classification "
                          "or regression models.")
     return given

@@ -53,14 +53,19 @@ def parse(path: str, count: int, encoder, tokenizer, length: int
           ) -> tuple[list[Parsed], list[list[str]], list[list[str]]]:
     """Reads sentences with their attention; returns them, their words and these words' relations.
     """
-    found = read(path, {"head": "head", "deprel": "deprel"}, count, encoder, tokenizer, length,
-                 attention=True)
+    found = read(path, {"id": "id", "head": "head", "deprel": "deprel"}, count, encoder, tokenizer,
+                 length, attention=True)
     table, parsed = np.asarray(encoder.embedding_table), []
-    for heads, attention, (ids, starts) in zip(found.tags["head"], found.attention, found.pieces):
+    for words, numbers, heads, attention, (ids, starts) in zip(
+            found.words, found.tags["id"], found.tags["head"], found.attention, found.pieces):
+        sentence = f"{path}: the sentence {' '.join(words[:8])!r} of {len(words)} words"
+        if numbers != list(map(str, range(1, 1 + len(words)))):
+            raise InputError(f"{sentence} has the numbers {' '.join(numbers)}; its words must be "
+                             "numbered from 1 on.")
         if not all(head.isdecimal() and int(head) <= len(heads) and int(head) != number
                    for number, head in enumerate(heads, 1)):
-            raise InputError(f"{path}: a sentence of {len(heads)} words has the heads "
-                             f"{' '.join(heads)}; they must be numbers of other words, or 0.")
+            raise InputError(f"{sentence} has the heads {' '.join(heads)}; they must be numbers of "
+                             "other words, or 0.")
         counts = np.diff(np.append(starts, len(ids)))
         vectors = np.add.reduceat(table[ids], starts) / counts[:, None]
         parsed.append(Parsed(attention, [int(head) - 1 for head in heads], vectors))

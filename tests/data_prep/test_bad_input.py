@@ -1,6 +1,7 @@
 """What create_pretraining_data refuses: one sentence that names it, and nothing left behind."""
 
 import gzip
+import json
 import resource
 import subprocess
 import sys
@@ -44,6 +45,31 @@ def test_bad_text(prepare, tmp_path, texts, parts):
     prepare(None, output_file=[str(tmp_path / "new/r.tfrecord")])
     assert [path.name for path in left_over(tmp_path / "out")] == [
         path.name for path in left_over(tmp_path / "new")]
+
+
+@pytest.mark.parametrize("recipe", [
+    "bert", "albert", "electra", "ernie", "roberta", "spanbert", "structbert"])
+def test_blank_lines_that_fill_a_piece(recipe, prepare, tmp_path):
+    """They are no text, and beside text they change nothing."""
+    flags = {"recipe": recipe, "max_seq_length": 16}
+    with pytest.raises(InputError, match="holds no text"):
+        prepare([b"\n\n\n"], **flags)
+    assert not left_over(tmp_path)
+    text = b"a tree\nthe house a tree\n\nb the house\nc a tree\n\n"
+
+    def instances(texts, folder):
+        prepare(texts, piece_bytes=8, output_file=[str(tmp_path / folder / "r.tfrecord")], **flags)
+        found = json.loads((tmp_path / folder / "r.manifest.json").read_text())
+        return found["counts"]["instances"], sum(one["records"] for one in found["shards"])
+
+    assert instances([text, b"\n" * 20], "more") == instances([text], "alone")
+
+
+def test_text_that_makes_no_record_is_not_called_empty(prepare, tmp_path):
+    with pytest.raises(InputError, match="the 1 sentences of .* make no record of "
+                       "--recipe=roberta: .*--max_seq_length=8"):
+        prepare([b"a tree " * 20], recipe="roberta", max_seq_length=8)
+    assert not left_over(tmp_path)
 
 
 @pytest.mark.parametrize("flags, parts", [

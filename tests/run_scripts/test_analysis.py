@@ -246,9 +246,10 @@ def test_dependencies(model, tmp_path, capsys):
         dependencies.main(flags_of(model, tmp_path / "none"), dataclasses.replace(
             job, word_vectors=str(tmp_path / "none.txt")))
     assert not (tmp_path / "none").exists()
-    for head in (7, 1):     # of no word, of itself
-        (tmp_path / "b.conllu").write_text(line.format(1, "a", head, "obj"))
-        with pytest.raises(InputError, match=f"1 words has the heads {head}"):
+    for number, head, message in ((1, 7, "heads 7"), (1, 1, "heads 1"), (2, 0, "numbers 2")):
+        (tmp_path / "b.conllu").write_text(line.format(number, "a", head, "obj"))
+        with pytest.raises(InputError, match=f"b.conllu: the sentence 'a' of 1 words has the "
+                           f"{message}; "):
             dependencies.main(flags_of(model, tmp_path / "out"), dataclasses.replace(
                 job, eval_input_file=str(tmp_path / "b.conllu")))
 

@@ -1,6 +1,8 @@
 """Fine-tuning of one model on several tasks, from files to scores and answers."""
 
+import contextlib
 import dataclasses
+import io
 import json
 import random
 
@@ -153,6 +155,10 @@ def check_parts(whole, first):
         one["probabilities"], two["probabilities"][::-1], atol=1e-6)
     with pytest.raises(InputError, match="--hypothesis_first=False"):
         export_model.resolve(export_model.ExportFlags(init_checkpoint=model.path, output=""), model)
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        job = export_model.resolve(export_model.ExportFlags(
+            init_checkpoint=str(whole), output="", format="ids"), bert_tf.open_model(whole))
+    assert job.task == "encoder" and str(whole / "tasks" / "mood") in shown.getvalue()
     for arguments, part in (((whole,), "several tasks; name one of them with task=: mood, rating"),
                             ((whole, 32, None, "mrpc"), "no task 'mrpc'; it has mood, rating")):
         with pytest.raises(InputError, match=part):
@@ -202,8 +208,9 @@ def test_an_order_has_as_many_steps_as_were_asked_for():
     ({"rows": {"mood": {**ROWS["mood"], "train_file": ""}}}, "task mood: --do_train needs"),
     ({"rows": {"mood": {**ROWS["mood"], "train_file": "no.csv"}}}, "task mood: there is no no.csv"),
     ({"rows": {"mood": {**ROWS["mood"], "dev_file": "other.csv"}}}, "label 'w' is none of x, z"),
-    ({"rows": {"mood": {**ROWS["mood"], "loss_weight": "2"}}}, "loss_weight of mood is '2'"),
-    ({"rows": {"mood": {**ROWS["mood"], "loss_weight": 0}}}, "mood has dropout_p 0.0 and loss_we"),
+    ({"rows": {"mood": {**ROWS["mood"], "loss_weight": "x"}}}, "loss_weight is 'x'"),
+    ({"rows": {"mood": {**ROWS["mood"], "loss_weight": 0}}},
+     "the row of mood: --loss_weight is 0.0; it must be above 0 and finite"),
     ({"rows": {"mood": {**ROWS["mood"], "task_kind": "multi_label"}}}, "can't be trained together"),
     ({"grid": True}, "--grid is for one task"), ({"answer_num_turn": -1}, "turns is -1"),
     ({"ratio": 1.0, "task_sampling": "temperature"}, "--ratio are for"),
@@ -255,7 +262,7 @@ def test_a_task_reads_long_texts_in_windows(folder, tmp_path):
     assert len(bert_tf.Predictor(str(out), task="same")([("good film", "film " * 9)])) == 1
 
     (tmp_path / "tasks.json").write_text(json.dumps({"mrpc": {"long_text": ["mean"]}}))
-    with pytest.raises(InputError, match="long_text of mrpc is .'mean'.; it must be one of trun"):
+    with pytest.raises(InputError, match="row of mrpc: long_text is .'mean'.; it must be a text"):
         MixtureFlags(task_config_path=str(tmp_path / "tasks.json")).rows()
     (folder / "tags.txt").write_text("good B-X\nfilm O\n\nbad B-X\n")
     (tmp_path / "tasks.json").write_text(json.dumps({"long": {

@@ -43,6 +43,8 @@ def throw_coins(labels: np.ndarray, first: np.ndarray, by_unit: np.ndarray,
     Returns:
         bool [N], whether a token is predicted, and int [N], its replacement: an id, MASK or KEEP.
     """
+    if not len(labels):
+        return np.zeros(0, bool), np.zeros(0, int)
     place = np.arange(len(labels))
     # The last token up to here that does not go on with a unit; its unit's first, if it begins one.
     head = np.maximum.accumulate(np.where(labels == GOES_ON, 0, place))

@@ -51,7 +51,10 @@ def cut_blocks(sizes: Iterable[int], block_size: int, mode: str) -> Iterator[tup
 
 
 def _blocks(documents, room, options, mode):
-    """Yields the `Slices` of a text with sentence ends, once for each copy."""
+    """Yields the `Slices` of a text with sentence ends, once for each copy; none of blank lines
+    alone."""
+    if not documents.ranges:
+        return
     sizes = np.diff(documents.sentence_starts).tolist()
     for _ in range(options.dupe_factor):
         # The separator at the end of a block is that of the sequence.

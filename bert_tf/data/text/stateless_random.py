@@ -52,7 +52,7 @@ def random_bits(seeds: np.ndarray, size: int) -> np.ndarray:
                    np.zeros(shape, np.uint32),
                    *(np.broadcast_to(word[:, None], shape) for word in start))
         found = _philox(counter, (left[:, None], right[:, None]))
-    return np.stack(found, -1).reshape(len(seeds), -1)[:, :size]
+    return np.stack(found, -1).reshape(len(seeds), 4 * blocks)[:, :size]
 
 
 def uniform(seeds: np.ndarray, size: int) -> np.ndarray:
