@@ -96,17 +96,21 @@ class MixtureFlags:
 
     def deciding(self, names: list[str]) -> list[str]:
         """Tasks whose mean score decides."""
-        plain = {name.lower().replace("-", ""): name for name in names}
-        for given in self.best_of:
-            if given.lower().replace("-", "") not in plain:
-                raise InputError(f"--best_of names {given}, but the tasks are {', '.join(names)}.")
-        return [plain[given.lower().replace("-", "")] for given in self.best_of] or list(names)
+        known = {_plain(name): name for name in names} | {name: name for name in names}
+        found = [known.get(given, known.get(_plain(given))) for given in self.best_of]
+        if None in found:
+            raise InputError(f"--best_of names {self.best_of[found.index(None)]}, but the tasks "
+                             f"are {', '.join(names)}.")
+        return found or list(names)
+
+
+def _plain(name):
+    return name.lower().replace("-", "")
 
 
 def _name(given, described):
     """A task's name: that of a task of one's own, or the plain one of a named task."""
-    if given in described and given.lower().replace("-", "") not in {
-            name.replace("-", "") for name in TASKS}:
+    if given in described and _plain(given) not in map(_plain, TASKS):
         return given
     return find_task(given).name
 

@@ -23,7 +23,8 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
 
     Words are the syntactic ones, which treebanks tag: of a token of several words its words are
     read, and words that are not in the text are left out. The columns of `layout` are names of
-    `COLUMNS` or numbers; "feats.NAME" is one feature, "_" where a word has it not.
+    `COLUMNS` or numbers; "feats.NAME" is one feature, in upper or lower case, "_" where a word has
+    it not.
 
     Raises:
         InputError: a line is not of this format, or there is no such column.
@@ -61,12 +62,11 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
 
 def _column(name):
     """(number of the column, feature in it or "")."""
-    plain, _, feature = str(name).partition(".")
-    plain = plain.lower()
+    plain, _, feature = str(name).lower().partition(".")
+    if plain.removeprefix("-").isdecimal() and -len(COLUMNS) <= int(plain) < len(COLUMNS):
+        plain = COLUMNS[int(plain)]
     if plain in COLUMNS and (not feature or plain in ("feats", "misc")):
         return COLUMNS.index(plain), feature
-    if plain.removeprefix("-").isdecimal() and -len(COLUMNS) <= int(plain) < len(COLUMNS):
-        return int(plain) % len(COLUMNS), ""
     raise InputError(f"CoNLL-U has no column {name!r}; {choose_from(plain, COLUMNS)[:-1]}, or "
                      "feats.NAME for one feature.")
 
@@ -75,5 +75,5 @@ def _cell(cells, column):
     number, feature = column
     if not feature:
         return cells[number]
-    known = dict(part.partition("=")[::2] for part in cells[number].split("|"))
-    return known.get(feature, _NONE)
+    known = (part.partition("=")[::2] for part in cells[number].split("|"))
+    return next((value for name, value in known if name.lower() == feature), _NONE)

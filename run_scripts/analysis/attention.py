@@ -11,6 +11,7 @@ masked LM loss depends on attention.
 """
 
 import dataclasses
+import itertools
 import os
 import random
 
@@ -92,11 +93,18 @@ class AttentionFlags:
                                  "the encoder's maps; leave one out.")
 
 
+def read_texts(job: AttentionFlags) -> dict[int, str]:
+    """Returns the first --num_docs lines of --input_file that are not blank, by their numbers."""
+    lines = itertools.chain.from_iterable(read_lines(job.input_file, _LINES))
+    texts = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    return dict(itertools.islice(texts, job.num_docs))
+
+
 def read_features(job: AttentionFlags, tokenizer: object, max_seq_length: int) -> list[dict]:
     """Returns the features of each text, int32 [1, n], without padding."""
     if job.texts == "lines":
-        lines = [line for line in next(read_lines(job.input_file, job.num_docs)) if line.strip()]
-        texts = Texts(lines, tokenizer, max_seq_length)
+        lines = list(read_texts(job).values())
+        texts = Texts(lines, tokenizer, max_seq_length) if lines else None
         rows = [texts.pack(np.array([number])) for number in range(len(lines))]
     else:
         documents = analysis.encode_documents(job.input_file, tokenizer, _LINES)
@@ -116,11 +124,8 @@ def read_features(job: AttentionFlags, tokenizer: object, max_seq_length: int) -
 
 def read_pairs(job: AttentionFlags, tokenizer: Tokenizer, max_seq_length: int) -> list[dict]:
     """Returns the features of each source and target for T5, int32 [1, n]."""
-    lines = next(read_lines(job.input_file, job.num_docs))
     rows = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    for number, line in read_texts(job).items():
         texts = line.split(SEPARATOR)
         if len(texts) != 2:
             raise InputError(f"--input_file: line {number} of {job.input_file} must be two texts "

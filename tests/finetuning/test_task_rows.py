@@ -57,3 +57,11 @@ def test_a_task_whose_name_is_no_folder_is_refused(name, tmp_path):
     path.write_text(json.dumps({name: ROW}))
     with pytest.raises(InputError, match="a folder of its name"):
         MixtureFlags(task_config_path=str(path)).rows()
+
+
+def test_the_deciding_tasks_are_found_by_their_exact_names_first():
+    names = ["one", "One", "mnli-x"]
+    assert MixtureFlags(best_of=["One", "MNLIX", "one"]).deciding(names) == ["One", "mnli-x", "one"]
+    assert MixtureFlags().deciding(names) == names
+    with pytest.raises(InputError, match="--best_of names two, but the tasks are one, One"):
+        MixtureFlags(best_of=["one", "two"]).deciding(names)

@@ -191,9 +191,13 @@ def test_maps_of_a_decoder(maps, model, tmp_path, test_data):
                            ({"fine_tuned_checkpoint": "x"}, "--fine_tuned_checkpoint")):
         with pytest.raises(InputError, match=message):
             attention.main(flags, dataclasses.replace(job, **wrong))
-    text.write_text("Only one text.\n")
-    with pytest.raises(InputError, match="line 1 of .* must be two texts"):
-        attention.main(flags, job)
+    text.write_text("\n\n\nOnly one text.\n")
+    with pytest.raises(InputError, match="line 4 of .* must be two texts"):
+        attention.main(flags, dataclasses.replace(job, num_docs=1))
+    text.write_text("")
+    for given in (job, dataclasses.replace(job, maps="encoder")):
+        with pytest.raises(InputError, match="gives no text: it must have one line"):
+            attention.main(flags, given)
     with pytest.raises(InputError, match="has no decoder"):
         attention.main(flags_of(model, tmp_path / "bert"), job)
 

@@ -55,8 +55,9 @@ def test_words_are_the_syntactic_ones(tmp_path):
 @pytest.mark.parametrize("column, tags", [
     ("FEATS", ["Mood=Imp|Number=Plur", "Case=Acc|Number=Plur", "_", "Gender=Masc|Number=Sing",
                "Number=Sing"]),
-    ("feats.Number", ["Plur", "Plur", "_", "Sing", "Sing"]), ("7", ["root", "obj", "case", "det",
-                                                                   "obl"]),
+    *((name, ["Plur", "Plur", "_", "Sing", "Sing"])
+      for name in ("feats.Number", "FEATS.number", "5.Number", "-5.NUMBER")),
+    ("7", ["root", "obj", "case", "det", "obl"]),
     ("-7", ["VERB", "PRON", "ADP", "DET", "NOUN"]), (None, [])])
 def test_columns(tmp_path, column, tags):
     assert read(write(tmp_path / "a.conllu"), column)[0][2] == tags
@@ -76,7 +77,8 @@ def test_every_line_is_read_as_a_slow_reader_reads_it(tmp_path):
     ("1 a b", "upos", "line 1 does not have 10 columns"),
     ("x a a X _ _ 0 _ _ _", "upos", "line 1 has 'x' where the number of a word must be"),
     (ROWS, "upso", "CoNLL-U has no column 'upso'; did you mean upos"),
-    (ROWS, "upos.x", "no column 'upos.x'"), (ROWS, "10", "no column '10'")])
+    (ROWS, "upos.x", "no column 'upos.x'"), (ROWS, "3.x", "no column '3.x'"),
+    (ROWS, "10", "no column '10'")])
 def test_refusals(tmp_path, rows, tag, message):
     with pytest.raises(InputError, match=re.escape(message)):
         read(write(tmp_path / "a.conllu", rows), tag)
