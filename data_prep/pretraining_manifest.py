@@ -9,7 +9,7 @@ from bert_tf.data.instances import statistics
 from bert_tf.data.instances.pretraining import feature_names
 from bert_tf.data.records import manifest
 from bert_tf.data.segments.pairing import PAIRINGS
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import file_size, is_packed, open_unpacked, read_range, relative
 from bert_tf.recipes import Recipe
 from bert_tf.recipes.corruption import MaskTokens, Segments
@@ -68,16 +68,8 @@ def describe(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, 
     """Returns the manifest without its shards; `results` are `TextJob`'s, one for each piece."""
     counts, rates = statistics.merge(results)
     pairing = PAIRINGS[recipe.segments.pairing]
-    names, sentences = ", ".join(job.input_file[:3]), counts.get("sentences", 0)
     if not counts.get("instances"):
-        raise InputError(f"--input_file: {names} holds no text; name files with text."
-                         if not sentences else
-                         f"--input_file: the {sentences:,} sentences of {names} make no record of "
-                         f"--recipe={recipe.name}: each is too short or longer than "
-                         f"--max_seq_length={job.max_seq_length}, or they are too few"
-                         + (", and no blank line ends the last document" if counts.get(
-                             "open_documents") else "")
-                         + ". Give other text, or change --max_seq_length.")
+        raise InputError(_why_no_record(job, recipe, counts))
     return {
         **describe_all(job, recipe, vocabulary, options),
         "counts": counts,
@@ -89,6 +81,17 @@ def describe(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, 
         + ([f"{job.input_file[-1]} does not end with a blank line: its last document is left out, "
             "as in the original."] if counts.get("open_documents") else []),
     }
+
+
+def _why_no_record(job, recipe, counts):
+    names, sentences = ", ".join(job.input_file[:3]), counts.get("sentences", 0)
+    if not sentences:
+        return f"--input_file: {names} holds no text; name files with text."
+    ending = ", and no blank line ends the last document" * bool(counts.get("open_documents"))
+    return (f"--input_file: {names} has {counted(sentences, 'sentence')}, which make no record of "
+            f"--recipe={recipe.name}: each is too short or longer than "
+            f"--max_seq_length={job.max_seq_length}, or they are too few{ending}. Give other text, "
+            "or change --max_seq_length.")
 
 
 def fingerprint_of(job: PretrainingDataFlags, recipe: Recipe, options: dict, vocabulary: Vocabulary,

@@ -49,7 +49,7 @@ def check_row(name: str, row: Any, path: str) -> dict[str, Any]:
     if isinstance(given.get("teachers"), str):
         given["teachers"] = [given["teachers"]]
     try:
-        given = {key: value for key, value in typed(TaskRow, given).items() if value is not None}
+        given = typed(TaskRow, given)
         TaskRow(**given)
     except InputError as error:
         raise InputError(f"{path}: the row of {name}: {error}") from error

@@ -11,9 +11,7 @@ masked LM loss depends on attention.
 """
 
 import dataclasses
-import itertools
 import os
-import random
 
 import numpy as np
 
@@ -21,11 +19,10 @@ from bert_tf import analysis, checkpoints, flags, networks, objectives, training
 from bert_tf.analysis import patterns, words
 from bert_tf.analysis.statistics import KINDS, TITLES
 from bert_tf.config import EncoderConfig, T5Config
-from bert_tf.data.text.vectors import SEPARATOR, Texts, read_lines
 from bert_tf.errors import InputError
 from bert_tf.files import exists, file_size, replace_aside, write_json
-from bert_tf.flags import REQUIRED, option
-from bert_tf.tokenization import Tokenizer
+from bert_tf.flags import REQUIRED, Scope, option
+from run_scripts.analysis.attention_texts import padded, read_features, read_pairs
 from run_scripts.analysis.model import (
     ModelFlags,
     Progress,
@@ -34,7 +31,6 @@ from run_scripts.analysis.model import (
     open_encoder,
 )
 
-_LINES = 20_000
 _SHARE_MASKED = 0.15
 _GRADIENT_TEXTS = 40
 _WRITTEN = {"attention.html": "the page with all heads of some texts",
@@ -44,6 +40,7 @@ _WRITTEN = {"attention.html": "the page with all heads of some texts",
             "maps.npz": "the maps of the texts on the page, arrays",
             "statistics.json": "all figures"}
 _COLUMNS = (*KINDS[:3], "self", "left", "right", "entropy")
+_OF_ENCODER = Scope("--maps=encoder", "encoder".__eq__, "maps")
 
 
 @dataclasses.dataclass
@@ -57,96 +54,26 @@ class AttentionFlags:
                         choices=("documents", "lines"))
     num_docs: int = option(100, "Number of texts; the original takes 1000.", least=1)
     zero_segments: bool = option(False, "Also give the second segment the id 0, as the original "
-                                 "does.")
+                                 "does.", for_=_OF_ENCODER)
     maps: str = option("encoder", "Whose attention: the encoder's; or for T5, with --texts=lines, "
                        "the decoder's, where the second text of a line attends to its own tokens "
                        "(decoder) or to the first text's (cross).",
-                       choices=("encoder", "decoder", "cross"))
+                       choices=("encoder", "decoder", "cross"),
+                       for_=Scope("--texts=lines", "lines".__eq__, "texts"))
     num_maps: int = option(4, "Number of texts in maps.npz and on the page.", least=1)
     distance_texts: int = option(
         5, "Number of texts on which the distances between heads are measured.", least=1)
     fine_tuned_checkpoint: str | None = option(None, "A fine-tuned model of the same sizes, to "
-                                               "compare on the same texts.")
+                                               "compare on the same texts.", for_=_OF_ENCODER)
     gradients: bool = option(
         False, "Measure the gradient of the masked LM loss with respect to attention weights; the "
-        "checkpoint must hold the masked LM head.")
+        "checkpoint must hold the masked LM head.", for_=_OF_ENCODER)
     pattern_network: bool = option(
         False, "Train a network that recognises the class of a map from its picture, and report "
-        "how well it does on other texts.")
+        "how well it does on other texts.", for_=_OF_ENCODER)
     random_seed: int = option(0, "Seed of the segments and masks.")
 
     __post_init__ = flags.check
-
-    def check_maps(self, config: object, source: str) -> None:
-        """Raises InputError if the model `source` has no such maps, or other flags need the
-        encoder's."""
-        if self.maps == "encoder":
-            return
-        if not isinstance(config, T5Config):
-            raise InputError(f"--maps={self.maps}: {source} has no decoder; name a T5, or leave "
-                             "the flag out.")
-        if self.texts != "lines":
-            raise InputError(f"--maps={self.maps} needs --texts=lines.")
-        for name in ("fine_tuned_checkpoint", "gradients", "pattern_network", "zero_segments"):
-            if getattr(self, name):
-                raise InputError(f"--maps={self.maps} can't be combined with --{name}, which needs "
-                                 "the encoder's maps; leave one out.")
-
-
-def read_texts(job: AttentionFlags) -> dict[int, str]:
-    """Returns the first --num_docs lines of --input_file that are not blank, by their numbers."""
-    lines = itertools.chain.from_iterable(read_lines(job.input_file, _LINES))
-    texts = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
-    return dict(itertools.islice(texts, job.num_docs))
-
-
-def read_features(job: AttentionFlags, tokenizer: object, max_seq_length: int) -> list[dict]:
-    """Returns the features of each text, int32 [1, n], without padding."""
-    if job.texts == "lines":
-        lines = list(read_texts(job).values())
-        texts = Texts(lines, tokenizer, max_seq_length) if lines else None
-        rows = [texts.pack(np.array([number])) for number in range(len(lines))]
-    else:
-        documents = analysis.encode_documents(job.input_file, tokenizer, _LINES)
-        pairs = analysis.clark_segments(documents, max_seq_length, job.num_docs,
-                                        random.Random(job.random_seed))
-        rows = [analysis.pack([pair], tokenizer) for pair in pairs]
-    if not rows:
-        needed = "one line" if job.texts == "lines" else (
-            "a document whose first two lines have fewer than "
-            f"{max_seq_length - 3} tokens each; give shorter lines, a larger --max_seq_length or "
-            "--texts=lines")
-        raise InputError(f"--input_file: {job.input_file} gives no text: it must have {needed}.")
-    for row in rows if job.zero_segments else ():
-        row["segment_ids"][:] = 0
-    return rows
-
-
-def read_pairs(job: AttentionFlags, tokenizer: Tokenizer, max_seq_length: int) -> list[dict]:
-    """Returns the features of each source and target for T5, int32 [1, n]."""
-    rows = []
-    for number, line in read_texts(job).items():
-        texts = line.split(SEPARATOR)
-        if len(texts) != 2:
-            raise InputError(f"--input_file: line {number} of {job.input_file} must be two texts "
-                             f"with {SEPARATOR!r} between them, for --maps={job.maps}.")
-        source, target = (tokenizer.encode(text)[:max_seq_length - 1] for text in texts)
-        rows.append({name: np.array([ids], np.int32) for name, ids in (
-            ("encoder_input_tokens", [*source, tokenizer.vocabulary.sep_id]),
-            ("decoder_input_tokens", [0, *target]))})
-    if not rows:
-        raise InputError(f"--input_file: {job.input_file} gives no text: it must have one line.")
-    return rows
-
-
-def padded(rows: list[dict], size: int):
-    """Yields batches of `size` texts [1, n], each feature padded to its longest."""
-    for start in range(0, len(rows), size):
-        part = rows[start:start + size]
-        longest = {name: max(row[name].shape[1] for row in part) for name in part[0]}
-        yield {name: np.concatenate([
-            np.pad(row[name], ((0, 0), (0, longest[name] - row[name].shape[1])))
-            for row in part]) for name in part[0]}
 
 
 class Survey:
@@ -289,7 +216,9 @@ def main(model: ModelFlags, job: AttentionFlags) -> None:
     """Runs the command."""
     check_file(job.input_file, "input_file")
     opened = open_encoder(model)
-    job.check_maps(opened.config, model.init_checkpoint)
+    if job.maps != "encoder" and not isinstance(opened.config, T5Config):
+        raise InputError(f"--maps={job.maps}: {model.init_checkpoint} has no decoder; name a T5, "
+                         "or leave the flag out.")
     encoder, tokenizer = opened.network(), opened.tokenizer
     fine = learner = None
     if job.maps == "encoder":

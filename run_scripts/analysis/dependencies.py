@@ -19,7 +19,7 @@ from bert_tf import flags
 from bert_tf.analysis.dependencies import DependencyProbe, Parsed, attachment, offset_heads
 from bert_tf.analysis.links import LinkHeads
 from bert_tf.compression.word_vectors import read_word_vectors
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import unpacked_name, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.conllu import ENDING
@@ -58,7 +58,7 @@ def parse(path: str, count: int, encoder, tokenizer, length: int
     table, parsed = np.asarray(encoder.embedding_table), []
     for words, numbers, heads, attention, (ids, starts) in zip(
             found.words, found.tags["id"], found.tags["head"], found.attention, found.pieces):
-        sentence = f"{path}: the sentence {' '.join(words[:8])!r} of {len(words)} words"
+        sentence = f"{path}: the sentence {' '.join(words[:8])!r} of {counted(len(words), 'word')}"
         if numbers != list(map(str, range(1, 1 + len(words)))):
             raise InputError(f"{sentence} has the numbers {' '.join(numbers)}; its words must be "
                              "numbered from 1 on.")

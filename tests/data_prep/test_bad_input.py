@@ -66,7 +66,7 @@ def test_blank_lines_that_fill_a_piece(recipe, prepare, tmp_path):
 
 
 def test_text_that_makes_no_record_is_not_called_empty(prepare, tmp_path):
-    with pytest.raises(InputError, match="the 1 sentences of .* make no record of "
+    with pytest.raises(InputError, match="has 1 sentence, which make no record of "
                        "--recipe=roberta: .*--max_seq_length=8"):
         prepare([b"a tree " * 20], recipe="roberta", max_seq_length=8)
     assert not left_over(tmp_path)

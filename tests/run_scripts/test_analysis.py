@@ -187,10 +187,12 @@ def test_maps_of_a_decoder(maps, model, tmp_path, test_data):
     assert found["uniform_entropy"] == pytest.approx((entropy + other) / 2)
     if maps == "cross":
         assert kept["text1/input_ids"][-1] == 1 and kept["text1/from_ids"][0] == 0
-    for wrong, message in (({"texts": "documents"}, "needs --texts=lines"),
-                           ({"fine_tuned_checkpoint": "x"}, "--fine_tuned_checkpoint")):
+    for wrong, message in (({"texts": "documents"}, "--maps=.* is for --texts=lines"),
+                           ({"fine_tuned_checkpoint": "x"},
+                            "--fine_tuned_checkpoint=x is for --maps=encoder"),
+                           ({"gradients": True}, "--gradients=true is for --maps=encoder")):
         with pytest.raises(InputError, match=message):
-            attention.main(flags, dataclasses.replace(job, **wrong))
+            dataclasses.replace(job, **wrong)
     text.write_text("\n\n\nOnly one text.\n")
     with pytest.raises(InputError, match="line 4 of .* must be two texts"):
         attention.main(flags, dataclasses.replace(job, num_docs=1))
@@ -252,7 +254,7 @@ def test_dependencies(model, tmp_path, capsys):
     assert not (tmp_path / "none").exists()
     for number, head, message in ((1, 7, "heads 7"), (1, 1, "heads 1"), (2, 0, "numbers 2")):
         (tmp_path / "b.conllu").write_text(line.format(number, "a", head, "obj"))
-        with pytest.raises(InputError, match=f"b.conllu: the sentence 'a' of 1 words has the "
+        with pytest.raises(InputError, match=f"b.conllu: the sentence 'a' of 1 word has the "
                            f"{message}; "):
             dependencies.main(flags_of(model, tmp_path / "out"), dataclasses.replace(
                 job, eval_input_file=str(tmp_path / "b.conllu")))
