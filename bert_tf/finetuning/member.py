@@ -109,12 +109,13 @@ class Member:
         for one in records.values():
             one.report(*one.make(self.flags.num_workers, not self.flags.records_dir))
 
-    def open_records(self, folder: str) -> None:
-        """Opens the records of all splits; what was read of the training file is let go."""
+    def open_records(self, folder: str, padding: str) -> None:
+        """Opens the records of all splits; what was read of the training file is let go. For
+        `padding` see `ExampleSet`."""
         if "train" in self.wanted.sources:
             self.wanted.sources["train"].rows.forget()
         self.sets |= {split: data.ExampleSet(os.path.join(folder, f"{split}.manifest.json"),
-                                             self.settings.pad_to_max_length)
+                                             padding)
                       for split in self.wanted.sources}
 
     def answer(self, predict, split: str) -> tuple[dict, dict, Any]:

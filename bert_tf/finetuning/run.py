@@ -10,6 +10,7 @@ from typing import Any
 
 from bert_tf import compression, data, objectives, training
 from bert_tf.checkpoints import keras_file
+from bert_tf.data.batches import bucketing
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
 from bert_tf.finetuning import mixture, mixture_reports, mixture_teaching
@@ -39,6 +40,7 @@ class FineTuneRun:
         epoch_steps: steps of an epoch of several tasks.
         tuning: `FineTuning`.
         others: runs of further models, which answer together with this one's.
+        padding: how batches are padded, see `ExampleSet`.
         note: what else a user must know of the model, in a sentence; its head is then not trained.
     """
 
@@ -52,6 +54,7 @@ class FineTuneRun:
     epoch_steps: int = 0
     tuning: Any = None
     others: list["FineTuneRun"] = dataclasses.field(default_factory=list)
+    padding: str = bucketing.BUCKETS
     note: str = ""
 
     @property
@@ -188,13 +191,29 @@ class FineTuneRun:
     def make_records(self, strategy, planned: list[dict]) -> None:
         """Makes the records of all tasks, `Member.plan_records` of each, and opens them."""
         everyone = [*self.members, *self.guests]
+        self.padding = self._padding(strategy)
         self.is_chief = training.is_chief(strategy)
         make_folder(self.settings.output_dir, "output_dir")
         for member, records in zip(everyone, planned) if self.is_chief else ():
             member.make_records(self.records_folder(member), records)
         training.wait_for_workers(strategy)
         for member in everyone:
-            member.open_records(self.records_folder(member))
+            member.open_records(self.records_folder(member), self.padding)
+
+    def _padding(self, strategy):
+        """How batches are padded. A resumed run keeps its padding, on which dropout depends."""
+        if self.settings.pad_to_max_length:
+            return bucketing.MAX_LENGTH
+        begun = training.trials.begun(self.settings) if self.flags.do_train else None
+        if begun is not None:
+            return begun.get("padding", bucketing.BUCKETS)
+        return (bucketing.BUCKETS if training.compiles_each_shape(self.settings, strategy)
+                else bucketing.LONGEST)
+
+    @property
+    def kept_padding(self) -> dict[str, str]:
+        """The padding as an option of `FineTuning`; {} where earlier versions padded alike."""
+        return {"padding": self.padding} if self.padding == bucketing.LONGEST else {}
 
 
 def _own_loss(means):
@@ -262,7 +281,8 @@ def _tuning(run, member, strategy):
         member.settings, strategy, member.model.config,
         lambda config, dtype: getattr(objectives, HEADS[head].objective)(
             config, dtype=dtype, **arguments),
-        run.evaluate if eval_splits else None, member.headline, task.defaults, options,
+        run.evaluate if eval_splits else None, member.headline, task.defaults,
+        {**options, **run.kept_padding},
         task.kind.scored_on([member.sets[split].identity() for split in eval_splits],
                             member.options),
         init_checkpoint=member.model.path, keep_head=flags.keep_head or task.kind.keeps_head,
@@ -318,7 +338,7 @@ def _mixture_tuning(run, strategy):
         run.evaluate if flags.do_eval else None, "average", mixture.DEFAULTS,
         {"tasks": {member.name: list(member.head()) for member in members},
          "input": {member.name: member.options for member in members},
-         "best_of": run.deciding, **mixture_teaching.described(taught)},
+         "best_of": run.deciding, **run.kept_padding, **mixture_teaching.described(taught)},
         {member.name: [member.sets[split].identity() for split in member.wanted.eval_splits]
          for member in members},
         compression.MultiTaskStudent if taught else training.MultiTaskLearner,

@@ -12,7 +12,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "needs_static_shapes"],
         "early_stopping": ["BestWeights"],
         "finetuning": ["FineTuning"],
-        "from_settings": ["make_trainer", "open_strategy"],
+        "from_settings": ["compiles_each_shape", "make_trainer", "open_strategy"],
         "learners": ["Distiller", "DualTraining", "Electra", "GatedLearner", "KnowledgeTransfer",
                      "Learner", "MultiTaskLearner", "teacher_config"],
         "optimizers": ["OPTIMIZERS", "AdamWeightDecay", "LayerwiseAdaptiveMoments",

@@ -83,6 +83,17 @@ def rematerialize(learner: Learner) -> None:
         encoder.rematerializes = True
 
 
+def _is_compiled(settings, strategy):
+    """Whether XLA compiles the step."""
+    return {"auto": distribution.has_accelerator(strategy),
+            "true": True, "false": False}[settings.jit_compile]
+
+
+def compiles_each_shape(settings: SharedSettings, strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether the step is compiled again for every new shape of a batch."""
+    return distribution.needs_static_shapes(strategy) or _is_compiled(settings, strategy)
+
+
 def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
                  make_learner: Callable[[str], Learner], sums_losses: bool = False,
                  trains: bool = True, **factors: tuple) -> Trainer:
@@ -92,8 +103,6 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
         make_learner: function (dtype policy) -> Learner; weights that it freezes are not trained.
         factors: `rate_factors` or `gradient_factors`, see `AdamWeightDecay`.
     """
-    jit_compile = {"auto": distribution.has_accelerator(strategy),
-                   "true": True, "false": False}[settings.jit_compile]
     keras.utils.set_random_seed(settings.random_seed)
     with strategy.scope():
         learner = make_learner(POLICIES[settings.dtype])
@@ -114,6 +123,7 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
                if isinstance(settings, RobustnessSettings) else {}),
             **join_options(learner.optimizer_options, factors))
         optimizer.compiles = settings.jit_compile != "false"
-    return Trainer(learner, optimizer, strategy, settings.random_seed, jit_compile,
+    return Trainer(learner, optimizer, strategy, settings.random_seed,
+                   _is_compiled(settings, strategy),
                    settings.gradient_accumulation_steps, sums_losses, settings.train_batch_size,
                    trains, adversarial.make(settings))

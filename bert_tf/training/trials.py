@@ -72,6 +72,12 @@ class TrialFolder:
             remove_file(path)
 
 
+def begun(settings: FineTuneSettings) -> dict | None:
+    """Returns the description of the first trial that has begun; None if none has."""
+    paths = [os.path.join(trial.output_dir, SETTINGS) for trial in settings.trials().values()]
+    return next((read_json(path) for path in paths if exists(path)), None)
+
+
 def check_output(output_dir: str, names: list[str], has_results: bool = False) -> None:
     """Checks that an output folder holds no other trials than `names`, and the best model if one of
     them has ended."""

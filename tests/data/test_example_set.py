@@ -163,11 +163,15 @@ def test_one_stream_for_each_length_is_the_same_stream(examples):
 
 def test_all_can_be_padded(tmp_path):
     path = write_records(tmp_path, "classification", [53])
-    padded, bucketed = ExampleSet(path, is_padded=True), ExampleSet(path)
-    for one, other in zip(taken_batches(padded, 0, 9), taken_batches(bucketed, 0, 9)):
+    padded, bucketed, exact = (taken_batches(ExampleSet(path, padding=padding), 0, 9)
+                               for padding in ("max_length", "buckets", "longest"))
+    for one, other, third in zip(padded, bucketed, exact):
         assert one["input_ids"].shape == (8, LENGTH)
-        assert np.array_equal(one["label_ids"], other["label_ids"])
-        assert np.array_equal(one["input_ids"].sum(1), other["input_ids"].sum(1))
+        assert third["input_ids"].shape == (8, third["input_mask"].sum(1).max())
+        for cut in (other, third):
+            length = cut["input_ids"].shape[1]
+            assert not one["input_mask"][:, length:].any()
+            assert equal({name: values[:, :length] for name, values in one.items()}, cut)
 
 
 def test_an_iterator_that_is_given_up_keeps_nobody_waiting(examples):

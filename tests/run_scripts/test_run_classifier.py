@@ -5,9 +5,11 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 from sklearn.utils.class_weight import compute_class_weight
@@ -414,6 +416,28 @@ def test_another_training_file_is_another_run(eagerly, data, flags, model, tmp_p
         path.write_bytes(good)
     main(command)
     assert (out / "trials" / "seed12345" / "result.json").read_bytes() == results
+
+
+def test_a_resumed_run_keeps_the_padding_of_its_batches(eagerly, data, flags, tmp_path):
+    """Dropout depends on it. A run of an earlier version has no name for its padding."""
+    settings = tmp_path / "out" / "trials" / "seed12345" / "settings.json"
+    command = flags(num_train_steps=3, dev_file=None)
+
+    def weights():
+        learner = keras.saving.load_model(tmp_path / "out" / "model.keras", compile=False)
+        shutil.rmtree(tmp_path / "out")
+        return [values.numpy() for values in learner.weights]
+
+    ends = {}
+    for name, changes in (("longest", {}), ("buckets", {"jit_compile": "true"})):
+        main({**command, **changes})
+        assert read_json(settings).get("padding", "buckets") == name
+        ends[name] = weights()
+        main({**command, **changes, "stop_at_step": 1})
+        main(command)
+        assert read_json(settings).get("padding", "buckets") == name
+        assert all(map(np.array_equal, weights(), ends[name]))
+    assert not all(map(np.array_equal, ends["longest"], ends["buckets"]))
 
 
 def test_records_that_others_use_are_not_replaced(eagerly, data, flags, tmp_path):

@@ -1,24 +1,30 @@
-"""Batches of examples of similar length, each padded to one of a few lengths.
+"""Batches of examples of similar length, and the length to which each batch is padded.
 
 Padding every example to the longest possible one wastes most of the work where texts are short.
-The lengths are few and fixed, because XLA and TPUs compile a program for each.
 """
 
 import numpy as np
 
+# The length of a batch: the most that an example may have, as in the original; its longest example;
+# or the least of a few lengths that holds it, because XLA and TPUs compile a program for each.
+MAX_LENGTH, LONGEST, BUCKETS = "max_length", "longest", "buckets"
 _LENGTHS = 8            # at most so many different lengths
 _MULTIPLE = 8           # lengths are multiples of this, which vector units like
 _POOL_BATCHES = 32      # so many batches are sorted at a time: short ones shall not meet forever
 
 
 def padded_lengths(max_seq_length):
-    """The lengths that batches may have: integer [at most 8], ascending, the last the longest."""
+    """The lengths of `BUCKETS`: integer [at most 8], ascending, the last the longest."""
     step = -(-max_seq_length // (_LENGTHS * _MULTIPLE)) * _MULTIPLE
     return np.append(np.arange(step, max_seq_length, step), max_seq_length)
 
 
-def padded_length(lengths, max_seq_length):
-    """The least of them that holds examples of these lengths, int [B]."""
+def padded_length(lengths, max_seq_length, padding=BUCKETS):
+    """Returns the length of a batch of examples with these lengths, int [B]."""
+    if padding == MAX_LENGTH:
+        return max_seq_length
+    if padding == LONGEST:
+        return int(np.max(lengths))
     choices = padded_lengths(max_seq_length)
     return int(choices[np.searchsorted(choices, np.max(lengths))])
 
