@@ -1,5 +1,6 @@
 """The activations of all networks, by the names of their configurations."""
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -56,3 +57,6 @@ ACTIVATIONS = {
     "tanh": ops.tanh,
     "linear": lambda x: x,
 }
+# The same functions for prediction, in forms that TensorFlow computes together with the product and
+# the bias before them. The last bits differ, so training keeps the forms above.
+IN_PREDICTION = {ACTIVATIONS["gelu"]: functools.partial(ops.gelu, approximate=True)}

@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 import keras
 from keras import ops
 
+from bert_tf.layers.activations import IN_PREDICTION
+
 # A tensor of the backend, or a value that `keras.ops` accepts for one, such as `np.ndarray`.
 Tensor: TypeAlias = Any
 
@@ -28,5 +30,12 @@ class Dense(keras.layers.Dense):
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         """float [..., I] -> [..., O]."""
         shape = ops.shape(inputs)
-        rows = super().call(ops.reshape(inputs, (-1, shape[-1])))
+        rows = ops.matmul(ops.reshape(inputs, (-1, shape[-1])), self.kernel)
+        if self.bias is not None:
+            rows = ops.add(rows, self.bias)
+        if self.activation is not None:
+            # None, as the backward pass computes a layer again, is training.
+            activation = self.activation if training in (None, True) else IN_PREDICTION.get(
+                self.activation, self.activation)
+            rows = activation(rows)
         return ops.reshape(rows, (*shape[:-1], self.units))

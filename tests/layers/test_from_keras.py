@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf.layers.from_keras import argmax
+from bert_tf.layers.activations import ACTIVATIONS
+from bert_tf.layers.from_keras import Dense, argmax
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -15,3 +16,18 @@ def test_argmax_is_numpys_also_of_equal_elements(shape, dtype):
     found = argmax(keras.ops.cast(values, dtype))
     assert keras.backend.standardize_dtype(found.dtype) == "int32"
     np.testing.assert_array_equal(found, values.argmax(-1))
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_prediction_may_compute_the_same_activation_in_another_form(name):
+    rng = np.random.default_rng(2)
+    layer = Dense(16, ACTIVATIONS[name], bias_initializer="random_normal")
+    x = rng.normal(0, 3, (4, 5, 16)).astype("float32")
+    trained, predicted = layer(x, training=True), layer(x, training=False)
+    product = np.reshape(x, (-1, 16)) @ layer.kernel.numpy() + layer.bias.numpy()
+    wanted = np.reshape(ACTIVATIONS[name](product), (4, 5, 16))
+    for found in (trained, predicted):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-6)
+    # The backward pass computes layers again outside of any call.
+    np.testing.assert_array_equal(layer(x), trained)
+    assert np.array_equal(trained, predicted) or name == "gelu"
