@@ -33,9 +33,9 @@ class Dense(keras.layers.Dense):
         rows = ops.matmul(ops.reshape(inputs, (-1, shape[-1])), self.kernel)
         if self.bias is not None:
             rows = ops.add(rows, self.bias)
-        if self.activation is not None:
-            # None, as the backward pass computes a layer again, is training.
-            activation = self.activation if training in (None, True) else IN_PREDICTION.get(
-                self.activation, self.activation)
+        activation: Any = self.activation
+        if training is False:       # and not None, as where the backward pass computes layers again
+            activation = IN_PREDICTION.get(activation, activation)
+        if activation is not None:
             rows = activation(rows)
         return ops.reshape(rows, (*shape[:-1], self.units))
