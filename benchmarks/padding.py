@@ -22,7 +22,7 @@ from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 
 _WARM_UP_STEPS = 2
-_KINDS = {"in batches of similar length": False, "padded to the longest": True}
+_KINDS = {"in batches of similar length": False, "padded to --max_seq_length": True}
 
 
 def _timed(examples, work):

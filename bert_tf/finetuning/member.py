@@ -115,7 +115,7 @@ class Member:
         if "train" in self.wanted.sources:
             self.wanted.sources["train"].rows.forget()
         self.sets |= {split: data.ExampleSet(os.path.join(folder, f"{split}.manifest.json"),
-                                             padding)
+                                             padding=padding)
                       for split in self.wanted.sources}
 
     def answer(self, predict, split: str) -> tuple[dict, dict, Any]:

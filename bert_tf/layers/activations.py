@@ -1,8 +1,11 @@
 """The activations of all networks, by the names of their configurations."""
 
+import contextlib
+import contextvars
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from keras import ops
 
@@ -28,7 +31,7 @@ def _gelu(twice_phi_and_slope: Callable) -> Callable:
             again, slope = slope_at()
             return (0.5 * upstream) * (again + x * slope)
 
-        # LiteRT recognizes the product in this order as one operation.
+        # LiteRT recognizes the exact form's product in this order as one operation.
         return (0.5 * x) * twice_phi, gradient
 
     return gelu
@@ -57,6 +60,26 @@ ACTIVATIONS = {
     "tanh": ops.tanh,
     "linear": lambda x: x,
 }
-# The same functions for prediction, in forms that TensorFlow computes together with the product and
-# the bias before them. The last bits differ, so training keeps the forms above.
-IN_PREDICTION = {ACTIVATIONS["gelu"]: functools.partial(ops.gelu, approximate=True)}
+# The same functions in forms that TensorFlow computes together with the product and the bias before
+# them. The last bits differ, so training has the forms above.
+_IN_PREDICTION = {ACTIVATIONS["gelu"]: functools.partial(ops.gelu, approximate=True)}
+_is_training_step = contextvars.ContextVar("is_training_step", default=False)
+
+
+@contextlib.contextmanager
+def training_forms() -> Iterator[None]:
+    """Within this context, layers have the activations of training, also frozen networks and
+    teachers, which a training step calls without `training`."""
+    token = _is_training_step.set(True)
+    try:
+        yield
+    finally:
+        _is_training_step.reset(token)
+
+
+def form_of(activation: Any, training: bool | None) -> Any:
+    """Returns the form of an activation for a call of a layer. `training` is None outside of a
+    model's call, as where the backward pass computes a layer again: this is training."""
+    if training is not False or _is_training_step.get():
+        return activation
+    return _IN_PREDICTION.get(activation, activation)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import keras
 from keras import ops
 
-from bert_tf.layers.activations import IN_PREDICTION
+from bert_tf.layers.activations import form_of
 
 # A tensor of the backend, or a value that `keras.ops` accepts for one, such as `np.ndarray`.
 Tensor: TypeAlias = Any
@@ -24,8 +24,10 @@ def argmax(x: Tensor) -> Tensor:
 
 
 class Dense(keras.layers.Dense):
-    """Keras's dense layer on the rows of a matrix, which needs fewer operations than on more axes,
-    and which TensorFlow fuses with its bias."""
+    """Keras's dense layer on the rows of a matrix, which needs fewer operations than on more axes.
+
+    TensorFlow fuses the product with the bias, and in prediction with the activation.
+    """
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         """float [..., I] -> [..., O]."""
@@ -33,9 +35,7 @@ class Dense(keras.layers.Dense):
         rows = ops.matmul(ops.reshape(inputs, (-1, shape[-1])), self.kernel)
         if self.bias is not None:
             rows = ops.add(rows, self.bias)
-        activation: Any = self.activation
-        if training is False:       # and not None, as where the backward pass computes layers again
-            activation = IN_PREDICTION.get(activation, activation)
+        activation = form_of(self.activation, training)
         if activation is not None:
             rows = activation(rows)
         return ops.reshape(rows, (*shape[:-1], self.units))

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from bert_tf import huge_pages
 from bert_tf.errors import InputError
+from bert_tf.layers.activations import training_forms
 from bert_tf.layers.quantisation import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.tracing import compiled
@@ -66,8 +67,9 @@ class _Replica:
         """Returns the measures of a part of a batch, its addend of the gradient, and its carried
         state. The learner finds the number of the step among the features, as `step`."""
         batch = {**batch, "step": number}
-        measures, grads, logits = self._way.gradients(
-            adversarial.Pass(self._learner, batch, counts, loss_scale), seed)
+        with training_forms():
+            measures, grads, logits = self._way.gradients(
+                adversarial.Pass(self._learner, batch, counts, loss_scale), seed)
         return (self._pack(measures), [distribution.dense(g) for g in grads],
                 logits.get("carried", {}))
 

@@ -113,7 +113,7 @@ class Measured:
             with _quietly():
                 kind.records(source, *of_input, folder).make(1, True)
             examples_set = data.ExampleSet(os.path.join(folder, "train.manifest.json"),
-                                           self._run.padding)
+                                           padding=self._run.padding)
             predictions = kind.predictions(source, *of_input, is_scored=True)
         if examples and self.task.kind.name == "span":
             raise InputError("--examples is not for SQuAD; give a smaller file.")

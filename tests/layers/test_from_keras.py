@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf.layers.activations import ACTIVATIONS
+from bert_tf.layers.activations import ACTIVATIONS, training_forms
 from bert_tf.layers.from_keras import Dense, argmax
 
 
@@ -28,6 +28,10 @@ def test_prediction_may_compute_the_same_activation_in_another_form(name):
     wanted = np.reshape(ACTIVATIONS[name](product), (4, 5, 16))
     for found in (trained, predicted):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-6)
-    # The backward pass computes layers again outside of any call.
+    # The backward pass computes layers again outside of any call; a training step calls frozen
+    # networks and teachers without `training`.
     np.testing.assert_array_equal(layer(x), trained)
+    with training_forms():
+        np.testing.assert_array_equal(layer(x, training=False), trained)
+    np.testing.assert_array_equal(layer(x, training=False), predicted)
     assert np.array_equal(trained, predicted) or name == "gelu"

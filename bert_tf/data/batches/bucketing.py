@@ -7,7 +7,7 @@ import numpy as np
 
 # The length of a batch: the most that an example may have, as in the original; its longest example;
 # or the least of a few lengths that holds it, because XLA and TPUs compile a program for each.
-MAX_LENGTH, LONGEST, BUCKETS = "max_length", "longest", "buckets"
+PADDINGS = MAX_LENGTH, LONGEST, BUCKETS = "max_length", "longest", "buckets"
 _LENGTHS = 8            # at most so many different lengths
 _MULTIPLE = 8           # lengths are multiples of this, which vector units like
 _POOL_BATCHES = 32      # so many batches are sorted at a time: short ones shall not meet forever

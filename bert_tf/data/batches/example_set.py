@@ -43,11 +43,14 @@ class ExampleSet:
         lengths: int [N], the number of tokens of each example; of the longest of its choices.
     """
 
-    def __init__(self, path: str, padding: str = bucketing.BUCKETS) -> None:
+    def __init__(self, path: str, *, padding: str = bucketing.BUCKETS) -> None:
+        if padding not in bucketing.PADDINGS:
+            raise ValueError(f"padding is {padding!r}; it must be one of "
+                             f"{', '.join(bucketing.PADDINGS)}.")
         self.manifest = manifest.load_manifest(path)
         wanted, sizes = record_features(self.manifest)
         self.max_seq_length = sizes["max_seq_length"]
-        self.padding = padding
+        self._padding = padding
         # Features as long as the sequence are kept end to end, others as [N, length].
         self._along = {f.name for f in wanted if f.axis in ("S", "C*S", "L*S")}
         self._choices = {f.name for f in wanted if f.axis in ("C*S", "L*S")}
@@ -114,7 +117,7 @@ class ExampleSet:
 
     def spec(self, batch_size, length=None):
         """The tf.TensorSpecs of batches of one length L, or of any if it is None."""
-        length = self.max_seq_length if self.padding == bucketing.MAX_LENGTH else length
+        length = self.max_seq_length if self._padding == bucketing.MAX_LENGTH else length
         example = self.batch(np.zeros(1, int), self.max_seq_length)
         return {name: tf.TensorSpec([batch_size, *values.shape[1:-1],
                                      length if name in self._along else values.shape[-1]],
@@ -145,7 +148,7 @@ class ExampleSet:
     def batch_length(self, rows):
         """The length L of a batch of `rows`, int [B] as `batch` takes them."""
         rows = np.where(rows >= 0, rows, ~rows)
-        return bucketing.padded_length(self.lengths[rows], self.max_seq_length, self.padding)
+        return bucketing.padded_length(self.lengths[rows], self.max_seq_length, self._padding)
 
     def prediction_batches(self, batches, replicas, length=None):
         """The dataset of `batches`, lists of examples, dealt out to one worker's replicas.
