@@ -23,6 +23,7 @@ from bert_tf.tokenization import Tokenizer
 from bert_tf.tokenization.base import listed
 from bert_tf.tokenization.vocabulary import MASK, Vocabulary
 from bert_tf.tracing import compiled
+from bert_tf.training.distribution import counted_heads
 from bert_tf.training.learners.learner import Learner
 
 _ROWS = 1 << 12     # sequences that are sorted by length at a time
@@ -227,6 +228,7 @@ class _Network:
         encoder = learner.encoder
         self._reads = getattr(encoder, "text_reads", encoder.reads)
         self._vocabulary, self._batch_size = vocabulary, batch_size
+        self._heads = counted_heads(encoder.config)
         masked_lm, *others = learner.objectives
 
         def logits(head, ids, **features):
@@ -260,7 +262,7 @@ class _Network:
         while piece := list(itertools.islice(rows, _ROWS)):
             found: list[Any] = [None] * len(piece)
             lengths = [len(row.first) + len(row.second) for row in piece]
-            for batch in sorted_batches(lengths, self._batch_size):
+            for batch in sorted_batches(lengths, self._batch_size, self._heads):
                 arrays = map(np.asarray, function(self._pack([piece[index] for index in batch])))
                 for index, parts in zip(batch, zip(*arrays)):
                     found[index] = parts

@@ -18,6 +18,7 @@ from bert_tf.tokenization import check_fits
 from bert_tf.tokenization.base import listed
 from bert_tf.tracing import compiled
 from bert_tf.training.batches import answer_rows
+from bert_tf.training.distribution import counted_heads
 from bert_tf.training.learners.learner import Learner
 
 _PIECE = 1 << 12    # examples that are made into ids, and sorted by length, at a time
@@ -63,7 +64,8 @@ class Predictor:
 
         Args:
             path: an output folder of fine-tuning, or of pre-training with a masked LM.
-            batch_size: examples, or windows of them, that the model reads at a time.
+            batch_size: most examples, or windows of them, that the model reads at a time; it reads
+                fewer long ones.
             dtype: Keras's name of the policy, such as "bfloat16"; its default if None.
             task: the task to predict for, if the model has several.
         """
@@ -102,7 +104,8 @@ class Predictor:
         # Sizes are unknown, so that the model is traced once and not for every length.
         self._choices = any(feature.axis == "C*S" for feature in self._kind.features)
         sizes = [None] * (3 if self._choices else 2)
-        self._fixed = learner.objectives[0].inputs
+        self._fixed, self._heads = learner.objectives[0].inputs, counted_heads(
+            learner.encoder.config)
         self._reads = self._kind.reads or (*learner.encoder.reads, *self._fixed)
         answer = _writer(learner, self._kind, saved_task.options) if self._kind.reads else (
             functools.partial(answers, learner))
@@ -192,7 +195,7 @@ class Predictor:
         """Returns the model's answers to rows of features, each [N, S] or, with C choices,
         [N, C * S], but those that the head alone reads: a dict of float32 arrays [N, ...]."""
         return answer_rows(self._forward, features, self._reads, self._length, self._batch_size,
-                           self._positional, self._choices, self._fixed)
+                           self._positional, self._choices, self._fixed, self._heads)
 
 
 def _is_pretrained(folder):

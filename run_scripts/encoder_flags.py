@@ -29,7 +29,7 @@ class EncoderFlags:
         "vocabulary suggests.")
     max_seq_length: int = option(
         128, "Maximum tokens of a text; longer texts are cut at their end.", least=1)
-    batch_size: int = option(32, "Texts per batch.", least=1)
+    batch_size: int = option(32, "Most texts per batch.", least=1)
 
     def __post_init__(self):
         check(self)

@@ -19,7 +19,7 @@ from typing import Any
 import lazy_loader
 import numpy as np
 
-from bert_tf import flags, networks
+from bert_tf import flags, networks, training
 from bert_tf.data.batches.bucketing import sorted_batches
 from bert_tf.data.text import vectors
 from bert_tf.data.text.vectors import Texts, read_lines
@@ -172,14 +172,15 @@ def split(rows: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
 class Extraction:
     """The vectors of a whole file. `cut` counts the lines that were too long."""
 
-    def __init__(self, job, widths, run_model, progress):
+    def __init__(self, job, num_heads, widths, run_model, progress):
         """Opens an extraction.
 
         Args:
+            num_heads: as for `data.sorted_batches`.
             widths: dict of the layers, the numbers of each one's vectors.
             run_model: result of `compile_model`.
         """
-        self._job, self._widths = job, widths
+        self._job, self._num_heads, self._widths = job, num_heads, widths
         self._run_model, self._progress = run_model, progress
         self._pooled = job.pooling != "none"
         self.cut = 0
@@ -205,7 +206,7 @@ class Extraction:
                  for layer, width in self._widths.items()}
         input_ids = np.empty(rows, np.int32)
         of = texts.rows(start, end)
-        for batch in sorted_batches(of.lengths, self._job.batch_size):
+        for batch in sorted_batches(of.lengths, self._job.batch_size, self._num_heads):
             features = texts.pack(of.rows[batch])
             places, taken = batch, slice(None)
             if not self._pooled:
@@ -245,7 +246,7 @@ def main(job: ExtractFeaturesFlags) -> None:
     progress = Progress(total)
     widths = {layer: config.embedding_width if layer == "embeddings" else config.hidden_size
               for layer in layers}
-    extraction = Extraction(job, widths, run_model, progress)
+    extraction = Extraction(job, training.counted_heads(config), widths, run_model, progress)
     vectors.write(job.output_file, form, extraction.pieces(tokenizer), tokenizer.vocabulary)
     if extraction.cut:
         print(f"{extraction.cut:,} lines were cut to {job.max_seq_length} tokens")

@@ -51,7 +51,7 @@ class FillMaskFlags:
     do_lower_case: bool | None = option(
         None, "Lower-case the text and drop accents. Default: as in the model's folder, or as its "
         "vocabulary suggests.")
-    batch_size: int = option(32, "Sequences that the model reads at a time.", least=1)
+    batch_size: int = option(32, "Most sequences that the model reads at a time.", least=1)
 
 
 def asked(job: FillMaskFlags, fill) -> Callable[[list, Callable[[int], str]], list]:

@@ -53,7 +53,7 @@ class PredictFlags:
         False, "Skip lines of a table that cannot be read. If false, the first such line is an "
         "error.")
     task: str | None = option(None, "The task to predict for, if the model has several.")
-    batch_size: int = option(32, "Examples that the model reads at a time.", least=1)
+    batch_size: int = option(32, "Most examples that the model reads at a time.", least=1)
 
 
 def columns_of(job: PredictFlags, saved, form: str) -> Columns:

@@ -5,7 +5,7 @@ import tensorflow as tf
 import worker
 
 import bert_tf
-from bert_tf import networks, training
+from bert_tf import data, networks, training
 from bert_tf.config import EncoderConfig
 from bert_tf.recipes import find
 from bert_tf.training.settings import POLICIES
@@ -37,14 +37,19 @@ def train(job):
 
 
 def predict(job):
-    """Batches through the encoder and its pooler, without dropout."""
+    """Batches through the encoder and its pooler, without dropout; batches of long texts in parts,
+    as `Predictor` takes them."""
     encoder = networks.build(_config(job), dtype=job["dtype"])
-    batch = {name: tf.constant(worker.draw(job, 1)[0][name]) for name in _READ}
+    batch = worker.draw(job, 1)[0]
+    parts = [{name: tf.constant(batch[name][rows]) for name in _READ}
+             for rows in data.sorted_batches(batch["input_mask"].sum(1), job["batch_size"],
+                                             training.counted_heads(encoder.config))]
     run = tf.function(lambda features: encoder(features)["pooled_output"], autograph=False)
 
     def steps(count):
         for _ in range(count):
-            run(batch).numpy()
+            for part in parts:
+                run(part).numpy()
     return steps
 
 

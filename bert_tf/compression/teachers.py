@@ -26,6 +26,7 @@ from bert_tf.tasks.split_records import PieceWriter, SplitRecords
 from bert_tf.tasks.task import Task
 from bert_tf.tracing import compiled
 from bert_tf.training.batches import answer_rows
+from bert_tf.training.distribution import counted_heads
 
 _SHARD_EXAMPLES = 1 << 10       # labelled before the work is noted
 _BATCH_SIZE = 32                # examples that a teacher reads at a time
@@ -111,7 +112,8 @@ class Teacher:
         learner, _, reads, forward = self._model
         head, = learner.objectives
         return answer_rows(forward, features, reads, max_seq_length, _BATCH_SIZE,
-                           head.positional, self._choices, head.inputs)
+                           head.positional, self._choices, head.inputs,
+                           counted_heads(learner.encoder.config))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "batches": ["Feed", "predict", "put"],
         "distribution": [
-            "has_accelerator", "is_chief", "make_strategy", "mean_over_workers",
+            "counted_heads", "has_accelerator", "is_chief", "make_strategy", "mean_over_workers",
             "needs_static_shapes"],
         "early_stopping": ["BestWeights"],
         "finetuning": ["FineTuning"],

@@ -144,7 +144,7 @@ def _deal(examples, batches, length, worker, workers, replicas):
 def answer_rows(forward: Callable[..., Mapping], features: Mapping[str, np.ndarray],
                 reads: Sequence[str], max_seq_length: int, batch_size: int,
                 positional: Sequence[str] = (), has_choices: bool = False,
-                fixed: Sequence[str] = ()) -> dict[str, np.ndarray]:
+                fixed: Sequence[str] = (), num_heads: int = 0) -> dict[str, np.ndarray]:
     """Returns a model's answers to rows of features, [N, ...] by name, in batches of similar
     length, each padded to its longest row.
 
@@ -154,10 +154,11 @@ def answer_rows(forward: Callable[..., Mapping], features: Mapping[str, np.ndarr
         features: arrays [N, S], or with choices [N, C * S].
         reads: names of the features that `forward` takes.
         max_seq_length: S.
-        batch_size: rows that are given at a time.
+        batch_size: most rows that are given at a time.
         positional: names of the answers about positions; see `put`.
         has_choices: whether rows have C sequences each.
         fixed: names of features that are no sequences, which `forward` takes as they are.
+        num_heads: as for `data.sorted_batches`.
     """
     inputs = {name: features[name].astype("int32") for name in reads}
     if has_choices:
@@ -168,7 +169,7 @@ def answer_rows(forward: Callable[..., Mapping], features: Mapping[str, np.ndarr
     mask = mask.reshape(len(mask), mask.shape[1] // max_seq_length, max_seq_length)
     lengths, is_left = mask.sum(-1).max(1), bucketing.pads_left(mask)
     found: dict[str, np.ndarray] = {}
-    for rows in bucketing.sorted_batches(lengths, batch_size):
+    for rows in bucketing.sorted_batches(lengths, batch_size, num_heads * mask.shape[1]):
         length = max(int(lengths[rows].max()), 1)
         kept = slice(max_seq_length - length, None) if is_left else slice(length)
         values = forward(*(inputs[name][rows] if name in fixed else inputs[name][rows, ..., kept]

@@ -111,3 +111,14 @@ def test_prediction_goes_through_all_once_the_long_ones_first():
         assert np.all(np.diff(lengths[order]) <= 0)
         assert [len(rows) for rows in batches[:-1]] == [batch] * (len(batches) - 1)
         assert 1 <= len(batches[-1]) <= batch
+
+
+def test_batches_of_long_texts_are_smaller():
+    for _, lengths, batch, _ in cases(20):
+        batches = bucketing.sorted_batches(lengths, batch, 12 * 64)
+        assert np.array_equal(np.concatenate(batches), np.argsort(-lengths, kind="stable"))
+        scores = [len(rows) * 12 * 64 * int(lengths[rows[0]]) ** 2 for rows in batches]
+        assert all(count <= 2 ** 23 or len(rows) == 1 for count, rows in zip(scores, batches))
+        for rows, count in zip(batches[:-1], scores):
+            assert len(rows) == batch or count + count // len(rows) > 2 ** 23
+    assert list(map(len, bucketing.sorted_batches([512] * 5, 32, 12))) == [2, 2, 1]    # BERT-Base

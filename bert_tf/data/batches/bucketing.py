@@ -11,6 +11,8 @@ PADDINGS = MAX_LENGTH, LONGEST, BUCKETS = "max_length", "longest", "buckets"
 _LENGTHS = 8            # at most so many different lengths
 _MULTIPLE = 8           # lengths are multiples of this, which vector units like
 _POOL_BATCHES = 32      # so many batches are sorted at a time: short ones shall not meet forever
+# Arrays above 32 MiB of float32 do not stay in glibc's heap: Linux clears their memory each time.
+_SCORES = 1 << 23
 
 
 def padded_lengths(max_seq_length):
@@ -35,15 +37,24 @@ def pads_left(input_mask):
     return bool((mask[..., 0] < mask[..., -1]).any())
 
 
-def sorted_batches(lengths, batch_size):
+def sorted_batches(lengths, batch_size, num_heads=0):
     """Batches in which to go once through all examples: list of int [up to B], the long ones first.
 
     Args:
         lengths: int [N], tokens of each example.
         batch_size: B.
+        num_heads: heads whose scores, [B, heads, L, L] for a longest example of L tokens, are in
+            memory at once. Batches of long examples are smaller, so that one array of scores has
+            at most 2**23 numbers; a batch has at least one example. 0: only B counts.
     """
-    order = np.argsort(-np.asarray(lengths), kind="stable")
-    return [order[first:first + batch_size] for first in range(0, len(order), batch_size)]
+    lengths = np.asarray(lengths)
+    order, batches = np.argsort(-lengths, kind="stable"), []
+    while len(order):
+        scores = num_heads * int(lengths[order[0]]) ** 2
+        rows = min(batch_size, max(_SCORES // scores, 1) if scores else batch_size)
+        batches.append(order[:rows])
+        order = order[rows:]
+    return batches
 
 
 def epoch_batches(lengths, batch_size, seed, epoch):
