@@ -26,8 +26,6 @@ from bert_tf.flags import option
 
 ROWS = {"masked LM": {"recipe": "bert"}, "left to right": {"recipe": "ltr"}}
 HELD_OUT = "held-out"   # in place of a task: the accuracy of held-out words
-# ALBERT's n-grams are drawn while records are made, so its masks can't be dynamic.
-_MASKING: dict[str, dict[str, Any]] = {"albert": {"masking": None}}
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -78,7 +76,7 @@ def curves(job: TrainingStepsFlags, name: str, rows: Mapping[str, Mapping[str, A
         step = every * numbers[column.title]
         recipe = rows[row]["recipe"]
         # Records of its own, which name the recipe for those who read them.
-        own = {} if recipe in ("bert", "ltr") else {"recipe": recipe, **_MASKING.get(recipe, {})}
+        own = {} if recipe in ("bert", "ltr") else {"recipe": recipe}
         # Checkpoints of the run in which the paper's models were taken: one schedule for all.
         model = material.pretrained(
             f"{name}-{row.split()[0]}", material.records(**own), seed, save_checkpoints_steps=every,

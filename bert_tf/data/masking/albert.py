@@ -1,15 +1,24 @@
 """ALBERT's masks: up to `ngram` units in a row at once (google-research/albert,
-create_pretraining_data.py, create_masked_lm_predictions)."""
+create_pretraining_data.py, create_masked_lm_predictions).
+
+The original draws masks while records are made. Masks that training draws have the same
+distribution.
+"""
 
 import dataclasses
 
+import lazy_loader
 import numpy as np
 
 from bert_tf.data.masking import base
 from bert_tf.data.masking.bert import StaticMasks
+from bert_tf.data.masking.dynamic import DynamicMasks, units_of
 from bert_tf.data.masking.masks import quotas
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
+from bert_tf.errors import InputError
+
+tf = lazy_loader.load("tensorflow")
 
 _LENGTHS_AT_ONCE = 1 << 14
 
@@ -37,9 +46,18 @@ class Masking(base.Masking):
             options.max_seq_length, options.masked_lm_prob, options.max_predictions_per_seq),
             options.max_predictions_per_seq, room)
 
+    def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
+        return NgramMasksInTraining.of(self, record, max_seq_length, max_predictions_per_seq)
+
+    def check(self, segments):
+        super().check(segments)
+        if self.dynamic and self.do_permutation:
+            raise InputError("--masking=dynamic: tokens are permuted while records are made; leave "
+                             "out --do_permutation or --masking=dynamic.")
+
     def features(self):
         # Google's records of ALBERT have the boundaries of words beside the masks.
-        return [*super().features(), "token_boundary"]
+        return super().features() + ["token_boundary"] * (not self.dynamic)
 
     def slots(self, max_predictions_per_seq, max_seq_length):
         return (super().slots(max_predictions_per_seq, max_seq_length)
@@ -59,8 +77,7 @@ class NgramMasks(StaticMasks):
         self._ngram, self._tokens = masking.ngram, documents.tokens
         self._permutes = masking.do_permutation
         self._slots *= 1 + masking.do_permutation
-        self._lengths = _draw_lengths(stream.seed % 2**32, masking.ngram,
-                                      masking.favor_shorter_ngram)
+        self._lengths = _draw_lengths(stream.seed % 2**32, masking)
 
     def draw(self, a_start, a_length, b_start, b_length):
         count = a_length + b_length
@@ -113,15 +130,75 @@ class NgramMasks(StaticMasks):
         return chosen
 
 
-def _draw_lengths(seed, ngram, favor_shorter):
-    """Yields the draws of `numpy.random.choice` from 1 .. ngram, without end."""
-    shares = 1 / np.arange(1, ngram + 1)
+class NgramMasksInTraining(DynamicMasks):
+    """Draws masks while training."""
+
+    @property
+    def columns(self):
+        return super().columns + self.max_seq_length
+
+    def choose(self, candidates, quota, keys, token_boundary=None):
+        keys, lengths = tf.split(keys, 2, 1)
+        unit, sizes = units_of(candidates, token_boundary)
+        limits = tf.constant(length_limits(self.masking), tf.float32)
+        lengths = 1 + tf.reduce_sum(tf.cast(lengths[:, :, None] >= limits[:-1], tf.int32), 2)
+        covered = cover_ngrams_batch(sizes, lengths, quota, keys, self.masking.ngram)
+        return candidates & tf.gather(covered, tf.minimum(unit, self.max_seq_length - 1),
+                                      batch_dims=1)
+
+
+def cover_ngrams_batch(sizes, lengths, quota, uniforms, ngram: int):
+    """Covers n-grams as `NgramMasks` does, for a batch: units in the order of their uniforms, each
+    with those that follow.
+
+    Args:
+        sizes: int32 [B, S], tokens in each unit, 0 for units that do not exist, which come last.
+        lengths: int32 [B, S], the units of the n-gram that begins with each, up to `ngram`.
+        quota: int32 [B], most tokens.
+        uniforms: float32 [B, S].
+
+    Returns:
+        bool [B, S], the covered units.
+    """
+    width = tf.shape(sizes)[1]
+    order = tf.argsort(tf.where(sizes > 0, uniforms, 2.0))
+    last = tf.reduce_max(tf.reduce_sum(tf.cast(sizes > 0, tf.int32), 1))
+    ends = tf.pad(tf.cumsum(sizes, 1), [[0, 0], [1, 0]])            # tokens before each unit
+    units = tf.range(width)
+
+    def turn(number, covered, left):
+        first = order[:, number]
+        length = tf.gather(lengths, first, batch_dims=1)
+
+        def size_of(count):     # the last n-grams are shorter
+            return (tf.gather(ends, tf.minimum(first + count, width), batch_dims=1)
+                    - tf.gather(ends, first, batch_dims=1))
+        for count in range(ngram, 1, -1):
+            length -= tf.cast((length == count) & (size_of(count) > left), tf.int32)
+        size = size_of(length)
+        inside = (units >= first[:, None]) & (units < (first + length)[:, None])
+        fits = (size <= left) & ~tf.reduce_any(inside & covered, 1)
+        return (number + 1, covered | (inside & fits[:, None]),
+                left - tf.where(fits, size, 0))
+
+    return tf.while_loop(
+        lambda number, covered, left: (number < last) & tf.reduce_any(left > 0), turn,
+        (tf.constant(0), tf.zeros_like(sizes, tf.bool), quota))[1]
+
+
+def length_limits(masking: "Masking") -> np.ndarray:
+    """float64 [ngram], the shares of n-grams up to each length."""
+    shares = 1 / np.arange(1, masking.ngram + 1)
     shares /= shares.sum()
-    if not favor_shorter:
+    if not masking.favor_shorter_ngram:
         shares = shares[::-1]
     limits = (shares / shares.sum()).cumsum()
-    limits /= limits[-1]
-    stream = np.random.RandomState(seed)
+    return limits / limits[-1]
+
+
+def _draw_lengths(seed, masking):
+    """Yields the draws of `numpy.random.choice` from 1 .. ngram, without end."""
+    limits, stream = length_limits(masking), np.random.RandomState(seed)
     while True:
         uniforms = stream.random_sample(_LENGTHS_AT_ONCE)
         yield from (np.searchsorted(limits, uniforms, "right") + 1).tolist()

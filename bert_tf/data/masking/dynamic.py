@@ -127,8 +127,8 @@ class DynamicMasks:
     """Draws masks while training, for whole batches of records that hold the text as it is.
 
     A record's mask depends on the seed and on the record's number in the stream alone, not on the
-    batch or the device that it comes to. This class draws BERT's; other maskings override `columns`
-    and `hide`.
+    batch or the device that it comes to. This class draws BERT's; other maskings override
+    `choose`, or `columns` and `hide`.
 
     Attributes:
         max_seq_length: S.
@@ -199,13 +199,17 @@ class DynamicMasks:
         candidates = self.candidates(input_ids, input_mask)
         limits = quotas(self.max_seq_length, self.masked_lm_prob, self.max_predictions_per_seq)
         quota = tf.gather(limits, tf.reduce_sum(input_mask, 1))
-        keys, rest = tf.split(uniforms, [self.max_seq_length, -1], 1)
+        slots = self.max_predictions_per_seq
+        keys, die, drawn = tf.split(uniforms, [-1, slots, slots], 1)
+        return self.throw(input_ids, self.choose(candidates, quota, keys, token_boundary), die,
+                          drawn)
+
+    def choose(self, candidates, quota, keys, token_boundary=None):
+        """Returns the chosen tokens, bool [B, S], at most `quota`, int32 [B], of `candidates`;
+        `keys` are all uniforms but the last 2P."""
         if token_boundary is None:
-            chosen = choose_tokens_batch(candidates, quota, keys, self.max_predictions_per_seq)
-        else:
-            unit, sizes = units_of(candidates, token_boundary)
-            chosen = choose_units_batch(unit, sizes, quota, keys)
-        return self.throw(input_ids, chosen, *tf.split(rest, 2, 1))
+            return choose_tokens_batch(candidates, quota, keys, self.max_predictions_per_seq)
+        return choose_units_batch(*units_of(candidates, token_boundary), quota, keys)
 
     def throw(self, input_ids, chosen, die, drawn, by_position: bool = False) -> dict:
         """Returns the features of chosen tokens.
