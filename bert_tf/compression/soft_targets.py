@@ -12,7 +12,7 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor
 from bert_tf.objectives.base import Batch, Objective
-from bert_tf.objectives.divergences import BOTH_WAYS, DIVERGENCES, OF_LOGITS, binary
+from bert_tf.objectives.divergences import BOTH_WAYS, DIVERGENCES, OF_EACH, OF_LOGITS, binary
 
 # The features of records that hold a teacher's answers.
 TEACHER_LOGITS, TEACHER_CLS = "teacher_logits", "teacher_cls"
@@ -119,12 +119,15 @@ class SoftTargets(AnswerObjective):
         """
         if self.is_binary:
             logits, labels = binary(logits), binary(labels)
+        is_place = labels > _NO_LOGIT
         if self.of_positions and self.form in BOTH_WAYS:
-            logits = ops.where(labels > _NO_LOGIT, logits, _NO_LOGIT)
+            logits = ops.where(is_place, logits, _NO_LOGIT)
         divides = self.form not in OF_LOGITS and self.temperature != 1
         if divides:
             logits, labels = logits / self.temperature, labels / self.temperature
         values = DIVERGENCES[self.form](logits, labels)                              # [..., C]
+        if self.of_positions and self.form in OF_EACH:
+            values = ops.where(is_place, values, 0.0)
         if len(weights.shape) < len(values.shape):
             values = ops.sum(values, axis=-1)
         factor = self.temperature**2 if divides and self.scales_gradient else 1.0

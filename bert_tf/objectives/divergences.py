@@ -73,6 +73,8 @@ DIVERGENCES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "sym_kl": _both_ways(kl), "ns_sym_kl": _both_ways(ns_kl), "js": js, "hl": hl}
 # Divergences that do not depend on the temperature.
 OF_LOGITS = ("mse",)
+# Divergences that are large where both probabilities are 0.
+OF_EACH = ("mse", "log_mse")
 # Divergences that are infinite where either probability alone is 0.
 BOTH_WAYS = ("sym_kl", "js")
 

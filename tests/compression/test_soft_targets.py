@@ -98,7 +98,7 @@ def test_hellinger_is_mt_dnns_and_has_a_gradient(golden):
     assert np.abs(gradient).max() > 1e-3
 
 
-@pytest.mark.parametrize("form", ["sym_kl", "ns_sym_kl", "js", "hl"])
+@pytest.mark.parametrize("form", ["sym_kl", "ns_kl", "ns_sym_kl", "js", "hl", "mse", "log_mse"])
 def test_padding_is_no_place_of_an_answer(form):
     soft = SoftTargets(SIZES, "answer_span", form=form, of_positions=True)
     rng = np.random.default_rng(1)
@@ -111,7 +111,11 @@ def test_padding_is_no_place_of_an_answer(form):
         wanted, _ = cut.loss(tf.constant(student[..., :4]), tf.constant(teacher[..., :4]), weights)
         assert float(soft.loss(tf.constant(student), labels, weights)[0]) == pytest.approx(
             float(wanted), rel=ROUNDED)
-    assert np.isfinite(soft.loss(tf.constant(student), labels, weights)[0])
+    found, gradient = loss_and_gradient(lambda logits: soft.loss(logits, labels, weights)[0], student)
+    assert 0 <= found < 100 and np.isfinite(gradient).all()
+    if form == "mse":
+        assert found == pytest.approx(np.square(student - teacher)[..., :4].sum(), rel=ROUNDED)
+        assert not gradient[..., 4:].any()
 
 
 @pytest.mark.parametrize("normalizes", [True, False])
