@@ -47,6 +47,8 @@ _TEXT_MODELS = {"multiple_choice": "ChoiceModel", "tagging": "TaggerModel",
                 "answer_span": "AnswerModel", "masked_lm": "MaskModel"}
 # Of text models, by the number of texts that an example has.
 _SIGNATURES = {1: "serving_default", 2: "pair"}
+# Options of a training that pack texts as no text model does.
+_UNLIKE = ("hypothesis_first", "max_qa_length")
 
 
 @dataclasses.dataclass
@@ -128,12 +130,15 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
     else with defaults."""
     saved = model.saved
     found = {"task": "encoder", **_DEFAULTS}
-    if saved and job.format == "text":
-        _check_texts(saved, model.folder)
-    elif not saved and job.task is None:
+    if not saved and job.task is None:
         _name_heads(model)
     if saved:
         name, head = saved.task.kind.head(saved.task, saved.options)
+        if HEADS[name].task and name not in TASKS and job.task is None:
+            print(f"note: only the encoder is exported; the head of {model.folder}, {name}, can't "
+                  "be exported.", flush=True)
+        elif job.format == "text" and job.task in (None, name):
+            _check_texts(saved, head, model.folder)
         found |= {**saved.options, "max_seq_length": saved.max_seq_length,
                   "do_lower_case": saved.do_lower_case}
         is_task = name in TASKS and job.task in (None, name)
@@ -165,16 +170,18 @@ def _name_heads(model):
                   f"--task={name}{labels}", flush=True)
 
 
-def _check_texts(saved, folder):
+def _check_texts(saved, head, folder):
     """Prints the signature for the texts that a model was trained on, or raises InputError."""
+    if head.get("orders", 1) > 1:
+        raise InputError(f"--format=text: {folder} reads each pair of texts in both orders, and an "
+                         "exported text model reads one; give --format=ids.")
+    if unlike := [name for name in _UNLIKE if saved.options.get(name)]:
+        raise InputError(f"--format=text: {folder} was trained with --{unlike[0]}, and an exported "
+                         "text model packs texts without it; give --format=ids.")
     if saved.num_texts in _SIGNATURES:
         texts = counted(saved.num_texts, "text")
         print(f"note: the model was trained on examples of {texts}; call its signature "
               f"{_SIGNATURES[saved.num_texts]}", flush=True)
-    if saved.options.get("hypothesis_first"):
-        raise InputError(f"--format=text packs the first text before the second, but {folder} was "
-                         "trained the other way round; give --format=ids, or train with "
-                         "--hypothesis_first=False.")
 
 
 def build(job: ExportFlags, model: Any):

@@ -111,7 +111,8 @@ def test_padding_is_no_place_of_an_answer(form):
         wanted, _ = cut.loss(tf.constant(student[..., :4]), tf.constant(teacher[..., :4]), weights)
         assert float(soft.loss(tf.constant(student), labels, weights)[0]) == pytest.approx(
             float(wanted), rel=ROUNDED)
-    found, gradient = loss_and_gradient(lambda logits: soft.loss(logits, labels, weights)[0], student)
+    found, gradient = loss_and_gradient(
+        lambda logits: soft.loss(logits, labels, weights)[0], student)
     assert 0 <= found < 100 and np.isfinite(gradient).all()
     if form == "mse":
         assert found == pytest.approx(np.square(student - teacher)[..., :4].sum(), rel=ROUNDED)

@@ -124,7 +124,7 @@ def test_what_a_fine_tuned_model_is_needs_no_flag(fine_tuned, tmp_path, monkeypa
         [2, 7, 6, 1, 3, 0, 0, 0, 0], [2, 5, 5, 5, 5, 5, 5, 5, 3]]
 
 
-def test_a_model_that_reads_windows_is_exported_with_them(fine_tuned, tmp_path):
+def test_a_model_that_reads_windows_is_exported_with_them(fine_tuned, tmp_path, capsys):
     folder = fine_tuned("Classification", Task("x", "classification", {}, ("no", "yes")),
                         long_text="max")
     export_model.main(job(tmp_path, init_checkpoint=folder))
@@ -145,9 +145,27 @@ def test_a_model_that_reads_windows_is_exported_with_them(fine_tuned, tmp_path):
     # A head that can't be exported is left out, and with it the way to read long texts.
     saved = SavedTask.read(folder)
     dataclasses.replace(saved, options={"head": "attentive", "long_text": "mean"}).write(folder)
+    capsys.readouterr()
     found = resolve(job(tmp_path, init_checkpoint=folder))
     found.check()
     assert (found.task, found.long_text) == ("encoder", "truncate")
+    assert capsys.readouterr().out == (f"note: only the encoder is exported; the head of {folder}, "
+                                       "attentive_classification, can't be exported.\n")
+    resolve(job(tmp_path, init_checkpoint=folder, task="encoder"))
+    assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind, options, reason", [
+    ("similarity", {}, "reads each pair of texts in both orders"),
+    ("multiple_choice", {"max_qa_length": 3}, "was trained with --max_qa_length"),
+    ("classification", {"hypothesis_first": True}, "was trained with --hypothesis_first")])
+def test_texts_are_refused_that_are_packed_in_another_way(fine_tuned, tmp_path, kind, options,
+                                                          reason):
+    folder = fine_tuned("Classification", Task("x", kind, {}, ("no", "yes")), **options)
+    with pytest.raises(InputError, match=f"{folder} {reason}.* give --format=ids"):
+        resolve(job(tmp_path, init_checkpoint=folder))
+    for given in ({"format": "ids"}, {"task": "encoder"}):
+        resolve(job(tmp_path, init_checkpoint=folder, **given))
 
 
 def test_flags_come_before_what_was_saved(fine_tuned, tmp_path):
