@@ -41,7 +41,7 @@ def draw_identifiability(path: str, title: str, head_size: int,
         attribution: figures of `identifiability.summarize_attribution`.
     """
     with picture(path, 2, 4, (4.4, 3.6)) as (figure, axes):
-        figure.suptitle(title)
+        figure.suptitle(title, parse_math=False)
         lengths = list(by_length)
         _draw_correlation(axes[0, 0], lengths, by_length, head_size)
         for axis, name, label in ((axes[0, 1], "raw", "raw attention"),
@@ -135,7 +135,7 @@ def draw_statistics(path: str, title: str, statistics: Mapping[str, np.ndarray],
         "attention to itself and its neighbours": ("self", "left", "right"),
         "entropy (nats)": ("entropy",)}.items() if not statistics.keys().isdisjoint(keys)}
     with picture(path, 1, len(groups), (4.8, 4)) as (figure, axes):
-        figure.suptitle(title)
+        figure.suptitle(title, parse_math=False)
         for axis, (name, group) in zip(axes.flat, groups.items()):
             for shift, (key, color) in enumerate(zip(group, _COLORS.values())):
                 if key not in statistics:
@@ -159,7 +159,7 @@ def draw_heads(path: str, title: str, attention: np.ndarray) -> None:
     layers, heads = attention.shape[:2]
     side = max(1.1, 6 / heads)      # wide enough for the title
     with picture(path, layers, heads, (side, side + 0.05)) as (figure, axes):
-        figure.suptitle(title, fontsize=10)
+        figure.suptitle(title, fontsize=10, parse_math=False)
         for (layer, head), axis in np.ndenumerate(axes):
             axis.imshow(patterns.picture(attention[layer, head], 64), cmap="Blues", vmin=0, vmax=1)
             axis.set(xticks=[], yticks=[])
@@ -183,7 +183,7 @@ def draw_plane(path: str, title: str, points: np.ndarray, statistics: Mapping[st
             continue
         kinds[statistics[name].ravel() > least] = number
     with picture(path, 1, 2, (5.6, 5)) as (figure, axes):
-        figure.suptitle(title)
+        figure.suptitle(title, parse_math=False)
         numbers = np.repeat(np.arange(layers), heads)
         for layer, color in enumerate(_ramp(layers)):
             axes[0, 0].scatter(*points[numbers == layer].T, color=color, s=26,

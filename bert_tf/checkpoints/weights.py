@@ -5,6 +5,7 @@ import dataclasses
 import functools
 from collections.abc import Collection
 
+import ml_dtypes  # noqa: F401 NumPy knows the name bfloat16 from then on
 import numpy as np
 
 from bert_tf.checkpoints import names

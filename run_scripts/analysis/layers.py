@@ -220,7 +220,7 @@ def draw(path: str, title: str, figures: dict, probes: dict[str, dict]) -> None:
     from bert_tf.analysis.pictures import picture
     layers = range(len(figures["anisotropy"]))
     with picture(path, 1, 3, (4.6, 3.8)) as (figure, axes):
-        figure.suptitle(title)
+        figure.suptitle(title, parse_math=False)
         for name, label in (("anisotropy", "random words"),
                             ("self_similarity", "one word, less random"),
                             ("intra_sentence", "one sentence, less random")):

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import analysis, networks, objectives
-from bert_tf.analysis import head_comparison, patterns
+from bert_tf.analysis import head_comparison, patterns, pictures
 from bert_tf.analysis.statistics import KINDS, Statistics, entropy
 from bert_tf.analysis.words import READINGS, group, readable, word_attention
 from bert_tf.config import EncoderConfig
@@ -193,3 +193,9 @@ def test_entropy_of_known_rows():
     rows = np.array([[0.25] * 4, [1.0, 0, 0, 0]])
     found = entropy(rows)
     assert found[0] == pytest.approx(np.log(4)) and 0 < found[1] < 2e-3
+
+
+def test_dollars_in_a_title_are_no_formula(tmp_path):
+    path = tmp_path / "heads.png"
+    pictures.draw_heads(str(path), "$ 100 at 5 % interest , $ 200 { ...", np.ones((1, 2, 3, 3)))
+    assert path.stat().st_size

@@ -5,6 +5,8 @@ import functools
 import json
 import pathlib
 import shutil
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -274,6 +276,23 @@ def test_other_types_of_numbers(hf, dtype, target, tmp_path):
             Changes(dtype=str(np.dtype(dtype)) if "keras" in target else None))
     assert_same(values(tmp_path / "back"),
                 encoder_only(wanted) if target == "keras_hub" else wanted)
+
+
+def test_bfloat16_is_known_to_a_fresh_process(hf, tmp_path):
+    folder, _ = hf
+    code = """if True:
+        import sys
+        from bert_tf.checkpoints.conversion import Changes, convert
+        first, second, third = sys.argv[1:]
+        convert(first, second, "huggingface", Changes(dtype="bfloat16"))
+        convert(second, third, "huggingface")
+        assert "tensorflow.python" not in sys.modules
+        """
+    made = [str(tmp_path / name) for name in ("first", "second")]
+    subprocess.run([sys.executable, "-c", code, folder, *made], check=True, cwd=GOLDEN.parents[1])
+    first, second = map(values, made)
+    assert {str(value.dtype) for value in first.values()} == {"bfloat16"}
+    assert_same(first, second)
 
 
 def test_float64_that_float32_cannot_hold(hf, tmp_path):
