@@ -156,12 +156,19 @@ class TextRun:
 
     def _train(self, run, trainer, best):
         """Trains and saves the model; returns whether that was all."""
-        settings = self.settings
-        if self.is_chief:
-            self._model.saved.write(settings.output_dir)
-            self._model.tokenizer.save(settings.output_dir)
+        settings, folder = self.settings, self.settings.output_dir
+        present = SavedTask.read(folder)
+        if present and present.task.kind is not _KIND:
+            raise InputError(f"{folder} holds another model, for {present.task.kind.title}; name "
+                             "another --output_dir.")
         if not run.resume() and self._model.path:
             print(self._model.load(trainer.learner.encoder), flush=True)
+        if not run.is_in_order:
+            raise InputError(f"{folder} holds a run with other training files, lengths or "
+                             "--random_seed; name another --output_dir.")
+        if self.is_chief:
+            self._model.saved.write(folder)
+            self._model.tokenizer.save(folder)
         print(self._sources.describe(), flush=True)
         run.train()
         is_over = settings.last_step == settings.num_train_steps

@@ -43,7 +43,12 @@ class Run:
         best: keeps the best evaluation, and may end training. The last step is then evaluated, too.
         more: further settings, by flag, that are compared when a run is resumed.
         evaluated_on: what reports call the records of `evaluate`.
+
+    Attributes:
+        is_in_order: whether the run continues in the records and the order of its checkpoint.
     """
+
+    is_in_order = True
 
     def __init__(self, trainer: Trainer, settings: SharedSettings, records,
                  evaluate: Callable[[], dict] | None = None,
@@ -97,7 +102,8 @@ class Run:
         if not getattr(self._settings, "file_shares", 0):   # as the run began
             self._records = _in_shares(self._records, saved["order"].get("shares", 1))
             self._place.divide(getattr(self._records, "shares", 1))
-        if not self._place.restore(saved, self.step):
+        self.is_in_order = self._place.restore(saved, self.step)
+        if not self.is_in_order:
             self._trainer.state.reset()
         if "run" in saved:      # earlier versions did not keep it
             _, recipe = resume.compare(self._description, saved["run"], self._settings)

@@ -16,6 +16,8 @@ from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
 from bert_tf.networks import attentions
+from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tasks.text_flags import TextFlags
 from bert_tf.training import resume
@@ -109,6 +111,27 @@ def test_a_task_is_learned_and_goes_on_after_a_stop(run, learned, tmp_path, caps
     again = run("later", files=("dev",), do_train=False, init_checkpoint=str(whole),
                 bert_config_file="", vocab_file="", max_seq_length=None, beams=2)
     assert json.loads((again / "metrics.json").read_text())["metrics"]["average"] == 100.0
+
+
+def test_a_folder_of_another_run_is_left_as_it_is(run, folder, learned, tmp_path):
+    whole, _ = learned
+    begun = shutil.copytree(whole, tmp_path / "begun")
+    (tmp_path / "more.tsv").write_text((folder / "pairs.tsv").read_text() + "color: snow\twhite\n")
+    before = files_of(begun)
+    with pytest.raises(InputError, match="holds a run with other training files"):
+        run("begun", files=("dev",), train_file=str(tmp_path / "more.tsv"))
+    assert files_of(begun) == before
+    other = tmp_path / "other"
+    other.mkdir()
+    SavedTask(Task("own", "classification", {}, ("no", "yes")), 16, True, {}).write(str(other))
+    before = files_of(other)
+    with pytest.raises(InputError, match="other holds another model, for classification"):
+        run("other")
+    assert files_of(other) == before
+
+
+def files_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 def test_a_stop_before_the_first_evaluation_is_no_error(run, capsys):
