@@ -175,9 +175,11 @@ def _check_texts(saved, head, folder):
     if head.get("orders", 1) > 1:
         raise InputError(f"--format=text: {folder} reads each pair of texts in both orders, and an "
                          "exported text model reads one; give --format=ids.")
-    if unlike := [name for name in _UNLIKE if saved.options.get(name)]:
-        raise InputError(f"--format=text: {folder} was trained with --{unlike[0]}, and an exported "
-                         "text model packs texts without it; give --format=ids.")
+    unlike = [f"--{name}" for name in _UNLIKE if saved.options.get(name)]
+    unlike += ["--squad_style=cmrc"] * (saved.options.get("squad_style") == "cmrc")
+    if unlike:
+        raise InputError(f"--format=text: {folder} was trained with {unlike[0]}, and an exported "
+                         "text model reads texts without it; give --format=ids.")
     if saved.num_texts in _SIGNATURES:
         texts = counted(saved.num_texts, "text")
         print(f"note: the model was trained on examples of {texts}; call its signature "

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.tasks import alignment
+from bert_tf.tasks import alignment, squad
 
 
 class WordPassages:
@@ -81,6 +81,23 @@ class WordPassages:
         return text
 
 
+class CharacterPassages(WordPassages):
+    """Passages that are cut into Chinese characters and other words. An answer is a part of the
+    passage as it stands there, from the first character of a word to the last one of another."""
+
+    def __init__(self, paragraphs: Sequence, tokenizer):
+        if tokenizer.word_prefix:
+            raise InputError("--squad_style=cmrc needs a WordPiece vocabulary, but this one is of "
+                             f"{tokenizer.name}; give --squad_style=bert.")
+        super().__init__(paragraphs, tokenizer)
+
+    def text_of(self, number: int, tokenizer) -> Callable[[int, int], str]:
+        context = self._paragraphs[number].context
+        words = squad.word_spans(context, "cmrc")
+        places = self.token_words[slice(*self.first_tokens[number:number + 2])].tolist()
+        return lambda first, last: context[words[places[first]][0]:words[places[last]][1]]
+
+
 class PiecePassages:
     """Passages as whole texts, for SentencePiece (zihangdai/xlnet, run_squad.py;
     google-research/albert, squad_utils.py). `ids` and `first_tokens` are as in `WordPassages`.
@@ -138,4 +155,4 @@ def _find(tokens, part):
 # The class that reads passages, by --squad_style.
 PASSAGES: dict[str, type[WordPassages] | type[PiecePassages]] = {
     "bert": WordPassages, "albert": PiecePassages, "electra": WordPassages,
-    "xlnet": PiecePassages}
+    "xlnet": PiecePassages, "cmrc": CharacterPassages}

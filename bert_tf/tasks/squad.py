@@ -5,6 +5,7 @@ form.
 
 import bisect
 import dataclasses
+import functools
 import hashlib
 import json
 import re
@@ -16,6 +17,7 @@ from bert_tf.tasks.json_elements import read_elements
 from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.library_lines import read_library
 from bert_tf.tasks.question_files import ALIASES, OFFICIAL, form_of, read_questions
+from bert_tf.tokenization.wordpiece import SPACES, is_cjk, is_deleted, is_punctuation
 
 PIECE_QUESTIONS = 1 << 13
 # The original's spaces. Others, such as a no-break space, belong to words.
@@ -58,9 +60,30 @@ class Paragraph:
     context: str = ""
 
 
-def passage_words(passage: str) -> list[str]:
-    """Returns the words of a passage, cut at the original's spaces."""
-    return _WORD.findall(passage)
+def word_spans(passage: str, squad_style: str = "bert") -> list[tuple[int, int]]:
+    """Returns the first character of each word of a passage, and the last + 1. Words are cut at the
+    original's spaces; in CMRC's style, a Chinese character or a punctuation mark is a word, too
+    (ymcui/cmrc2018, baseline/run_cmrc2018_drcd_baseline.py)."""
+    if squad_style != "cmrc":
+        return [match.span() for match in _WORD.finditer(passage)]
+    kinds = list(map(_kind, passage))
+    edges = [place for place in range(1, len(kinds))
+             if kinds[place] == "own" or kinds[place] != kinds[place - 1]]
+    return [(first, last) for first, last in zip([0, *edges], [*edges, len(kinds)])
+            if kinds[first:last] and kinds[first] != "space"]
+
+
+@functools.cache
+def _kind(char):
+    """Whether a character is a word of its own, a space, or a part of a word."""
+    if char in SPACES:
+        return "space"
+    return "own" if is_cjk(char) or is_punctuation(char) or is_deleted(char) else "part"
+
+
+def passage_words(passage: str, squad_style: str = "bert") -> list[str]:
+    """Returns the words of a passage; see `word_spans`."""
+    return [passage[first:last] for first, last in word_spans(passage, squad_style)]
 
 
 def read_paragraphs(path: str, is_training: bool,
@@ -76,21 +99,23 @@ def read_paragraphs(path: str, is_training: bool,
         is_training: whether answers are read.
         version_2_with_negative: whether training reads `is_impossible`.
         squad_style: the system whose code is followed. ELECTRA's compares without regard to case;
-            ALBERT's and XLNet's take the stated characters and leave no question out.
+            ALBERT's and XLNet's take the stated characters and leave no question out. CMRC's cuts
+            Chinese into characters.
 
     Raises:
         InputError: the file is not SQuAD, or an answer is impossible; names file and question.
     """
     empty = True
     for context, asked in _raw_paragraphs(path, is_training):
-        paragraph = Paragraph(passage_words(context), [], [], context)
-        starts = [match.start() for match in _WORD.finditer(context)] if is_training else None
+        paragraph = Paragraph(passage_words(context, squad_style), [], [], context)
+        starts = ([first for first, _ in word_spans(context, squad_style)] if is_training
+                  else None)
         for raw, where in asked:
             question = Question(raw["id"], take(raw, "question", str, where))
             if is_training:
                 question = _with_answer(question, raw, where, context, paragraph.words, starts,
                                         version_2_with_negative)
-            if not question.answer or _is_there(question, paragraph.words, squad_style):
+            if not question.answer or _is_there(question, paragraph, squad_style):
                 paragraph.questions.append(question)
             else:
                 paragraph.skipped.append(
@@ -233,9 +258,11 @@ def _with_answer(question, raw, where, context, words, starts, version_2_with_ne
                                start=start)
 
 
-def _is_there(question, words, squad_style):
+def _is_there(question, paragraph, squad_style):
     """Whether the answer's words are at the stated place."""
-    there = " ".join(words[question.first_word:question.last_word + 1])
+    if squad_style == "cmrc":
+        return paragraph.context.startswith(question.answer, question.start)
+    there = " ".join(paragraph.words[question.first_word:question.last_word + 1])
     answer = " ".join(question.answer.split())
     if squad_style == "electra":
         answer, there = answer.lower(), there.lower()

@@ -21,7 +21,7 @@ from bert_tf.tokenization.packing import LONG_TEXTS
 
 _FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
 # The keys of tasks/passages.py's PASSAGES, which is not loaded for flags.
-SQUAD_STYLES = ("bert", "albert", "electra", "xlnet")
+SQUAD_STYLES = ("bert", "albert", "electra", "xlnet", "cmrc")
 _TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 
@@ -351,8 +351,8 @@ class SquadFlags:
         "and ends are predicted separately. albert: answers consist of SentencePiece pieces; in "
         "v2.0, ends are predicted from starts, and an output predicts whether there is an answer. "
         "electra: as albert's v2.0, also for v1.1, but with answers of words. xlnet: as albert's "
-        "v2.0, also for v1.1, with the passage before the question. Default: the style of the "
-        "model.", choices=SQUAD_STYLES)
+        "v2.0, also for v1.1, with the passage before the question. cmrc: as bert, but each "
+        "Chinese character is a word. Default: the style of the model.", choices=SQUAD_STYLES)
     start_n_top: int | None = option(
         None, "Number of starts from which ends are predicted (default: albert and xlnet 5, "
         "electra 20; not for bert).", rare=True, least=1)

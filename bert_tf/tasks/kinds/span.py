@@ -111,7 +111,8 @@ class Span(Kind):
         for index, example in enumerate(examples):
             question, passage = example.texts
             paragraphs.append(squad.Paragraph(
-                squad.passage_words(passage), [squad.Question(str(index), question)], [], passage))
+                squad.passage_words(passage, _style(options)),
+                [squad.Question(str(index), question)], [], passage))
         span_options = _span_options(options, max_seq_length)
         spans = cut_spans(paragraphs, tokenizer, span_options)
         found = run(spans.features(0, len(spans.start), span_options, tokenizer.vocabulary))
