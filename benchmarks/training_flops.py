@@ -33,6 +33,9 @@ class TrainingFlopsFlags(TrainingStepsFlags):
 
     num_train_steps: int = option(
         1200, "Steps of ELECTRA's pre-training; the masked LM's has as many operations.", least=1)
+    learning_rate: float = option(
+        5e-4, "Peak of the learning rate in pre-training. At 2e-3 ELECTRA's discriminator learns "
+        "nothing.")
     tasks: list[str] = option(["MNLI-m", "SST-2", "MRPC"], "Tasks whose mean is the score.",
                               choices=GLUE)
 
