@@ -52,8 +52,9 @@ class Predictor:
     The output of pre-training, before any fine-tuning, answers texts with "[MASK]" as `FillMask`
     does: `masks`.
 
-    Beyond rounding, a prediction does not depend on what else is in the list. Texts of a pair or a
-    choice that are too long together are cut to fit, as in training.
+    Beyond rounding, a prediction does not depend on what else is in the list; MobileBERT's does a
+    little, since its padding keeps some weight. Texts of a pair or a choice that are too long
+    together are cut to fit, as in training.
     """
 
     _opened: tuple | None = None    # the arguments; None: the model is in memory
