@@ -19,6 +19,7 @@ from bert_tf.finetuning.model import (
 )
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.saved_task import TASK_FILE
+from bert_tf.tasks.task import OWN
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 
@@ -49,6 +50,8 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
             model_flags.init_checkpoint, task.name))
     model = open_encoder(model_flags, settings.output_dir, task.defaults.max_seq_length)
     task = _as_trained(task, model, kinds, task_flags.names_kind)
+    if not (model.saved or model_flags.do_train):
+        task = _as_named(task, model)
     options = task.kind.options(options, model.saved.options if model.saved else {},
                                 model_flags.do_train, model.path)
     options |= reader_options(model_flags, model)
@@ -101,3 +104,37 @@ def _as_trained(task, model, kinds, is_named):
                          f"{task.name} has {', '.join(task.labels)}; name another "
                          "--init_checkpoint.")
     return task.kind.with_labels(task, saved.labels)
+
+
+def _as_named(task, model):
+    """The task with its labels in the order in which the model's config.json names them.
+
+    Raises:
+        InputError: these are labels of another task, or their order would change a score.
+    """
+    known = model.weights.labels
+    if not (task.kind.has_labels and task.kind.labels_are_classes) or known == tuple(
+            f"LABEL_{number}" for number in range(len(known))):     # names that tell nothing
+        return task
+    if not task.labels:
+        return task.kind.with_labels(task, known)
+    for names in (task.labels, task.label_names):
+        places = {_plain(name): place for place, name in enumerate(names)}
+        order = [places.get(_plain(label)) for label in known]
+        if set(order) != set(range(len(names))) or len(order) != len(names):
+            continue
+        if order != sorted(order) and "f1" in task.metrics:
+            raise InputError(f"{model.path} has its labels in the order {', '.join(known)}, but "
+                             f"the F1 of {task.name} needs {', '.join(names)}; score it on a file "
+                             "of your own, with --dev_file and --label_column.")
+        return dataclasses.replace(task, **{field: tuple(getattr(task, field)[at] for at in order)
+                                            for field in ("labels", "label_names")
+                                            if getattr(task, field)})
+    if task.name == OWN or known == tuple(map(str, range(len(known)))):     # --labels decides
+        return task
+    raise InputError(f"{model.path} knows the labels {', '.join(known)}, but {task.name} has "
+                     f"{', '.join(task.labels)}; name another --init_checkpoint.")
+
+
+def _plain(label):
+    return label.casefold().replace("-", "_").replace(" ", "_")

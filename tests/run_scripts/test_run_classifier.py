@@ -8,14 +8,17 @@ import random
 import shutil
 import subprocess
 import sys
+import types
 
 import keras
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from sklearn.utils.class_weight import compute_class_weight
 
-from bert_tf import metrics
+from bert_tf import checkpoints, metrics
 from bert_tf.errors import InputError
+from bert_tf.finetuning import one_task
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import TASKS
@@ -287,6 +290,51 @@ def test_a_head_is_kept_with_its_labels_or_refused(
                   output_dir=str(tmp_path / "2")), "other.csv, line 2", "'x'", "ham, spam")
     refusal(flags(**kept | {"init_checkpoint": str(GOLDEN / "hf_gelu"), "vocab_file": str(
         data / "vocab.txt")}, output_dir=str(tmp_path / "2")), "hf_gelu", "--keep_head")
+
+
+def swapped(model, folder, labels=None):
+    """Makes a Hugging Face copy of a model with the rows of its head in the reverse order."""
+    checkpoints.convert(model, folder, "huggingface")
+    weights = load_file(folder / "model.safetensors")
+    save_file({name: value[::-1].copy() if name.startswith("classifier.") else value
+               for name, value in weights.items()}, folder / "model.safetensors", {"format": "pt"})
+    config = read_json(folder / "config.json")
+    config["id2label"] = dict(enumerate(labels or [*config["id2label"].values()][::-1]))
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return str(folder)
+
+
+def test_labels_have_the_order_of_config_json(eagerly, data, flags, model, tmp_path):
+    own = flags(**APPLIED | {"train_file": None, "do_eval": True, "max_seq_length": 24,
+                             "init_checkpoint": swapped(model, tmp_path / "hf")})
+    main(own)
+    scores = [read_json(folder / "metrics.json")["metrics"]
+              for folder in (tmp_path / "out", model)]
+    assert scores[0] == pytest.approx(scores[1], rel=1e-4, abs=1e-4)
+    # --labels tells only what config.json does not.
+    main({**own, "labels": ["ham", "spam"], "output_dir": str(tmp_path / "2")})
+    assert read_json(tmp_path / "2" / "metrics.json")["metrics"] == scores[0]
+    write_lines(tmp_path / "new.csv", ["folder,body", "x,a film", "y,bad"])
+    refusal({**own, "data_dir": str(tmp_path), "dev_file": "new.csv"}, "new.csv, line 2",
+            "'x' is none of spam, ham", "--labels")
+
+
+@pytest.mark.parametrize("name, labels, wanted", [
+    ("sst-2", ["POSITIVE", "NEGATIVE"], ("1", "0")),
+    ("sst-2", ["LABEL_0", "LABEL_1"], ("0", "1")),
+    ("mnli", ["CONTRADICTION", "NEUTRAL", "ENTAILMENT"],
+     ("contradiction", "neutral", "entailment")),
+    ("mrpc", ["not_equivalent", "equivalent"], ("0", "1")),
+    ("mrpc", ["1", "0"], "the order 1, 0, but the F1 of mrpc needs 0, 1"),
+    ("rte", ["yes", "no"], "knows the labels yes, no, but rte has entailment, not_entailment"),
+])
+def test_named_tasks_and_the_labels_of_config_json(name, labels, wanted):
+    model = types.SimpleNamespace(path="hf", weights=types.SimpleNamespace(labels=tuple(labels)))
+    if isinstance(wanted, str):
+        with pytest.raises(InputError, match=wanted):
+            one_task._as_named(TASKS[name], model)
+    else:
+        assert one_task._as_named(TASKS[name], model).labels == wanted
 
 
 # Refusals
