@@ -18,7 +18,7 @@ from bert_tf.finetuning.model import (
     reader_options,
 )
 from bert_tf.tasks.kinds.table import KINDS
-from bert_tf.tasks.saved_task import TASK_FILE
+from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import OWN
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
@@ -52,7 +52,7 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
     task = _as_trained(task, model, kinds, task_flags.names_kind)
     if not (model.saved or model_flags.do_train):
         task = _as_named(task, model)
-    options = task.kind.options(options, model.saved.options if model.saved else {},
+    options = task.kind.options(options, _saved_options(model, options, model_flags, settings),
                                 model_flags.do_train, model.path)
     options |= reader_options(model_flags, model)
     masked_heads(model_flags, model.config)
@@ -80,6 +80,15 @@ def fixed_options(task, options: dict) -> dict:
     """The options of input and head that must be equal for a run to continue."""
     return {**task.kind.fixed_options(options),
             **{name: options[name] for name in ("bilstm_size",) if name in options}}
+
+
+def _saved_options(model, given, model_flags, settings):
+    """The options that the model was trained with. A run that was begun goes on with those that it
+    has: earlier versions forgot some that no flag gives."""
+    saved = model.saved.options if model.saved else {}
+    begun = SavedTask.read(settings.output_dir) if model_flags.do_train else None
+    return {name: value for name, value in saved.items()
+            if not begun or name in given or name in begun.options}
 
 
 def _as_trained(task, model, kinds, is_named):

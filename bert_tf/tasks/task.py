@@ -149,13 +149,13 @@ class Kind:
 
     def options(self, given: dict, saved: dict, is_training: bool, path: str) -> dict:
         """Returns the options of input and head: the flag, else the value that the model was
-        trained with.
+        trained with, also where there is no such flag.
 
         Args:
             given: values of flags by name, None where a flag is not given.
             saved: the options of the model's `SavedTask`.
         """
-        return settle(given, saved)
+        return settle({**given, **{name: None for name in saved if name not in given}}, saved)
 
     def check_options(self, options: dict, max_seq_length: int, tokenizer) -> None:
         """Raises InputError for options that cannot work."""

@@ -1,5 +1,6 @@
 """BERT-of-Theseus: the model with which a successor begins, and runs that were killed."""
 
+import dataclasses
 import functools
 import os
 import shutil
@@ -12,6 +13,7 @@ from bert_tf import checkpoints
 from bert_tf.compression import theseus
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.run import save_model
 from bert_tf.training.settings import FineTuneSettings
@@ -27,6 +29,8 @@ def write_model(folder):
         "tiny", vocab_size=len(TOKENS), hidden_size=16, intermediate_size=16, num_hidden_layers=4,
         max_position_embeddings=24), [0.0, 1.5, 3.0, 4.5, 5.0, 2.0])
     shutil.copy(folder / "dev.tsv", folder / "train.tsv")
+    dataclasses.replace(SavedTask.read(folder), options={
+        "label_scale": 5.0, "hypothesis_first": True}).write(folder)
     return folder
 
 
@@ -64,6 +68,12 @@ def test_a_killed_run_ends_with_the_same_bits(missing, whole, tmp_path):
         os.remove(tmp_path / "killed" / "successor" / name)
     again = train(model, tmp_path / "killed")
     assert all(np.array_equal(old, new) for old, new in zip(weights, again, strict=True))
+
+
+def test_the_successor_keeps_the_options_of_the_predecessor(whole):
+    model, folder, _ = whole()
+    assert SavedTask.read(folder).options == SavedTask.read(model).options
+    assert bert_tf.open_model(folder, finetuned=True).learner().objectives[0].scale == 5
 
 
 def test_long_texts_are_read_as_the_predecessor_does(model, tmp_path):

@@ -1,5 +1,6 @@
 """What all kinds of tasks promise those who ask them."""
 
+import dataclasses
 import json
 import pickle
 import types
@@ -12,6 +13,7 @@ from bert_tf.data.batches import record_files
 from bert_tf.data.records import manifest
 from bert_tf.data.text import units
 from bert_tf.errors import InputError
+from bert_tf.finetuning import one_task
 from bert_tf.heads import HEADS
 from bert_tf.tasks.kinds.sentence import Classification
 from bert_tf.tasks.kinds.table import KINDS, kind_on_disk
@@ -80,6 +82,27 @@ def test_an_option_is_the_flag_else_the_models_else_the_default(given, saved, is
     assert options["doc_stride"] == expected and options["n_best_size"] == 20
     assert options["version_2_with_negative"] and "null_score_diff_threshold" not in options
     assert flags.settle(SQUAD[False], options) is SQUAD[True]
+
+
+@pytest.mark.parametrize("name, saved", [
+    ("ranking", {"hypothesis_first": True, "long_text": "mean"}),
+    ("multiple_choice", {"max_qa_length": 128, "carry_choices": True}),
+    ("tagging", {"document_context": True, "feature_layers": None}),
+    ("regression", {"label_scale": 5.0}),
+    ("classification", {"answer_turns": 5, "head": "step", "head_size": 30})])
+def test_options_that_no_flag_gives_are_the_models(name, saved):
+    """Commands that have no such flag read texts as in training."""
+    assert KINDS[name].options({}, saved, False, "model") == saved
+    assert KINDS[name].options(dict.fromkeys(saved), saved, False, "model") == saved
+
+
+def test_a_run_that_was_begun_keeps_its_options(tmp_path):
+    saved = SavedTask(TASKS["qnnli"], 16, True, {"hypothesis_first": True, "long_text": "mean"})
+    model, job, settings = (types.SimpleNamespace(**values) for values in (
+        {"saved": saved}, {"do_train": True}, {"output_dir": str(tmp_path)}))
+    assert one_task._saved_options(model, {}, job, settings) == saved.options
+    dataclasses.replace(saved, options={"long_text": "mean"}).write(tmp_path)
+    assert one_task._saved_options(model, {}, job, settings) == {"long_text": "mean"}
 
 
 def test_training_makes_a_threshold_void():

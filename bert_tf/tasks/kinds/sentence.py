@@ -38,9 +38,7 @@ class Classification(LabelledKind):
     labels_may_be_far = may_turn_pairs = True
 
     def options(self, given, saved, is_training, path):
-        """Keeps `label_scale`, and `answer_turns` and `hypothesis_first` of multi-task models."""
-        kept = dict.fromkeys(("answer_turns", "hypothesis_first", "long_text"))
-        found = super().options({**kept, **given}, saved, is_training, path)
+        found = super().options(given, saved, is_training, path)
         return {name: value for name, value in found.items() if value is not None}
 
     def _head(self, task, options):
