@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from bert_tf.data.text.vectors import SEPARATOR
 from bert_tf.errors import InputError
-from bert_tf.files import STANDARD, exists, same_file, unpacked_name, write_aside
+from bert_tf.files import STANDARD, exists, same_file, shown_name, unpacked_name, write_aside
+from bert_tf.tasks.reading import Malformed, texts_of
 from bert_tf.tasks.rows import Omissions, Table, read_lines
 from bert_tf.tasks.task import TABLES
 
@@ -50,6 +51,8 @@ class Columns:
     choices: tuple = ()
     header: bool = True
     format: str = "tsv"
+    words: tuple = ()
+    line_break: str = ""
     is_broken: bool = False
     submission: str = ""
 
@@ -77,21 +80,22 @@ def read_table(path: str, columns: Columns, omissions: Omissions) -> Iterator[Ro
     """Yields the rows of a table; `omissions` decides about lines that cannot be read.
 
     Raises:
-        InputError: a column is not there, or a cell holds no text; names the line.
+        InputError: a column is not there, a cell holds no text, or a row has more or fewer choices
+            than the first; names the line.
     """
     table = Table(path, columns, omissions)
     keys, choices = table.keys(columns.texts), table.keys(columns.choices)
+    # A name that comes again gets the number of its column.
+    names = [name if place == table.names.index(name) else f"{name}_{place}"
+             for place, name in enumerate(table.names)] if table.names else None
     for number, row in table:
         cells = row if isinstance(row, dict) else dict(zip(
-            table.names or map(str, range(len(row))), row))
-        texts = [cells.get(key) if isinstance(row, dict) else row[key]
-                 for key in (*keys, *choices)]
-        if not all(isinstance(text, str) for text in texts):
-            omissions.add_malformed(f"{path}, line {number}", "has no text in a column of texts")
+            names or map(str, range(len(row))), row))
+        try:
+            texts = texts_of(row, columns, keys, choices)
+        except Malformed as problem:
+            omissions.add_malformed(f"{shown_name(path)}, line {number}", str(problem))
             continue
-        if choices:
-            context, *beginning = texts[:len(keys)]
-            texts = [context, *(" ".join([*beginning, text]) for text in texts[len(keys):])]
         yield Row(number, texts[0] if len(texts) == 1 else tuple(texts), cells)
 
 

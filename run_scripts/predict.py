@@ -65,16 +65,20 @@ def columns_of(job: PredictFlags, saved, form: str) -> Columns:
     """
     texts = tuple(filter(None, (job.text_a_column, job.text_b_column)))
     known = TASKS.get(saved.task.name) if saved else None
+    layout = next(iter(known.splits.values()), None) if known else None
+    cells = {"words": layout.words, "line_break": layout.line_break} if layout else {}
     splits = [split for name, split in known.splits.items() if name.startswith("test")
               and split.format in example_files.FORMATS] if known else []
     if splits and not texts:
-        return Columns(splits[0].texts, splits[0].choices, splits[0].header and job.header, form)
+        return Columns(splits[0].texts, splits[0].choices, splits[0].header and job.header, form,
+                       **cells)
     trained = saved.columns if saved and not texts else {}
     if not (job.text_a_column or trained):
         raise InputError("--text_a_column must be given: it names the column of the text in "
                          f"{shown_name(job.input_file)}.")
     return Columns(tuple(trained.get("texts", texts)),
-                   tuple(job.choice_columns or trained.get("choices", ())), job.header, form)
+                   tuple(job.choice_columns or trained.get("choices", ())), job.header, form,
+                   **cells)
 
 
 def main(job: PredictFlags) -> None:

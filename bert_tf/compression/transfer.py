@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from bert_tf.errors import InputError
 from bert_tf.files import unpacked_name
-from bert_tf.tasks.reading import read_examples
+from bert_tf.tasks.reading import read_examples, without_breaks
 from bert_tf.tasks.rows import Omissions, read_lines
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.task import Split
@@ -63,9 +63,11 @@ class TransferSource(Source):
                      if unpacked_name(path).endswith(ending)), own.format
                     if own.format == "words" else "")
         if not form:
-            yield from map(self._unlabelled, read_texts(path, len(own.texts)))
+            for texts in read_texts(path, len(own.texts)):
+                yield self._unlabelled([without_breaks(text, own) for text in texts])
             return
-        layout = Split((path,), own.texts, None, own.choices, form, own.header)
+        layout = Split((path,), own.texts, None, own.choices, form, own.header, words=own.words,
+                       line_break=own.line_break)
         task = dataclasses.replace(self.task, splits={**self.task.splits, "transfer": layout})
         for example in read_examples(task, "transfer", path,
                                      Omissions(self.skip_malformed_lines)):

@@ -191,10 +191,10 @@ def _read_folders(task, layout, path, omissions):
                              f"{task.name}'s official files.")
         for number, file in enumerate(files, 1):
             text = "\n".join(line for _, line in read_lines(file))
-            yield number, [_without_breaks(text, layout)], label, 0
+            yield number, [without_breaks(text, layout)], label, 0
 
 
-def _without_breaks(text, layout):
+def without_breaks(text: str, layout) -> str:
     """Returns the text stripped, with blanks for line breaks (zihangdai/xlnet, run_classifier.py,
     `ImdbProcessor`); the same text where the layout has no such mark."""
     return text.strip().replace(layout.line_break, " ") if layout.line_break else text
@@ -213,25 +213,31 @@ def _read_table(task, layout, path, omissions):
             continue
         where = f"{path}, line {line}"
         try:
-            cells = _texts_of(row, layout, text_keys, choice_keys)
+            cells = texts_of(row, layout, text_keys, choice_keys)
             raw = None if label_key is None else _label_of(row, task, layout, label_key, where)
-        except _Malformed as problem:
+        except Malformed as problem:
             omissions.add_malformed(where, str(problem))
             continue
         yield line, cells, raw, 0
 
 
-class _Malformed(Exception):
+class Malformed(Exception):
     """A row that gives no example; says what it has or lacks."""
 
 
-def _texts_of(row, layout, text_keys, choice_keys):
+def texts_of(row, layout, text_keys: list, choice_keys: list) -> list[str]:
+    """Returns the texts of an example in a row of a table: those of the columns, or the context and
+    the choices. `layout` has the fields of a `Split` that say how cells are read.
+
+    Raises:
+        Malformed: a cell has no text, or choices are missing.
+    """
     keys = *text_keys, *choice_keys
     cells = [_cell(row, key) for key in keys]
     for cell in cells:
         if not isinstance(cell, str):
-            raise _Malformed(f"has {cell!r} where text must be")
-    cells = [_without_breaks(cell, layout) for cell in cells]
+            raise Malformed(f"has {cell!r} where text must be")
+    cells = [without_breaks(cell, layout) for cell in cells]
     for column, cell, text in layout.words:
         cells = [text if key == column and found == cell else found
                  for key, found in zip(keys, cells)]
@@ -239,7 +245,7 @@ def _texts_of(row, layout, text_keys, choice_keys):
         return cells
     texts, choices = cells[:len(text_keys)], cells[len(text_keys):]
     if not all(choices) or _has_more(row, layout.choices, choice_keys):
-        raise _Malformed(f"does not have {len(choice_keys)} choices, as line 1 has")
+        raise Malformed(f"does not have {len(choice_keys)} choices, as line 1 has")
     return _with_beginning(texts, choices)
 
 
@@ -253,7 +259,7 @@ def _label_of(row, task, layout, key, where):
         raise InputError(f"{where}: the label is a list; give --multi_label, or name another "
                          "column with --label_column.") from None
     if raw is None:
-        raise _Malformed("has no label")
+        raise Malformed("has no label")
     return raw
 
 
@@ -261,7 +267,7 @@ def _cell(row, key):
     try:
         return row[key]
     except KeyError as error:
-        raise _Malformed(f"has no {error}") from None
+        raise Malformed(f"has no {error}") from None
 
 
 def _has_more(row, columns, known):

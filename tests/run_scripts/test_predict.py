@@ -11,9 +11,13 @@ import shutil
 import pytest
 
 import bert_tf
+from bert_tf.compression.transfer import TransferSource
 from bert_tf.errors import InputError
+from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.saved_task import SavedTask
 from run_scripts import example_files, fill_mask, predict
+from run_scripts.example_files import Columns
 from run_scripts.fill_mask import FillMaskFlags
 from run_scripts.predict import PredictFlags
 from tests.processes import start_command
@@ -116,6 +120,41 @@ def test_the_columns_of_the_training_file_need_no_flag(model, tmp_path):
         run(str(tmp_path / "own"), tmp_path, "in.csv", "text\nd e\n")
 
 
+@pytest.mark.parametrize("name, row, texts", [
+    ("copa", {"premise": "p", "question": "cause", "choice1": "c", "choice2": "d"},
+     ("p", "What was the cause of this? c", "What was the cause of this? d")),
+    ("imdb", {"text": " great<br />film "}, "great film")])
+def test_cells_are_read_as_the_task_reads_them(name, row, texts, tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    job = PredictFlags(init_checkpoint="", text_a_column="text" * ("text" in row))
+    columns = predict.columns_of(job, SavedTask(TASKS[name], 16, True), "jsonl")
+    found, = example_files.read_table(str(path), columns, Omissions())
+    assert found.texts == texts and found.cells == row
+    source = TransferSource(TASKS[name], "train", "", further=(str(path),), has_own=False)
+    assert [example.texts for example in source.examples()] == [
+        list(texts) if isinstance(texts, tuple) else [texts]]
+
+
+@pytest.mark.parametrize("name, content", [
+    ("in.jsonl", '{"q": "x", "a0": "b", "a1": "c"}\n{"q": "x", "a0": "b", "a1": "c", "a2": "d"}\n'),
+    ("in.csv", "q,a0,a1,a2\nx,b,c,d\nx,b,c,\n")])
+def test_all_rows_have_the_choices_of_the_first(name, content, tmp_path):
+    path = tmp_path / name
+    path.write_text(content)
+    rows = example_files.read_table(str(path), Columns(("q",), ("a*",), format=name[3:]),
+                                    Omissions())
+    assert next(rows).texts[:3] == ("x", "b", "c")
+    with pytest.raises(InputError, match=rf"{name}, line . does not have . choices, as line 1"):
+        next(rows)
+
+
+def test_columns_of_one_name_stay_apart(model, tmp_path):
+    written = run(model[0], tmp_path, "in.csv", "text,label,label\nd e,1,2\n", text_a_column="text")
+    names, cells = written.splitlines()
+    assert names.startswith("text,label,label_2,") and cells.startswith("d e,1,2,")
+
+
 @pytest.mark.parametrize("prediction, line", [
     ({"labels": ["a", "b"], "probabilities": {}}, "a,b"), ({"value": 1.5}, "1.5"),
     ({"words": ["x", "y"], "tags": ["O", "B-LOC"], "entities": [{}]}, "O B-LOC"),
@@ -129,7 +168,7 @@ def test_each_kind_says_one_thing_in_a_line(prediction, line):
 @pytest.mark.parametrize("name, content, flags, part", [
     ("in.csv", "a,b\n1,2\n3\n", {"text_a_column": "a"}, "in.csv, line 3 has 1 columns"),
     ("in.jsonl", '{"a": "x"}\n{"a": 1}\n', {"text_a_column": "a"},
-     "in.jsonl, line 2 has no text in a column of texts"),
+     "in.jsonl, line 2 has 1 where text must be"),
     ("in.txt", "a\nb ||| c ||| d\n", {}, r"in.txt, line 2 has 3 texts; give a text"),
     ("in.tsv", "a\nb\n", {}, "--text_a_column must be given: it names .* text in .*in.tsv"),
     ("in.tsv", "a\nb\n", {"text_a_column": "c"}, "no column 'c'; its columns are a"),
