@@ -166,6 +166,7 @@ def _articles(path):
 def _read_articles(task, layout, path, omissions):
     """Yields the questions of RACE, each with an answer put into its gap, or behind it."""
     del task, omissions
+    count = 0       # of the first question's options
     for file, _, article in _articles(path):
         number = 0
         try:
@@ -173,6 +174,9 @@ def _read_articles(task, layout, path, omissions):
                     article["questions"], article["options"], strict=True), 1):
                 choices = [question.replace("_", option) if "_" in question else
                            f"{question} {option}" for option in options]
+                count = count or len(choices)
+                if len(choices) != count:
+                    raise ValueError(f"{len(choices)} options, but the first has {count}")
                 label = None if layout.label is None else str(
                     ord(article[layout.label][number - 1]) - ord("A"))
                 yield number, [article["article"], *choices], label, 0

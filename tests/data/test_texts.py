@@ -51,7 +51,7 @@ def test_every_line_is_what_the_original_makes_of_it(seed):
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 @pytest.mark.parametrize("text, lines", [
     ("a\n\nb", ["a", "", "b"]), ("a\n\n", ["a", ""]), ("\n", [""]), ("", []),
-    ("a\u2028b\rc\r\nd\n", ["a\u2028b\rc\r", "d"])])
+    ("a\u2028b\rc\r\nd\n", ["a\u2028b\rc\r", "d"]), ("\ufeffa\n\ufeffb", ["a", "\ufeffb"])])
 @pytest.mark.parametrize("count", [1, 2, 3, 9])
 def test_each_line_counts(tmp_path, pack, text, lines, count):
     (tmp_path / "f").write_bytes(pack(text.encode()))

@@ -299,12 +299,17 @@ def test_own_files(tmp_path):
 
 
 def test_own_files_with_several_labels(tmp_path):
-    lines = [{"t": "x", "l": ["b", "a"]}, {"t": "y", "l": []}, {"t": "z", "l": "c, a"}]
+    lines = [{"t": "x", "l": ["b", "a"]}, {"t": "y", "l": []}, {"t": "z", "l": "c, a"},
+             {"t": "n", "l": None}]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     task = own_task("multi_label", {"train": "a.jsonl"}, ["t"], "l")
     task = discover_labels(task, "train", task.path(str(tmp_path), "train"))
     assert task.labels == ("a", "b", "c") and task.headline == "micro_f1"
-    assert [e.label for e in read(task, tmp_path, "train")] == [[1, 1, 0], [0, 0, 0], [1, 0, 1]]
+    assert [e.label for e in read(task, tmp_path, "train")] == [[1, 1, 0], [0, 0, 0], [1, 0, 1],
+                                                              [0, 0, 0]]
+    (tmp_path / "a.jsonl").write_text('{"t": "x", "l": ["b", null]}', encoding="utf-8")
+    with pytest.raises(InputError, match="a.jsonl, line 1 has null in its list of labels"):
+        read(task, tmp_path, "train")
 
 
 @pytest.mark.parametrize("label, message", [

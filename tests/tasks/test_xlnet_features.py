@@ -60,6 +60,17 @@ def test_choices_of_race(golden, tokenizer):
         tokenizer.encode(choice)) for choice in "cd"]
 
 
+@pytest.mark.parametrize("files, where", [([[3, 5]], "1.txt, question 2 .* 5 options"),
+                                          ([[2, 2], [3]], "2.txt, question 1 .* 3 options")])
+def test_questions_of_race_have_equally_many_options(files, where, tmp_path):
+    for number, counts in enumerate(files, 1):
+        (tmp_path / f"{number}.txt").write_text(json.dumps({
+            "article": "a", "questions": ["q"] * len(counts), "answers": ["A"] * len(counts),
+            "options": [["o"] * count for count in counts]}), encoding="utf-8")
+    with pytest.raises(InputError, match=f"{where}, but the first has {files[0][0]}"):
+        list(read_examples(find_task("RACE"), "dev", str(tmp_path)))
+
+
 def test_articles_of_race(tmp_path):
     folder = tmp_path / "dev" / "middle"
     folder.mkdir(parents=True)

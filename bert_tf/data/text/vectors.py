@@ -19,6 +19,7 @@ another, H hidden:
 The arrays and lists of layer -1 are called layer_-1; layers that have names are called by these.
 """
 
+import codecs
 import contextlib
 import dataclasses
 import itertools
@@ -49,14 +50,17 @@ _SAFETENSORS_TYPES = {"float32": "F32", "int32": "I32"}
 
 
 def read_lines(path: str, count: int) -> Iterator[list[str]]:
-    """Yields all lines of a file, plain or gzip, empty ones too, in lists of at most `count`.
+    """Yields all lines of a file, plain or gzip, empty ones too, in lists of at most `count`. A
+    byte-order mark is left out.
 
     Raises:
         InputError: the file can't be read or is not UTF-8; names the line.
     """
+    mark = codecs.BOM_UTF8
     with open_unpacked(path) as file:
         while lines := list(itertools.islice(file, count)):
-            yield corpus.decode(b"".join(lines).removesuffix(b"\n"), [path])
+            yield corpus.decode(b"".join(lines).removeprefix(mark).removesuffix(b"\n"), [path])
+            mark = b""
 
 
 @dataclasses.dataclass

@@ -14,6 +14,7 @@ from bert_tf.files import write_aside
 from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.encoding import encode_choices, encode_pairs, label_id, with_label_ids
 from bert_tf.tasks.kinds.labelled import LabelledKind, rounded
+from bert_tf.tasks.reading import Malformed
 from bert_tf.tokenization.packing import TRUNCATE
 
 _BOOLEANS = {"False": "false", "True": "true"}      # as SuperGLUE's server reads BoolQ and WiC
@@ -103,8 +104,13 @@ class MultiLabel(Classification):
         return {"kind": "classification", "multi_label": True}
 
     def read_cell(self, cell):
-        """Returns the labels in a cell, or in a JSON list."""
-        names = cell if isinstance(cell, (list, tuple)) else str(cell).split(LABEL_SEPARATOR)
+        """Returns the labels in a cell, or in a JSON list; null has none."""
+        if isinstance(cell, (list, tuple)):
+            if None in cell:
+                raise Malformed("has null in its list of labels")
+            names = cell
+        else:
+            names = () if cell is None else str(cell).split(LABEL_SEPARATOR)
         return [name for name in (str(name).strip() for name in names) if name]
 
     def label(self, task, ids, texts, raw, where):
