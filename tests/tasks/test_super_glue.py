@@ -235,6 +235,16 @@ def test_record_takes_the_likeliest_candidate_and_scores_its_words(write, tmp_pa
         {"idx": 10, "label": "Ann"}, {"idx": 11, "label": "Ann"}]
 
 
+@pytest.mark.parametrize("name", ["record", "multirc"])
+def test_a_candidate_alone_is_judged_by_its_probability(name, tokenizer):
+    task, likely = TASKS[name], np.array([[0.99, 0.01], [0.3, 0.7]])
+    examples = [task.kind.example(("a text", text), number) for number, text in enumerate("ab")]
+    found = task.kind.answer(task, examples, lambda features: {
+        "logits": np.log(likely), "probabilities": likely}, tokenizer, 16, {})
+    assert [one["label"] for one in found] == ["0", "1"]
+    assert [one["probabilities"]["1"] for one in found] == [0.01, 0.7]
+
+
 def test_multirc_is_submitted_by_passages(write, tmp_path):
     """super.gluebenchmark.com/faq: the numbers are those of the file."""
     rows = json.loads(json.dumps(MULTIRC))

@@ -81,6 +81,11 @@ class Cloze(AnswerSet):
             taken[start + likely[start:end].argmax()] = 1
         return taken
 
+    def answer(self, *arguments):
+        """See `Kind.answer`. Each candidate is judged alone: nothing tells which belong together.
+        """
+        return AnswerSet().answer(*arguments)
+
     def score(self, task, path, examples, predicted):
         """Returns F1 and exact match of the taken candidates' words, of all right answers the best,
         as SQuAD's."""
