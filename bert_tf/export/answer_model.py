@@ -72,8 +72,9 @@ class AnswerModel(TextModel):
         answer = self._text(passage, ids, first, last, tf.gather(starts, first, batch_dims=1),
                             tf.gather(ends, last, batch_dims=1))
         answer = tf.where(is_found, answer, _EMPTY)
-        none = tf.cast(outputs["start_logits"][:, 0], tf.float64) + tf.cast(
-            outputs["end_logits"][:, 0], tf.float64)
+        of_class = (tf.reduce_sum(features["input_mask"], 1) - 1) * self._pack.layout.cls_last
+        none = tf.add_n([tf.cast(tf.gather(outputs[name], of_class, batch_dims=1), tf.float64)
+                         for name in ("start_logits", "end_logits")])
         none = tf.gather(none, windows.best(-none))
         if self._threshold is not None:     # subtracted one by one, as in `Finder`
             odds = none - tf.where(is_found, start_logits, 0) - tf.where(

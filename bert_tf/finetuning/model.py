@@ -153,6 +153,19 @@ def check_directions(model: Model, options: dict) -> None:
                          "give --bilstm_size too.")
 
 
+def check_style(model: Model, options: dict) -> None:
+    """Raises InputError if a head for questions is to learn [CLS] where the model does not have it.
+    """
+    style, is_last = options.get("squad_style"), model.tokenizer.vocabulary.layout.cls_last
+    if style == "xlnet" and not is_last:
+        raise InputError("--squad_style=xlnet is for models whose class token is the last token, "
+                         "as XLNet's, and here it is the first; give another --squad_style.")
+    if is_last and (style == "electra" or
+                    style == "albert" and options.get("version_2_with_negative")):
+        raise InputError(f"--squad_style={style} is for models whose class token is the first "
+                         "token, and here it is the last; give --squad_style=xlnet or bert.")
+
+
 # What bert_tf/objectives/lstms.py reads; flags are read before Keras is.
 FEATURE_LAYERS = ("embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4",
                   "weighted_sum_all", "elmo", "elmo_top")

@@ -12,6 +12,7 @@ from bert_tf.finetuning.model import (
     ModelFlags,
     check_directions,
     check_smoothing,
+    check_style,
     check_task,
     class_weights,
     open_encoder,
@@ -57,6 +58,8 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
     options |= reader_options(model_flags, model)
     masked_heads(model_flags, model.config)
     check_directions(model, options)
+    if model_flags.do_train:
+        check_style(model, options)
     task.kind.check_options(options, model.max_seq_length, model.tokenizer)
     wanted = task_flags.find(task_flags.settle(task, options), model_flags.do_train,
                              model_flags.do_eval, model_flags.do_predict)

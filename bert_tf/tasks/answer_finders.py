@@ -84,7 +84,8 @@ class Finder:
         self._starts, self._ends = (_best(logits, options.n_best_size)
                                     for logits in (start_logits, end_logits))
         # Added in double precision, as in the original, so that ties are the same.
-        self._null = np.stack([start_logits[:, 0], end_logits[:, 0]], 1).astype(np.float64)
+        at = np.arange(len(start_logits)), spans.no_answer(tokenizer.vocabulary.layout)
+        self._null = np.stack([start_logits[at], end_logits[at]], 1).astype(np.float64)
 
     def predict(self, question):
         """Returns the `Prediction` of question number `question`."""

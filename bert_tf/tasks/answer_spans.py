@@ -92,6 +92,13 @@ class AnswerSpans:
         length = self.query_length[questions]
         return 0 * length + layout.before if self.passage_first else layout.b_offset(length)
 
+    def no_answer(self, layout: Layout) -> np.ndarray:
+        """Returns the position that stands for no answer in each span, the class token's: int [M].
+        """
+        if not layout.cls_last:
+            return 0 * self.length
+        return layout.length(self.query_length[self.question], self.length) - 1
+
     @property
     def question(self):
         """int [M], the question that each span belongs to."""
@@ -109,7 +116,7 @@ class AnswerSpans:
         offset = self.offset(row, layout)
         answer = self.answers[row]
         inside = (answer[:, :1] >= start[:, None]) & (answer[:, 1:] < (start + length)[:, None])
-        cls = layout.length(query_length, length) - 1 if layout.cls_last else 0 * length
+        cls = self.no_answer(layout)[first:last]
         positions = np.where(inside, answer + (offset - start)[:, None], cls[:, None])
         impossible = np.array([question.is_impossible for question in self.questions], bool)[row]
         if options.squad_style in ("albert", "xlnet"):

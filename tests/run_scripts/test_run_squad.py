@@ -1,8 +1,10 @@
 """Answers in paragraphs from the command line: learning, scores, thresholds, what is refused."""
 
+import contextlib
 import dataclasses
 import json
 import random
+import types
 from unittest.mock import Mock
 
 import numpy as np
@@ -11,7 +13,7 @@ import tensorflow as tf
 
 from bert_tf.data.batches.example_set import ExampleSet
 from bert_tf.errors import InputError
-from bert_tf.finetuning.model import ModelFlags
+from bert_tf.finetuning.model import ModelFlags, check_style
 from bert_tf.finetuning.run import open_run
 from bert_tf.predictor import Predictor
 from bert_tf.tasks.answer_spans import SpanOptions
@@ -25,7 +27,7 @@ from bert_tf.tasks.squad_answers import (
 from bert_tf.tasks.squad_scorer import SCORERS, normalize, score_v1, score_v2
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import SquadFlags
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.training.finetuning import FineTuning
 from bert_tf.training.settings import FineTuneSettings
@@ -308,6 +310,7 @@ def test_questions_left_out_or_cut_are_told(folder, tmp_path, capsys):
     ({"scorer": "cmrc", "version_2_with_negative": True}, "--scorer=cmrc is for questions that"),
     ({"max_query_length": 29}, "--max_seq_length is 32, but a question"),
     ({"max_seq_length": 33}, "--max_seq_length is 33; it must be from 4 to 32"),
+    ({"squad_style": "xlnet"}, "--squad_style=xlnet is for models whose class token is the last"),
     ({"n_best_size": 0}, "--n_best_size is 0"), ({"max_answer_length": 0}, "--max_answer_length"),
     ({"label_smoothing": 0.1}, "--label_smoothing is for labels, and the task squad has none"),
     ({"do_eval": False, "num_trials": 2}, "choose by the score; give --do_eval"),
@@ -318,6 +321,18 @@ def test_refused_before_work_starts(folder, tmp_path, changes, words):
     with pytest.raises(InputError, match=words):
         main(**training(folder, "v1", tmp_path / "out", **changes))
     assert not list(tmp_path.glob("out/trials")) and not list(tmp_path.glob("out/records/train.*"))
+
+
+@pytest.mark.parametrize("cls_last, style, negative, is_refused", [
+    (True, "bert", True, False), (True, "xlnet", True, False), (True, "albert", False, False),
+    (True, "albert", True, True), (True, "electra", False, True), (False, "xlnet", False, True),
+    (False, "albert", True, False), (False, "electra", True, False), (False, None, None, False)])
+def test_styles_that_do_not_fit_the_place_of_the_class_token(cls_last, style, negative, is_refused):
+    tokenizer = WordpieceTokenizer(Vocabulary(VOCABULARY, layout=Layout(cls_last=cls_last)))
+    options = {"squad_style": style, "version_2_with_negative": negative}
+    with pytest.raises(InputError, match=f"--squad_style={style}") if is_refused else (
+            contextlib.nullcontext()):
+        check_style(types.SimpleNamespace(tokenizer=tokenizer), options)
 
 
 def test_models_of_another_kind_are_refused(folder, trained, tmp_path):

@@ -10,7 +10,7 @@ from squad_case import ends
 
 from bert_tf.errors import InputError
 from bert_tf.tasks import squad
-from bert_tf.tasks.answer_spans import cut_spans
+from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.squad_answers import (
     AnswerOptions,
     Prediction,
@@ -22,7 +22,7 @@ from bert_tf.tasks.squad_answers import (
     write_predictions,
 )
 from bert_tf.tokenization.base import Tokenizer
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer, project
 from tests.make_squad_golden import VOCABULARY, WORDS, make_logits
 
@@ -50,6 +50,24 @@ def test_answers_lists_and_odds_are_the_originals(tmp_path, monkeypatch, name):
         assert not (tmp_path / "null_odds.json").exists()
     for file, key in files.items():
         assert json.loads((tmp_path / f"{file}.json").read_text()) == case.golden[key]
+
+
+@pytest.mark.parametrize("layout", [Layout(), Layout(0, 1, 2, cls_last=True)])
+def test_no_answer_is_scored_where_it_is_learned(layout):
+    tokenizer = WordpieceTokenizer(Vocabulary(VOCABULARY, layout=layout))
+    texts = [" ".join(WORDS[:count]) for count in (2, 5, 30)]
+    options = SpanOptions(max_seq_length=16, max_query_length=4, doc_stride=4)
+    spans = cut_spans([squad.Paragraph(squad.passage_words(text), [
+        squad.Question(str(number), WORDS[0], is_impossible=True)], [], text)
+        for number, text in enumerate(texts)], tokenizer, options)
+    learned = spans.features(0, len(spans.start), options, tokenizer.vocabulary)
+    found = {name: np.zeros((len(spans.start), 16), np.float32)
+             for name in ("start_logits", "end_logits")}
+    for logits, places in zip(found.values(), ("start_positions", "end_positions")):
+        np.put_along_axis(logits, learned[places], 20, 1)
+    for one in find_answers(spans, found, tokenizer,
+                            AnswerOptions(version_2_with_negative=True)):
+        assert one.null_odds == 40 and one.answer() == ""
 
 
 def test_logits_of_another_file_are_refused(tmp_path):
