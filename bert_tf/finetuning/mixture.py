@@ -231,7 +231,7 @@ def find_guests(flags: MixtureFlags, job, members: list[Member]) -> list[Member]
                 continue
             found.extend(dataclasses.replace(member, task=source.task, wanted=wanted, is_guest=True,
                                              sets={}, predictions={})
-                         for source in wanted.sources.values())
+                         for source in list(wanted.sources.values())[:1])     # of all splits
     return found
 
 

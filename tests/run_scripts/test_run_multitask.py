@@ -14,10 +14,14 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints.task_heads import with_head_of
 from bert_tf.errors import InputError
+from bert_tf.finetuning import mixture
+from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.mixture import MixtureFlags, settle_steps
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.kinds.encoding import encode_pairs
-from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.split_records import Source
+from bert_tf.tasks.task_flags import TaskFlags, Wanted
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training import distribution
 from bert_tf.training.settings import FineTuneSettings
@@ -272,3 +276,14 @@ def test_a_task_reads_long_texts_in_windows(folder, tmp_path):
         run_multitask.main(
             MixtureFlags(task_config_path=str(tmp_path / "tasks.json"), data_dir=str(folder)),
             flags, FineTuneSettings(output_dir=str(tmp_path / "other")))
+
+
+def test_a_guest_of_several_test_files_is_one(monkeypatch):
+    """Each file is answered once."""
+    task = TASKS["xnli-translate-test"]
+    splits = [split for split in task.splits if split.startswith("test")]
+    wanted = Wanted({split: Source(task, split, "") for split in splits}, [], splits)
+    monkeypatch.setattr(mixture, "_find", lambda *given: wanted)
+    host = Member(TASKS["xnli"], None, {}, wanted, None, FineTuneSettings(output_dir=""))
+    guest, = mixture.find_guests(None, ModelFlags(do_predict=True), [host])
+    assert guest.name == task.name and guest.predicted_splits == splits and len(splits) > 1
