@@ -33,10 +33,12 @@ class KeptResults:
                  contents: dict[str, Any] | None = None):
         self._path, self._content = path, read_json(path) if exists(path) else {}
         known, contents = self._content.get("contents", {}), contents or {}
-        is_same = self._content.get("settings", {}) == settings and all(
-            known.get(name, value) == value for name, value in contents.items())
+        other = [] if self._content.get("settings", {}) == settings else ["flags"]
+        other += [name for name, value in contents.items() if known.get(name, value) != value]
+        is_same = not other
         if self._content and not (is_same or forgets):
-            raise InputError(f"{path} was made with other flags; name another --output_dir.")
+            raise InputError(f"{path} was made with other {' and '.join(other)}; name another "
+                             "--output_dir.")
         self._content = {**(self._content if is_same else {}), "settings": settings,
                          **({"contents": contents} if contents else {})}
         if contents != known and exists(path):

@@ -65,11 +65,13 @@ class SensitivityFlags:
         return few, many
 
 
-def open_results(job: SensitivityFlags, task_flags: TaskFlags) -> KeptResults:
-    """Opens the results in the output folder, which is made."""
-    make_folder(job.output_dir, "output_dir")
+def open_results(job: SensitivityFlags, task_flags: TaskFlags, split: "MeasuredSplit"
+                 ) -> KeptResults:
+    """Opens the results of a split in the output folder."""
+    from run_scripts.finetuning.measured import contents_of
     results = KeptResults(os.path.join(job.output_dir, "results.json"), {
-        **{name: getattr(job, name) for name in _COMPARED}, **given(task_flags)})
+        **{name: getattr(job, name) for name in _COMPARED}, **given(task_flags)},
+        contents=contents_of(job.init_checkpoint, split))
     flags.keep(job, job.output_dir)         # not those that do not fit the results
     return results
 
@@ -108,12 +110,13 @@ def main(task_flags: TaskFlags, job: SensitivityFlags) -> None:
     """Measures and prints."""
     check(job)
     bits = job.few_and_many()
-    results = open_results(job, task_flags)
+    make_folder(job.output_dir, "output_dir")
     from bert_tf.compression import hessian
     from run_scripts.finetuning.measured import Measured
     model = Measured(job.init_checkpoint, task_flags, job.output_dir, job.batch_size,
                      "init_checkpoint")
-    eigenvalues = measure(job, model.split("train"), results)
+    split = model.split("train")
+    eigenvalues = measure(job, split, open_results(job, task_flags, split))
     omegas = [hessian.sensitivity(values) for values in eigenvalues]
     chosen = hessian.choose_bits(omegas, bits, job.sensitive_layers or len(omegas) // 2)
     for layer, (values, omega, of_layer) in enumerate(zip(eigenvalues, omegas, chosen)):

@@ -26,7 +26,7 @@ class QuantiseFlags(QuantisationFlags):
 
     init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
     output: str = option(REQUIRED, "The folder to write into; it must not be the folder of "
-                                   "--init_checkpoint.")
+                                   "--init_checkpoint, or hold another model.")
 
 
 def main(job: QuantiseFlags) -> None:
@@ -34,9 +34,14 @@ def main(job: QuantiseFlags) -> None:
     if real_path(job.output) == real_path(job.init_checkpoint):
         raise InputError(f"--output is the folder of --init_checkpoint, {job.output}; name another "
                          "folder.")
+    from bert_tf.checkpoints import quantised, weights_at
     from bert_tf.compression.integers import write_integers
     from bert_tf.model_card import write_card
     from bert_tf.models import open_model
+    # Beside integers, other weights would be read as the model of the new task.json.
+    if others := [file for module, file in weights_at(job.output) if module is not quantised]:
+        raise InputError(f"--output: {job.output} holds other weights, {others[0]}; name another "
+                         "folder.")
     model = open_model(job.init_checkpoint, finetuned=True)
     config = job.quantised(model.config)
     if not config.quantisation:

@@ -63,11 +63,8 @@ def _find(path):
         InputError: there are no weights, several, or only in a format that can't be trusted.
     """
     path = fetched(os.fspath(path))
-    files = list_folder(path) if is_folder(path) else [path, *(
-        [f"{path}.index"] if is_file(f"{path}.index") else [])]
-    modules = [form.module for form in FORMATS.values()
-               if any(name.endswith(form.endings) for name in files)]
-    found = [(module, weights) for module in modules if (weights := module.find(path))]
+    files = _files(path)
+    found = weights_at(path)
     if len(found) == 1:
         return found[0]
     if found:
@@ -81,6 +78,20 @@ def _find(path):
     raise InputError(f"{path} holds no checkpoint: no TensorFlow checkpoint (*.index), "
                      "model.safetensors, model.weights.h5, model.keras, checkpoint-*.safetensors "
                      "or params of ERNIE; name the right folder.")
+
+
+def _files(path):
+    """The names in a folder; of a file, itself and the index of its prefix."""
+    return list_folder(path) if is_folder(path) else [path, *(
+        [f"{path}.index"] if is_file(f"{path}.index") else [])]
+
+
+def weights_at(path: str) -> list[tuple[types.ModuleType, str]]:
+    """Returns the module of the format and the file of all weights at `path`."""
+    files = _files(path)
+    modules = [form.module for form in FORMATS.values()
+               if any(name.endswith(form.endings) for name in files)]
+    return [(module, weights) for module in modules if (weights := module.find(path))]
 
 
 def check_exists(path: str) -> None:

@@ -212,9 +212,13 @@ def kept_scores(folder: str, model_dir: str, split: MeasuredSplit | TextSplit, *
     """The scores that `scores.json` in a folder keeps; those of other settings are forgotten."""
     return KeptResults(os.path.join(folder, "scores.json"), {
         "model": absolute(model_dir), "bytes": weights_bytes(model_dir),
-        "split": split.name, "examples": split.size, **more}, forgets=True, contents={
-            "weights": files.digest(*weights_files(model_dir)),
-            "records": split.identity()})
+        "split": split.name, "examples": split.size, **more}, forgets=True,
+        contents=contents_of(model_dir, split))
+
+
+def contents_of(model_dir: str, split: MeasuredSplit | TextSplit) -> dict[str, Any]:
+    """What identifies the weights and the examples that results depend on; see `KeptResults`."""
+    return {"weights": files.digest(*weights_files(model_dir)), "records": split.identity()}
 
 
 def weights_files(folder: str, flag: str = "model_dir") -> list[str]:

@@ -3,6 +3,7 @@ $BERT_TF_TEST_DATA)."""
 
 import json
 import os
+import shutil
 
 import keras
 import numpy as np
@@ -51,9 +52,9 @@ def test_what_is_read_is_rounded_to_the_same_integers(eagerly, how, bits):
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]
 
 
-def save(folder, quantisation, vocabulary=WORDS, make=tiny.config, **sizes):
+def save(folder, quantisation, vocabulary=WORDS, make=tiny.config, seed=1, **sizes):
     """A fine-tuned model in `folder`; returns its Learner."""
-    keras.utils.set_random_seed(1)
+    keras.utils.set_random_seed(seed)
     config = make(vocab_size=len(vocabulary), quantisation=quantisation, initializer_range=0.3,
                   **sizes)
     learner = Learner(networks.build(config), [Classification(config, 2)])
@@ -129,9 +130,18 @@ def test_a_float_model_is_rounded_by_flags(eagerly, tmp_path):
         quantise_model.main(quantise_model.QuantiseFlags(
             init_checkpoint=str(floats), output=str(integers)))
     assert not integers.exists()
-    quantise_model.main(quantise_model.QuantiseFlags(
-        init_checkpoint=str(floats), output=str(integers), quantisation="q8bert",
-        activation_ranges="dynamic"))
+    for name in ("model.keras", "model.safetensors"):
+        integers.mkdir()
+        (integers / name).write_bytes((floats / "model.keras").read_bytes())
+        with pytest.raises(InputError, match=f"--output: .*integers holds other weights, .*{name}"):
+            quantise_model.main(quantise_model.QuantiseFlags(
+                init_checkpoint=str(floats), output=str(integers), quantisation="q8bert"))
+        assert [path.name for path in integers.iterdir()] == [name]
+        shutil.rmtree(integers)
+    for _ in range(2):      # a second time in the same folder, too
+        quantise_model.main(quantise_model.QuantiseFlags(
+            init_checkpoint=str(floats), output=str(integers), quantisation="q8bert",
+            activation_ranges="dynamic"))
     size = os.path.getsize(integers / "quantised.safetensors")
     assert 0.25 < size / (4 * learner.count_params()) < 0.28
     checkpoints.convert(integers, tmp_path / "back", "keras")
@@ -141,6 +151,20 @@ def test_a_float_model_is_rounded_by_flags(eagerly, tmp_path):
     (integers / "quantised.safetensors").write_bytes(data)
     with pytest.raises(InputError, match="damaged"):
         bert_tf.Predictor(integers)
+
+
+@pytest.mark.parametrize("how", [
+    {"quantisation": "q8bert", "activation_ranges": "dynamic"},
+    {"quantisation": "qbert", "weight_groups": 4}])
+def test_a_layer_without_heads_is_written_as_integers(eagerly, tmp_path, how):
+    floats, integers = tmp_path / "floats", tmp_path / "integers"
+    floats.mkdir()
+    save(floats, None, pruned_heads={"0": [0, 1]}, num_attention_heads=2)
+    quantise_model.main(quantise_model.QuantiseFlags(
+        init_checkpoint=str(floats), output=str(integers), **how))
+    found, whole = (bert_tf.Predictor(folder)(("a b c", "d"))["probabilities"]["1"]
+                    for folder in (integers, floats))
+    assert found != whole and found == pytest.approx(whole, abs=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -222,14 +246,24 @@ def test_runtimes_are_measured_once(mrpc, tmp_path, capsys):
 
 def test_sensitivities_are_kept_and_flags_checked(mrpc, tmp_path, capsys):
     task = TaskFlags(task="mrpc", data_dir=str(mrpc))
+    model = shutil.copytree(mrpc / "model", tmp_path / "model")
     job = measure_sensitivity.SensitivityFlags(
-        init_checkpoint=str(mrpc / "model"), samples=1, examples=4,
+        init_checkpoint=str(model), samples=1, examples=4,
         output_dir=str(tmp_path / "out"), most_products=3)
     measure_sensitivity.main(task, job)
     first = json.loads((tmp_path / "out/results.json").read_text())
     assert "--weight_bits=" in capsys.readouterr().out
     measure_sensitivity.main(task, job)
     assert json.loads((tmp_path / "out/results.json").read_text()) == first
+    del first["contents"]                   # as earlier versions kept them
+    (tmp_path / "out/results.json").write_text(json.dumps(first))
+    measure_sensitivity.main(task, job)
+    kept = json.loads((tmp_path / "out/results.json").read_text())
+    assert kept["eigenvalues"] == first["eigenvalues"] and len(kept["contents"]["weights"]) == 64
     job.examples = 3
     with pytest.raises(InputError, match="other flags"):
+        measure_sensitivity.main(task, job)
+    job.examples = 4
+    save(model, None, seed=2)
+    with pytest.raises(InputError, match="made with other weights; name another --output_dir"):
         measure_sensitivity.main(task, job)
