@@ -193,12 +193,12 @@ def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags | SquadFla
         labels=task_flags.labels or list(saved.task.labels))
 
 
-def _model_flags(job: DistillFlags, saved: SavedTask, output_dir: str) -> ModelFlags:
+def _model_flags(job: DistillFlags, saved: SavedTask, settings: FineTuneSettings) -> ModelFlags:
     """The flags of the student as a model to fine-tune."""
     is_config = is_file(job.student) and job.student.endswith(".json")
     path = "" if is_config else job.student
     if job.student_layers:
-        path = _start(job, output_dir)
+        path = _start(job, settings)
     own = find_vocabulary(path) if path else None
     vocabulary = job.vocab_file or ("" if own else find_vocabulary(job.teacher[0]) or "")
     lower = saved.do_lower_case if job.do_lower_case is None else job.do_lower_case
@@ -210,15 +210,17 @@ def _model_flags(job: DistillFlags, saved: SavedTask, output_dir: str) -> ModelF
         records_dir=job.records_dir)
 
 
-def _start(job, output_dir):
+def _start(job, settings):
     """The folder of the model of --student with --student_layers alone."""
     from bert_tf.compression import students
+    from bert_tf.training import trials
 
     if job.student.endswith(".json"):
         raise InputError("--student_layers takes layers from a model; name the model's folder as "
                          "--student, or leave the flag out.")
     return students.write_start(job.student, job.student_layers,
-                                os.path.join(output_dir, "student"))
+                                os.path.join(settings.output_dir, "student"),
+                                has_begun=trials.begun(settings) is not None)
 
 
 def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -> None:
@@ -239,7 +241,7 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     if any(term.objective == "Patience" for term in row.terms):     # before a student is written
         config = read_config(job.student) if job.student.endswith(".json") else (
             open_model(job.student).config)
-        teaching.compared_layers(config.hidden_size, len(job.student_layers) or config.depth)
+        teaching.compared_layers(config, len(job.student_layers) or config.depth)
     check_long_text(task_flags.long_text, saved.task)
     files = _task_flags(task_flags, saved)
     given = {name: saved.options[name] for name in _SHARED if name in saved.options}
@@ -247,7 +249,7 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
         given["long_text"] = way
     given |= {name: saved.options.get(name) for name in getattr(files, "options", {})
               if name != THRESHOLD}
-    carry_out(open_run(saved.task.kind.script, files, _model_flags(job, saved, settings.output_dir),
+    carry_out(open_run(saved.task.kind.script, files, _model_flags(job, saved, settings),
                        settings, given, teaching), job)
 
 

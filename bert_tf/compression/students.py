@@ -3,7 +3,10 @@
 import dataclasses
 from collections.abc import Sequence
 
-from bert_tf import networks
+import numpy as np
+
+from bert_tf import checkpoints, networks
+from bert_tf.checkpoints import keras_file
 from bert_tf.checkpoints.weights import variables
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
@@ -28,25 +31,49 @@ def take_layers(encoder, layers: Sequence[int]):
     if not layers or not all(0 <= layer < config.depth for layer in layers):
         raise InputError(f"--student_layers={','.join(map(str, layers))}: the model has layers 0 "
                          f"to {config.depth - 1}; name some of these.")
-    student = networks.build(dataclasses.replace(config, num_hidden_layers=len(layers)))
+    name = getattr(config, "common_names", {}).get("num_hidden_layers", "num_hidden_layers")
+    student = networks.build(dataclasses.replace(config, **{name: len(layers)}))
     theirs = variables(encoder)
     for name, variable in variables(student).items():
         variable.assign(theirs[renumbered(name, layers)])
     return student
 
 
-def write_start(path: str, layers: Sequence[str], folder: str) -> str:
+def write_start(path: str, layers: Sequence[str], folder: str, has_begun: bool = False) -> str:
     """Writes a student with some layers of the model at `path`, of any format, and returns its
-    folder."""
+    folder.
+
+    Args:
+        has_begun: whether a run has begun with the student that is there.
+
+    Raises:
+        InputError: layers can't be taken; or a run has begun with another student.
+    """
     try:
         numbers = [int(layer) for layer in layers]
     except ValueError:
         raise InputError(f"--student_layers={','.join(layers)}: give numbers from 0, separated by "
                          "commas.") from None
     model = open_model(path)
+    student = take_layers(model.network(), numbers)
     make_folder(folder, "output_dir")
-    save_model(folder, Learner(take_layers(model.network(), numbers), []))
+    if has_begun and keras_file.find(folder):
+        if not _is_student(folder, student, numbers, model.weights):
+            raise InputError(f"{folder} holds the student of a run with other --student_layers or "
+                             "another --student; name another --output_dir.")
+        return folder
+    save_model(folder, Learner(student, []))
     vocabulary = find_vocabulary(model.folder)
     if vocabulary:
         open_tokenizer(vocabulary).save(folder)
     return folder
+
+
+def _is_student(folder, student, layers, source):
+    """Whether the model in a folder has the values that a student took from `source`. Others, such
+    as a pooler that `source` lacks, were random."""
+    held = checkpoints.read(folder)
+    return held.config == student.config and all(
+        np.array_equal(held.tensors[name].read(), variable.numpy())
+        for name, variable in variables(student).items()
+        if name in held.tensors and renumbered(name, layers) in source.tensors)

@@ -74,12 +74,14 @@ class TransferSource(Source):
             yield TransferExample(*example, False)
 
     def check_files(self) -> None:
-        """Raises InputError if there is nothing to learn from, or a file is absent."""
+        """Raises InputError if there is nothing to learn from, or a file is absent or empty."""
         if not (self.has_own or self.further or self.augment):
             raise InputError("there is nothing to learn from: give --transfer_file, "
                              "--augmentation or --train_examples.")
         for path in self.further:
-            next(self._of_file(path), None)
+            if next(self._of_file(path), None) is None:
+                raise InputError(f"--transfer_file: {path} holds no text (for pairs, no two lines "
+                                 "in a row); name another file, or leave it out.")
 
 
 def read_texts(path: str, count: int) -> Iterator[list]:

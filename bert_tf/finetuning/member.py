@@ -101,13 +101,18 @@ class Member:
         return {split: train() if train and split == "train" else
                 kind.records(source, *of_input, folder) for split, source in sources.items()}
 
-    def make_records(self, folder: str, records: dict) -> None:
-        """Makes the records of `plan_records` that are not there yet, and reports on them."""
+    def make_records(self, folder: str, records: dict, keeps: tuple[str, ...] = ()) -> None:
+        """Makes the records of `plan_records` that are not there yet, and reports on them.
+
+        Args:
+            keeps: splits whose records must not be replaced by others.
+        """
         make_folder(folder, "records_dir")
         if self.head_name:
             print(f"{self.name}:", flush=True)
-        for one in records.values():
-            one.report(*one.make(self.flags.num_workers, not self.flags.records_dir))
+        for split, one in records.items():
+            may_replace = not self.flags.records_dir and split not in keeps
+            one.report(*one.make(self.flags.num_workers, may_replace))
 
     def open_records(self, folder: str, padding: str) -> None:
         """Opens the records of all splits; what was read of the training file is let go. For

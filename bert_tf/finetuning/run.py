@@ -4,6 +4,7 @@ files are checked, records made, trials trained, models scored, predictions writ
 
 import dataclasses
 import functools
+import json
 import os
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 from bert_tf import compression, data, objectives, training
 from bert_tf.checkpoints import keras_file
 from bert_tf.data.batches import bucketing
+from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_json
+from bert_tf.files import exists, make_folder, write_json
 from bert_tf.finetuning import mixture, mixture_reports, mixture_teaching
 from bert_tf.finetuning.head_masks import mask, masked_heads
 from bert_tf.finetuning.member import Member
@@ -195,10 +197,18 @@ class FineTuneRun:
         self.is_chief = training.is_chief(strategy)
         make_folder(self.settings.output_dir, "output_dir")
         for member, records in zip(everyone, planned) if self.is_chief else ():
-            member.make_records(self.records_folder(member), records)
+            folder = self.records_folder(member)
+            member.make_records(folder, records, ("train",) * self._has_learned_from(folder))
         training.wait_for_workers(strategy)
         for member in everyone:
             member.open_records(self.records_folder(member), self.padding)
+
+    def _has_learned_from(self, folder):
+        """Whether a trial has begun with the records to train on in a folder."""
+        begun = training.trials.begun(self.settings) if self.flags.do_train else None
+        path = os.path.join(folder, f"train{manifest.SUFFIX}")
+        return bool(begun) and exists(path) and manifest.identity(
+            manifest.load_manifest(path)) in json.dumps(begun.get("train_file"))
 
     def _padding(self, strategy):
         """How batches are padded. A resumed run keeps its padding, on which dropout depends."""

@@ -16,6 +16,7 @@ from bert_tf.recipes.distillation import Distillation, patience_layers
 from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.labelled import LabelledKind
 from bert_tf.tasks.split_records import SplitRecords
+from bert_tf.tokenization import open_tokenizer
 
 
 @dataclasses.dataclass
@@ -33,11 +34,12 @@ class Teaching:
             "Only its layers learned. Its head is not trained and can't predict yet: give this "
             "folder as `--student` to a recipe that learns answers, such as `soft_labels`.")
 
-    def compared_layers(self, width: int, depth: int) -> tuple[int, ...]:
+    def compared_layers(self, config: Any, depth: int, tokenizer: Any = None) -> tuple[int, ...]:
         """The teacher's layers whose [CLS] vectors a student learns; () without such a term.
 
         Args:
-            width, depth: the student's hidden size and its number of layers.
+            config, tokenizer: the student's; None where the tokenizer is not known yet.
+            depth: its number of layers.
 
         Raises:
             InputError: the student has no vectors to compare with them.
@@ -51,7 +53,10 @@ class Teaching:
                     raise InputError(
                         f"--recipe={self.row.name} compares [CLS] vectors, but answers in "
                         "paragraphs don't depend on them; give another recipe.")
-                if width != theirs.hidden_size:
+                _check_first_token(self.row.name, "teacher", theirs, open_tokenizer(
+                    teacher.folder, teacher.saved.do_lower_case))
+                _check_first_token(self.row.name, "student", config, tokenizer)
+                if (width := config.hidden_size) != theirs.hidden_size:
                     raise InputError(
                         f"--recipe={self.row.name} compares the vectors of layers, which are "
                         f"{width} wide in the student and {theirs.hidden_size} in the teacher; "
@@ -65,7 +70,8 @@ class Teaching:
         Raises:
             InputError: they do not fit the task, or the student.
         """
-        layers = self.compared_layers(plan.model.config.hidden_size, plan.model.config.depth)
+        layers = self.compared_layers(plan.model.config, plan.model.config.depth,
+                                      plan.model.tokenizer)
         found = compression.Teachers(
             tuple(compression.Teacher(folder, layers, self.augments)
                   for folder in self.flags.teacher),
@@ -176,7 +182,13 @@ class Teaching:
     def _random_words(self, own):
         job, tagger = self.flags, None
         if job.pos_tagger:
-            predictor = bert_tf.Predictor(job.pos_tagger)
+            model = bert_tf.open_model(job.pos_tagger, finetuned=True)
+            if model.saved.task.kind.name != "tagging":
+                raise InputError(f"--pos_tagger: {job.pos_tagger} is a model for "
+                                 f"{model.saved.task.kind.title}; name a model from bert-finetune "
+                                 "tagger.")
+            predictor = bert_tf.Predictor.from_learner(model.learner(), model.tokenizer,
+                                                       model.saved)
 
             def tagger(texts):
                 return [found["tags"] for found in predictor(texts)]
@@ -206,3 +218,13 @@ class Teaching:
             change_start=self._give_vectors if self.vectors else None,
             learner=in_step.learner if in_step else compression.Student,
             options={**goal.options, **teacher, "distillation": self.row.describe()})
+
+
+def _check_first_token(recipe, flag, config, tokenizer):
+    """Raises InputError if the first token of a text says nothing about the text."""
+    if config.is_causal:
+        raise InputError(f"--recipe={recipe} compares vectors of the first token, which sees no "
+                         f"other in a left-to-right model such as --{flag}; give another recipe.")
+    if tokenizer and tokenizer.vocabulary.layout.cls_last:
+        raise InputError(f"--recipe={recipe} compares vectors of the first token, but the class "
+                         f"token of --{flag} is the last; give another recipe.")

@@ -4,13 +4,16 @@ import dataclasses
 import json
 import random
 import shutil
+import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.compression import teachers
+from bert_tf import networks
+from bert_tf.compression import students, teachers
+from bert_tf.config import XLNetConfig
 from bert_tf.data import ExampleSet
 from bert_tf.errors import InputError
 from bert_tf.finetuning.head_flags import TaggerFlags
@@ -19,8 +22,10 @@ from bert_tf.finetuning.model import ModelFlags
 from bert_tf.models import open_model
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
+from bert_tf.tokenization.vocabulary import Layout
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import distill, run_classifier, run_multitask, run_squad, run_tagger
+from run_scripts.finetuning import teaching
 from tests.run_scripts.test_run_squad import VOCABULARY, squad_json
 from tests.training import tiny
 
@@ -404,6 +409,48 @@ def test_what_answers_cannot_be_learned_from(answering, tmp_path, changes, messa
         answering_student(answering, tmp_path, **given)
 
 
+def test_a_run_keeps_its_teacher_and_its_student(data, models, tmp_path):
+    """Another teacher or other layers are refused, and what is there stays; an earlier version
+    wrote the student anew and did not look at it."""
+    out = tmp_path / "out"
+    more = {"student": models[0], "transfer_file": []}
+    distilled(data, models[:1], out, student_layers=["1"], **more)
+    records = {path.name: path.read_bytes() for path in (out / "records").iterdir()}
+    with pytest.raises(InputError, match="train.manifest.json describes other records, made from"):
+        distilled(data, models[1:], out, student_layers=["1"], **more)
+    assert {path.name: path.read_bytes() for path in (out / "records").iterdir()} == records
+    for changes in ({"student_layers": ["0"]}, {"student_layers": ["1", "0"]},
+                    {"student_layers": ["1"], "student": models[1]}):
+        with pytest.raises(InputError, match="student holds the student of a run with other"):
+            distilled(data, models[:1], out, **{**more, **changes})
+    distilled(data, models[:1], out, student_layers=["1"], **more)
+    students.write_start(models[0], ["0"], str(out / "student"))    # no trial has begun
+
+
+@pytest.mark.parametrize("directionality, message", [
+    ("left_to_right", "first token, which sees no other in a left-to-right model such as --stu"),
+    ("bidi", "but the class token of --teacher is the last")])
+def test_vectors_of_a_first_token_that_says_nothing_are_not_compared(
+        data, models, tmp_path, directionality, message, monkeypatch):
+    tiny.config(directionality=directionality).to_json_file(tmp_path / "student.json")
+    xlnet = types.SimpleNamespace(layout=Layout(0, 1, 2, cls_last=directionality == "bidi"))
+    monkeypatch.setattr(teaching, "open_tokenizer",
+                        lambda *_: types.SimpleNamespace(vocabulary=xlnet))
+    with pytest.raises(InputError, match=message):
+        distilled(data, models[:1], tmp_path / "out", recipe="pkd",
+                  student=str(tmp_path / "student.json"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_layers_of_xlnet_become_a_student():
+    config = XLNetConfig(vocab_size=20, d_model=8, n_layer=3, n_head=2, d_head=4, d_inner=8)
+    encoder = networks.build(config)
+    student = students.take_layers(encoder, [2, 0])
+    assert student.config == dataclasses.replace(config, n_layer=2)
+    for mine, theirs in zip(student.layers_, (encoder.layers_[2], encoder.layers_[0])):
+        assert all(map(np.array_equal, mine.get_weights(), theirs.get_weights()))
+
+
 @pytest.mark.parametrize("student, changes, message", [
     (0, {}, "--patience_layers=skip: .* this student has one layer"),
     (0, {"patience_layers": "7"}, "--patience_layers=7: .* this student has one layer")])
@@ -423,7 +470,14 @@ def test_layers_that_cannot_be_compared_are_told_before_a_student_is_written(
     ({"teacher": ["nowhere"]}, "--teacher: there is no task.json in .nowhere."),
     ({"distill_temperature": 0.0}, "temperature"),
     ({"student_layers": ["0"]}, "--student_layers takes layers"),
+    ({"transfer_file": ["EMPTY"]}, "--transfer_file: EMPTY holds no text"),
+    ({"augmentation": "random_words", "pos_tagger": "MODEL"},
+     "--pos_tagger: .* is a model for classification; name a model from bert-finetune tagger"),
 ])
-def test_what_cannot_be_distilled_is_refused(data, models, tmp_path, changes, message):
+def test_what_cannot_be_distilled_is_refused(data, models, tmp_path, changes, message,
+                                             monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "EMPTY").touch()
+    changes = {name: models[0] if value == "MODEL" else value for name, value in changes.items()}
     with pytest.raises(InputError, match=message):
         distilled(data, models[:1], tmp_path, **changes)

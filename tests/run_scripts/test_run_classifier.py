@@ -456,11 +456,12 @@ def test_another_training_file_is_another_run(eagerly, data, flags, model, tmp_p
     command = flags(data_dir=str(tmp_path / "own"), num_train_steps=1, do_eval=True)
     main(command)
     results = (out / "trials" / "seed12345" / "result.json").read_bytes()
-    for name, part in (("train.csv", "--train_file"), ("dev.csv", "scored on other examples")):
+    for name, *parts in (("train.csv", "out/records/train.manifest.json", "other records"),
+                         ("dev.csv", "seed12345", "scored on other examples")):
         path = tmp_path / "own" / name
         good = path.read_bytes()
         path.write_bytes(good + b"ham,a bad film\n")
-        refusal(command, "seed12345", part)
+        refusal(command, *parts)
         path.write_bytes(good)
     main(command)
     assert (out / "trials" / "seed12345" / "result.json").read_bytes() == results

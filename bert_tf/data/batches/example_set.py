@@ -5,8 +5,6 @@ of pre-training records (pipeline.py). The state of the input is one integer.
 """
 
 import copy
-import hashlib
-import json
 import os
 
 import numpy as np
@@ -72,8 +70,7 @@ class ExampleSet:
 
     def identity(self):
         """Values that must be equal for a position in the stream to mean the same examples."""
-        text = json.dumps(self.manifest.get("fingerprint"), sort_keys=True)
-        return [self.size, hashlib.sha256(text.encode()).hexdigest()]
+        return [self.size, manifest.identity(self.manifest)]
 
     def first(self, count: int) -> "ExampleSet":
         """The set of the first `count` examples."""

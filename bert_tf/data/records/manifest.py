@@ -2,6 +2,8 @@
 """
 
 import fnmatch
+import hashlib
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -72,6 +74,12 @@ def load_manifest(path: str, has_vocabulary: bool = False) -> dict[str, Any]:
     except (InputError, ValueError) as error:
         raise InputError(f"{path} is not a manifest of records ({error}).") from error
     return manifest
+
+
+def identity(manifest: Mapping[str, Any]) -> str:
+    """Returns a hash that identifies records; descriptions of runs keep it."""
+    text = json.dumps(manifest.get("fingerprint"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def record_files(patterns: str | Sequence[str], flag: str) -> list[str]:

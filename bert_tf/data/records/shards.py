@@ -272,9 +272,9 @@ class _Job:
 
     def _discard(self, names):
         if not self.may_replace:
-            raise InputError(f"{self.path} describes other records, made from another task, text "
-                             "or vocabulary or with other flags; name another folder, or remove "
-                             "these records.")
+            raise InputError(f"{self.path} describes other records, made from another task, text, "
+                             "vocabulary or teacher or with other flags; name another folder, or "
+                             "remove these records and what was trained on them.")
         if self.by_place:
             self.work.check_text()      # before another result is removed for it
         _remove(self.folder, names)
