@@ -44,6 +44,7 @@ from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, check_long_text
 from bert_tf.tokenization import find_vocabulary
 from bert_tf.tokenization.packing import TRUNCATE
 from bert_tf.training.settings import FineTuneSettings
+from run_scripts.kept_results import given
 
 # What student and teacher have in common of how texts are read.
 _SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale")
@@ -179,9 +180,17 @@ def _long_text(task_flags: TaskFlags, saved: SavedTask, begun: SavedTask | None)
 
 
 def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags | SquadFlags:
-    """The flags, completed from the teacher's description of the user's own files."""
+    """The flags, completed from the teacher's description of the user's own files.
+
+    Raises:
+        InputError: the teacher answers questions, for which a given flag does nothing.
+    """
     kind = saved.task.kind
     if kind.name == "span":
+        if others := [name for name in given(task_flags)
+                      if name not in ("data_dir", "train_file", "dev_file", "test_file")]:
+            raise InputError(f"--{others[0]} is not for question answering, which --teacher was "
+                             "trained for; leave it out.")
         path = functools.partial(os.path.join, task_flags.data_dir)
         train, dev = (name and path(name) for name in (
             task_flags.train_file, task_flags.dev_file or task_flags.test_file))
@@ -244,13 +253,13 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
         teaching.compared_layers(config, len(job.student_layers) or config.depth)
     check_long_text(task_flags.long_text, saved.task)
     files = _task_flags(task_flags, saved)
-    given = {name: saved.options[name] for name in _SHARED if name in saved.options}
+    options = {name: saved.options[name] for name in _SHARED if name in saved.options}
     if way := _long_text(task_flags, saved, SavedTask.read(settings.output_dir)):
-        given["long_text"] = way
-    given |= {name: saved.options.get(name) for name in getattr(files, "options", {})
+        options["long_text"] = way
+    options |= {name: saved.options.get(name) for name in getattr(files, "options", {})
               if name != THRESHOLD}
     carry_out(open_run(saved.task.kind.script, files, _model_flags(job, saved, settings),
-                       settings, given, teaching), job)
+                       settings, options, teaching), job)
 
 
 def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:

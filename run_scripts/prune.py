@@ -125,8 +125,8 @@ def draw(path: str, curve: Curve, lines: dict[str, list[dict]]) -> None:
 def main(task_flags: TaskFlags, job: PruneFlags) -> None:
     """Runs the command."""
     make_folder(job.output_dir, "output_dir")
-    flags.keep(job, job.output_dir)
     curve = Curve(job, task_flags)
+    flags.keep(job, job.output_dir)         # not those of a model that is refused
     print(f"{curve.metric} on {curve.examples:,} examples: {curve.whole:.2f}", flush=True)
     lines: dict[str, list[dict]] = {}
     if job.prune_heads:

@@ -99,6 +99,9 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     """Checks everything, then trains, scores and predicts."""
     teaching = Replacement(job, job.replacing)
     saved = SavedTask.require(job.predecessor, "predecessor")
+    if saved.task.kind.name == "span":
+        raise InputError(f"--predecessor: {job.predecessor} is a model for SQuAD, whose layers "
+                         "--recipe=theseus doesn't replace; give another --recipe.")
     if task_flags.long_text:
         raise InputError("--long_text is not for successors, which read texts like the "
                          "predecessor; leave the flag out.")

@@ -47,11 +47,14 @@ class LayerHessian:
 
     Raises:
         InputError: its numbers are rounded, of which there is no second derivative; or layers share
-            weights.
+            weights, or are not numbered.
     """
 
     def __init__(self, learner: Learner, number: int) -> None:
         config = learner.encoder.config
+        if not hasattr(learner.encoder, "layers_"):
+            raise InputError(f"the model is of the type {config.model_type}, whose layers get no "
+                             "bits of their own; take another model.")
         if config.quantisation:
             raise InputError("the model is quantised, so its loss has no second derivative; take "
                              "the float model.")

@@ -25,6 +25,8 @@ from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.networks import attentions
+from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.task import OWN
 from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.analysis.model import SHOWN, Progress
 from run_scripts.finetuning.measured import kept_scores, open_measured
@@ -61,6 +63,18 @@ class HeadsFlags:
                              "for SQuAD, or --choose_split=dev for T5.")
 
 
+def _check_task(job):
+    """Raises InputError if no flag names the examples of a task with labels."""
+    task = SavedTask.require(job.model_dir, "model_dir").task
+    if job.task or task.kind.name in ("span", "text_to_text"):
+        return
+    if task.name == OWN:
+        raise InputError(f"--model_dir: {job.model_dir} was trained on your own files, whose label "
+                         "column this command doesn't know; score its heads with bert-prune "
+                         "--orders=oracle, which has flags for columns.")
+    raise InputError(f"--task must be given: {job.model_dir} was trained for {task.name}.")
+
+
 class Scorer:
     """Scores a model with parts switched off on the examples of a split.
 
@@ -70,6 +84,7 @@ class Scorer:
     """
 
     def __init__(self, job: HeadsFlags):
+        _check_task(job)
         self.model: Any = open_measured(job.model_dir, TaskFlags(
             task=job.task, data_dir=job.data_dir, dev_file=job.dev_file), job.output_dir,
             job.batch_size)

@@ -13,6 +13,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import make_folder, normal_path, write_json
 from bert_tf.finetuning.head_masks import parse_heads
 from bert_tf.model_card import write_card
+from bert_tf.models import open_model
 from bert_tf.networks import attentions
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
@@ -44,15 +45,13 @@ class Curve:
 
     def __init__(self, job: Any, task_flags: TaskFlags) -> None:
         self.job = job
-        self.model: Any = open_measured(job.model_dir, task_flags, job.output_dir, job.batch_size)
-        self.config = self.model.learner.encoder.config
-        self._names = list(attentions(self.model.learner.encoder))
-        if isinstance(self.config, T5Config):
-            self._check_texts()
-        elif kinds := sorted({*KINDS}.intersection(job.orders)):
+        SavedTask.require(job.model_dir, "model_dir")
+        self.config = open_model(job.model_dir).config      # before records are made
+        is_t5 = isinstance(self.config, T5Config)
+        if not is_t5 and (kinds := sorted({*KINDS}.intersection(job.orders))):
             raise InputError(f"--orders={kinds[0]} is for T5, which has three kinds of attention; "
                              "leave the flag out.")
-        elif type(self.config) is not EncoderConfig or self.config.shares_layers:
+        if not is_t5 and (type(self.config) is not EncoderConfig or self.config.shares_layers):
             raise InputError(f"--model_dir: {job.model_dir} has the type {self.config.model_type}, "
                              "whose parts can't be removed; name a BERT whose layers share no "
                              "weights.")
@@ -62,6 +61,10 @@ class Curve:
             raise InputError(f"--model_dir: {job.model_dir} is quantised, so its parts can't be "
                              "removed or ordered by importance; prune the model before "
                              "quantisation, or give only --orders=oracle or random.")
+        self.model: Any = open_measured(job.model_dir, task_flags, job.output_dir, job.batch_size)
+        self._names = list(attentions(self.model.learner.encoder))
+        if is_t5:
+            self._check_texts()
         self.split = self.model.split(job.split, job.examples)
         self.metric, self.examples = self.model.metric, self.split.size
         self.name = os.path.basename(normal_path(job.model_dir))

@@ -19,6 +19,7 @@ from bert_tf.data.text.vectors import Texts
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.task import OWN
 from bert_tf.training.run import save_model
 from bert_tf.training.settings import TrainSettings
 from run_scripts.analysis import (
@@ -366,6 +367,13 @@ def test_heads_that_layers_share(tmp_path, eagerly):
         job(examples=-1)
     with pytest.raises(InputError, match="but only --dev_file is given; give --choose_split="):
         job(task="", data_dir="", dev_file="dev-v1.1.json", reverse_head_mask=True)
+    with pytest.raises(InputError, match="--task must be given: .*model was trained for cola"):
+        heads.main(job(task=""))
+    saved = SavedTask.require(str(tmp_path / "model"), "model_dir")
+    dataclasses.replace(saved, task=dataclasses.replace(saved.task, name=OWN)).write(
+        tmp_path / "model")
+    with pytest.raises(InputError, match="on your own files, .*bert-prune --orders=oracle"):
+        heads.main(job(task="", dev_file="dev.tsv"))
 
 
 def test_fixed_patterns(tmp_path, eagerly, monkeypatch):

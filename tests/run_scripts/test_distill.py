@@ -372,12 +372,12 @@ def fixture_answering(tmp_path_factory):
     return folder
 
 
-def answering_student(folder, output, **changes):
+def answering_student(folder, output, files=None, **changes):
     distill.main(
         distill.DistillFlags(**{
             "teacher": [str(folder / "teacher")], "student": str(folder / "teacher"),
             "student_layers": ["1"], **changes}),
-        TaskFlags(data_dir=str(folder), train_file="v1.json", dev_file="v1.json"),
+        TaskFlags(data_dir=str(folder), train_file="v1.json", dev_file="v1.json", **(files or {})),
         FineTuneSettings(output_dir=str(output), **SETTINGS))
 
 
@@ -400,6 +400,8 @@ def test_a_student_finds_answers(answering, tmp_path):
     ({"vocab_file": "other.txt", "student": "config.json", "student_layers": []},
      "and the student have different tokenizers"),
     ({"transfer_file": ["v1.json"]}, "learns only from --train_file"),
+    ({"files": {"train_fraction": 0.5}}, "--train_fraction is not for question answering, which"),
+    ({"files": {"skip_malformed_lines": True}}, "--skip_malformed_lines is not for question"),
     ({"recipe": "pkd"}, "compares .CLS. vectors, but answers")])
 def test_what_answers_cannot_be_learned_from(answering, tmp_path, changes, message):
     (answering / "other.txt").write_text("\n".join([*VOCABULARY[:-2], *VOCABULARY[:-3:-1]]) + "\n")

@@ -11,15 +11,16 @@ import pytest
 
 import bert_tf
 from benchmarks import compression
-from bert_tf import checkpoints
+from bert_tf import checkpoints, networks
 from bert_tf.analysis import switch_off
-from bert_tf.config import EncoderConfig, T5Config
+from bert_tf.config import BiLstmConfig, EncoderConfig, T5Config
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
 from bert_tf.finetuning.head_masks import mask, masked_heads
 from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model
-from run_scripts import prune
+from run_scripts import measure_sensitivity, prune
 from run_scripts.finetuning.pruning import Curve
 from tests.run_scripts.test_analysis import TOKENS, write_task
 
@@ -135,6 +136,20 @@ def test_rounded_models_are_not_cut(change, is_refused, model, tmp_path, eagerly
     with pytest.raises(InputError, match="is quantised, .*prune the model before quantisation"
                        ) if is_refused else contextlib.nullcontext():
         prune.main(*flags(tmp_path / "model", tmp_path / "out", prune_percent=["50"], **change))
+
+
+def test_models_without_such_parts_are_refused_before_anything_is_written(model, tmp_path):
+    (folder := tmp_path / "model").mkdir()
+    config = BiLstmConfig(vocab_size=len(TOKENS), embedding_size=4, lstm_size=4, hidden_size=4)
+    save_model(str(folder), Learner(networks.build(config), [bert_tf.Regression(config)]))
+    for name in ("task.json", "vocab.txt", "dev.tsv", "train.tsv"):
+        shutil.copy(model / name, folder)
+    with pytest.raises(InputError, match="has the type bilstm, whose parts can't be removed"):
+        prune.main(*flags(folder, tmp_path / "out", prune_percent=["50"]))
+    assert not list((tmp_path / "out").iterdir())
+    with pytest.raises(InputError, match="of the type bilstm, whose layers get no bits"):
+        measure_sensitivity.main(flags(folder, "")[0], measure_sensitivity.SensitivityFlags(
+            init_checkpoint=str(folder), output_dir=str(tmp_path / "bits"), examples=4))
 
 
 def test_masks_by_flag():

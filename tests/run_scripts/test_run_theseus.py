@@ -13,6 +13,7 @@ from bert_tf import checkpoints
 from bert_tf.compression import theseus
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
+from bert_tf.tasks.named import SQUAD
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.run import save_model
@@ -87,6 +88,15 @@ def test_smoothness_of_changing_networks_is_refused(model, tmp_path):
     with pytest.raises(InputError, match="each pass of this network draws again which"):
         train(model, tmp_path / "out", adv_train="smart")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_predecessor_that_answers_questions_is_refused(tmp_path):
+    SavedTask(SQUAD[False], 24, True, {}).write(tmp_path)
+    with pytest.raises(InputError, match="--predecessor: .* is a model for SQuAD, whose layers"):
+        run_theseus.main(
+            run_theseus.TheseusFlags(predecessor=str(tmp_path)),
+            TaskFlags(data_dir=str(tmp_path), train_file="a.json", dev_file="a.json"),
+            FineTuneSettings(output_dir=str(tmp_path / "out")))
 
 
 @pytest.mark.parametrize("is_earlier", [False, True])
