@@ -257,7 +257,7 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     if way := _long_text(task_flags, saved, SavedTask.read(settings.output_dir)):
         options["long_text"] = way
     options |= {name: saved.options.get(name) for name in getattr(files, "options", {})
-              if name != THRESHOLD}
+                if name != THRESHOLD}
     carry_out(open_run(saved.task.kind.script, files, _model_flags(job, saved, settings),
                        settings, options, teaching), job)
 
