@@ -17,11 +17,14 @@ def lines(table: Table, found: Mapping[str, Mapping[str, dict]],
     """The lines in Markdown."""
     titles = [column.title for column in table.columns]
     seeds = len(job.all_seeds)
+    places = [place for row in found.values() for place in row.values()]
     text = [f"# {table.title}", "", f"    {command(table, job)}", "",
             f"Ours: mean ± standard deviation, (median), of {seeds} seed{'s' * (seeds > 1)}"
             + (("; in brackets the published figure, of " if table.published else "; published: ")
-               + table.source) * bool(table.source) + ".", *_grid(titles, found)]
-    places = [place for row in found.values() for place in row.values()]
+               + table.source) * bool(table.source) + "."
+            + " A figure without ± is one measurement, which all seeds share."
+            * (seeds > 1 and any(place["stdev"] is None for place in places)),
+            *_grid(titles, found)]
     for part in dict.fromkeys(part for place in places for part in place.get("parts", ())):
         text += ["", f"{part}:", *_grid(titles, {
             row: {title: place["parts"].get(part) for title, place in columns.items()}
@@ -31,8 +34,10 @@ def lines(table: Table, found: Mapping[str, Mapping[str, dict]],
         kind = "published differences" if table.published else "differences"
         text += ["", f"Of {len(compared)} {kind} to {compared[0].baseline}: "
                  + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + "."
-                 + (" A difference within two standard errors is not distinguished from 0."
-                    if seeds > 1 else " One seed says nothing about chance."), ""]
+                 + " A difference within two standard errors is not distinguished from 0."
+                 * any(each.error is not None for each in compared)
+                 + " One measurement says nothing about chance."
+                 * any(each.error is None for each in compared), ""]
         text += [f"- {each}" for each in compared]
     notes = [*["`--smoke` trains too little to measure anything."] * job.smoke, *table.notes]
     return text + ["", *(f"{note}\n" for note in notes)]

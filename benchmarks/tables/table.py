@@ -86,7 +86,7 @@ class Table:
 @dataclasses.dataclass(frozen=True)
 class Difference:
     """A row less the baseline in a column: the published one, if there is one, and ours with its
-    standard error, None of one seed."""
+    standard error, None of one measurement."""
 
     row: str
     baseline: str
@@ -99,7 +99,9 @@ class Difference:
     def verdict(self) -> str:
         """Whether the direction is the published one; the direction where none is published, or
         where the published figures are equal."""
-        if abs(self.ours) <= 2 * (self.error or 0.0):
+        if self.error is None:
+            return "one measurement"
+        if abs(self.ours) <= 2 * self.error:
             return "not distinguished from 0"
         if not self.published:
             return "higher" if self.ours > 0 else "lower"
@@ -115,13 +117,14 @@ class Difference:
 def fill(table: Table, cells: Cells, seeds: Sequence[int]) -> dict[str, dict[str, dict]]:
     """Does the cells that are missing; returns by row and column the values by seed, their mean,
     deviation and median, and the published figure; with tasks, `parts` has those of each task and
-    subset."""
+    subset. A cell counts once: of the seeds that share it, the first has its value."""
     places = [(row, column, seed, task, cell) for seed in seeds for row in table.rows
               for column in table.columns if not column.mean_of
               for task in ([each] for each in table.tasks or [None])
               if (cell := table.cell(row, column, seed, *filter(None, task)))]
     cells.carry_out(cell for *_, cell in places)
     found: dict[str, dict[str, dict]] = {row: {} for row in table.rows}
+    counted = set()
     for row, column, seed, (task,), cell in places:
         given, results = task or column, cells.result(cell) or {}
         if given.metric not in results:
@@ -129,7 +132,9 @@ def fill(table: Table, cells: Cells, seeds: Sequence[int]) -> dict[str, dict[str
                              f"{', '.join(results)}.")
         place = found[row].setdefault(column.title, {"command": cells.line(cell), "parts": {}})
         values = place["parts"].setdefault(given.title, {})
-        values[str(seed)] = given.factor * results[given.metric]
+        if (key := (row, column.title, given.title, cell.folder)) not in counted:
+            counted.add(key)
+            values[str(seed)] = given.factor * results[given.metric]
     for row, columns in found.items():
         for title, place in columns.items():
             by_task = place.pop("parts")
@@ -157,7 +162,8 @@ def _divide(found, title, table):
     base = found[table.compared_with][title]["values"]
     for places in found.values():
         values = places[title]["values"]
-        places[title] |= _mean([{seed: base[seed] / value for seed, value in values.items()}])
+        places[title] |= _mean([{seed: base[seed] / value for seed, value in values.items()
+                                 if seed in base}])
         if table.baseline not in table.rows:        # published are multiples of another row's
             places[title].pop("published", None)
 
@@ -172,9 +178,11 @@ def _average(groups):
 
 
 def _mean(tasks):
-    """The mean over tasks by seed, and the mean, deviation and median over the seeds."""
+    """The mean over tasks by seed, and the mean, deviation and median over the seeds that all
+    tasks have."""
     tasks = list(tasks)
-    by_seed = {seed: statistics.fmean(values[seed] for values in tasks) for seed in tasks[0]}
+    by_seed = {seed: statistics.fmean(values[seed] for values in tasks) for seed in tasks[0]
+               if all(seed in values for values in tasks)}
     values = list(by_seed.values())
     return {"values": by_seed, "mean": statistics.fmean(values),
             "median": statistics.median(values),
@@ -192,7 +200,8 @@ def differences(table: Table, found: Mapping[str, Mapping[str, Any]]) -> list[Di
             given = [each["published"] for each in (place, base) if "published" in each]
             if row == first or not (place and base) or (table.published and len(given) < 2):
                 continue
-            each = [value - base["values"][seed] for seed, value in place["values"].items()]
+            each = [value - base["values"][seed] for seed, value in place["values"].items()
+                    if seed in base["values"]]
             error = statistics.stdev(each) / len(each) ** 0.5 if len(each) > 1 else None
             rows.append(Difference(row, first, column, given[0] - given[1] if given else None,
                                    statistics.fmean(each), error))

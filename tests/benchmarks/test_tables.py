@@ -250,11 +250,42 @@ def test_reports_have_means_deviations_medians_and_directions(tmp_path, done):
 
 @pytest.mark.parametrize("published, ours, error, verdict", [
     (1.0, 2.0, 0.5, "as published"), (-1.0, 2.0, 0.5, "the direction differs"),
-    (1.0, 2.0, 1.1, "not distinguished from 0"), (1.0, -2.0, None, "the direction differs"),
-    (1.0, 0.0, None, "not distinguished from 0"), (0.0, 2.0, 0.5, "higher"),
+    (1.0, 2.0, 1.1, "not distinguished from 0"), (1.0, -2.0, None, "one measurement"),
+    (1.0, 2.0, 0.0, "as published"), (1.0, 0.0, 0.0, "not distinguished from 0"),
+    (0.0, 2.0, None, "one measurement"), (0.0, 2.0, 0.5, "higher"),
     (0.0, -2.0, 0.5, "lower"), (0.0, 0.4, 0.5, "not distinguished from 0")])
 def test_verdicts(published, ours, error, verdict):
     assert Difference("b", "a", "task", published, ours, error).verdict == verdict
+
+
+@pytest.mark.parametrize("models, error, verdict", [
+    (1, None, "one measurement"), (2, 5, "the direction differs"),
+    (3, 10 / 3 ** 0.5, "the direction differs")])
+def test_a_cell_that_seeds_share_is_one_measurement(tmp_path, done, models, error, verdict):
+    """Row a scores 10, 20, 30 for three models; row b 40, 60, 80."""
+    one = two_rows()
+
+    def cell(row, column, seed):
+        seed = 1 if column.title == "gain" else (seed - 1) % models + 1
+        return one.cell("a", column, seed if row == "a" else 2 * seed + 2)
+
+    table = dataclasses.replace(one, cell=cell, columns=[
+        *one.columns, Column("gain", "dev/accuracy", 1.0, is_gain=True)])
+    make(table, flags_for(masking_rates.TableFlags, tmp_path))
+    report_of = json.loads((tmp_path.parent / "out" / "two.json").read_text())
+    place, gain = (report_of["rows"]["a"][title] for title in ("task", "gain"))
+    assert place["values"] == pytest.approx({str(seed): 10 * seed for seed in range(
+        1, models + 1)})
+    assert place["stdev"] == (None if models == 1 else pytest.approx(
+        statistics.stdev(place["values"].values())))
+    assert gain["stdev"] is None
+    found, = report_of["differences"]
+    assert (found["error"], found["verdict"]) == (error and pytest.approx(error), verdict)
+    text = (tmp_path.parent / "out" / "two.md").read_text()
+    assert "A figure without ± is one measurement, which all seeds share." in text
+    assert f"Of 1 published differences to a: 1 {verdict}." in text
+    assert ("One measurement says nothing about chance." in text) == (models == 1)
+    assert ("within two standard errors" in text) == (models > 1)
 
 
 def test_a_place_is_the_mean_over_tasks(tmp_path, done):
