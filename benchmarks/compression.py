@@ -9,12 +9,13 @@ with. CPU time is the minimum over --repeats passes over the split, with --batch
 time, in this process. The table also has the figures that Rogers, Kovaleva and Rumshisky
 (arXiv:2002.12327, table 1) report for each method.
 
-Writes compression.md and compression.json; a folder whose results are in compression.json is not
-measured again.
+Writes compression.md and compression.json; a model whose results are in compression.json is not
+measured again while its weights and the flags stay as they are.
 """
 
 import dataclasses
 import functools
+import json
 import os
 from typing import Any
 
@@ -22,11 +23,11 @@ import numpy as np
 
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_aside
+from bert_tf.files import digest, make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.task_flags import TaskFlags
-from run_scripts.finetuning.measured import Measured, weights_bytes
-from run_scripts.kept_results import KeptResults
+from run_scripts.finetuning.measured import Measured, weights_bytes, weights_files
+from run_scripts.kept_results import KeptResults, given
 
 # By the name of a method: how many times smaller than its teacher, per cent of its score that are
 # kept, how many times faster; None where it is not reported.
@@ -140,8 +141,9 @@ def main(task_flags: TaskFlags, job: CompressionFlags) -> None:
     for name, of_method in folders.items():
         runs = []
         for folder in of_method:
-            key = " ".join(map(str, (os.path.abspath(folder), weights_bytes(folder), job.split,
-                                     job.examples, job.batch_size, job.repeats)))
+            key = " ".join(map(str, (os.path.abspath(folder), digest(*weights_files(folder)),
+                                     job.split, job.examples, job.batch_size, job.repeats,
+                                     json.dumps(given(task_flags)))))
             runs.append(results.get("runs", key, measure=functools.partial(
                 measure, name, folder, job, task_flags)))
             print(f"{name}: {folder}: {runs[-1]['metric']} {runs[-1]['score']:.2f}, "

@@ -80,6 +80,20 @@ def test_prune_and_compare(model, tmp_path, eagerly, monkeypatch):
     assert "x4, 99, - |" in (tmp_path / "table" / "compression.md").read_text()
 
 
+def test_other_weights_or_files_are_compared_anew(tmp_path, monkeypatch):
+    """Weights of the same size in the same folder, and the same model on other files."""
+    weights, measured = tmp_path / "model" / "model.keras", []
+    weights.parent.mkdir()
+    monkeypatch.setattr(compression, "measure", lambda *given: measured.append(given) or {
+        "bytes": 1, "weights": 1, "seconds": 1.0, "score": 50.0, "metric": "f1", "examples": 1})
+    for content, folder, count in (("old", "a", 1), ("old", "a", 1), ("new", "a", 2),
+                                   ("new", "b", 3), ("old", "a", 3)):
+        weights.write_text(content)
+        compression.main(TaskFlags(task="mrpc", data_dir=folder), compression.CompressionFlags(
+            models=[f"teacher={weights.parent}"], output_dir=str(tmp_path / "table")))
+        assert len(measured) == count
+
+
 @pytest.mark.parametrize("change, off", [
     ({"at_least_x_heads_per_layer": 1}, [1, 2, 2]), ({"parts": "units"}, [16, 32, 62])])
 def test_parts_that_stay_in_each_layer(model, tmp_path, eagerly, change, off):
