@@ -43,6 +43,8 @@ _WHERE_KNOWN = ("perm_size", "distill_temperature", "restrict_ce_to_mask", "proj
                 "stack_new_layers", "stack_optimizer", "padding")
 _RECIPE_OF_CONFIG = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range",
                      "dropout", "dropatt", "dropout_rate", "initializer_factor")
+# The lengths of XLNet's memory, on which no weight depends.
+_MEMORY = ("mem_len", "reuse_len", "clamp_len")
 
 
 def describe(settings: SharedSettings, learner=None) -> dict:
@@ -208,7 +210,8 @@ def restore(path: str, trainer, weights_only: bool = False) -> dict:
     the `extra` of `write_checkpoint`.
 
     Args:
-        weights_only: take the Learner's weights and leave optimizer and step as they are.
+        weights_only: take the Learner's weights and leave optimizer and step as they are; the
+            network may have another memory.
 
     Raises:
         DamagedError: it is not as it was written.
@@ -216,6 +219,10 @@ def restore(path: str, trainer, weights_only: bool = False) -> dict:
     """
     tensors, extra = checksummed.read(path)
     saved, mine = extra.get("run", {}), trainer.learner.describe()
+    if weights_only:
+        saved, mine = ({**values, **{name: _without_memory(values[name])
+                                     for name in _CONFIGS if values.get(name)}}
+                       for values in (saved, mine))
     other = [phrase for name in (*_CONFIGS, _TERMS) if name in saved and name in mine
              for phrase in _compare_networks(name, saved[name], mine[name])[0]]
     if other:
@@ -234,6 +241,10 @@ def restore(path: str, trainer, weights_only: bool = False) -> dict:
         trainer.state.assign(carried)
     trainer.scaling.settle()
     return extra
+
+
+def _without_memory(config):
+    return {name: value for name, value in config.items() if name not in _MEMORY}
 
 
 class Place:

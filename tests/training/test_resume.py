@@ -15,14 +15,20 @@ import tensorflow as tf
 from safetensors.numpy import save_file
 
 from bert_tf.checkpoints import checksummed
+from bert_tf.config import XLNetConfig
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
+from bert_tf.networks.xlnet import XLNet
+from bert_tf.objectives.stream_lm import StreamLM
 from bert_tf.training import resume
+from bert_tf.training.learners.learner import Learner
+from bert_tf.training.optimizers.adam import make_optimizer
 from bert_tf.training.run import Run
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.stopping import Signals
+from bert_tf.training.trainer import Trainer
 from tests.training import tiny
 
 BATCH = 8
@@ -86,6 +92,25 @@ def test_weights_alone(trained, path):
     assert equal(tiny.weights(fresh), tiny.weights(trained))
     assert int(fresh.step) == int(fresh.optimizer.iterations.numpy()) == 0
     assert not any(np.any(v.numpy()) for v in fresh.optimizer._momentums)
+
+
+def test_weights_are_for_any_memory_but_a_run_keeps_its_own(tmp_path):
+    def trainer(**memory):
+        sizes = XLNetConfig(vocab_size=9, d_model=4, n_layer=1, n_head=1, d_head=4, d_inner=4,
+                            **memory)
+        return Trainer(Learner(XLNet(sizes), [StreamLM(sizes)]), make_optimizer("adamw", 0.1),
+                       tf.distribute.get_strategy(), batch_size=1)
+
+    trained = trainer(mem_len=4)
+    path = tiny.save_checkpoint(tmp_path, trained, {"run": trained.learner.describe()}, 1)
+    for memory in ({"mem_len": 8}, {"mem_len": 0}, {"mem_len": 4, "clamp_len": 3, "reuse_len": 2}):
+        other = trainer(**memory)
+        resume.restore(path, other, weights_only=True)
+        assert equal(tiny.weights(other), tiny.weights(trained))
+        with pytest.raises(InputError, match="another network, with another --bert_config_file"):
+            resume.restore(path, other)
+    with pytest.raises(InputError, match="untie_r True, now False"):
+        resume.restore(path, trainer(mem_len=8, untie_r=False), weights_only=True)
 
 
 def test_equal_states_are_equal_files(trained, path, tmp_path):
