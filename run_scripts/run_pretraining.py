@@ -26,8 +26,10 @@ from run_scripts.pretraining.network import make_learner, own_settings, read_net
 from run_scripts.pretraining.packing import pack
 from run_scripts.pretraining.records import (
     beside_teacher,
+    check_labels,
     choose_terms,
     describe,
+    keep_labels,
     open_eval_records,
     open_records,
 )
@@ -89,6 +91,8 @@ def main(job: PretrainingFlags, settings: TrainSettings,
                          f"{job.bert_config_file or job.model_size}.")
     records, recipe = open_records(job, job.input_file, "input_file", config)
     eval_records = open_eval_records(job, records, config, recipe) if job.do_eval else None
+    if not job.do_train:
+        check_labels(job.init_checkpoint or settings.output_dir, job, eval_records)
     _check_batches(job, settings, records, eval_records)
     stack = stack or StackingSettings()
     of_learners = generator or GeneratorSettings(), transfer or TransferSettings()
@@ -113,6 +117,8 @@ def main(job: PretrainingFlags, settings: TrainSettings,
         def begin():
             flags.keep(settings, settings.output_dir)
             keep_model_files(tokenizer, stages[-1].config, settings.output_dir)
+            if job.do_train:
+                keep_labels(records, settings.output_dir)
 
         trainer = None
         for stage in stages[training.stacking.newest(stages):]:

@@ -1,6 +1,7 @@
 """The records of pre-training, found to agree with the recipe, its terms and the network."""
 
 import dataclasses
+import os
 from collections.abc import Sequence
 
 from bert_tf import data, objectives, recipes, training
@@ -8,7 +9,9 @@ from bert_tf.config import Sizes
 from bert_tf.data import masking
 from bert_tf.data.records import features
 from bert_tf.errors import InputError, choose_from
+from bert_tf.files import exists, is_folder, write_json
 from bert_tf.heads import OBJECTIVES, TAUGHT
+from bert_tf.options import read_json
 from bert_tf.training.transfer_settings import TransferSettings
 from run_scripts.pretraining.flags import PretrainingFlags
 
@@ -16,6 +19,8 @@ from run_scripts.pretraining.flags import PretrainingFlags
 _MADE_WITH = {"token_boundary": "--masking=dynamic --do_whole_word_mask",
               "encoder_input_tokens": "--feature_converter=encoder_decoder",
               "decoder_causal_attention": "--feature_converter=prefix_lm"}
+# In the folder of a run: the labels by task.
+_LABELS = "labels.json"
 # The name of each objective, by its class.
 _NAMES = {**{objective: head.name for objective, head in OBJECTIVES.items()},
           **{objective: name for objective, (name, _) in TAUGHT.items()}}
@@ -173,13 +178,34 @@ def open_eval_records(job: PretrainingFlags, records: "data.RecordSet", config: 
     if None not in hashes and hashes[0] != hashes[1]:
         raise InputError("--input_file and --eval_input_file were made with different "
                          "vocabularies, according to their manifests; make one of them again.")
-    mine, theirs = map(_labels, (records, found))
+    _compare_labels(_labels(found), "eval_input_file", _labels(records), "--input_file")
+    return found
+
+
+def _compare_labels(mine, flag, theirs, whose):
     for task in mine.keys() & theirs.keys():
         if mine[task] != theirs[task]:
-            raise InputError(f"--eval_input_file: the labels of {task} are "
-                             f"{','.join(theirs[task])}, but those of --input_file are "
-                             f"{','.join(mine[task])}; make the records with the same --labels.")
-    return found
+            raise InputError(f"--{flag}: the labels of {task} are {','.join(mine[task])}, but "
+                             f"those of {whose} are {','.join(theirs[task])}; make the records "
+                             "with the same --labels.")
+
+
+def keep_labels(records: "data.RecordSet | data.TaskMixture", folder: str) -> None:
+    """Writes the labels of users' files, in their order, into the folder of a run that learns
+    them."""
+    if found := _labels(records):
+        path = os.path.join(folder, _LABELS)
+        write_json(path, {**(read_json(path) if exists(path) else {}), **found})
+
+
+def check_labels(model: str, job: PretrainingFlags,
+                 records: "data.RecordSet | data.TaskMixture") -> None:
+    """Checks that records to evaluate on have the labels that a model has learned, where its folder
+    keeps them; `model` is that folder or a file in it."""
+    path = os.path.join(model if is_folder(model) else os.path.dirname(model), _LABELS)
+    if (mine := _labels(records)) and exists(path):
+        flag = "eval_input_file" if job.eval_input_file else "input_file"
+        _compare_labels(mine, flag, read_json(path), path)
 
 
 def _labels(records):

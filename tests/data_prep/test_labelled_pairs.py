@@ -15,7 +15,12 @@ from bert_tf.tokenization import open_tokenizer
 from data_prep import create_pretraining_data
 from data_prep.create_pretraining_data import PretrainingDataFlags
 from run_scripts.pretraining.flags import PretrainingFlags
-from run_scripts.pretraining.records import choose_terms, open_eval_records
+from run_scripts.pretraining.records import (
+    check_labels,
+    choose_terms,
+    keep_labels,
+    open_eval_records,
+)
 from tests.data_prep.conftest import TOKENS, WORDS
 from tests.data_prep.test_ernie_records import parsed
 
@@ -158,3 +163,13 @@ def test_records_that_go_together_have_the_same_labels(folder):
         open_eval_records(job, records, config, recipes.find("ernie2"))
     job.eval_input_file = [mine]
     assert open_eval_records(job, records, config, recipes.find("ernie2")).size == 60
+    # A run keeps the labels for evaluations without its records; earlier versions kept none.
+    run, other = folder / "run", open_records([theirs], "input_file")
+    run.mkdir()
+    for _ in range(2):
+        check_labels(str(run), job, other if not list(run.iterdir()) else records)
+        keep_labels(records, str(run))
+    for model in (run, run / "model.keras"):
+        with pytest.raises(InputError, match="--eval_input_file: the labels of discourse_relation "
+                                             "are so,however.*labels.json are because,but"):
+            check_labels(str(model), job, other)
