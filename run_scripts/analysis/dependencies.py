@@ -69,6 +69,9 @@ def parse(path: str, count: int, encoder, tokenizer, length: int
         counts = np.diff(np.append(starts, len(ids)))
         vectors = np.add.reduceat(table[ids], starts) / counts[:, None]
         parsed.append(Parsed(attention, [int(head) - 1 for head in heads], vectors))
+    if all(head < 0 for one in parsed for head in one.heads):
+        raise InputError(f"{path}: no word of its sentences has a head; name a file with "
+                         "dependency trees.")
     return parsed, found.words, [[kind.partition(":")[0] for kind in kinds]
                                  for kinds in found.tags["deprel"]]
 
@@ -96,9 +99,6 @@ def look(sentences: list[Parsed], relations: list[list[str]], count: int) -> dic
             zip(one.heads, kinds)) if head >= 0])
         links.add_links(one.attention, [(word, head, "all") for word, head in enumerate(one.heads)
                                         if head >= 0])
-    if not links.totals:
-        raise InputError("--eval_input_file: no word has a head; name a file "
-                         "with dependency trees.")
     return show_links(links, "relation", count + 1)
 
 

@@ -259,6 +259,11 @@ def test_dependencies(model, tmp_path, capsys):
                            f"{message}; "):
             dependencies.main(flags_of(model, tmp_path / "out"), dataclasses.replace(
                 job, eval_input_file=str(tmp_path / "b.conllu")))
+    (tmp_path / "b.conllu").write_text(f"{line.format(1, 'a', 0, 'root')}\n" * 2)
+    for flag in ("input_file", "eval_input_file"):
+        with pytest.raises(InputError, match="b.conllu: no word of its sentences has a head"):
+            dependencies.main(flags_of(model, tmp_path / "out"), dataclasses.replace(
+                job, **{flag: str(tmp_path / "b.conllu")}))
 
 
 SENTENCES = ["abc d e .", "f a", "j i h g f", "c", "e e d", "b a . c"]
