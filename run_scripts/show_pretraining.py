@@ -99,10 +99,18 @@ class Learned(NamedTuple):
         return self.helps
 
 
-def open_records(patterns: str | list[str], flag: str, objectives: Sequence) -> "data.RecordSet":
+def open_records(patterns: str | list[str], flag: str, objectives: Sequence, vocab_size: int
+                 ) -> "data.RecordSet | data.TaskMixture":
     """Opens the records of a flag as objectives read them: with masks or orders drawn where they
     hold none, or without masks."""
-    records = data.RecordSet.open(patterns, flag)
+    opened = data.open_records(patterns, flag)
+    sizes, labels = opened.format.sizes, [each.num_labels for each in objectives
+                                          if "next_sentence_labels" in each.reads]
+    records = opened.check(flag, sizes.get("max_seq_length", 0),
+                           sizes.get("max_predictions_per_seq", 0), vocab_size,
+                           labels[0] if labels else 2)
+    if isinstance(records, data.TaskMixture):
+        return records
     if "permutation_lm" in (objective.metrics_name for objective in objectives):
         return data.draw_orders(records, flag)
     if not any("masked_lm_positions" in objective.reads for objective in objectives):
@@ -110,11 +118,11 @@ def open_records(patterns: str | list[str], flag: str, objectives: Sequence) -> 
     return records if records.format.is_masked else data.draw_masks(records, flag)
 
 
-def measure_baselines(objectives: Sequence, train_records: "data.RecordSet",
-                      eval_records: "data.RecordSet", vocab_size: int
+def measure_baselines(objectives: Sequence, train_records: "data.RecordSet | data.TaskMixture",
+                      eval_records: "data.RecordSet | data.TaskMixture", vocab_size: int
                       ) -> dict[str, tuple[float, float]]:
     """Returns the loss and the accuracy of guesses that look at no context, by the prefix of an
-    objective's metrics.
+    objective's metrics. What `eval_records` have no labels for is left out.
 
     The loss predicts each training label with its share of all (one is added to each count), the
     accuracy always the most frequent one.
@@ -124,14 +132,15 @@ def measure_baselines(objectives: Sequence, train_records: "data.RecordSet",
     found = {}
     for name, counts in train.items():
         shares = (counts + 1) / (counts + 1).sum()
-        total = held_out[name].sum()
+        if not (total := held_out[name].sum()):
+            continue
         found[name] = (float(-(held_out[name] * np.log(shares)).sum() / total),
                        float(held_out[name][shares.argmax()] / total))
     return found
 
 
-def count_labels(objectives: Sequence, records: "data.RecordSet", vocab_size: int
-                 ) -> dict[str, np.ndarray]:
+def count_labels(objectives: Sequence, records: "data.RecordSet | data.TaskMixture",
+                 vocab_size: int) -> dict[str, np.ndarray]:
     """Counts each class among the labels of an objective: {prefix of its metrics: int [classes]}.
     """
     sizes = {objective.metrics_name: getattr(objective, "num_labels", vocab_size)
@@ -222,8 +231,9 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
     vocab_size = learner.encoder.config.vocab_size
     objectives = [each for each in learner.objectives if "accuracy" in each.measures]
     _check_metrics(output_dir, [objective.metrics_name for objective in objectives])
-    records, held_out = (open_records(paths, flag, learner.objectives) for paths, flag in (
-        (train_records, "input_file"), (eval_records, "eval_input_file")))
+    records, held_out = (
+        open_records(paths, flag, learner.objectives, vocab_size) for paths, flag in (
+            (train_records, "input_file"), (eval_records, "eval_input_file")))
     check_fits(tokenizer.vocabulary, vocab_size, f"--vocab_file={vocab_file}")
     baselines = measure_baselines(objectives, records, held_out, vocab_size)
 

@@ -286,6 +286,11 @@ def test_tasks_are_trained_in_turns(folder, records, train, mirrored, monkeypatc
     names = ["masked_lm", *list(recipe.tasks)[1:]]
     learned = [[name for name in names if row[f"{name}/loss"]] for row in rows]
     assert learned == [[names[i]] for i in (0, 3, 1, 2, 4, 5, 6, 3)] + [names]
+    for held_out, tasks in ((paths, len(names)), (paths[-1:], 1)):
+        shown = show_pretraining.show(str(tmp_path / "out"), str(folder / "vocab.txt"), paths,
+                                      held_out, "", "")
+        assert len(shown.scores) == 2 * tasks
+        assert shown.scores[-2][0] == "ir relevance" and shown.scores[-1][2] == 1 / 3
     saved = {int(os.path.basename(path)[11:20]): path
              for path in resume.checkpoints(str(tmp_path / "out"))}
     (tmp_path / "again").mkdir()
@@ -313,6 +318,8 @@ def test_terms_can_be_left_out(records, whole, train):
 
 @pytest.mark.parametrize("case, lines", [
     ("bert, dynamic", ["masked LM", "  unigram baseline", "next sentence", "  majority baseline"]),
+    ("structbert", ["masked LM", "  unigram baseline",
+                    "sentence order", "  majority baseline"]),
     ("one segment", ["masked LM", "  unigram baseline"])])
 def test_what_was_learned_is_shown(case, lines, folder, records, whole, tmp_path, capsys):
     pytest.importorskip("matplotlib")
