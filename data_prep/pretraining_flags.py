@@ -54,8 +54,8 @@ class PretrainingDataFlags:
         most=1 << 14)
     random_seed: int = option(12345, "Seed of every random choice.")
     dupe_factor: int = option(
-        10, "Number of passes over the text, each with different pairs and masks.", least=1,
-        most=1 << 20)
+        10, "Number of passes over the text, each with different pairs and masks. Recipe "
+        "transformer_xl reads the text once.", least=1, most=1 << 20)
     masked_lm_prob: float = option(
         0.15, "Share of the tokens to predict.", above=0, most=1, for_=_PAIRS)
     short_seq_prob: float = option(

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from bert_tf.data.records import features
 from bert_tf.data.text import python_random
+from data_prep.create_pretraining_data import StreamFlags
 from tests.goldens import at_hand
 
 GOLDEN = {
@@ -236,3 +237,19 @@ def test_the_manifest_counts_what_is_there(prepare, tmp_path, random_text):
 def test_the_report_warns_of(prepare, capsys, text, warning):
     prepare(text)
     assert f"warning: {warning}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text, flags", [
+    ("the house a tree\n" * 4 + "\n", {"recipe": "transformer_xl", "dupe_factor": 3,
+                                       "stream": StreamFlags(bsz_per_host=2)}),
+    ("the house\n", {"recipe": "roberta", "dupe_factor": 1}),
+    ("the house\n\na tree\n\n", {"recipe": "roberta", "dupe_factor": 1,
+                                    "segments": "doc_sentences"})])
+def test_the_report_counts_what_is_left_out(prepare, capsys, text, flags):
+    """Not copies that are not written, nor separators; long sentences are."""
+    prepare(text, max_seq_length=16, **flags)
+    said = capsys.readouterr().out
+    assert "are left out" not in said and "repeat each other" not in said
+    if flags["recipe"] == "roberta":
+        prepare(text + "the house " * 20 + "\n", max_seq_length=16, **flags)
+        assert "of the tokens are left out, in sentences" in capsys.readouterr().out

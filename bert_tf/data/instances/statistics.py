@@ -203,12 +203,18 @@ def _warnings(record):
                    "documents or sentences are short or long for --max_seq_length; a model can "
                    "guess the label from the base rate.")
     else:
-        kept = counts["instance_tokens"] / (counts["tokens"] * options["dupe_factor"])
+        segments = recipes.of_manifest(record).segments
+        # A stream goes on with the same text; it is written once, whatever the flag says.
+        copies = 1 if segments.pairing == "text_stream" else options["dupe_factor"]
+        ends = segments.sentence_ends       # the last one of a sequence is its own separator
+        kept = (counts["instance_tokens"] + ends * counts["instances"]) / (
+            counts["tokens"] * copies)
         # Where a sequence may end with a part of a sentence, some is left out of any text.
-        if kept < (0.7 if PAIRINGS[record["recipe"]["segments"]["pairing"]].in_order else 0.95):
+        if kept < (0.7 if PAIRINGS[segments.pairing].in_order else 0.95) and (
+                not ends or counts.get("left_out")):
             yield (f"{1 - kept:.0%} of the tokens are left out, in sentences that are longer than "
                    "--max_seq_length: raise it, or give shorter sentences, one per line.")
-        if not {"predictions", "label_1", "pairs"} & counts.keys() and options["dupe_factor"] > 1:
+        if not {"predictions", "label_1", "pairs"} & counts.keys() and copies > 1:
             yield ("the records repeat each other: with dynamic masks and no choice in the "
                    "segments, --dupe_factor=1 is enough.")
     yield from record["notes"]
