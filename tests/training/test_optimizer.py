@@ -1,5 +1,7 @@
 """The optimizers against their papers' formulas, written out in NumPy."""
 
+import contextlib
+
 import keras
 import numpy as np
 import pytest
@@ -129,6 +131,23 @@ def test_skip_nonfinite_leaves_everything_as_it_was(bad, options):
     assert not np.isfinite(float(norm))
     assert all(np.array_equal(before[key], v.numpy()) for key, v in named.items())
     assert not any(np.any(m.numpy()) for m in optimizer._momentums + optimizer._velocities)
+
+
+@pytest.mark.parametrize("path, is_decayed", [
+    ("media_bias/dense/kernel", True), ("media_bias/dense/bias", False),
+    ("LayerNorm_LayerNorm/attention/query/kernel", True), ("bias/output_weights", True),
+    ("masked_lm/output_bias", False), ("span_boundary/LayerNorm_0/gamma", False),
+    ("t5/encoder/block/layer_norm/weight", False),
+    ("t5/decoder/relative_attention_bias/weight", False)])
+def test_the_name_of_a_task_decides_no_decay(path, is_decayed):
+    *scopes, name = path.split("/")
+    with contextlib.ExitStack() as stack:
+        for scope in scopes:
+            stack.enter_context(keras.name_scope(scope))
+        variable = keras.Variable(np.ones(2), name=name)
+    optimizer = make_optimizer("adamw", RATE)
+    optimizer.build([variable])
+    assert variable.path == path and optimizer._is_decayed == [is_decayed]
 
 
 @pytest.mark.parametrize("form, at_10, at_55", [("bert", 9e-4, 4.5e-4), ("roberta", 1e-3, 5e-4)])
