@@ -40,9 +40,9 @@ def documents(seed):
                      (tokens >= len(SPECIAL) + WORD).astype(np.uint8))
 
 
-def records(seed, units, is_dynamic, dupe_factor=5):
+def records(seed, units, is_dynamic, dupe_factor=5, recipe="bert"):
     """The features of all records of a text, int32 and float32."""
-    recipe = recipes.find("bert").vary({}, {"units": units, "dynamic": is_dynamic})
+    recipe = recipes.find(recipe).vary({}, {"units": units, "dynamic": is_dynamic})
     options = types.SimpleNamespace(
         max_seq_length=SIZE, max_predictions_per_seq=SLOTS, dupe_factor=dupe_factor,
         short_seq_prob=0.1, masked_lm_prob=PROB)
@@ -90,6 +90,19 @@ class Order:
         units[:] = [units[index] for index in np.argsort(self._keys[:len(units)])]
 
 
+def groups_of(ids, length, units):
+    """The positions of each unit of a record."""
+    groups = []
+    for position in range(1, length):
+        if ids[position] == VOCABULARY.sep_id:
+            continue
+        if units == "words" and groups and ids[position] >= len(SPECIAL) + WORD:
+            groups[-1].append(position)
+        else:
+            groups.append([position])
+    return groups
+
+
 @pytest.mark.parametrize("units", UNITS)
 @pytest.mark.parametrize("prob", [0.15, 0.7])
 def test_the_choice_is_that_of_one_sequence_at_a_time(units, prob):
@@ -102,14 +115,7 @@ def test_the_choice_is_that_of_one_sequence_at_a_time(units, prob):
                        found.get("token_boundary"))
     for row, ids in enumerate(found["input_ids"]):
         length = found["input_mask"][row].sum()
-        groups = []
-        for position in range(1, length):
-            if ids[position] == VOCABULARY.sep_id:
-                continue
-            if units == "words" and groups and ids[position] >= len(SPECIAL) + WORD:
-                groups[-1].append(position)
-            else:
-                groups.append([position])
+        groups = groups_of(ids, length, units)
         quota = min(slots, max(1, round(int(length) * prob)))
         # Where every token is a unit, the keys are those of positions.
         firsts = [group[0] for group in groups]

@@ -1,41 +1,27 @@
 """ALBERT's n-grams that are drawn while training: the rules and the distribution of static ones."""
 
-import types
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf import recipes
 from bert_tf.data import masking
-from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.errors import InputError
 from tests.data.test_dynamic_masks import (
     PROB,
     SIZE,
     SLOTS,
-    SPECIAL,
     UNITS,
     VOCABULARY,
-    WORD,
     counts,
-    documents,
+    groups_of,
     hidden,
+    records,
 )
 
 
-def records(seed, recipe, dupe_factor=5):
-    options = types.SimpleNamespace(
-        max_seq_length=SIZE, max_predictions_per_seq=SLOTS, dupe_factor=dupe_factor,
-        short_seq_prob=0.1, masked_lm_prob=PROB)
-    made = create_instances(documents(seed), VOCABULARY, seed, recipe, options)
-    found = made.features(np.arange(len(made.slices)), SIZE, VOCABULARY)
-    return {name: value if value.dtype == np.float32 else value.astype(np.int32)
-            for name, value in found.items()}
-
-
-def albert(is_dynamic, units="words", **settings):
-    return recipes.find("albert").vary({}, {"units": units, "dynamic": is_dynamic, **settings})
+def albert(units="words", **settings):
+    return recipes.find("albert").vary({}, {"units": units, "dynamic": True, **settings})
 
 
 def masks_of(recipe, slots=SLOTS, prob=PROB):
@@ -43,19 +29,6 @@ def masks_of(recipe, slots=SLOTS, prob=PROB):
         "options": {"masked_lm_prob": prob}, "vocabulary": {
             "size": VOCABULARY.size, "mask_id": VOCABULARY.mask_id,
             "cls_id": VOCABULARY.cls_id, "sep_id": VOCABULARY.sep_id}}, SIZE, slots)
-
-
-def words_of(row, length, units):
-    """The positions of each unit of a record."""
-    groups = []
-    for position in range(1, length):
-        if row[position] == VOCABULARY.sep_id:
-            continue
-        if units == "words" and groups and row[position] >= len(SPECIAL) + WORD:
-            groups[-1].append(position)
-        else:
-            groups.append([position])
-    return groups
 
 
 def cover(groups, quota, order, lengths):
@@ -79,8 +52,8 @@ def cover(groups, quota, order, lengths):
     (0.15, 3, True), (0.7, 3, False), (0.3, 1, True), (0.5, 12, False)])
 def test_the_choice_is_the_loop_of_the_original(units, prob, ngram, short):
     slots = 40
-    recipe = albert(True, units, ngram=ngram, favor_shorter_ngram=short)
-    found, masks = records(2, recipe, dupe_factor=2), masks_of(recipe, slots, prob)
+    recipe = albert(units, ngram=ngram, favor_shorter_ngram=short)
+    found, masks = records(2, units, True, 2, "albert"), masks_of(recipe, slots, prob)
     assert ("token_boundary" in found) == (units == "words")
     uniforms = np.random.default_rng(1).random((len(found["input_ids"]), masks.columns), np.float32)
     after = masks.hide(found["input_ids"], found["input_mask"], uniforms,
@@ -89,7 +62,7 @@ def test_the_choice_is_the_loop_of_the_original(units, prob, ngram, short):
     limits = np.cumsum(shares) / sum(shares)
     for row, ids in enumerate(found["input_ids"]):
         length = int(found["input_mask"][row].sum())
-        groups = words_of(ids, length, units)
+        groups = groups_of(ids, length, units)
         keys, drawn = uniforms[row][:SIZE], uniforms[row][SIZE:2 * SIZE]
         lengths = 1 + np.searchsorted(limits[:-1], drawn, "right")
         chosen = cover(groups, min(slots, max(1, round(length * prob))),
@@ -99,8 +72,8 @@ def test_the_choice_is_the_loop_of_the_original(units, prob, ngram, short):
 
 
 def test_masks_in_a_graph():
-    recipe = albert(True)
-    found, masks = records(1, recipe), masks_of(recipe)
+    recipe = albert()
+    found, masks = records(1, "words", True, recipe="albert"), masks_of(recipe)
     graph = tf.function(lambda batch, numbers: masks(batch, 3, numbers), autograph=False,
                         input_signature=[{
                             name: tf.TensorSpec([None, *value.shape[1:]], value.dtype)
@@ -123,10 +96,10 @@ def test_dynamic_ngrams_are_distributed_as_static_ones(units):
     """Over 20 seeds, within three standard errors of the difference."""
     figures = np.zeros((2, 20, 12))
     for seed in range(20):
-        dynamic = albert(True, units)
+        dynamic = albert(units)
         for kind, found in enumerate((
-                records(seed, albert(False, units)),
-                hidden(masks_of(dynamic), records(seed, dynamic), seed))):
+                records(seed, units, False, recipe="albert"),
+                hidden(masks_of(dynamic), records(seed, units, True, recipe="albert"), seed))):
             total, *others = counts(found)
             figures[kind, seed] = [total / found["input_mask"].sum(), *np.divide(others, total),
                                    runs(found)]
@@ -137,6 +110,6 @@ def test_dynamic_ngrams_are_distributed_as_static_ones(units):
 
 
 def test_a_permutation_is_made_with_the_records():
-    recipe = albert(True, do_permutation=True)
+    recipe = albert(do_permutation=True)
     with pytest.raises(InputError, match="leave out --do_permutation or --masking=dynamic"):
         masking.find(recipe.corruption).check(recipe.segments)
