@@ -137,7 +137,8 @@ def test_skip_nonfinite_leaves_everything_as_it_was(bad, options):
     ("media_bias/dense/kernel", True), ("media_bias/dense/bias", False),
     ("LayerNorm_LayerNorm/attention/query/kernel", True), ("bias/output_weights", True),
     ("masked_lm/output_bias", False), ("span_boundary/LayerNorm_0/gamma", False),
-    ("t5/encoder/block/layer_norm/weight", False),
+    ("encoder/layer_0/output/LayerNorm/ranges/gamma_low", False),
+    ("t5/encoder/block/layer_norm/weight", False), ("LayerNorm/gamma", False), ("bias", False),
     ("t5/decoder/relative_attention_bias/weight", False)])
 def test_the_name_of_a_task_decides_no_decay(path, is_decayed):
     *scopes, name = path.split("/")

@@ -5,10 +5,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-# As in google-research/bert: these are neither decayed nor, by LAMB, rescaled. Only the ends of
-# paths count, since a path begins with the name that a user gives a task.
-NOT_DECAYED = (r"(LayerNorm|layer_norm)[^/]*(/[^/]*)?$", r"bias[^/]*$",
-               r"relative_attention_bias/[^/]*$")
+# As in google-research/bert: these are neither decayed nor, by LAMB, rescaled. A path begins with
+# the name of a network or with the name that a user gives a task, which do not count; the second
+# pattern is for a layer that is trained by itself.
+NOT_DECAYED = ("/.*(LayerNorm|layer_norm|bias)", "^((LayerNorm|layer_norm)/[^/]*|bias)$")
 # The optimizer that trains one layer after the other.
 PROGRESSIVE = "progressive_lamb"
 
