@@ -157,7 +157,7 @@ def check_parts(whole, first):
     one, two = (ranked(("good film", *texts)) for texts in (("bad", "fine"), ("fine", "bad")))
     assert one["choice"] != two["choice"] and np.allclose(
         one["probabilities"], two["probabilities"][::-1], atol=1e-6)
-    with pytest.raises(InputError, match="--hypothesis_first=False"):
+    with pytest.raises(InputError, match="was trained with --hypothesis_first"):
         export_model.resolve(export_model.ExportFlags(init_checkpoint=model.path, output=""), model)
     with contextlib.redirect_stdout(io.StringIO()) as shown:
         job = export_model.resolve(export_model.ExportFlags(
