@@ -10,6 +10,7 @@ adds the method:
 import warnings
 
 from bert_tf import checkpoints, networks, objectives
+from bert_tf.errors import InputError
 from bert_tf.heads import OBJECTIVES
 from bert_tf.training.learners.learner import Learner
 
@@ -28,8 +29,16 @@ def _encoder(cls, path, **options):
 
     Args:
         options: of the class, such as `dtype="mixed_bfloat16"`.
+
+    Raises:
+        InputError: there is none, or it is of another class.
     """
     weights = checkpoints.read(path)
+    found = networks.network_of(weights.config)
+    is_ours = cls.__name__ in networks.NETWORKS.values()    # no user's subclass
+    if found is not cls if is_ours else not issubclass(cls, found):
+        raise InputError(f"{path} holds a network of another class; call "
+                         f"bert_tf.{found.__name__}.from_pretrained.")
     return _load(weights, cls(weights.config, **options))
 
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints.names import MODEL_FILE
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import absolute, exists, fetched, folder_aside
 from bert_tf.finetuning.jobs import finetune
 from bert_tf.model_card import write_card
@@ -110,7 +110,9 @@ class TextModel:
         width = _write(files["train_file"], texts, labels)
         if len(dev_texts) or len(dev_labels):
             files["dev_file"] = os.path.join(folder, "dev.jsonl")
-            _write(files["dev_file"], dev_texts, dev_labels)
+            if (dev_width := _write(files["dev_file"], dev_texts, dev_labels)) != width:
+                raise InputError(f"an example of dev_texts has {counted(dev_width, 'text')}, but an "
+                                 f"example of texts has {width}; give both the same number.")
         output = os.path.join(folder, "model")
         self.scores = finetune(
             {**files, **dict(zip(("text_a_column", "text_b_column"), _TEXTS[:width])),

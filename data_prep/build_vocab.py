@@ -29,7 +29,14 @@ import sentencepiece
 from bert_tf import flags
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
-from bert_tf.files import announce_replacing, find_files, locked, make_folder, write_aside
+from bert_tf.files import (
+    announce_replacing,
+    check_file,
+    find_files,
+    locked,
+    make_folder,
+    write_aside,
+)
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization import (
     Tokenizer,
@@ -198,8 +205,9 @@ def train_gpt_bpe(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, s
     """Returns the contents of vocab.json and merges.txt for `words`, without special tokens."""
     known, _ = alphabet(words, job.limit_alphabet)
     first = ["<unk>", *known, *(char + gpt_bpe.END for char in known)]
-    _check_room(first, job, "single characters", "raise it or lower --limit_alphabet")
     room = dataclasses.replace(job, vocab_size=job.vocab_size - len(gpt_bpe.ROLES))
+    _check_room([*first, *gpt_bpe.ROLES], job, "single characters and special tokens",
+                "raise it or lower --limit_alphabet")
     trained = _train(tokenizers.models.BPE(end_of_word_suffix=gpt_bpe.END),
                      functools.partial(tokenizers.trainers.BpeTrainer,
                                        end_of_word_suffix=gpt_bpe.END), first, room, {
@@ -276,20 +284,22 @@ def report(words: Mapping[str, int], tokenizer: Tokenizer) -> str:
         unknown += count * ids.count(vocabulary.unk_id)
     total = sum(words.values())
     return (f"{vocabulary.size} tokens from {total} words ({len(words)} different): "
-            f"{pieces / total:.3f} pieces a word, {100 * unknown / total:.3f}% "
+            f"{pieces / total:.3f} pieces a word, {100 * unknown / max(pieces, 1):.3f}% "
             f"{vocabulary.special['unk']}.")
 
 
 def main(job: BuildVocabFlags) -> None:
     """Trains and writes the vocabulary."""
     job.check()
-    paths = find_files(job.input_file, "input_file")
+    check_file(job.output_file, "output_file")
     folder = os.path.dirname(job.output_file)
+    outputs = [os.path.join(folder, name) if name else job.output_file
+               for name in ("", *_BESIDE.get(job.tokenizer, ()))]
+    paths = find_files(job.input_file, "input_file", outputs)
     make_folder(folder, "output_file")
     with locked(job.output_file, "--output_file"):
         flags.keep(job, folder, os.path.basename(job.output_file) + ".")
-        announce_replacing(os.path.join(folder, name) if name else job.output_file
-                           for name in ("", *_BESIDE.get(job.tokenizer, ())))
+        announce_replacing(outputs)
         words = count_words(paths, job)
         for name, content in _TRAINERS[job.tokenizer](words, job).items():
             path = os.path.join(folder, name) if name else job.output_file

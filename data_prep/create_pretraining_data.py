@@ -33,9 +33,9 @@ from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
 from bert_tf.files import (
     absolute,
+    check_file,
     exists,
     find_files,
-    is_folder,
     make_folder,
     make_folders,
     open_unpacked,
@@ -78,10 +78,7 @@ def _check_output(job):
     if len(set(outputs)) < len(outputs):
         raise InputError("--output_file names a file twice; name each file once.")
     for name, path in zip(job.output_file, outputs):
-        if is_folder(name) or name.endswith(os.sep):
-            raise InputError(f"--output_file: {name!r} is a folder; name a file.")
-        if path in map(real_path, job.input_file):
-            raise InputError(f"--output_file: {name!r} is also an input file; name another file.")
+        check_file(name, "output_file")
         make_folder(os.path.dirname(path), "output_file")
 
 
@@ -146,7 +143,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     _check_vocabulary(job, recipe, tokenizer.vocabulary)
     if recipe.denoising:
         check_sentinels(tokenizer, f"--vocab_file={job.vocab_file}")
-    job.input_file = find_files(job.input_file, "input_file")
+    job.input_file = find_files(job.input_file, "input_file", job.output_file)
     if pairing.is_labelled:
         recipe = _with_labels(job, recipe)
     if pairing.in_order:

@@ -28,11 +28,13 @@ from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import (
     announce_replacing,
+    check_file,
     find_files,
     is_file,
     locked,
     make_folder,
     open_file,
+    real_path,
     relative,
     write_aside,
 )
@@ -80,7 +82,7 @@ class ExtractTextFlags:
         flags.check(self)
         if self.input_file and self.packages:
             raise InputError("give --input_file or --packages, not both.")
-        if self.eval_file == self.output_file:
+        if self.eval_file and real_path(self.eval_file) == real_path(self.output_file):
             raise InputError("--eval_file and --output_file name the same file; give two files.")
 
 
@@ -219,7 +221,7 @@ def main(job):
     """Writes the text and prints what it took."""
     job.check()
     unread, text = [], None
-    sources = _find_sources(job.input_file)
+    sources = _find_sources(job.input_file, list(filter(None, (job.output_file, job.eval_file))))
     with contextlib.ExitStack() as stack:
         outputs = {flag: _Output(getattr(job, flag), flag, stack)
                    for flag in ("output_file", "eval_file") if getattr(job, flag)}
@@ -263,16 +265,17 @@ def _why_empty(flags_of_files, count):
             "--eval_file.")
 
 
-def _find_sources(names):
+def _find_sources(names, outputs):
     """Lists the files that patterns name, and data sets of libraries as they are."""
     return [found for name in names for found in (
-        [name] if is_library_name(name) else find_files([name], "input_file"))]
+        [name] if is_library_name(name) else find_files([name], "input_file", outputs))]
 
 
 class _Output:
     """A text file in BERT's format, and what went into it."""
 
     def __init__(self, path, flag, stack):
+        check_file(path, flag)
         make_folder(os.path.dirname(path), flag)
         stack.enter_context(locked(path, f"--{flag}"))
         announce_replacing([path])

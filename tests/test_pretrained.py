@@ -61,6 +61,17 @@ def test_dtype():
     assert {layer.compute_dtype for layer in (learner.encoder, *learner.objectives)} == {"bfloat16"}
 
 
+@pytest.mark.parametrize("name", ["GPT", "FixedPatternEncoder", "XLNet", "T5"])
+def test_a_network_of_another_class_is_named(name):
+    with pytest.raises(bert_tf.InputError, match="call bert_tf.BertEncoder.from_pretrained"):
+        getattr(bert_tf, name).from_pretrained(GOLDEN / "hf_gelu")
+
+    class Own(bert_tf.BertEncoder):
+        """A user's subclass."""
+
+    assert isinstance(Own.from_pretrained(GOLDEN / "hf_gelu"), Own)
+
+
 def test_no_checkpoint_is_an_input_error(tmp_path):
     with pytest.raises(bert_tf.InputError, match="holds no checkpoint"):
         bert_tf.BertEncoder.from_pretrained(tmp_path)

@@ -19,7 +19,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
                     "open_file", "open_unpacked", "read_range", "shown_name", "unpacked_name"],
         "staging": ["copy_file", "stage_folder", "staged", "tensorflow_name",
                     "unpacked_range", "unpacked_size"],
-        "writing": ["ASIDE", "announce_replacing", "checked", "folder_aside", "is_unfinished",
-                    "leftovers", "make_folder", "open_log", "remove_leftovers", "replace_aside",
-                    "send_folder", "write_aside", "write_json"],
+        "writing": ["ASIDE", "announce_replacing", "check_file", "checked", "folder_aside",
+                    "is_unfinished", "leftovers", "make_folder", "open_log", "remove_leftovers",
+                    "replace_aside", "send_folder", "write_aside", "write_json"],
     })

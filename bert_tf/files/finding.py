@@ -14,6 +14,7 @@ from bert_tf.files.places import (
     list_folder,
     outer,
     reaching,
+    real_path,
     store_of,
 )
 
@@ -100,24 +101,41 @@ def _hidden_parts(path):
     return sum(part.startswith(".") for part in path.split("/"))
 
 
-def find_files(patterns, flag):
+def _is_of_job(path, output):
+    """Whether a file is an output, one of its shards, or what the job keeps until it ends."""
+    body, ending = (output.removesuffix(".gz"), ".gz") if output.endswith(".gz") else (output, "")
+    body, stem, whole, ending = map(re.escape, (
+        body, body.removesuffix(".tfrecord"), output, ending))
+    return re.fullmatch(rf"{body}(-\d+-of-\d+)?{ending}(\.tmp-.*)?|{whole}\.parts/.*|"
+                        rf"({whole}|{stem})\.progress.*|{stem}\.manifest\.json", path) is not None
+
+
+def find_files(patterns, flag, outputs=()):
     """Lists the files of comma-separated names, globs and folders, each pattern sorted.
 
     Flagfiles and tokenizers, which jobs write next to their output, are only found by their names.
 
     Args:
         patterns: a string such as "a.txt,more/*.txt,gs://bucket/folder" or a list of them.
+        outputs: files that the job writes; neither they nor its other files are found in folders
+            and by globs, as where a job is run again.
+
+    Raises:
+        InputError: a pattern finds nothing, or is the name of an output.
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")
-    found = []
+    found, outputs = [], list(map(real_path, outputs))
     for pattern in filter(None, (p.strip() for p in patterns)):
+        if outputs and real_path(pattern) in outputs:
+            raise InputError(f"--{flag}: {pattern!r} is also the output file; name another output.")
         if is_folder(pattern):
             names = _inputs_under(pattern)
         else:
             names = [pattern] if is_file(pattern) else _matching(pattern)
         names = sorted(name for name in names if (is_remote(name) or is_file(name)) and (
-            name == pattern or not f".{os.path.basename(name)}".endswith(f".{FLAGFILE}")))
+            name == pattern or not f".{os.path.basename(name)}".endswith(f".{FLAGFILE}"))
+                and not any(_is_of_job(real_path(name), output) for output in outputs))
         if not names:
             raise InputError(f"--{flag}: no file matches {pattern!r}.")
         found += names

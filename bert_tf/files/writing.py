@@ -239,6 +239,12 @@ def send_folder(folder: str, path: str, marker: str = "") -> None:
         send(os.path.join(folder, name), f"{str(path).rstrip('/')}/{name}")
 
 
+def check_file(path: str, flag: str) -> None:
+    """Raises InputError if the name of an output is the name of a folder."""
+    if is_folder(path) or path.endswith(os.sep):
+        raise InputError(f"--{flag}: {path!r} is a folder; name a file.")
+
+
 def announce_replacing(paths: Iterable[str]) -> None:
     """Prints which of the files are there and will be replaced, before the work begins."""
     there = [path for path in paths if is_taken(path)]

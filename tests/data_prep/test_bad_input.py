@@ -77,7 +77,7 @@ def test_text_that_makes_no_record_is_not_called_empty(prepare, tmp_path):
     ({"input_file": ["*.absent"]}, ["--input_file", "no file matches", "*.absent"]),
     ({"vocab_file": "absent.txt"}, ["vocabulary", "absent.txt"]),
     ({"output_file": ["text0.txt/r"]}, ["--output_file", "can't write", "text0.txt"]),
-    ({"output_file": ["text0.txt"]}, ["--output_file", "also an input file"]),
+    ({"output_file": ["text0.txt"]}, ["--input_file", "also the output file"]),
     ({"output_file": ["."]}, ["--output_file", "is a folder"]),
     ({"output_file": ["new/"]}, ["--output_file", "is a folder"]),
     ({"output_file": ["a", "b", "./a"]}, ["--output_file", "twice"]),

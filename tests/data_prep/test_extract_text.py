@@ -166,6 +166,33 @@ def test_refusals(tmp_path, content, options, parts):
     assert not (tmp_path / "text.txt").exists()
 
 
+def test_a_job_does_not_read_its_own_files(tmp_path):
+    """As where it is run again in the folder of its text; other files of like names are read."""
+    folder = tmp_path / "books"
+    folder.mkdir()
+    (folder / "book.txt").write_text("\n\n".join(f"Sentence {n} is here.\n" for n in range(40)))
+    (folder / "text.txt.more").write_text("One more text.\n")
+    (folder / "text.txt.parts").mkdir()
+    for name in ("text.txt.parts/00000.txt", "text.txt.progress", "text.txt.tmp-bert_tf-1-a"):
+        (folder / name).write_text("Left by a kill.\n")
+    (folder / "text.txt.progress").unlink()
+    (folder / "held.txt.progress").write_text("Left by a kill.\n")
+    given = {"input_file": [str(folder)], "eval_file": str(folder / "held.txt"), "eval_share": 0.3}
+    first = extract(folder / "text.txt", **given)
+    assert ["One more text."] in first or "One more" in (folder / "held.txt").read_text()
+    held = (folder / "held.txt").read_text()
+    assert "kill" not in f"{first}{held}"
+    assert extract(folder / "text.txt", **given) == first
+    assert (folder / "held.txt").read_text() == held
+    for name in ("text.txt", "held.txt"):
+        with pytest.raises(InputError, match="is also the output file"):
+            extract(folder / "text.txt", **{**given, "input_file": [str(folder / name)]})
+    with pytest.raises(InputError, match="name the same file"):
+        extract(folder / "text.txt", **{**given, "eval_file": f"{folder}/./text.txt"})
+    with pytest.raises(InputError, match="is a folder; name a file"):
+        extract(tmp_path, **given)
+
+
 def test_a_package_that_is_not_installed_is_named(tmp_path):
     with pytest.raises(InputError, match="no_such_package"):
         extract(tmp_path / "text.txt", packages=["no_such_package"])

@@ -149,6 +149,8 @@ def test_texts_in_memory_give_the_model_of_files(folder, tmp_path):
 
 def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
     model = bert_tf.TextModel.from_pretrained(folder / "model")
+    with pytest.raises(InputError, match="dev_texts has 2 texts, but an example of texts has 1"):
+        model.fit(["a", "b"], [0, 1], [("a", "b")], [0])
     for texts, labels, part in (([], [], "0 texts and 0 labels"), (["a"], [], "1 texts and 0"),
                                 (["a", ("b", "c")], [0, 1], "text 1 is"),
                                 ([3], [0], "text 0 is 3"), ("ab", [0, 1], "texts is one str"),
