@@ -111,8 +111,8 @@ class TextModel:
         if len(dev_texts) or len(dev_labels):
             files["dev_file"] = os.path.join(folder, "dev.jsonl")
             if (dev_width := _write(files["dev_file"], dev_texts, dev_labels)) != width:
-                raise InputError(f"an example of dev_texts has {counted(dev_width, 'text')}, but an "
-                                 f"example of texts has {width}; give both the same number.")
+                raise InputError(f"an example of dev_texts has {counted(dev_width, 'text')}, but "
+                                 f"an example of texts has {width}; give both the same number.")
         output = os.path.join(folder, "model")
         self.scores = finetune(
             {**files, **dict(zip(("text_a_column", "text_b_column"), _TEXTS[:width])),

@@ -178,6 +178,9 @@ def test_fit_takes_labels_apart():
         losses.append(learner.fit(**names, batch_size=4, epochs=2, verbose=0,
                                   shuffle=False).history["loss"])
     assert losses[0] == losses[1] != losses[2] and losses[0][1] < losses[0][0]
+    learner.compile("sgd", "mse", run_eagerly=True)
+    with pytest.raises(InputError, match="leave out the loss in compile"):
+        learner.evaluate(batch, labels, verbose=0)
     with pytest.raises(InputError, match="one task"):
         make_learner().compute_loss(make_batch(), labels)
 

@@ -215,7 +215,13 @@ class Learner(TakesFeatures, keras.Model):
             x: features; the labels and their weights too, where `y` and `sample_weight` are None.
             y: the labels of a model with one task.
             sample_weight: the weight of each example, [B].
+
+        Raises:
+            InputError: `compile` was given a loss.
         """
+        if getattr(self, "loss", None) is not None:
+            raise InputError("a Learner's objectives have losses of their own; leave out the loss "
+                             "in compile.")
         return self.total_loss(self.measure_logits(y_pred, self._labelled(x, y, sample_weight)))
 
     def _labelled(self, x, y, sample_weight):
