@@ -291,4 +291,5 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     tokenizer = weights.tokenizer
     safetensors_files.write(folder, values, described, tokenizer, {
         **_TOKENIZERS[tokenizer.name], "do_lower_case": tokenizer.do_lower_case,
+        **{name: value for name, value in tokenizer.settings.items() if name == "strip_accents"},
         "model_max_length": weights.config.max_position_embeddings} if tokenizer else {})

@@ -14,7 +14,7 @@ import pytest
 import reference_wordpiece
 from hard_lines import HARD_LINES, any_text, random_lines
 
-from bert_tf.tokenization import blocks, wordpiece
+from bert_tf.tokenization import blocks, open_tokenizer, wordpiece
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from tests.goldens import at_hand
@@ -188,3 +188,17 @@ def test_tensorflow_is_not_imported():
 def test_spaces_are_those_of_str_split():
     everything = wordpiece.SPACES + wordpiece._DELETED_SPACES
     assert sorted(everything) == wordpiece.members(str.isspace)
+
+
+def test_settings_of_transformers_beside_a_vocabulary(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join([*"[PAD] [UNK] [CLS] [SEP] [MASK]".split(), "sch",
+                                                   "##on", "schön", "Schön"]), encoding="utf-8")
+    for given, tokens in (({"do_lower_case": True}, ["sch", "##on"]),
+                          ({"do_lower_case": True, "strip_accents": None}, ["sch", "##on"]),
+                          ({"do_lower_case": True, "strip_accents": False}, ["schön"]),
+                          ({"do_lower_case": False, "strip_accents": False}, ["Schön"])):
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(given))
+        for path in (tmp_path, tmp_path / "vocab.txt"):
+            assert open_tokenizer(path).tokenize("Schön") == tokens
+    (tmp_path / "tokenizer_settings.json").write_text('{"do_lower_case": true}')
+    assert open_tokenizer(tmp_path).tokenize("Schön") == ["sch", "##on"]
