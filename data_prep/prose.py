@@ -32,7 +32,7 @@ _ABBREVIATIONS = re.compile(
 # Stops that no abbreviation has: of Devanagari, Arabic, Urdu, Armenian, Amharic, Burmese, Khmer.
 _CLEAR_STOPS = "।॥؟۔։።။។"
 _BOUNDARY = re.compile(
-    r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[^\Wa-z_])|(?<=[。！？])"
+    r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*([^\Wa-z_]))|(?<=[。！？])"
     rf"|(?<=[{_CLEAR_STOPS}])[\"'”’)\]»]*\s+")
 _WORD = re.compile(r"[\"'“‘(\[]*[A-Za-z]+(?:['’-][A-Za-z]+)*[\"'”’)\],;:.!?]*")
 _STOPS = frozenset(".!?:;。！？" + _CLEAR_STOPS)
@@ -117,11 +117,19 @@ def sentences(paragraph):
     found, start = [], 0
     for boundary in _BOUNDARY.finditer(paragraph):
         end = boundary.end()
+        if _is_small(boundary[1] or ""):
+            continue
         if not _ABBREVIATIONS.search(paragraph[start:boundary.start()]):
             found.append(paragraph[start:end].strip())
             start = end
     found.append(paragraph[start:].strip())
     return [sentence for sentence in found if sentence]
+
+
+def _is_small(letter):
+    """Whether a letter is lower case and has another form at the begin of a sentence; Georgian
+    letters are lower case and have none."""
+    return letter.islower() and letter.title() != letter
 
 
 def is_wrapped(lines):

@@ -83,6 +83,20 @@ def test_sentences_are_cut_at_their_ends_only():
         assert f"{first} {second}" == ends and len(first) > 3
 
 
+@pytest.mark.parametrize("whole", [
+    "Это было в 1990 г. до н. э. и т. д. в городе.", "Il habite rue Foch, p. ex. à Paris.",
+    "Το σπίτι κ. ά. είναι εδώ.", "Wir sahen ca. (über) zehn Häuser."])
+def test_no_sentence_begins_with_a_small_letter_of_any_alphabet(whole):
+    assert prose.sentences(whole) == [whole]
+
+
+@pytest.mark.parametrize("ends", ["Это он. Это она.", "Il part. À demain.", "ეს არის. ის არის.",
+                                  "זה כאן. זה שם.", "นี่. นั่น.", "It was. 5 came."])
+def test_capital_letters_and_letters_without_case_begin_sentences(ends):
+    first, second = prose.sentences(ends)
+    assert f"{first} {second}" == ends and first.endswith(".")
+
+
 @pytest.mark.parametrize("sentence, expected", [
     ("This is a whole sentence of words.", True),
     ("Too short.", False),
