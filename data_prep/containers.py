@@ -8,6 +8,7 @@ import codecs
 import contextlib
 import dataclasses
 import functools
+import html
 import json
 import os
 import re
@@ -34,6 +35,12 @@ _BLANK = re.compile(_WHITE + rb"\n?")
 _GAPS = {2: re.compile(rb"\n" + _WHITE + rb"\n"),
          3: re.compile(rb"\n" + _WHITE + rb"\n" + _WHITE + rb"\n")}
 _HEAD_BYTES = 1 << 16
+# What a dump begins with, whatever its name, such as NAME.xml-p1p41242.
+_DUMP_HEAD = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<mediawiki\b")
+# WikiExtractor's text, and the keys of its JSON lines.
+_DOC = re.compile(r'^(<doc id="[^"\n]*" .*url=".*" title=".*">)$', re.M)
+_DOC_END = re.compile(rb"^</doc>\s*\n", re.M)
+_EXTRACTED_KEYS = {"id", "url", "title", "text"}
 _WINDOW = 1 << 16
 
 
@@ -207,6 +214,19 @@ def _dump_documents(piece, column):
                          f"({error}); if the file is damaged, download it again.") from error
 
 
+def _extracted_documents(piece, column):
+    """The documents of WikiExtractor's text, where each line is a paragraph; titles are left out,
+    as where dumps are read."""
+    del column
+    lines = (line.strip() for line in corpus.decode(piece.content, [piece.source]))
+    parts = _DOC.split("\n".join(lines))
+    for header, body in zip(parts[1::2], parts[2::2], strict=True):
+        kept = [line for line in body.split("\n") if line and line != "</doc>"]
+        if kept and f'title="{kept[0]}"' in header:
+            del kept[0]
+        yield html.unescape("\n\n".join(kept))
+
+
 def _library_pieces(source, column):
     texts, size, first = [], 0, 1
     for number, row in enumerate(libraries.find(source).rows(), 1):
@@ -221,18 +241,43 @@ def _library_pieces(source, column):
 _PLAIN = Container(_plain_pieces, _plain_documents)
 _JSON = Container(lambda source, column: _cut(source, _LINE), _json_documents)
 _LIBRARY = Container(_library_pieces, lambda piece, column: piece.content)
+_DUMP = Container(_dump_pieces, _dump_documents)
+_EXTRACTED = Container(lambda source, column: _cut(source, _DOC_END), _extracted_documents)
 # Containers by the end of a file's name, before that of packed files.
-_BY_ENDING = {".jsonl": _JSON, ".ndjson": _JSON, ".json": _JSON,
-              ".parquet": Container(_parquet_pieces, _parquet_documents),
-              ".xml": Container(_dump_pieces, _dump_documents)}
+_BY_ENDING = {".jsonl": _JSON, ".ndjson": _JSON, ".json": _JSON, ".xml": _DUMP,
+              ".parquet": Container(_parquet_pieces, _parquet_documents)}
+
+
+def container_of(source: str) -> Container:
+    """Returns how a file or a data set is read; a file of another ending is plain text, unless it
+    begins as a dump or as WikiExtractor's output does."""
+    if libraries.is_library_name(source):
+        return _LIBRARY
+    return _BY_ENDING.get(_ending(source)) or _by_content(source, identity(source))
+
+
+def _ending(source):
+    return os.path.splitext(unpacked_name(source))[1].lower()
 
 
 @functools.cache
-def container_of(source: str) -> Container:
-    """Returns how a file or a data set is read; a file of another ending is plain text."""
-    if libraries.is_library_name(source):
-        return _LIBRARY
-    return _BY_ENDING.get(os.path.splitext(unpacked_name(source))[1].lower(), _PLAIN)
+def _by_content(source, version):
+    """The container of a file by its first line; a file that changed is looked at again."""
+    del version
+    with open_unpacked(source) as file:
+        head = file.read(_HEAD_BYTES).removeprefix(codecs.BOM_UTF8)
+        if head.startswith(b"{") and b"\n" not in head:
+            head += file.readline()
+    if _DUMP_HEAD.match(head):
+        return _DUMP
+    line = head.partition(b"\n")[0].strip()
+    if _DOC.match(line.decode("utf-8", "replace")):
+        return _EXTRACTED
+    if line.startswith(b"{"):
+        with contextlib.suppress(ValueError, RecursionError):
+            if json.loads(line).keys() >= _EXTRACTED_KEYS:
+                return _JSON
+    return _PLAIN
 
 
 def is_plain(source: str) -> bool:
@@ -244,7 +289,10 @@ def version_of(source: str) -> str:
     """Returns a text that changes when the documents of a source may."""
     if libraries.is_library_name(source):
         return str(libraries.find(source))
-    return f"{source} {identity(source)}"
+    version = f"{source} {identity(source)}"
+    if _ending(source) in _BY_ENDING or is_plain(source):
+        return version
+    return f"{version} by its first line"      # earlier versions took such files for plain text
 
 
 def checksum(content: bytes) -> str:

@@ -2,11 +2,11 @@
 
 Without --input_file the text is the English documentation of Python's standard library and of the
 installed packages. The docstrings of a module make one document; no sentence is repeated. With
---input_file the text is your own: plain text, JSON lines, Parquet, a Wikipedia dump or a data set
-by name. The end of a file of plain text ends a document, and so do two blank lines. In a file
-without two successive blank lines, one blank line ends a document. --eval_file gets whole
-documents. A text that is a single document is cut into documents of 50 sentences, and the last of
-them are held out. Run the same command again to resume a killed job.
+--input_file the text is your own: plain text, JSON lines, Parquet, a Wikipedia dump,
+WikiExtractor's output or a data set by name. The end of a file of plain text ends a document, and
+so do two blank lines. In a file without two successive blank lines, one blank line ends a document.
+--eval_file gets whole documents. A text that is a single document is cut into documents of 50
+sentences, and the last of them are held out. Run the same command again to resume a killed job.
 
 Example:
     bert-extract-text --output_file=train.txt --eval_file=eval.txt --eval_share=0.05
@@ -58,8 +58,9 @@ class ExtractTextFlags:
     output_file: str = option(REQUIRED, "File for the text.")
     input_file: list[str] = option(
         [], "Your own text, instead of documentation: files, globs or folders of plain text, JSON "
-        "lines (.jsonl), Parquet (.parquet) or a Wikipedia dump (.xml), plain or compressed (.gz, "
-        ".xz, .bz2, .zst); or data sets by name, hf://datasets/OWNER/NAME or tfds:NAME.")
+        "lines (.jsonl), Parquet (.parquet), a Wikipedia dump (.xml) or WikiExtractor's output, "
+        "plain or compressed (.gz, .xz, .bz2, .zst); or data sets by name, "
+        "hf://datasets/OWNER/NAME or tfds:NAME.")
     text_column: str = option("text", "Column of the texts in JSON lines, Parquet and data sets.")
     lines_are_paragraphs: bool = option(
         False, "A line break ends a paragraph, as in text from web pages; if false, only a blank "

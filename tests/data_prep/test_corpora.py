@@ -182,7 +182,8 @@ def test_packed_files_take_no_room_on_the_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("BERT_TF_STAGE_FOLDER", str(tmp_path / "copies"))
     documents = ["It rains. " * 1000, "It snows. " * (1 << 20), *["It rains. " * 1000] * 1200]
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress("\n\n".join(documents).encode(), 1))
-    pieces = list(containers.container_of("a.txt.gz").pieces(str(tmp_path / "a.txt.gz"), "text"))
+    source = str(tmp_path / "a.txt.gz")
+    pieces = list(containers.container_of(source).pieces(source, "text"))
     assert [piece.first for piece in pieces][:2] == [1, 3] and len(pieces) == 3
     assert not (tmp_path / "copies").exists()
     assert b"".join(piece.content[0] for piece in pieces) == "\n\n".join(documents).encode()
@@ -357,8 +358,10 @@ def test_markup(markup, text):
     assert wikipedia.plain_text(markup) == text
 
 
-@pytest.mark.parametrize("name, pack", [("wiki.xml", bytes), ("wiki.xml.bz2", lambda data: (
-    bz2.compress(data[:3000]) + bz2.compress(data[3000:])))])
+@pytest.mark.parametrize("name, pack", [
+    ("wiki.xml", bytes), ("wiki1.xml-p1p41242", bytes), ("wiki1.xml-p1p41242.bz2", bz2.compress),
+    ("wiki", lambda data: b'\xef\xbb\xbf<?xml version="1.0"?>\n' + data),
+    ("wiki.xml.bz2", lambda data: bz2.compress(data[:3000]) + bz2.compress(data[3000:]))])
 def test_a_dump(tmp_path, small_pieces, name, pack):
     pytest.importorskip("mwparserfromhell")
     articles = [page(f"Lune: {number}", f"Page {number} [[Datei:A.jpg|B]]is here. It ends.\n\n"
@@ -370,6 +373,54 @@ def test_a_dump(tmp_path, small_pieces, name, pack):
     (tmp_path / name).write_bytes(pack(dump.encode()))
     wanted = [f"Page {number} is here.\nIt ends.\n" + "Fish.\n" * 50 for number in range(30)]
     assert extract(tmp_path / "out", tmp_path / name).decode() == "\n".join(wanted)
+
+
+def extracted_text(documents):
+    """WikiExtractor's output: each line is a paragraph, the first one the title."""
+    return "".join(
+        f'<doc id="{number}" url="https://a.org/?curid={number}" title="T. "x" &">\nT. "x" &\n\n'
+        + text.replace("Word", "&lt;&amp;").replace("\n\n", "\n") + "\n\n</doc>\n"
+        for number, text in enumerate(documents)).encode()
+
+
+def extracted_json(documents):
+    return "".join(json.dumps({"id": "1", "revid": "2", "url": "u", "title": "T", "text": text})
+                   + "\n" for text in documents).encode()
+
+
+# Within a line of the first form no sentence begins with a letter.
+@pytest.mark.parametrize("make, word, end", [
+    (extracted_text, "<&", r"\n+"), (extracted_json, "Word", r"(?<=\.)\s+")])
+@pytest.mark.parametrize("name, pack", [
+    ("wiki_00", bytes), ("wiki_00.bz2", bz2.compress), ("wiki_00.gz", gzip.compress)])
+def test_output_of_wikiextractor(tmp_path, small_pieces, make, word, end, name, pack):
+    source, whole = str(tmp_path / name), make(texts(60))
+    (tmp_path / name).write_bytes(pack(whole))
+    pieces = list(containers.container_of(source).pieces(source, "text"))
+    assert len(pieces) > 5 and b"".join(piece.content for piece in pieces) == whole
+    wanted = ["".join(line + "\n" for line in re.split(end, text.replace("Word", word)))
+              for text in texts(60) if text]
+    assert extract(tmp_path / "out", source).decode() == "\n".join(wanted)
+
+
+@pytest.mark.parametrize("content", [
+    b'<doc id="1" url="u" title="T">\nT\n\nOne.\n\n</doc>\n<doc id="2" url="u" title="U">\nTwo.',
+    b'{"id": 1, "url": "u", "title": "T", "text": "One."}\n'
+    b'{"id": 1, "url": "u", "title": "U", "text": "Two."}'])
+def test_a_job_that_took_such_files_for_plain_text_begins_afresh(tmp_path, monkeypatch, content):
+    source = tmp_path / "wiki_00"
+    source.write_bytes(content)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(containers, "_by_content", lambda source, version: containers._PLAIN)
+        earlier.setattr(corpora.Corpus, "close", lambda self: None)
+        extract(tmp_path / "out", source)
+    assert extract(tmp_path / "out", source) == b"One.\n\nTwo.\n"
+
+
+@pytest.mark.parametrize("line", ["<doc>", '<doc id="1">', "{", '{"text": "One."}', "<mediawikis>"])
+def test_other_text_in_brackets_is_plain(tmp_path, line):
+    (tmp_path / "a.txt").write_text(f"{line}\nIt rains.")
+    assert extract(tmp_path / "out", tmp_path / "a.txt").decode() == f"{line} It rains.\n"
 
 
 def test_a_dump_that_ends_within_a_page_is_told(tmp_path, capsys):
