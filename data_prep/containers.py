@@ -243,6 +243,8 @@ _JSON = Container(lambda source, column: _cut(source, _LINE), _json_documents)
 _LIBRARY = Container(_library_pieces, lambda piece, column: piece.content)
 _DUMP = Container(_dump_pieces, _dump_documents)
 _EXTRACTED = Container(lambda source, column: _cut(source, _DOC_END), _extracted_documents)
+_EXTRACTED_JSON = Container(_JSON.pieces, lambda piece, column: map(
+    html.unescape, _json_documents(piece, column)))
 # Containers by the end of a file's name, before that of packed files.
 _BY_ENDING = {".jsonl": _JSON, ".ndjson": _JSON, ".json": _JSON, ".xml": _DUMP,
               ".parquet": Container(_parquet_pieces, _parquet_documents)}
@@ -276,7 +278,7 @@ def _by_content(source, version):
     if line.startswith(b"{"):
         with contextlib.suppress(ValueError, RecursionError):
             if json.loads(line).keys() >= _EXTRACTED_KEYS:
-                return _JSON
+                return _EXTRACTED_JSON
     return _PLAIN
 
 

@@ -384,13 +384,14 @@ def extracted_text(documents):
 
 
 def extracted_json(documents):
-    return "".join(json.dumps({"id": "1", "revid": "2", "url": "u", "title": "T", "text": text})
-                   + "\n" for text in documents).encode()
+    return "".join(json.dumps({
+        "id": "1", "revid": "2", "url": "u", "title": "T",
+        "text": text.replace("Word", "A&amp;B")}) + "\n" for text in documents).encode()
 
 
 # Within a line of the first form no sentence begins with a letter.
 @pytest.mark.parametrize("make, word, end", [
-    (extracted_text, "<&", r"\n+"), (extracted_json, "Word", r"(?<=\.)\s+")])
+    (extracted_text, "<&", r"\n+"), (extracted_json, "A&B", r"(?<=\.)\s+")])
 @pytest.mark.parametrize("name, pack", [
     ("wiki_00", bytes), ("wiki_00.bz2", bz2.compress), ("wiki_00.gz", gzip.compress)])
 def test_output_of_wikiextractor(tmp_path, small_pieces, make, word, end, name, pack):
