@@ -13,7 +13,7 @@ import os
 
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.files import find_files, make_folder, open_unpacked, write_aside
+from bert_tf.files import check_file, find_files, make_folder, open_unpacked, write_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization import (
     Vocabulary,
@@ -43,7 +43,8 @@ class ExtendVocabFlags:
 def _given_words(job):
     """Yields the words of both flags, which may be empty, each after its place."""
     yield from (("--words", word) for word in job.words)
-    for path in find_files(job.input_file, "input_file") if job.input_file else ():
+    paths = find_files(job.input_file, "input_file", [job.output_file]) if job.input_file else ()
+    for path in paths:
         with open_unpacked(path) as file:
             for number, line in enumerate(file, 1):
                 try:
@@ -83,6 +84,7 @@ def extend(vocabulary, words, fill_unused):
 
 def main(job):
     """Writes the new vocabulary."""
+    check_file(job.output_file, "output_file")
     tokenizer = open_tokenizer(job.init_vocab_file, job.do_lower_case)
     if tokenizer.name != "wordpiece":
         raise InputError("--init_vocab_file: words can only be added to a WordPiece vocabulary, "

@@ -204,7 +204,8 @@ class FineTuneRun:
             member.open_records(self.records_folder(member), self.padding)
 
     def _has_learned_from(self, folder):
-        """Whether a trial has begun with the records to train on in a folder."""
+        """Whether a trial has begun with the records to train on in a folder. The trial keeps their
+        identity, or with several tasks the identity of each."""
         begun = training.trials.begun(self.settings) if self.flags.do_train else None
         path = os.path.join(folder, f"train{manifest.SUFFIX}")
         return bool(begun) and exists(path) and manifest.identity(

@@ -107,9 +107,9 @@ def read_paragraphs(path: str, is_training: bool,
     """
     empty = True
     for context, asked in _raw_paragraphs(path, is_training):
-        paragraph = Paragraph(passage_words(context, squad_style), [], [], context)
-        starts = ([first for first, _ in word_spans(context, squad_style)] if is_training
-                  else None)
+        words = word_spans(context, squad_style)
+        starts = [first for first, _ in words]
+        paragraph = Paragraph([context[first:last] for first, last in words], [], [], context)
         for raw, where in asked:
             question = Question(raw["id"], take(raw, "question", str, where))
             if is_training:

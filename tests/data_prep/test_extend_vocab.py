@@ -68,3 +68,13 @@ def test_other_tokenizers_are_refused(extend, tmp_path):
     with pytest.raises(InputError, match="to a WordPiece vocabulary, .*vocab.json is byte_bpe"):
         extend(init_vocab_file=str(tmp_path / "vocab.json"), words=["word"])
     assert not (tmp_path / "new").exists()
+
+
+def test_an_output_that_is_an_input_or_a_folder_is_refused(extend, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("one\n")
+    with pytest.raises(InputError, match="is also the output file"):
+        extend(input_file=[str(words)], output_file=str(words))
+    with pytest.raises(InputError, match="is a folder; name a file"):
+        extend(words=["one"], output_file=str(tmp_path))
+    assert words.read_text() == "one\n"
