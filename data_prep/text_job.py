@@ -111,7 +111,7 @@ class TextJob:
         paths = _paths(piece)
         read = places.read_piece(piece)
         checksum = google_crc32c.value(read)
-        lines = corpus.decode(read, paths)
+        lines = corpus.decode(places.without_marks(piece, read), paths)
         del read
         tokenize = (corpus.tokenize_sentences if self.recipe.segments.sentence_ends
                     else corpus.tokenize_documents)

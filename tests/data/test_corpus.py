@@ -137,5 +137,16 @@ def test_the_bad_line_is_located(tmp_path, pack):
         corpus.decode(piece, paths)
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_byte_order_mark_where_a_file_begins_is_no_text(tmp_path, pack):
+    texts = ["\ufeffa\n\n", "\ufeff", "\ufeffb", "\ufeff \r\nc\n", "", "\ufeff\n\n\ufeffd\n\ufeff"]
+    paths = write_files(tmp_path, [pack(text.encode()) for text in texts])
+    for size in (1, 3, 6, 9, 99):
+        pieces = list(corpus.read_pieces(paths, size))
+        assert b"".join(pieces).decode() == "a\n\nb\nc\n\n\ufeffd\n\ufeff\n"
+        found = places.find_pieces(paths, size)
+        assert [places.without_marks(piece, places.read_piece(piece)) for piece in found] == pieces
+
+
 def test_lines_end_at_newlines_only(tmp_path):
     assert corpus.decode("a\u2028b\x85c\x0bd\ne".encode(), []) == ["a\u2028b\x85c\x0bd", "e"]

@@ -190,6 +190,15 @@ def test_a_huge_line_takes_little_memory(tmp_path, monkeypatch):
     assert peak < 8 * size      # a list of its words takes 14 times its size
 
 
+@pytest.mark.parametrize("tokenizer", ["byte_bpe", "elmo_words"])
+def test_byte_order_marks_are_no_words(tmp_path, tokenizer):
+    paths = [tmp_path / name for name in "ab"]
+    for path in paths:
+        path.write_text("\ufeffa\n", encoding="utf-8")
+    assert dict(build_vocab.count_words(
+        paths, build_vocab.BuildVocabFlags([], "", tokenizer=tokenizer))) == {"a": 2}
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match="absent"):
         build(tmp_path / "absent.txt")

@@ -146,6 +146,11 @@ def test_a_document_goes_on_over_the_end_of_a_file(prepare, capsys):
     assert output.count("does not end with a blank line") == 4 and "text1.txt is empty" in output
 
 
+def test_byte_order_marks_of_several_files(prepare):
+    job = prepare([f"\ufeff{text}" for text in ("a tree\nb", "\nc d", "", " \n\nthe house\nd\n")])
+    assert read(*job.output_file) == expected(job)
+
+
 def test_a_large_vocabulary(prepare, tmp_path, vocab_file, random_text):
     with open(vocab_file, "a", encoding="utf-8") as file:
         file.writelines(f"filler{index}\n" for index in range(70_000))

@@ -86,6 +86,17 @@ def test_a_recipe_is_the_flags_that_it_stands_for(prepare, tmp_path, random_text
         "random_seed", "dupe_factor", "masked_lm_prob", "short_seq_prob", "piece_bytes"}
 
 
+def test_byte_order_marks_of_files_are_no_words(prepare, tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("</S>\n<S>\n<UNK>\na\nb\n")
+    records = []
+    for mark in ("", "\ufeff"):
+        prepare([f"{mark}a b a b a\n"] * 2, recipe="elmo", vocab_file=str(path), max_seq_length=5,
+                stream=create_pretraining_data.StreamFlags(bsz_per_host=1))
+        records.append((tmp_path / "out/r.tfrecord").read_bytes())
+    assert records[0] == records[1]
+
+
 @pytest.mark.parametrize("flags", [
     {"segments": "doc_sentences"}, {"masking": "dynamic"}, {"mask_shares": ["0.5", "0.5"]}])
 def test_other_records_have_another_fingerprint(prepare, tmp_path, random_text, flags):

@@ -26,6 +26,8 @@ LINE_END = re.compile(rb"\n")
 # The end of a file where it ends a document: bytes that are not UTF-8, and a blank line behind them
 # at which pieces may be cut.
 FILE_END = b"\xff\xfe\xff\n\n"
+# A byte-order mark, and what else is on its line if that is blank: the line ends no document.
+_MARK = re.compile(rb"\xef\xbb\xbf(?:[ \t\r\v\f]*\n)?")
 _BLOCK = 1 << 20
 _WINDOW = 1 << 16
 _NEWLINES = 3       # of the boundary with the most
@@ -77,6 +79,18 @@ def read_piece(piece: Piece) -> bytes:
     return b"".join(found)
 
 
+def without_marks(piece: Piece, read: bytes) -> bytes:
+    """Returns the bytes of a piece, which were read, without byte-order marks where files begin."""
+    start = 0
+    for place in piece:
+        marked = None if place.start else _MARK.match(read, start)
+        if marked:
+            read = read[:start] + read[marked.end():]
+            start -= marked.end() - marked.start()
+        start += size((place,))
+    return read
+
+
 def check_versions(versions: Mapping[str, str]) -> None:
     """Raises InputError if a file is not of the version that is known by its path; names it."""
     for path, version in versions.items():
@@ -102,9 +116,11 @@ def find_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,
 
 def read_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,
                 boundary: re.Pattern[bytes] = BLANK_LINE) -> Iterator[bytes]:
-    """Yields the bytes of the pieces that `find_pieces` finds, each when it is found."""
+    """Yields the bytes of the pieces that `find_pieces` finds, each when it is found, without
+    byte-order marks."""
     text = _Text(paths, by_file)
-    return (text.read(*ends) for ends in _cuts(text, piece_bytes, boundary))
+    found = (text.places(*ends) for ends in _cuts(text, piece_bytes, boundary))
+    return (without_marks(piece, read_piece(piece)) for piece in found)
 
 
 class Pieces(Sequence[Piece]):
