@@ -31,6 +31,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import is_file, is_folder
 from bert_tf.heads import HEADS
 from bert_tf.options import read_json
+from bert_tf.tokenization.library_settings import settings_beside
 
 _POSITIONS = "embeddings.position_embeddings.weight"
 _WORDS = "embeddings.word_embeddings.weight"
@@ -182,14 +183,13 @@ def read(file: str) -> Source:
         notes = (f"{positions}: the first {unused} of {found[positions].shape[0]} rows are left "
                  "out, since no token uses them.",)
         found[positions] = found[positions].cut(unused)
-    tokenizer = rules.beside(file, "tokenizer_config.json")
 
     def table(task=None):
         return _table(model, _classifier(model, values, found, task), model.prefix)
 
     return Source(file, config, found, table(),
                   rules.vocabulary_beside(file),
-                  read_json(tokenizer).get("do_lower_case") if tokenizer else None,
+                  settings_beside(file).get("do_lower_case"),
                   safetensors_files.labels(values), notes, table_of=table)
 
 
@@ -291,5 +291,6 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     tokenizer = weights.tokenizer
     safetensors_files.write(folder, values, described, tokenizer, {
         **_TOKENIZERS[tokenizer.name], "do_lower_case": tokenizer.do_lower_case,
-        **{name: value for name, value in tokenizer.settings.items() if name == "strip_accents"},
+        **{name: value for name, value in tokenizer.settings.items()
+           if name in ("strip_accents", "tokenize_chinese_chars")},
         "model_max_length": weights.config.max_position_embeddings} if tokenizer else {})

@@ -4,6 +4,7 @@ They hold the encoder and the pooler. keras-hub's masked LM has another epsilon 
 backbone, so it differs from BERT's, and its weights are left out.
 """
 
+import dataclasses
 import os
 
 import lazy_loader
@@ -16,6 +17,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import is_file, is_folder, open_file, write_json
 from bert_tf.options import read_json
 from bert_tf.tokenization import WordpieceTokenizer
+from bert_tf.tokenization.library_settings import KERAS_HUB_VOCABULARY, settings_beside
 from bert_tf.tokenization.vocabulary import VOCAB_FILE
 
 h5py = lazy_loader.load("h5py")
@@ -72,16 +74,14 @@ def _config(path):
 def read(file: str) -> Source:
     """Returns a preset's `Source`."""
     config = rules.beside(file, "config.json")
-    tokenizer = rules.beside(file, "tokenizer.json")
-    settings = read_json(tokenizer).get("config") if tokenizer else None
     with open_file(file, "rb") as content:
         found = hdf5.tensors(content.read(), file)
     return Source(file, _config(config) if config else None,
                   {name.replace("encoder/", "encoder_0/"): tensor
                    for name, tensor in found.items()},
-                  FORMAT, rules.beside(file, os.path.join("assets", "tokenizer",
-                                                            "vocabulary.txt")),
-                  settings.get("lowercase") if isinstance(settings, dict) else None)
+                  FORMAT, rules.beside(file, KERAS_HUB_VOCABULARY),
+                  settings_beside(os.path.join(os.path.dirname(file), KERAS_HUB_VOCABULARY)).get(
+                      "do_lower_case"))
 
 
 def table_for(weights: Weights) -> Format:
@@ -96,6 +96,9 @@ def table_for(weights: Weights) -> Format:
         raise InputError(f"{weights.source}: hidden_act is {weights.config.hidden_act}, but "
                          "keras-hub's BertBackbone always uses the tanh form of GELU; give "
                          "--hidden_act=gelu to change the model to it.")
+    if weights.tokenizer and "tokenize_chinese_chars" in weights.tokenizer.settings:
+        return dataclasses.replace(FORMAT, notes=(
+            "Each ideograph is a word in keras-hub's tokenizer, but not in the model's.",))
     return FORMAT
 
 
@@ -110,9 +113,9 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     write_json(os.path.join(folder, "metadata.json"), _METADATA)
     if weights.tokenizer:
         lower = bool(weights.do_lower_case)
-        assets = os.path.join(folder, "assets", "tokenizer")
-        os.makedirs(assets)
-        with open(os.path.join(assets, "vocabulary.txt"), "wb") as file:
+        vocabulary = os.path.join(folder, KERAS_HUB_VOCABULARY)
+        os.makedirs(os.path.dirname(vocabulary))
+        with open(vocabulary, "wb") as file:
             file.write(weights.tokenizer.vocabulary.files[VOCAB_FILE])
         write_json(os.path.join(folder, "tokenizer.json"), {
             "module": "keras_hub.src.models.bert.bert_tokenizer", "class_name": "BertTokenizer",

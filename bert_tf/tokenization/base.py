@@ -22,6 +22,7 @@ from bert_tf.files import (
 )
 from bert_tf.options import read_json
 from bert_tf.tokenization import tokenizer_json
+from bert_tf.tokenization.library_settings import settings_beside
 from bert_tf.tokenization.packing import encode_pairs
 from bert_tf.tokenization.vocabulary import PADDING, Vocabulary, is_cased, looks_lower_case
 
@@ -271,8 +272,8 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
             "</w>"; also encoder.json with vocab.bpe, and with fairseq's dict.txt); the
             tokenizer.json of one of the first or the third kind; or a folder that holds one of
             these.
-        do_lower_case: None: as saved beside the vocabulary, also by transformers, else as its
-            tokens suggest. Byte-level BPE and T5 never lower-case.
+        do_lower_case: None: as saved beside the vocabulary, also by transformers or keras-hub, else
+            as its tokens suggest. Byte-level BPE and T5 never lower-case.
         settings: further settings, such as WordPiece's `strip_accents`; by default those saved
             beside the vocabulary.
 
@@ -292,7 +293,8 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
                 if str(path).endswith(endings) and getattr(tokenization, name).reads(str(path)))
     tokenizer = getattr(tokenization, kind)
     beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
-    saved = read_json(beside) if is_file(beside) else _of_transformers(path, tokenizer)
+    saved = read_json(beside) if is_file(beside) else (
+        settings_beside(str(path)) if "strip_accents" in tokenizer.setting_names else {})
     kept = saved.pop(_CASE, None)
     lower = kept if do_lower_case is None else do_lower_case
     settings = settings or saved
@@ -304,15 +306,6 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
     return tokenizer(vocabulary,
                      looks_lower_case(vocabulary) if lower is None else bool(lower),
                      **settings)
-
-
-def _of_transformers(path, tokenizer):
-    """Returns the settings in the tokenizer_config.json of transformers beside a vocab.txt."""
-    beside = os.path.join(os.path.dirname(path), "tokenizer_config.json")
-    if "strip_accents" not in tokenizer.setting_names or not is_file(beside):
-        return {}
-    given, known = read_json(beside), {_CASE: (True, False), "strip_accents": (False,)}
-    return {name: given[name] for name, values in known.items() if given.get(name) in values}
 
 
 def _open_old_files(path, do_lower_case, settings):

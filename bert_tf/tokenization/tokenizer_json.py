@@ -44,7 +44,9 @@ def old_files(path: str) -> tuple[dict[str, bytes], dict[str, Any]]:
         if kind == "WordPiece":
             lower, strips = bool(normalizer.get("lowercase")), normalizer.get("strip_accents")
             settings = {"do_lower_case": lower,
-                        **({"strip_accents": False} if lower and strips is False else {})}
+                        **({"strip_accents": False} if lower and strips is False else {}),
+                        **({"tokenize_chinese_chars": False}
+                           if normalizer.get("handle_chinese_chars") is False else {})}
             return {"vocab.txt": "".join(f"{token}\n" for token in ordered).encode()}, settings
         merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
         return {"vocab.json": json.dumps(tokens).encode(), "merges.txt": "".join(

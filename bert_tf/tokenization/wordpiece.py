@@ -4,6 +4,7 @@ The ids of each space-separated word, and of its parts between punctuation, are 
 of lines then takes one split, one dictionary look-up a word and one join of bytes.
 """
 
+import functools
 import itertools
 import re
 import sys
@@ -77,8 +78,13 @@ class _Table(dict):
         return value
 
 
-CLEAN = _Table(is_deleted, is_cjk)
-CLEAN_MORE = _Table(is_category_c, is_cjk)
+@functools.cache
+def _cleaning(drop_category_c, tokenize_chinese_chars):
+    """The table that cleans text and puts spaces around ideographs."""
+    return _Table(is_category_c if drop_category_c else is_deleted,
+                  is_cjk if tokenize_chinese_chars else lambda char: False)
+
+
 SPLIT_CASED = _Table(lambda char: False, is_punctuation)
 SPLIT_LOWER = _Table(is_mark, is_punctuation)
 # All of str.split()'s separators are below U+3001. Those that are controls are deleted, not cut at.
@@ -86,6 +92,7 @@ SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and not is_de
 _DELETED_SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and is_deleted(c))
 # Cutting text before any of these changes no word.
 BOUNDARY = re.compile(f"[{re.escape(SPACES)}{_CJK_BLOCKS}]")
+_SPACE = re.compile(f"[{re.escape(SPACES)}]")        # the same where ideographs are letters
 
 
 def split_chunks(text: str) -> list[str]:
@@ -97,19 +104,20 @@ def split_chunks(text: str) -> list[str]:
 
 
 def split_words(text: str, lower: bool, strip_accents: bool = True,
-                drop_category_c: bool = False) -> list[str]:
+                drop_category_c: bool = False, tokenize_chinese_chars: bool = True) -> list[str]:
     """Returns the words of `text`, each a run of letters or one symbol: cleaned, lower-cased, cut
     at punctuation (the original's BasicTokenizer).
 
     Args:
         strip_accents: whether lower-casing drops accents too.
         drop_category_c: whether to drop `is_category_c` (ELECTRA).
+        tokenize_chinese_chars: whether each ideograph is a word of its own (transformers).
     """
     is_plain = text.isascii() and text.isprintable()
     if is_plain and text.isalnum():
         return [text.lower() if lower else text]
     if not is_plain:
-        text = text.translate(CLEAN_MORE if drop_category_c else CLEAN)
+        text = text.translate(_cleaning(drop_category_c, tokenize_chinese_chars))
     if lower:
         # Lower-casing depends on context (final sigma), but never across a space: the text is
         # lower-cased at once.
@@ -120,11 +128,12 @@ def split_words(text: str, lower: bool, strip_accents: bool = True,
 
 
 def aligned_words(text: str, lower: bool, strip_accents: bool = True,
-                  drop_category_c: bool = False) -> Iterator[tuple[str, Sequence[int]]]:
+                  drop_category_c: bool = False, tokenize_chinese_chars: bool = True
+                  ) -> Iterator[tuple[str, Sequence[int]]]:
     """Yields the words of `split_words`, each with its characters' positions in `text`."""
     strips = lower and strip_accents
     table = SPLIT_LOWER if strips else SPLIT_CASED
-    clean = CLEAN_MORE if drop_category_c else CLEAN
+    clean = _cleaning(drop_category_c, tokenize_chinese_chars)
     for chunk in re.finditer(f"[^{SPACES}]+", text):
         raw, start = chunk.group(), chunk.start()
         if raw.isascii() and raw.isprintable():
@@ -188,17 +197,22 @@ class WordpieceTokenizer(Tokenizer):
     """Text -> WordPiece ids, as the original's FullTokenizer.
 
     Special tokens such as "[MASK]" are plain text here. `drop_category_c` gives the tokenizer of
-    google-research/electra, which also knows `strip_accents` (see `split_words`).
+    google-research/electra, which also knows `strip_accents`; transformers also knows
+    `tokenize_chinese_chars` (see `split_words`).
     """
 
     name = "wordpiece"
-    setting_names = ("strip_accents", "drop_category_c")
+    setting_names = ("strip_accents", "drop_category_c", "tokenize_chinese_chars")
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True,
-                 strip_accents: bool = True, drop_category_c: bool = False):
+                 strip_accents: bool = True, drop_category_c: bool = False,
+                 tokenize_chinese_chars: bool = True):
         settings = {} if strip_accents or not do_lower_case else {"strip_accents": False}
         if drop_category_c:
             settings["drop_category_c"] = True
+        if not tokenize_chinese_chars:
+            settings["tokenize_chinese_chars"] = False
+        self._boundary = BOUNDARY if tokenize_chinese_chars else _SPACE
         super().__init__(vocabulary, do_lower_case, **settings)
         self._continuations = {token[2:]: index for token, index in vocabulary.ids.items()
                                if token.startswith("##")}
@@ -215,7 +229,7 @@ class WordpieceTokenizer(Tokenizer):
             b"".join(map(self._chunks.__getitem__, split_chunks(text.replace(_LINE_END, "")))))
 
     def encode_lines(self, lines):
-        return encode_blocks(lines, BOUNDARY, self._encode_block)
+        return encode_blocks(lines, self._boundary, self._encode_block)
 
     def encode_with_offsets(self, text):
         """See `Tokenizer`; [UNK] covers its whole word."""

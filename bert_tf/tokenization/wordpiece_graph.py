@@ -51,13 +51,15 @@ class WordsGraph:
     `is_unsure` finds such strings.
     """
 
-    def __init__(self, lower, strip_accents=True, drop_category_c=False):
+    def __init__(self, lower, strip_accents=True, drop_category_c=False,
+                 tokenize_chinese_chars=True):
         """Takes the settings of `wordpiece.split_words`."""
         self._lower, self._strips = lower, lower and strip_accents
-        self._settings = {"strip_accents": strip_accents, "drop_category_c": drop_category_c}
+        self._settings = {"strip_accents": strip_accents, "drop_category_c": drop_category_c,
+                          "tokenize_chinese_chars": tokenize_chinese_chars}
         self._deleted = _regex(
             wordpiece.is_category_c if drop_category_c else wordpiece.is_deleted)
-        self._cjk = f"({_regex(wordpiece.is_cjk)})"
+        self._cjk = f"({_regex(wordpiece.is_cjk)})" if tokenize_chinese_chars else ""
         self._marks = _regex(wordpiece.is_mark)
         self._punctuation = f"({_regex(wordpiece.is_punctuation)})"
         self._spaces = _regex(wordpiece.SPACES.__contains__) + "+"
@@ -65,7 +67,8 @@ class WordsGraph:
     def __call__(self, text):
         replace = tf.strings.regex_replace
         text = replace(text, self._deleted, "")
-        text = replace(text, self._cjk, r" \1 ")
+        if self._cjk:
+            text = replace(text, self._cjk, r" \1 ")
         if self._lower:
             text = tf.strings.lower(text, encoding="utf-8")
         if self._strips:

@@ -416,6 +416,18 @@ def test_new_words_get_the_mean_of_their_pieces(vocab_file, tmp_path):
         convert(tmp_path / "old", tmp_path / "out2", "google", Changes(vocab_file=str(new)))
 
 
+@pytest.mark.parametrize("form, settings", [
+    ("keras_hub", {"strip_accents": False}),
+    ("huggingface", {"strip_accents": False, "tokenize_chinese_chars": False})])
+def test_the_settings_of_a_tokenizer_stay(form, settings, vocab_file, tmp_path):
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text(vocab_file.read_text())
+    (tmp_path / "tokenizer_settings.json").write_text(json.dumps(settings))
+    convert(GOLDEN / "google_gelu", tmp_path / "theirs", form, Changes(vocab_file=str(vocabulary)))
+    (tmp_path / "theirs" / "tokenizer_settings.json").unlink(missing_ok=True)
+    assert checkpoints.read(tmp_path / "theirs").tokenizer.settings == settings
+
+
 def test_padding_of_the_vocabulary_is_kept_and_told(vocab_file, tmp_path):
     account = convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface",
                       Changes(vocab_file=str(vocab_file), do_lower_case=False))

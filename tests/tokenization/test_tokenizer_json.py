@@ -26,7 +26,8 @@ def save(folder, vocabulary, **settings):
 
 
 @pytest.mark.parametrize("settings", [
-    {"lowercase": True}, {"lowercase": False}, {"lowercase": True, "strip_accents": False}])
+    {"lowercase": True}, {"lowercase": False}, {"lowercase": True, "strip_accents": False},
+    {"lowercase": True, "handle_chinese_chars": False}])
 def test_wordpiece(vocabulary, tmp_path, settings):
     save(tmp_path, vocabulary, **settings)
     peer = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))

@@ -93,6 +93,22 @@ def test_accents_can_stay(tokenizer):
     assert [stays.encode_with_offsets(line)[0] for line in lines] == rows(stays, lines)
 
 
+def test_ideographs_can_be_letters(tokenizer, monkeypatch):
+    """As letters of another script in their places."""
+    joins = WordpieceTokenizer(tokenizer.vocabulary, tokenizer.do_lower_case,
+                               tokenize_chinese_chars=False)
+    assert wordpiece.split_words("a中文, 中", True, **joins.settings) == ["a中文", ",", "中"]
+    lines = HARD_LINES + random_lines(300, seed=4)
+    letters = ["".join("\u05d0" if wordpiece.is_cjk(char) else char for char in line)
+               for line in lines]
+    assert list(map(len, rows(joins, letters))) == list(map(len, rows(tokenizer, letters)))
+    assert [joins.encode_with_offsets(line)[0] for line in lines] == rows(joins, lines)
+    assert rows(joins, lines) == rows(pickle.loads(pickle.dumps(joins)), lines)
+    whole = rows(joins, lines)
+    monkeypatch.setattr(blocks, "BLOCK_CHARS", 5)
+    assert rows(joins, lines) == whole
+
+
 @pytest.mark.parametrize("path", at_hand("{}", [
     "text/sample_text.txt", "text/books_sent.txt", "text/enwiki_sent.txt.gz"]))
 def test_real_text(test_data, path):
@@ -190,15 +206,24 @@ def test_spaces_are_those_of_str_split():
     assert sorted(everything) == wordpiece.members(str.isspace)
 
 
-def test_settings_of_transformers_beside_a_vocabulary(tmp_path):
-    (tmp_path / "vocab.txt").write_text("\n".join([*"[PAD] [UNK] [CLS] [SEP] [MASK]".split(), "sch",
-                                                   "##on", "schön", "Schön"]), encoding="utf-8")
-    for given, tokens in (({"do_lower_case": True}, ["sch", "##on"]),
-                          ({"do_lower_case": True, "strip_accents": None}, ["sch", "##on"]),
-                          ({"do_lower_case": True, "strip_accents": False}, ["schön"]),
-                          ({"do_lower_case": False, "strip_accents": False}, ["Schön"])):
+def test_settings_of_libraries_beside_a_vocabulary(tmp_path):
+    hub = tmp_path / "assets" / "tokenizer"
+    hub.mkdir(parents=True)
+    for path in (tmp_path / "vocab.txt", hub / "vocabulary.txt"):
+        path.write_text("\n".join([*"[PAD] [UNK] [CLS] [SEP] [MASK]".split(), "sch", "##on", "schön",
+                                   "Schön", "中", "中中"]), encoding="utf-8")
+    cut, whole = ["中", "中"], ["中中"]
+    for given, tokens in (({"do_lower_case": True}, ["sch", "##on", *cut]),
+                          ({"do_lower_case": True, "strip_accents": None}, ["sch", "##on", *cut]),
+                          ({"do_lower_case": True, "strip_accents": False}, ["schön", *cut]),
+                          ({"do_lower_case": False, "strip_accents": False}, ["Schön", *cut]),
+                          ({"do_lower_case": True, "tokenize_chinese_chars": False},
+                           ["sch", "##on", *whole])):
         (tmp_path / "tokenizer_config.json").write_text(json.dumps(given))
         for path in (tmp_path, tmp_path / "vocab.txt"):
-            assert open_tokenizer(path).tokenize("Schön") == tokens
+            assert open_tokenizer(path).tokenize("Schön 中中") == tokens
+        given["lowercase"] = given.pop("do_lower_case")
+        (tmp_path / "tokenizer.json").write_text(json.dumps({"config": given}))
+        assert open_tokenizer(hub / "vocabulary.txt").tokenize("Schön 中中") == tokens
     (tmp_path / "tokenizer_settings.json").write_text('{"do_lower_case": true}')
     assert open_tokenizer(tmp_path).tokenize("Schön") == ["sch", "##on"]

@@ -95,6 +95,12 @@ def test_hard_and_random_lines(pair):
     assert not differing(pair, encoded(HARD_LINES + random_lines(5000, seed=4)))
 
 
+def test_ideographs_can_be_letters(vocabulary):
+    settings = {"tokenize_chinese_chars": False}
+    assert not differing((WordpieceTokenizer(vocabulary, False, **settings),
+                          WordpieceGraph(vocabulary, False, **settings)), encoded(HARD_LINES))
+
+
 @pytest.mark.parametrize("context", ["a{}b {}", "e\u0301{}\u0327x"])
 def test_every_character(pair, context):
     assert not differing(pair, encoded(context.format(c, c) for c in REPRESENTATIVES))
