@@ -30,7 +30,8 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 # Files beside weights that are read: configurations, tasks, vocabularies.
 _BESIDE = re.compile(
     r"(?:bert_|ernie_|albert_|xlnet_)?config\.json|task\.json|labels\.txt|tokenizer_config\.json|"
-    r"tokenizer_settings\.json|vocab\.(?:txt|json|bpe)|merges\.txt|encoder\.json|dict\.txt|.*\.model")
+    r"added_tokens\.json|tokenizer_settings\.json|vocab\.(?:txt|json|bpe)|merges\.txt|"
+    r"encoder\.json|dict\.txt|.*\.model")
 _VOCABULARY = re.compile(r"vocab\..*|encoder\.json|.*\.model")
 _NEW_VOCABULARY = "tokenizer.json"      # read where there is no other
 # Weights, of which the first kind that is there is taken.

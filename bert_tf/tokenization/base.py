@@ -22,7 +22,7 @@ from bert_tf.files import (
 )
 from bert_tf.options import read_json
 from bert_tf.tokenization import tokenizer_json
-from bert_tf.tokenization.library_settings import settings_beside
+from bert_tf.tokenization.library_settings import settings_beside, tell_of_added_tokens
 from bert_tf.tokenization.packing import encode_pairs
 from bert_tf.tokenization.vocabulary import PADDING, Vocabulary, is_cased, looks_lower_case
 
@@ -293,8 +293,11 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
                 if str(path).endswith(endings) and getattr(tokenization, name).reads(str(path)))
     tokenizer = getattr(tokenization, kind)
     beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
-    saved = read_json(beside) if is_file(beside) else (
-        settings_beside(str(path)) if "strip_accents" in tokenizer.setting_names else {})
+    vocabulary = tokenizer.read_vocabulary(str(path))
+    saved = read_json(beside) if is_file(beside) else {}
+    if not saved and "strip_accents" in tokenizer.setting_names:
+        saved = settings_beside(str(path))
+        tell_of_added_tokens(str(path), vocabulary.ids)
     kept = saved.pop(_CASE, None)
     lower = kept if do_lower_case is None else do_lower_case
     settings = settings or saved
@@ -302,7 +305,6 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
     if unknown:
         raise InputError(f"the tokenizer of {path} has no setting {unknown[0]}; leave the setting "
                          "out, or give a WordPiece vocab.txt.")
-    vocabulary = tokenizer.read_vocabulary(str(path))
     return tokenizer(vocabulary,
                      looks_lower_case(vocabulary) if lower is None else bool(lower),
                      **settings)

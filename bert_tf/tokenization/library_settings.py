@@ -1,8 +1,15 @@
-"""What other libraries saved beside a WordPiece vocabulary: settings of their tokenizers."""
+"""What other libraries saved beside a WordPiece vocabulary: settings of their tokenizers, and added
+tokens.
+"""
 
+import contextlib
+import functools
 import os
+import textwrap
+from collections.abc import Callable, Collection
 from typing import Any
 
+from bert_tf.errors import InputError
 from bert_tf.files import is_file
 from bert_tf.options import read_json
 
@@ -12,6 +19,11 @@ _KERAS_HUB = "tokenizer.json"
 # Our settings, with transformers' names, and the values of theirs that count.
 _KNOWN = {"do_lower_case": (True, False), "strip_accents": (False,),
           "tokenize_chinese_chars": (False,)}
+# Functions that list the added tokens in transformers' files.
+_ADDED: dict[str, Callable[[dict], Any]] = {
+    "added_tokens.json": lambda read: [{"content": token, "special": True} for token in read],
+    "tokenizer_config.json": lambda read: read.get("added_tokens_decoder", {}).values(),
+    "tokenizer.json": lambda read: read.get("added_tokens", [])}
 
 
 def settings_beside(path: str) -> dict[str, Any]:
@@ -27,3 +39,31 @@ def settings_beside(path: str) -> dict[str, Any]:
         given = {**given, "do_lower_case": given.get("lowercase")} if isinstance(
             given, dict) else {}
     return {name: given[name] for name, values in _KNOWN.items() if given.get(name) in values}
+
+
+def tell_of_added_tokens(path: str, known: Collection[str]) -> None:
+    """Prints a warning if transformers' files beside the vocabulary at `path` add tokens, which
+    transformers looks for before it cuts a text.
+
+    Args:
+        known: the vocabulary's own tokens; special ones of these are plain text here, as in BERT.
+    """
+    folder, entries = os.path.dirname(path), []
+    for name, read in _ADDED.items():
+        if is_file(os.path.join(folder, name)):
+            # Whoever needs a damaged file tells of it.
+            with contextlib.suppress(InputError, AttributeError, TypeError):
+                entries += read(read_json(os.path.join(folder, name)))
+    added = [entry["content"] for entry in entries
+             if isinstance(entry, dict) and isinstance(entry.get("content"), str)
+             and not (entry.get("special") and entry["content"] in known)]
+    if added:
+        _warn(folder or os.curdir, ", ".join(dict.fromkeys(added)))
+
+
+@functools.cache
+def _warn(folder, added):
+    """Prints the warning once a process."""
+    print(f"warning: {folder} adds tokens to its vocabulary ({textwrap.shorten(added, 100)}). They "
+          "are cut as other text here, but not in transformers: ids differ where texts hold them.",
+          flush=True)

@@ -11,6 +11,7 @@ from typing import Any
 from bert_tf.errors import InputError
 from bert_tf.files import is_file
 from bert_tf.options import read_json
+from bert_tf.tokenization.library_settings import tell_of_added_tokens
 
 NAME = "tokenizer.json"
 
@@ -42,6 +43,7 @@ def old_files(path: str) -> tuple[dict[str, bytes], dict[str, Any]]:
             raise InputError(f"{path}: the ids of the tokens have gaps; take another file of the "
                              "vocabulary.")
         if kind == "WordPiece":
+            tell_of_added_tokens(path, model["vocab"])
             lower, strips = bool(normalizer.get("lowercase")), normalizer.get("strip_accents")
             settings = {"do_lower_case": lower,
                         **({"strip_accents": False} if lower and strips is False else {}),

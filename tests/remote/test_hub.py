@@ -104,6 +104,12 @@ def test_a_new_vocabulary_is_fetched_where_there_is_no_other(names, is_wanted):
     assert ("tokenizer.json" in ours._wanted("hf://us/tiny", snapshot, "", False)) == is_wanted
 
 
+def test_added_tokens_are_told(hub, capsys):
+    hub.models["us/tiny"]["added_tokens.json"] = b'{"<e1>": 99}'
+    open_tokenizer("hf://us/tiny")
+    assert "(<e1>)" in capsys.readouterr().out
+
+
 def test_a_vocabulary_needs_no_weights(hub):
     assert open_tokenizer("hf://us/tiny").vocabulary.size == tiny.VOCAB
     assert open_tokenizer("hf://us/tiny/vocab.txt").vocabulary.size == tiny.VOCAB

@@ -68,6 +68,34 @@ def test_byte_bpe(tmp_path):
             assert opened.encode(line) == peer.encode(line).ids, line
 
 
+@pytest.mark.parametrize("file, value, is_told", [
+    ("added_tokens.json", {"<e1>": 160}, True), ("added_tokens.json", {"[MASK]": 4}, False),
+    ("tokenizer_config.json", {"added_tokens_decoder": {
+        "160": {"content": "<e1>", "special": True}}}, True),
+    ("tokenizer_config.json", {"added_tokens_decoder": 5}, False),
+    ("tokenizer.json", {"added_tokens": [{"content": 5}, 5]}, False),
+    ("tokenizer.json", {"added_tokens": [{"content": "<e1>", "special": False}]}, True)])
+def test_added_tokens_beside_a_vocabulary_are_told(vocabulary, tmp_path, capsys, file, value, is_told):
+    (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in vocabulary.tokens))
+    (tmp_path / file).write_text(json.dumps(value))
+    for _ in range(2):
+        open_tokenizer(str(tmp_path))
+    said = capsys.readouterr().out
+    assert said.count("warning: ") == said.count("(<e1>)") == is_told
+
+
+def test_added_tokens_are_told(vocabulary, tmp_path, capsys):
+    peer = save(tmp_path, vocabulary)
+    peer.save(str(tmp_path / "tokenizer.json"))
+    open_tokenizer(str(tmp_path))
+    assert not capsys.readouterr().out
+    peer.add_special_tokens(["[MASK]", "<e1>"])
+    peer.save(str(tmp_path / "tokenizer.json"))
+    assert open_tokenizer(str(tmp_path)).tokenize("a<e1>") != peer.encode(
+        "a<e1>", add_special_tokens=False).tokens
+    assert "(<e1>)" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("change, message", [
     ({"model": {"type": "Unigram", "vocab": {}}}, "no WordPiece or BPE"),
     ({"pre_tokenizer": {"type": "Whitespace"}}, "no WordPiece or BPE"),
