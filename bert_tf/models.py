@@ -173,6 +173,9 @@ def _described_by_labels(path):
     weights = checkpoints.read(path)
     head = next((head for head in weights.heads if head in _TASK_HEADS), None)
     if not head:
+        if unused := next((name for name in weights.ignored if "classifier" in name), None):
+            raise InputError(f"{weights.source}: {unused} is not used: it is "
+                             f"{weights.ignored[unused]}.")
         return None
     if not weights.vocab_file:
         raise InputError(f"there is no vocabulary beside {weights.source} that can be read; put "

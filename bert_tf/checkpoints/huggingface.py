@@ -1,5 +1,6 @@
 """Hugging Face's checkpoints: `model.safetensors` beside a `config.json`."""
 
+import dataclasses
 import os
 import re
 
@@ -47,6 +48,9 @@ _TOKENIZERS = {"wordpiece": {"tokenizer_class": "BertTokenizer"},
 
 # The classifiers of several tasks in one file.
 _NUMBERED = r"classifier\.\d+\.(weight|bias)"
+# One for whole texts where `is_decoder` is true.
+_BLIND = (r"classifier\.(weight|bias)", "of a classifier that reads the first token, which in a "
+          "left-to-right network has seen no other; train a head with bert-finetune")
 
 
 def _two_layers(model, task):
@@ -185,7 +189,11 @@ def read(file: str) -> Source:
         found[positions] = found[positions].cut(unused)
 
     def table(task=None):
-        return _table(model, _classifier(model, values, found, task), model.prefix)
+        head = _classifier(model, values, found, task)
+        if head and config and config.is_causal and HEADS[head].is_pooled:
+            bare = _table(model, None, model.prefix)
+            return dataclasses.replace(bare, ignored=(*bare.ignored, _BLIND))
+        return _table(model, head, model.prefix)
 
     return Source(file, config, found, table(),
                   rules.vocabulary_beside(file),

@@ -59,11 +59,14 @@ def tensors(file: str) -> dict[str, Tensor]:
 
 def labels(values: dict) -> tuple[str, ...]:
     """Returns the names of the classes in a `config.json`, in the order of their numbers; () for
-    none."""
+    none. Classes of one name are told apart by their numbers."""
     numbered = values.get("id2label")
     numbers = list(map(str, range(len(numbered)))) if isinstance(numbered, dict) else []
     found = tuple(numbered.get(number) for number in numbers)
-    return found if all(isinstance(label, str) for label in found) else ()
+    if not all(isinstance(label, str) for label in found):
+        return ()
+    return tuple(f"LABEL_{number}" if found.count(label) > 1 else label
+                 for number, label in zip(numbers, found))
 
 
 def write(folder: str, values: Mapping[str, np.ndarray], config: Mapping[str, Any], tokenizer: Any,

@@ -2,6 +2,7 @@
 may see.
 """
 
+import dataclasses
 import json
 
 import keras
@@ -14,6 +15,7 @@ from bert_tf import NextTokenLM, checkpoints, data
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
+from bert_tf.models import open_model
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives import next_token
 from bert_tf.objectives.answer_span import AnswerSpan
@@ -104,6 +106,18 @@ def test_a_head_that_reads_the_last_token_is_no_head_of_transformers(tmp_path):
                                   checkpoints.Changes(leave_out=("classification",)))
     assert "that of transformers reads the first" in str(account)
     assert checkpoints.read_config(tmp_path / "hf") == CONFIG
+
+
+def test_a_classifier_of_transformers_that_reads_the_first_token_is_not_used(tmp_path):
+    both_ways = dataclasses.replace(CONFIG, directionality="bidi")
+    Learner(BertEncoder(both_ways), [Classification(both_ways, 3)]).save(tmp_path / "model.keras")
+    checkpoints.convert(str(tmp_path), str(tmp_path / "hf"), "huggingface")
+    assert "classification" in checkpoints.read(str(tmp_path / "hf")).heads
+    path = tmp_path / "hf" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "is_decoder": True}))
+    assert checkpoints.read(str(tmp_path / "hf")).heads == ["pooler"]
+    with pytest.raises(InputError, match="classifier.bias is not used: .* reads the first token"):
+        open_model(tmp_path / "hf", finetuned=True)
 
 
 def test_the_lstm_is_that_of_torch(golden):
