@@ -87,8 +87,8 @@ class TextModel:
             "trained" if task else "not trained for a task yet: call fit")
         return f"TextModel({self.path!r}, {self.kind}; {what})"
 
-    def fit(self, texts: Sequence, labels: Sequence, dev_texts: Sequence = (),
-            dev_labels: Sequence = (), **settings: Any) -> dict[str, float]:
+    def fit(self, texts: Sequence, labels: Sequence, dev_texts: Sequence | None = (),
+            dev_labels: Sequence | None = (), **settings: Any) -> dict[str, float]:
         """Trains the model, and returns its scores on `dev_texts`, if there are such.
 
         A model that was fine-tuned before keeps its labels and is trained further; with
@@ -97,9 +97,9 @@ class TextModel:
         Args:
             texts: str, or tuples of two; a list, an array or a column of pandas.
             labels: one for each text: str or int; of several labels lists of str; or numbers.
-            dev_texts, dev_labels: the same, to score the model on.
+            dev_texts, dev_labels: the same, to score the model on; None or empty: no such.
             settings: flags of `bert-finetune`, such as `learning_rate`, `train_batch_size`,
-                `num_train_epochs`, `max_seq_length`, `random_seed`.
+                `num_train_epochs`, `max_seq_length`, `random_seed`; None is the default.
 
         Raises:
             InputError: texts and labels do not go together, or a setting is wrong.
@@ -108,16 +108,18 @@ class TextModel:
         discard = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         files = {"train_file": os.path.join(folder, "train.jsonl")}
         width = _write(files["train_file"], texts, labels)
+        dev_texts, dev_labels = (() if dev is None else dev for dev in (dev_texts, dev_labels))
         if len(dev_texts) or len(dev_labels):
             files["dev_file"] = os.path.join(folder, "dev.jsonl")
             if (dev_width := _write(files["dev_file"], dev_texts, dev_labels)) != width:
                 raise InputError(f"an example of dev_texts has {counted(dev_width, 'text')}, but "
                                  f"an example of texts has {width}; give both the same number.")
         output = os.path.join(folder, "model")
+        given = {name: value for name, value in settings.items() if value is not None}
         self.scores = finetune(
             {**files, **dict(zip(("text_a_column", "text_b_column"), _TEXTS[:width])),
              "label_column": _LABEL, "task_kind": self.kind}, self.path, output,
-            **{"keep_head": SavedTask.read(self.path) is not None, **settings})
+            **{"keep_head": SavedTask.read(self.path) is not None, **given})
         if not exists(os.path.join(output, MODEL_FILE)):
             raise InputError("stop_at_step ended the training before a model was saved; leave it "
                              "out.")
@@ -155,6 +157,8 @@ def _write(path, texts, labels):
     """Writes texts with their labels as JSON lines; returns the number of texts of each."""
     if isinstance(texts, str):
         raise InputError("texts is one str; give a list of texts.")
+    if texts is None or labels is None:
+        raise InputError("texts or labels are None; give a list of both.")
     rows = [text if isinstance(text, tuple) else (text,) for text in texts]
     labels = list(labels)
     if len(rows) != len(labels) or not rows:

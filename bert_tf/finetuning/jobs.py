@@ -116,8 +116,9 @@ def finetune(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
             or the flags that describe files of your own, of which `predict_file` is SQuAD's.
         init_checkpoint: the model to begin with, of any format; hf://OWNER/NAME is one of the Hub.
         output_dir: where the model, its scores and its predictions go.
-        settings: further flags of the task's command, by name. By default the model is trained
-            (`do_train`), and scored (`do_eval`) where no files or a file to score on are named.
+        settings: further flags of the task's command, by name; None is the default. By default the
+            model is trained (`do_train`), and scored (`do_eval`) where no files or a file to score
+            on are named.
 
     Raises:
         InputError: a setting, a file or the model can't be used.
@@ -131,16 +132,17 @@ def finetune(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
 def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str | os.PathLike,
              output_dir: str | os.PathLike, **settings: Any) -> FineTuneRun | TextRun:
     """Opens the run that `finetune` carries out; the arguments and errors are those of it."""
-    given = {**{name: plain(value) for name, value in {**_named(task), **settings}.items()},
+    asked = {**_named(task), **settings}
+    given = {**{name: plain(value) for name, value in asked.items() if value is not None},
              "init_checkpoint": fetched(os.fspath(init_checkpoint)),
              "output_dir": os.fspath(output_dir)}
     given.setdefault("do_train", True)
     files = [name for name in ("train_file", "dev_file", "predict_file") if given.get(name)]
     given.setdefault("do_eval", not files or files[-1] != "train_file")
     script = script_of({name: written(value) for name, value in given.items()
-                        if value not in (None, "", [])}) or "run_classifier"
+                        if value not in ("", [])}) or "run_classifier"
     open_run, *classes = _JOBS[script]
-    if unknown := sorted(given.keys() - settings_of(script)):
+    if unknown := sorted(asked.keys() - settings_of(script)):
         raise InputError(f"{script} has no setting {', '.join(unknown)}; {script} --helpfull lists "
                          "its settings.")
     given = {**_defaults(script, given), **given}

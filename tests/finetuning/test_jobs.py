@@ -79,6 +79,17 @@ def test_values_of_python_are_those_of_the_command_line(folder, tmp_path):
         name: type(value) for name, value in wanted.items()}
 
 
+def test_none_is_the_default(folder, tmp_path):
+    given = settings(folder)
+    nothing = dict.fromkeys(("grid", "learning_rate", "class_weights", "do_train", "label_scale",
+                             "warmup_proportion", "weight_decay", "test_file"))
+    plain, none = (jobs.open_job(FILES, folder / "model", tmp_path / "out", **given, **more)
+                   for more in ({}, nothing))
+    assert (plain.settings, plain.flags) == (none.settings, none.flags)
+    with pytest.raises(InputError, match="has no setting learning_rat;"):
+        jobs.open_job(FILES, folder / "model", tmp_path / "out", **given, learning_rat=None)
+
+
 def test_a_file_of_a_task_is_read_once(folder, tmp_path, monkeypatch):
     from bert_tf.tasks import rows
     opened, read = [], rows.open_unpacked
@@ -138,6 +149,8 @@ def test_texts_in_memory_give_the_model_of_files(folder, tmp_path):
     with pytest.raises(InputError, match="stop_at_step ended"):
         again.fit(texts, labels, **given, stop_at_step=1)
     assert again.predict(texts[:3]) == answers
+    again.fit(texts, labels, None, None, **given, keep_head=None, grid=None, learning_rate=0.0)
+    assert again.predict(texts[:3]) == answers
     assert again.fit(texts, labels, texts[:9], labels[:9], **given)["dev/accuracy"] >= 0
     assert "trials" not in {path.name for path in (tmp_path / "saved").iterdir()}
     card = (tmp_path / "saved" / "README.md").read_text()
@@ -153,6 +166,7 @@ def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
         model.fit(["a", "b"], [0, 1], [("a", "b")], [0])
     for texts, labels, part in (([], [], "0 texts and 0 labels"), (["a"], [], "1 texts and 0"),
                                 (["a", ("b", "c")], [0, 1], "text 1 is"),
+                                (["a"], None, "labels are None"),
                                 ([3], [0], "text 0 is 3"), ("ab", [0, 1], "texts is one str"),
                                 (["a", "b"], np.eye(2), "label 0 is the array"),
                                 (iter(["a", np.nan]), [0, 1], "text 1 is nan"),
