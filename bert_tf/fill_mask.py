@@ -5,6 +5,7 @@ Shapes: B batch, S sequence, P masks of a text, K guesses, V vocabulary.
 
 import dataclasses
 import itertools
+import operator
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -115,12 +116,16 @@ class FillMask:
                where: Callable[[int], str] = "text {}".format) -> Iterator[dict]:
         """Yields the dict of each text, some thousand texts after they were taken. `where` names a
         text in errors, given its index."""
-        if not 1 <= top_k <= self._vocabulary.size:
-            raise InputError(f"top_k is {top_k}; it must be from 1 to the {self._vocabulary.size:,}"
-                             " tokens of the vocabulary.")
+        try:
+            count = operator.index(top_k)
+        except TypeError:       # no whole number
+            count = 0
+        if not 1 <= count <= self._vocabulary.size:
+            raise InputError(f"top_k is {top_k!r}; it must be a whole number from 1 to the "
+                             f"{self._vocabulary.size:,} tokens of the vocabulary.")
         rows = (self._masked_row(text, where(number)) for number, text in enumerate(texts))
         for row, (likely, tokens) in self._network.run(
-                lambda batch: self._network.guess(*batch[:2], top_k), rows):
+                lambda batch: self._network.guess(*batch[:2], count), rows):
             yield {"masks": [
                 [self._describe(*guess) for guess in zip(ids.tolist(), probabilities.tolist())]
                 for ids, probabilities, _ in zip(tokens, likely, row.positions)]}
@@ -132,27 +137,31 @@ class FillMask:
     def next_sentence(self, pairs: tuple | list, where: Callable[[int], str] = "pair {}".format
                       ) -> float | list[float]:
         """Returns the probability that the second text of a tuple follows the first, or that of
-        each tuple in a list. Of a model that learned the order of sentences, such as ALBERT, it is
-        the probability of this order. `where` names a pair in errors, given its index."""
+        each tuple in a list or an array. Of a model that learned the order of sentences, such as
+        ALBERT, it is the probability of this order. `where` names a pair in errors, given its
+        index."""
         if not self._network.follows:
             raise InputError(f"{self._path} was not trained to predict the next sentence; give a "
                              "model that was, such as BERT.")
-        listed = pairs if isinstance(pairs, list) else [pairs]
+        pairs = listed(pairs)
         found = [float(value) for _, (value,) in self._network.run(
             lambda batch: [self._network.follows(batch[0])],
-            (self._pair_row(pair, where(number)) for number, pair in enumerate(listed)))]
+            (self._pair_row(pair, where(number)) for number, pair in enumerate(
+                pairs if isinstance(pairs, list) else [pairs])))]
         return found if isinstance(pairs, list) else found[0]
 
     def pseudo_perplexity(self, texts: str | list, where: Callable[[int], str] = "text {}".format
                           ) -> float | list[float]:
-        """Returns exp(-mean of log p) over the tokens of a text, or of each text in a list.
+        """Returns exp(-mean of log p) over the tokens of a text, or of each text in a list or an
+        array.
 
         p is the probability of a token that alone is masked (arXiv:1910.14659). "[MASK]" is plain
         text here. `where` names a text in errors, given its index."""
-        listed = texts if isinstance(texts, list) else [texts]
-        owned = ((number, row) for number, text in enumerate(listed)
+        texts = listed(texts)
+        given = texts if isinstance(texts, list) else [texts]
+        owned = ((number, row) for number, text in enumerate(given)
                  for row in self._rows_of_tokens(text, where(number)))
-        (owners, rows), sums = itertools.tee(owned), np.zeros((2, len(listed)))
+        (owners, rows), sums = itertools.tee(owned), np.zeros((2, len(given)))
         scored = self._network.run(lambda batch: [self._network.score(*batch)],
                                    (row for _, row in rows))
         for (owner, _), (_, (logs,)) in zip(owners, scored):

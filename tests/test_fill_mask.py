@@ -123,6 +123,10 @@ def test_a_list_gives_each_answer_as_it_is_alone(fill):
     copied = pickle.loads(pickle.dumps(fill))
     check_same(copied(np.array([texts[0]]))[0], found[0])
     assert fill([]) == [] and fill.pseudo_perplexity([]) == []
+    assert fill.pseudo_perplexity(np.array(["a b", "c"])) == fill.pseudo_perplexity(["a b", "c"])
+    pairs = np.empty(2, object)
+    pairs[:] = [("a b", "c"), ("\ud800", "d")]     # half of a surrogate pair is an unknown word
+    assert fill.next_sentence(pairs) == fill.next_sentence(pairs.tolist())
     # Rows that pad the table of words are no tokens.
     every = fill("[MASK]", top_k=len(LETTERS))["masks"][0]
     assert {guess["token"] for guess in every} == {*LETTERS}
@@ -156,7 +160,10 @@ def test_the_mask_is_text_where_it_is_not_asked_for(run, fill):
     (lambda fill: fill("[MASK] " * 15), "the text has 17 tokens, but the model reads at most 16"),
     (lambda fill: fill(("a", "b", "[MASK]")), "has 3 parts; give a text, or a tuple of two"),
     (lambda fill: fill([3]), "text 0: found a value of type int in place of"),
-    (lambda fill: fill("[MASK]", top_k=0), "top_k is 0; it must be from 1 to the 37 tokens"),
+    (lambda fill: fill("[MASK]", top_k=0), "top_k is 0; it must be a whole number from 1 to the"),
+    (lambda fill: fill("[MASK]", top_k=2.0), "top_k is 2.0; it must be a whole number"),
+    (lambda fill: fill("[MASK]", top_k=None), "top_k is None; it must be a whole number"),
+    (lambda fill: fill.next_sentence(np.array([["a", "b"]])), "pair 0 must be a tuple"),
     (lambda fill: fill.next_sentence("a"), "pair 0 must be a tuple of two texts"),
     (lambda fill: fill.pseudo_perplexity(["a", " "]), "text 1 has no token"),
 ])
