@@ -129,6 +129,15 @@ def test_fit_takes_the_same_steps_as_a_plain_loop():
         assert np.allclose(a, b, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["next_sentence_labels", "masked_lm_ids"])
+def test_fit_names_the_feature_that_the_data_lack(name):
+    learner, batch = make_learner(), make_batch()
+    learner.compile("sgd", run_eagerly=True)
+    del batch[name]
+    with pytest.raises(InputError, match=f"the data have no feature '{name}', which the objective"):
+        learner.fit(batch, verbose=0)
+
+
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 def test_the_training_step_compiles_under_xla(policy):
     config = EncoderConfig.from_dict({**CONFIG.to_dict(), "num_hidden_layers": 1,

@@ -180,9 +180,19 @@ class Learner(TakesFeatures, keras.Model):
         return batch
 
     def targets(self, batch: Batch) -> dict[str, tuple[Tensor, ...]]:
-        """Returns each objective's (labels, weights) and further inputs of its measures."""
-        return {objective.name: objective.targets(self.batch_for(objective, batch))
-                for objective in self.objectives}
+        """Returns each objective's (labels, weights) and further inputs of its measures.
+
+        Raises:
+            InputError: the batch lacks a feature of them.
+        """
+        found = {}
+        for objective in self.objectives:
+            try:
+                found[objective.name] = objective.targets(self.batch_for(objective, batch))
+            except KeyError as error:
+                raise InputError(f"the data have no feature {error.args[0]!r}, which the objective "
+                                 f"{objective.name!r} learns from; add it.") from error
+        return found
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the divisor of each objective's loss, by name; needs no forward pass."""
