@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import keras
+import numpy as np
 from keras import tree
 from keras.src.saving import saving_lib
 
@@ -19,6 +20,9 @@ __all__ = ["Dense", "FromConfig", "Network", "TakesFeatures", "Tensor", "registe
 # Names of features in transformers and in the Model Garden, and the names here.
 _OTHER_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids",
                 "input_word_ids": "input_ids", "input_type_ids": "segment_ids"}
+# Features that are places in a table, and the configuration's number of its rows.
+_ROWS = {**dict.fromkeys(("input_ids", "encoder_input_tokens", "decoder_input_tokens"),
+                         "vocab_size"), "segment_ids": "type_vocab_size"}
 
 
 class _Paths(saving_lib.H5IOStore):
@@ -153,7 +157,8 @@ class TakesFeatures:
 
     Raises:
         InputError: the features are not a dict, have another library's names, which the model would
-            ignore, or are lists of lists in place of arrays.
+            ignore, or are lists of lists in place of arrays; or an array of NumPy has ids without a
+            row in their table, where Keras would take the last rows or zeros.
     """
 
     feature_axes: dict[str, int]
@@ -173,6 +178,9 @@ class TakesFeatures:
             if is_plain or type(value).__name__ == "RaggedTensor":
                 raise InputError(f"the feature {name!r} is a {type(value).__name__}; give an array "
                                  "or a tensor, with rows of one length.")
+            if isinstance(value, np.ndarray) and name in _ROWS:
+                network: Any = getattr(self, "encoder", self)
+                _check_ids(network.config, name, value)
         return super().__call__(*args, **kwargs)  # type: ignore[misc]
 
     def export(self, filepath: str, *args: Any, input_signature: Any = None, **kwargs: Any) -> None:
@@ -196,6 +204,16 @@ class TakesFeatures:
                    tree.flatten_with_path(self(inputs))}
         keras.Model(inputs, outputs, name=self.name).export(  # type: ignore[attr-defined]
             filepath, *args, **kwargs)
+
+
+def _check_ids(config, name, ids):
+    """Raises InputError if ids [...] have no row in the table that the feature `name` means."""
+    rows = getattr(config, _ROWS[name])
+    if name == "segment_ids" and not config.has_segments or not rows:
+        return      # there is no table
+    if ids.size and not 0 <= ids.min() <= ids.max() < rows:
+        raise InputError(f"the feature {name!r} has ids from {ids.min()} to {ids.max()}, but the "
+                         f"model's {_ROWS[name]} is {rows}; give ids from 0 to {rows - 1}.")
 
 
 class Network(TakesFeatures, FromConfig, keras.Model):
