@@ -49,6 +49,7 @@ from bert_tf.tokenization.base import (
     open_tokenizer,
 )
 from bert_tf.tokenization.dual import DualTokenizer
+from bert_tf.tokenization.vocabulary import check_case, share_cased
 from data_prep import prose
 from data_prep.denoising_flags import DenoisingFlags
 from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
@@ -57,6 +58,7 @@ from data_prep.stream_job import StreamFlags, StreamJob
 from data_prep.text_job import TextJob
 
 _SAMPLE = 1 << 17       # bytes of text that show how its lines are
+_FEW = 0.01     # share of tokens with capitals that users may have added to an uncased vocabulary
 
 
 def _check_vocabulary(job, recipe, vocabulary):
@@ -70,6 +72,18 @@ def _check_vocabulary(job, recipe, vocabulary):
     if missing:
         raise InputError(f"--vocab_file: {job.vocab_file} has no special token for "
                          f"{', '.join(missing)}; give a vocabulary of BERT or a relative.")
+
+
+def _warn_of_case(job, tokenizer):
+    """Prints a warning if --do_lower_case does not fit the vocabulary."""
+    share = share_cased(tokenizer.vocabulary)
+    if 0 < share < _FEW:
+        return
+    try:
+        check_case(tokenizer.vocabulary, f"--vocab_file: {job.vocab_file}",
+                   tokenizer.do_lower_case)
+    except InputError as found:
+        print(f"warning: {found}", flush=True)
 
 
 def _check_output(job):
@@ -141,6 +155,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     tokenizer = _open_tokenizer(job, recipe)
     recipe = recipe.vary(tokenizer=tokenizer.name, tokenizer_settings=tokenizer.settings)
     _check_vocabulary(job, recipe, tokenizer.vocabulary)
+    _warn_of_case(job, tokenizer)
     if recipe.denoising:
         check_sentinels(tokenizer, f"--vocab_file={job.vocab_file}")
     job.input_file = find_files(job.input_file, "input_file", job.output_file)

@@ -174,10 +174,16 @@ def looks_lower_case(vocabulary: Vocabulary) -> bool:
                for token in vocabulary.tokens)
 
 
+def share_cased(vocabulary: Vocabulary) -> float:
+    """The share of the tokens that begin with a capital letter from A to Z."""
+    # A SentencePiece token that begins a word has a mark before the word.
+    capitals = ["A" <= token.lstrip("\u2581")[:1] <= "Z" for token in vocabulary.tokens]
+    return sum(capitals) / max(1, len(capitals))
+
+
 def is_cased(vocabulary: Vocabulary) -> bool:
     """Whether a token begins with a capital letter from A to Z."""
-    # A SentencePiece token that begins a word has a mark before the word.
-    return any("A" <= token.lstrip("\u2581")[:1] <= "Z" for token in vocabulary.tokens)
+    return share_cased(vocabulary) > 0
 
 
 def check_case(vocabulary: Vocabulary, vocab_file: str, do_lower_case: bool) -> None:

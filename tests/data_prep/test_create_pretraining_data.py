@@ -244,6 +244,19 @@ def test_the_report_warns_of(prepare, capsys, text, warning):
     assert f"warning: {warning}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("tokens, lowers, warning", [
+    (["the", "The", "House"], True, "has tokens with capital letters, which lower-cased"),
+    (["the", "house"], False, "has no token with a capital letter"),
+    (["the", "The"], False, ""), (["the", "house"], True, ""),
+    (["the", "NUM", *map(str, range(200))], True, "")])
+def test_the_case_that_does_not_fit_the_vocabulary_is_told(prepare, vocab_file, capsys, tokens,
+                                                          lowers, warning):
+    vocab_file.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *tokens]))
+    prepare("the house\n\nthe\n", do_lower_case=lowers, dupe_factor=1)
+    said = f"warning: --vocab_file: {vocab_file} {warning}"
+    assert (said in capsys.readouterr().out) == bool(warning)
+
+
 @pytest.mark.parametrize("text, flags", [
     ("the house a tree\n" * 4 + "\n", {"recipe": "transformer_xl", "dupe_factor": 3,
                                        "stream": StreamFlags(bsz_per_host=2)}),
