@@ -13,6 +13,8 @@ from bert_tf.export.ids_model import answers
 from bert_tf.files import absolute, fetched, is_folder
 from bert_tf.fill_mask import FillMask, open_masked_lm
 from bert_tf.models import open_model
+from bert_tf.tasks.named import layout_of
+from bert_tf.tasks.reading import without_breaks
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tokenization import check_fits
 from bert_tf.tokenization.base import listed
@@ -179,6 +181,9 @@ class Predictor:
                 raise InputError(f"{where}: character {error.start} of a text, "
                                  f"{text[error.start]!r}, is half of a surrogate pair; decode the "
                                  "text correctly.") from None
+        if layout := layout_of(self._saved.task.name):      # texts are cleaned as in training
+            given = tuple(without_breaks(text, layout) for text in given) if isinstance(
+                given, tuple) else without_breaks(given, layout)
         example = self._kind.example(given, number)
         count = len(example.texts)
         if count < least or most and count > most:

@@ -19,7 +19,7 @@ from bert_tf.checkpoints import task_heads
 from bert_tf.errors import InputError, counted
 from bert_tf.files import STANDARD, fetched, is_file, make_folder, shown_name
 from bert_tf.flags import REQUIRED, option
-from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.named import TASKS, layout_of
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.saved_task import SavedTask
 from run_scripts import example_files
@@ -65,7 +65,7 @@ def columns_of(job: PredictFlags, saved, form: str) -> Columns:
     """
     texts = tuple(filter(None, (job.text_a_column, job.text_b_column)))
     known = TASKS.get(saved.task.name) if saved else None
-    layout = next(iter(known.splits.values()), None) if known else None
+    layout = layout_of(saved.task.name) if saved else None
     cells = {"words": layout.words, "line_break": layout.line_break} if layout else {}
     splits = [split for name, split in known.splits.items() if name.startswith("test")
               and split.format in example_files.FORMATS] if known else []

@@ -295,6 +295,16 @@ def test_what_is_no_example_is_refused(saved, kind, example, message):
         saved(kind)[-1](example)
 
 
+def test_marks_of_line_ends_are_read_as_in_training(tmp_path):
+    write(tmp_path, "classification")
+    text = " a b<br /><br />c d<br />"
+    plain = bert_tf.Predictor(tmp_path)
+    task = dataclasses.replace(plain.saved_task.task, name="imdb")
+    dataclasses.replace(plain.saved_task, task=task).write(tmp_path)
+    found = bert_tf.Predictor(tmp_path)([text, "a b c d"])
+    assert found[0] == found[1] and plain(text) != found[0]
+
+
 def test_a_copy_opens_the_folder_again(saved):
     folder, learner, predictor = saved("classification")
     opened = bert_tf.Predictor(folder, batch_size=2, dtype="float32")

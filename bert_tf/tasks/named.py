@@ -282,6 +282,13 @@ def find_task(name: str) -> Task:
     return found[0]
 
 
+def layout_of(name: str) -> Split | None:
+    """Returns how the cells of a named task's official files are read, by its first split; None for
+    other names."""
+    task = TASKS.get(name)
+    return next(iter(task.splits.values()), None) if task else None
+
+
 def find_folder(data_dir: str, name: str, remedy: str) -> str:
     """Returns the folder of a named task's files in `data_dir`, or the name of its data set.
 
