@@ -148,7 +148,7 @@ def open_model(path: str | os.PathLike, config_file: str | None = None,
     path = fetched(os.fspath(path))
     if finetuned and (model := _described_by_labels(path)):
         return model
-    file, saved = _finetuned_file(path) if finetuned else (path, SavedTask.read(folder_of(path))
+    file, saved = finetuned_file(path) if finetuned else (path, SavedTask.read(folder_of(path))
                                                            if path else None)
     config: Any = read_config(config_file) if config_file else None
     weights = None
@@ -192,8 +192,12 @@ def _described_by_labels(path):
     return model
 
 
-def _finetuned_file(path):
-    """The file of the weights of a fine-tuned model, and its `SavedTask`."""
+def finetuned_file(path: str) -> tuple[str, SavedTask]:
+    """The file of the weights of a fine-tuned model, floats or integers, and its `SavedTask`.
+
+    Raises:
+        InputError: there is none at `path`.
+    """
     file: str | None = os.path.join(path, keras_file.NAME)
     if not keras_file.find(str(file)):
         file = quantised.find(path)

@@ -191,6 +191,9 @@ def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags | SquadFla
                       if name not in ("data_dir", "train_file", "dev_file", "test_file")]:
             raise InputError(f"--{others[0]} is not for question answering, which --teacher was "
                              "trained for; leave it out.")
+        if task_flags.dev_file and task_flags.test_file:
+            raise InputError("--test_file: a student that answers questions has one file to score "
+                             "and to predict, which --dev_file names; leave out one of the two.")
         path = functools.partial(os.path.join, task_flags.data_dir)
         train, dev = (name and path(name) for name in (
             task_flags.train_file, task_flags.dev_file or task_flags.test_file))

@@ -1,12 +1,9 @@
 """A teacher that is asked in every step: its internals, too, are compared with the student's."""
 
-import os
-
 from bert_tf import checkpoints
-from bert_tf.checkpoints import keras_file
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
-from bert_tf.models import open_model
+from bert_tf.models import finetuned_file, open_model
 from bert_tf.objectives.base import Objective
 from bert_tf.objectives.layer_transfer import layer_ratio
 from bert_tf.recipes.distillation import Distillation
@@ -23,7 +20,7 @@ class InStep:
 
     def __init__(self, folder: str, row: Distillation):
         self.folder, self._row = folder, row
-        self.config = checkpoints.read_config(os.path.join(folder, keras_file.NAME))
+        self.config = checkpoints.read_config(finetuned_file(folder)[0])
 
     def check(self, config: Sizes, tokenizer: Tokenizer, max_seq_length: int) -> None:
         """Raises InputError if a student's layers can't be compared with the teacher's."""

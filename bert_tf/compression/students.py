@@ -31,12 +31,22 @@ def take_layers(encoder, layers: Sequence[int]):
     if not layers or not all(0 <= layer < config.depth for layer in layers):
         raise InputError(f"--student_layers={','.join(map(str, layers))}: the model has layers 0 "
                          f"to {config.depth - 1}; name some of these.")
-    name = getattr(config, "common_names", {}).get("num_hidden_layers", "num_hidden_layers")
-    student = networks.build(dataclasses.replace(config, **{name: len(layers)}))
+    student = networks.build(_sizes(config, layers))
     theirs = variables(encoder)
     for name, variable in variables(student).items():
         variable.assign(theirs[renumbered(name, layers)])
     return student
+
+
+def _sizes(config, layers):
+    """The configuration of some layers, each with the heads and units that pruning left it."""
+    name = getattr(config, "common_names", {}).get("num_hidden_layers", "num_hidden_layers")
+    sizes = {name: len(layers)}
+    if config.is_pruned:
+        gone = dict(config.pruned_heads)
+        sizes["pruned_heads"] = {new: gone.get(old, ()) for new, old in enumerate(layers)}
+        sizes["intermediate_sizes"] = [config.feed_forward_size(layer) for layer in layers]
+    return dataclasses.replace(config, **sizes)
 
 
 def write_start(path: str, layers: Sequence[str], folder: str, has_begun: bool = False) -> str:

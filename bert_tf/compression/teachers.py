@@ -13,13 +13,13 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import checkpoints
-from bert_tf.checkpoints import keras_file, task_heads
+from bert_tf.checkpoints import task_heads
 from bert_tf.compression.augmentation import MarkingTokenizer
 from bert_tf.compression.soft_targets import IS_LABELLED, TEACHER_CLS, TEACHER_LOGITS
 from bert_tf.data.records.features import Feature
 from bert_tf.errors import InputError
 from bert_tf.files import digest
-from bert_tf.models import open_model
+from bert_tf.models import finetuned_file, open_model
 from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.split_records import PieceWriter, SplitRecords
@@ -52,7 +52,7 @@ class Teacher:
     def __init__(self, folder: str, layers: Sequence[int] = (), has_marks: bool = False):
         self.folder, self.layers, self._has_marks = folder, tuple(layers), has_marks
         self.saved = SavedTask.require(folder, "teacher")
-        self._file = os.path.join(folder, keras_file.NAME)
+        self._file, _ = finetuned_file(folder)
         self.config: Any = checkpoints.read_config(self._file)
         self._choices = any(feature.axis == "C*S" for feature in self.saved.task.kind.features)
         if layers and (self._choices or windows.is_cut_in_windows(self.saved.options)):

@@ -13,6 +13,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf import networks
 from bert_tf.compression import students, teachers
+from bert_tf.compression.in_step import InStep
 from bert_tf.config import XLNetConfig
 from bert_tf.data import ExampleSet
 from bert_tf.errors import InputError
@@ -20,11 +21,19 @@ from bert_tf.finetuning.head_flags import TaggerFlags
 from bert_tf.finetuning.mixture import MixtureFlags
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.models import open_model
+from bert_tf.tasks.reading import Example
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.tokenization.vocabulary import Layout
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts import distill, run_classifier, run_multitask, run_squad, run_tagger
+from run_scripts import (
+    distill,
+    quantise_model,
+    run_classifier,
+    run_multitask,
+    run_squad,
+    run_tagger,
+)
 from run_scripts.finetuning import teaching
 from tests.run_scripts.test_run_squad import VOCABULARY, squad_json
 from tests.training import tiny
@@ -401,6 +410,7 @@ def test_a_student_finds_answers(answering, tmp_path):
      "and the student have different tokenizers"),
     ({"transfer_file": ["v1.json"]}, "learns only from --train_file"),
     ({"files": {"train_fraction": 0.5}}, "--train_fraction is not for question answering, which"),
+    ({"files": {"test_file": "v1.json"}}, "--test_file: a student that answers questions has one"),
     ({"files": {"skip_malformed_lines": True}}, "--skip_malformed_lines is not for question"),
     ({"recipe": "pkd"}, "compares .CLS. vectors, but answers")])
 def test_what_answers_cannot_be_learned_from(answering, tmp_path, changes, message):
@@ -451,6 +461,27 @@ def test_layers_of_xlnet_become_a_student():
     assert student.config == dataclasses.replace(config, n_layer=2)
     for mine, theirs in zip(student.layers_, (encoder.layers_[2], encoder.layers_[0])):
         assert all(map(np.array_equal, mine.get_weights(), theirs.get_weights()))
+
+
+def test_layers_of_a_pruned_model_keep_their_heads_and_units():
+    encoder = networks.build(tiny.config(num_hidden_layers=2, pruned_heads={0: [1]},
+                                         intermediate_sizes=[3, 5]))
+    student = students.take_layers(encoder, [1, 0])
+    assert student.config == tiny.config(num_hidden_layers=2, pruned_heads={1: [1]},
+                                         intermediate_sizes=[5, 3])
+    for mine, theirs in zip(student.layers_, reversed(encoder.layers_)):
+        assert all(map(np.array_equal, mine.get_weights(), theirs.get_weights()))
+
+
+def test_a_model_of_integers_teaches(models, tmp_path):
+    quantise_model.main(quantise_model.QuantiseFlags(
+        init_checkpoint=models[0], output=str(tmp_path), quantisation="q8bert"))
+    teacher = teachers.Teacher(str(tmp_path))
+    found = teacher.answer(teacher.saved.task, [Example(["a good film"], 0)])
+    wanted = bert_tf.Predictor(tmp_path)("a good film")["probabilities"]
+    assert found["probabilities"][0].tolist() == pytest.approx(list(wanted.values()))
+    assert len(teacher.digest()) == len(teachers.Teacher(models[0]).digest())
+    assert InStep(str(tmp_path), None).config == teacher.config
 
 
 @pytest.mark.parametrize("student, changes, message", [
