@@ -4,7 +4,6 @@ files are checked, records made, trials trained, models scored, predictions writ
 
 import dataclasses
 import functools
-import json
 import os
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +21,7 @@ from bert_tf.finetuning.model import BALANCED, ModelFlags, check_task, save_task
 from bert_tf.finetuning.one_task import fixed_options, plan_task
 from bert_tf.heads import HEADS
 from bert_tf.model_card import write_card
+from bert_tf.options import read_json
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.trials import DEGENERATE
@@ -209,15 +209,15 @@ class FineTuneRun:
         begun = training.trials.begun(self.settings) if self.flags.do_train else None
         path = os.path.join(folder, f"train{manifest.SUFFIX}")
         return bool(begun) and exists(path) and manifest.identity(
-            manifest.load_manifest(path)) in json.dumps(begun.get("train_file"))
+            manifest.load_manifest(path)) in _identities(begun.get("train_file"))
 
     def _padding(self, strategy):
         """How batches are padded. A resumed run keeps its padding, on which dropout depends."""
         if self.settings.pad_to_max_length:
             return bucketing.MAX_LENGTH
-        begun = training.trials.begun(self.settings) if self.flags.do_train else None
-        if begun is not None:
-            return begun.get("padding", bucketing.BUCKETS)
+        path = training.trials.begun_file(self.settings) if self.flags.do_train else None
+        if path:
+            return _kept_padding(path)
         return (bucketing.BUCKETS if training.compiles_each_shape(self.settings, strategy)
                 else bucketing.LONGEST)
 
@@ -225,6 +225,24 @@ class FineTuneRun:
     def kept_padding(self) -> dict[str, str]:
         """The padding as an option of `FineTuning`; {} where earlier versions padded alike."""
         return {"padding": self.padding} if self.padding == bucketing.LONGEST else {}
+
+
+def _identities(kept):
+    """The hashes of records in the `train_file` that a trial keeps: size and hash, or with several
+    tasks those of each."""
+    tasks = kept.get("tasks") if isinstance(kept, dict) else None
+    known = tasks.values() if isinstance(tasks, dict) else [kept]
+    return [one[1] for one in known if isinstance(one, list) and len(one) == 2]
+
+
+def _kept_padding(path):
+    """The padding in the settings of a trial; InputError if it is none."""
+    padding = read_json(path).get("padding", bucketing.BUCKETS)
+    if padding not in bucketing.PADDINGS:
+        raise InputError(f"{path}: padding is {padding!r}, but it must be one of "
+                         f"{', '.join(bucketing.PADDINGS)}; correct it, or name another "
+                         "--output_dir.")
+    return padding
 
 
 def _own_loss(means):

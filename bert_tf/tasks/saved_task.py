@@ -5,11 +5,16 @@ import os
 
 from bert_tf.errors import InputError, counted
 from bert_tf.files import is_file, write_json
-from bert_tf.options import read_json
+from bert_tf.options import check_shape, read_json
 from bert_tf.tasks.kinds.table import kind_on_disk
 from bert_tf.tasks.task import Task
 
 TASK_FILE = "task.json"
+_LONGEST = 1 << 20      # tokens
+_SHAPE = {"task": {"name": str, "labels": [str], "metrics": [str], "label_names?": [str]},
+          "options": {f"{name}?": (int, type(None)) for name in (
+              "doc_stride", "max_query_length", "n_best_size", "max_answer_length")},
+          "num_texts?": (int, type(None))}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,11 +80,15 @@ class SavedTask:
             return None
         saved = read_json(path)
         try:
+            check_shape(saved, _SHAPE)
+            length = int(saved["max_seq_length"])
+            if not 0 < length <= _LONGEST:
+                raise ValueError(f"max_seq_length is {length}")
             task = saved["task"]
             task = Task(task["name"], kind_on_disk(task), {}, tuple(task["labels"]),
                         tuple(task["metrics"]), task["bounds"] and tuple(task["bounds"]),
                         label_names=tuple(task.get("label_names", ())))
-            return cls(task, int(saved["max_seq_length"]), bool(saved["do_lower_case"]),
+            return cls(task, length, bool(saved["do_lower_case"]),
                        dict(saved["options"]), saved.get("num_texts"),
                        dict(saved.get("columns", {})))
         except (KeyError, TypeError, ValueError) as error:

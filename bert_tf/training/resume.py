@@ -80,7 +80,7 @@ def compare(mine: dict, theirs: dict, settings: SharedSettings) -> tuple[list[st
     network, recipe = [], []
     for name in differing_options(mine, theirs, defaults):
         old, new = (side.get(name, defaults.get(name)) for side in (theirs, mine))
-        if name in (*_CONFIGS, _TERMS):
+        if name in (*_CONFIGS, _TERMS) and isinstance(old, dict) and isinstance(new, dict):
             for found, more in zip((network, recipe), _compare_networks(name, old, new)):
                 found += more
         elif not _is_free(name, settings) and (

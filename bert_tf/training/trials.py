@@ -72,10 +72,16 @@ class TrialFolder:
             remove_file(path)
 
 
+def begun_file(settings: FineTuneSettings) -> str | None:
+    """Returns the file with the description of the first trial that has begun; None if none has."""
+    paths = [os.path.join(trial.output_dir, SETTINGS) for trial in settings.trials().values()]
+    return next(filter(exists, paths), None)
+
+
 def begun(settings: FineTuneSettings) -> dict | None:
     """Returns the description of the first trial that has begun; None if none has."""
-    paths = [os.path.join(trial.output_dir, SETTINGS) for trial in settings.trials().values()]
-    return next((read_json(path) for path in paths if exists(path)), None)
+    path = begun_file(settings)
+    return read_json(path) if path else None
 
 
 def check_output(output_dir: str, names: list[str], has_results: bool = False) -> None:

@@ -103,6 +103,33 @@ def test_a_file_of_a_task_is_read_once(folder, tmp_path, monkeypatch):
     assert sorted(opened) == ["dev.csv", "train.csv"]
 
 
+@pytest.mark.parametrize("name, value, message", [
+    ("padding", "odd", "settings.json: padding is 'odd', but it must be one of max_length"),
+    ("bert_config_file", "odd", "holds a run with another --bert_config_file")])
+def test_settings_of_a_trial_that_were_changed_by_hand_are_named(folder, tmp_path, name, value,
+                                                                message):
+    given = {**settings(folder), "random_seed": 1}
+    bert_tf.finetune(FILES, folder / "model", tmp_path / "out", **given)
+    path = tmp_path / "out" / "trials" / "seed1" / "settings.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    with pytest.raises(InputError, match=message):
+        bert_tf.finetune(FILES, folder / "model", tmp_path / "out", **given)
+
+
+def test_only_the_hash_of_its_records_tells_what_a_trial_learned_from(folder, tmp_path):
+    given = {**settings(folder), "random_seed": 1}
+    bert_tf.finetune(FILES, folder / "model", tmp_path / "out", **given)
+    run = jobs.open_job(FILES, folder / "model", tmp_path / "out", **given)
+    path = tmp_path / "out" / "trials" / "seed1" / "settings.json"
+    kept = json.loads(path.read_text())
+    size, found = kept["train_file"]
+    for value, knows in (([size, found], True), ({"tasks": {"a": [size, found]}}, True),
+                         ([size, found + "0"], False), (None, False),
+                         ({"tasks": {}, "order": {"of": found}}, False)):
+        path.write_text(json.dumps({**kept, "train_file": value}))
+        assert run._has_learned_from(str(tmp_path / "out" / "records")) == knows
+
+
 def test_several_tasks(folder, tmp_path):
     (tmp_path / "tasks.json").write_text(json.dumps({"one": FILES, "two": FILES}))
     scores = bert_tf.finetune([], folder / "model", tmp_path / "out",

@@ -47,6 +47,18 @@ def test_files_of_tasks_that_are_none_are_refused(tmp_path):
         SavedTask.read(tmp_path)
 
 
+@pytest.mark.parametrize("changes, message", [
+    ({"num_texts": "two"}, "num_texts is two"), ({"max_seq_length": 0}, "max_seq_length is 0"),
+    ({"options": {"doc_stride": "far"}}, "options.doc_stride is far"),
+    ({"options": []}, "options is not a JSON object")])
+def test_values_that_were_changed_by_hand_are_named(tmp_path, changes, message):
+    SavedTask(Task("own", "span", {}), 64, False, {"doc_stride": 3}).write(tmp_path)
+    path = tmp_path / "task.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(InputError, match=f"task.json does not describe a task .{message}"):
+        SavedTask.read(tmp_path)
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_has_a_head_a_script_and_a_description(name):
     kind = KINDS[name]
