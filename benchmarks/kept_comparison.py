@@ -35,13 +35,13 @@ class KeptComparison:
         """A path in the output folder."""
         return os.path.join(self.output_dir, *parts)
 
-    def open_results(self, *others: Any) -> KeptResults:
+    def open_results(self, *others: Any, contents: dict[str, Any] | None = None) -> KeptResults:
         """Opens the results in the output folder, which is made. Flags of `others` that differ from
-        their defaults must be equal too."""
+        their defaults must be equal too, and `contents`, see `KeptResults`."""
         make_folder(self.output_dir, "output_dir")
         settings = self.settings()
         for other in others:
             settings |= given(other)
-        results = KeptResults(self.path("results.json"), settings)
+        results = KeptResults(self.path("results.json"), settings, contents=contents)
         flags.keep(self, self.output_dir)       # not those that do not fit the results
         return results

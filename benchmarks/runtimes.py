@@ -23,9 +23,10 @@ import numpy as np
 from benchmarks.kept_comparison import KeptComparison
 from bert_tf import flags
 from bert_tf.errors import InputError
+from bert_tf.files import digest
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.task_flags import TaskFlags
-from run_scripts.finetuning.measured import Measured, MeasuredSplit
+from run_scripts.finetuning.measured import Measured, MeasuredSplit, weights_files
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -117,7 +118,8 @@ def _measure(split: MeasuredSplit, answer: Callable, length: int, repeats: int
 def main(task_flags: TaskFlags, job: RuntimesFlags) -> None:
     """Times all runtimes and prints a table."""
     job.check()
-    results = job.open_results(task_flags)
+    results = job.open_results(task_flags, contents={
+        "weights": digest(*weights_files(job.init_checkpoint, "init_checkpoint"))})
     import tensorflow as tf
     with contextlib.suppress(RuntimeError):     # it runs already, with the threads that it has
         tf.config.threading.set_intra_op_parallelism_threads(1)

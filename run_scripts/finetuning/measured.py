@@ -14,7 +14,7 @@ import numpy as np
 
 from bert_tf import analysis, data, files, training
 from bert_tf.errors import InputError
-from bert_tf.files import absolute, file_size, list_folder
+from bert_tf.files import absolute, file_size, is_folder, list_folder
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.finetuning.run import open_run
 from bert_tf.tasks import named
@@ -227,7 +227,8 @@ def weights_files(folder: str, flag: str = "model_dir") -> list[str]:
     Raises:
         InputError: there are none; it names `flag`.
     """
-    found = sorted(os.path.join(folder, name) for name in list_folder(folder)
+    names = list_folder(folder) if is_folder(folder) else []
+    found = sorted(os.path.join(folder, name) for name in names
                    if name.endswith((".keras", ".safetensors")))
     if not found:
         raise InputError(f"--{flag}: there are no weights in {folder}; name the --output_dir of a "

@@ -239,6 +239,14 @@ def test_runtimes_are_measured_once(mrpc, tmp_path, capsys):
     assert first["score"] == pytest.approx(100 * f1_score([0, 1] * 4, labels))
     runtimes.main(task, job)
     assert json.loads((tmp_path / "out/results.json").read_text())["rows"]["tensorflow"] == first
+    kept = json.loads((tmp_path / "out/results.json").read_text())
+    kept["contents"]["weights"] = "of another model"
+    (tmp_path / "out/results.json").write_text(json.dumps(kept))
+    with pytest.raises(InputError, match="results.json was made with other weights; name another"):
+        runtimes.main(task, job)
+    job.init_checkpoint = str(mrpc / "absent")
+    with pytest.raises(InputError, match="--init_checkpoint: there are no weights in .*absent"):
+        runtimes.main(task, job)
     job.runtimes = ["tensorrt"]
     with pytest.raises(InputError, match="there is no tensorrt"):
         runtimes.main(task, job)
