@@ -159,7 +159,10 @@ def _articles(path):
         for _, article in read_library(path, "race"):
             yield f"{path}, article {article['id']}", part_of(article["id"]), article
         return
-    for file in match_names(path, "**/*.txt"):
+    names = match_names(path, "**/*.txt")
+    if not names:
+        raise InputError(f"{path} has no files *.txt; name the folder of RACE's official files.")
+    for file in names:
         yield file, os.path.basename(os.path.dirname(file)), read_json(file)
 
 

@@ -288,16 +288,21 @@ class Task:
         return {"texts": train.texts, "choices": train.choices}
 
     def path(self, data_dir: str, split: str) -> str:
-        """Returns a split's file in the folder `data_dir`, which must exist."""
-        files = self.split(split).files
-        if self.split(split).format == "tfds" or is_library_name(files[0]):
+        """Returns a split's file, or its folder, in the folder `data_dir`; it must exist."""
+        files, form = self.split(split).files, self.split(split).format
+        if form == "tfds" or is_library_name(files[0]):
             return files[0]
-        paths = [os.path.join(data_dir, name) for name in files]
-        exists = is_folder if self.split(split).format in ("race", "folders") else is_file
+        # Of a split that is a folder, what must be there: other data have a folder "train", too.
+        needed = {"race": "", "folders": self.labels[0] if self.labels else ""}.get(form)
+        exists = is_file if needed is None else lambda path: is_folder(os.path.join(path, needed))
         own = named_folder(data_dir, self.name, self.folder_of or self.name)
-        for path in (*paths, *(os.path.join(own, name) for name in files if own)):
-            if exists(path):
-                return path
+        places = [data_dir, own] if needed is None else [own, data_dir]
+        for place in (place for place in places if place is not None):
+            for path in (os.path.join(place, name) for name in files):
+                if exists(path):
+                    return path
+        if needed is not None:
+            files = tuple(os.path.join(name, needed, "*.txt") for name in files)
         where = f" in {data_dir!r}" if data_dir else ""
         of = "" if self.name == OWN else f" of {self.name}"
         raise InputError(f"there is no {' or '.join(files)}{where} (the {split} file{of}); name "

@@ -37,6 +37,11 @@ def test_imdb_is_read_as_by_xlnet(reviews):
         assert read(task, "train", folder) == [
             (["So\nso"], 0), (["Bad!"], 0), (["Good.  Really “good”."], 1)]
         assert read(task, "dev", folder) == [(["Poor"], 0), (["Fine"], 1)]
+    for folder in ("train/neg", "other/train"):     # of other data
+        (reviews.parent / folder).mkdir(parents=True)
+    assert task.path(str(reviews.parent), "train") == str(reviews / "train")
+    with pytest.raises(InputError, match=r"there is no train/neg/\*.txt in .*other' \(the train"):
+        task.path(str(reviews.parent / "other"), "train")
     (reviews / "train" / "pos" / "0_9.txt").unlink()
     with pytest.raises(InputError, match="train has no folder pos with files"):
         read(task, "train", reviews)
