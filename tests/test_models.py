@@ -151,6 +151,13 @@ def test_a_classifier_that_google_names_by_no_task(tmp_path, reads):
     assert reads == {"google": 1, "translated": 2}
 
 
+def test_a_tokenizer_of_electra_keeps_its_settings(tmp_path):
+    folder = write_keras(tmp_path / "run", build(EncoderConfig(**SMALL, model_type="electra")))
+    (folder / "tokenizer_settings.json").write_text('{"strip_accents": false}')
+    assert open_model(folder).tokenizer.settings == {"strip_accents": False,
+                                                     "drop_category_c": True}
+
+
 def test_what_cannot_be_opened(tmp_path):
     with pytest.raises(InputError, match="--init_checkpoint must be given, or --bert_config_file"):
         open_model("")

@@ -251,15 +251,16 @@ def open_model(flags: MixtureFlags, job, settings) -> Any:
         raise InputError("--ensemble is for one task: give the folders of one task, such as "
                          "mtdnn/tasks/mrpc, to the command for that task.")
     folder = settings.output_dir
-    has_tasks = bool(tasks_beside(folder))
-    if job.do_train and not has_tasks and exists(os.path.join(folder, TASK_FILE)):
+    tasks = tasks_beside(folder)
+    if job.do_train and not tasks and exists(os.path.join(folder, TASK_FILE)):
         raise InputError(f"--output_dir: {folder} holds a model of one task, and it would be "
                          "overwritten; name another folder.")
     if job.do_train and job.init_checkpoint:
         check_keeps(job.init_checkpoint, folder)
-    # A run that was begun keeps its length, whatever the default is now.
+    # A run that was begun keeps its length and its tokens, whatever the defaults are now.
     trained = (job.keep_head or not job.do_train) and job.init_checkpoint or folder
-    return open_encoder(job, "" if job.do_train and has_tasks else folder, _length(trained))
+    return open_encoder(job, "" if job.do_train and tasks else folder, _length(trained),
+                        task_folder(folder, tasks[0]) if tasks else "")
 
 
 def _length(folder):

@@ -15,7 +15,7 @@ from bert_tf.flags import Scope, check, option
 from bert_tf.models import Model, open_model
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import Task
-from bert_tf.tokenization import check_case, default_case
+from bert_tf.tokenization import check_case, default_case, find_vocabulary, open_tokenizer
 from bert_tf.training.settings import FineTuneSettings
 
 
@@ -47,13 +47,15 @@ def check_keeps(path: str, output_dir: str) -> None:
                          "would be overwritten; name another folder.")
 
 
-def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int) -> Model:
+def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, begun: str = ""
+                 ) -> Model:
     """The model that flags name, an encoder on which heads go, with its length.
 
     Args:
         output_dir: that of the run; "" if it writes no model.
         default_length: S if neither the flag nor a saved model gives it; at most the model's
             positions are taken.
+        begun: the folder of the task of a run that goes on; "": `output_dir`, if it has a task.
 
     Raises:
         InputError: there is no such model, or the flags, the vocabulary and the model disagree.
@@ -72,15 +74,20 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int) -> M
         config = dataclasses.replace(
             config, **dict.fromkeys(config.dropout_keys, flags.encoder_dropout))
     saved = found.saved if flags.keep_head or not flags.do_train else None
-    # A run that was begun keeps its length, whatever the default is now.
-    begun = SavedTask.read(output_dir) if flags.do_train and output_dir else None
-    found.max_seq_length = _length(flags, [saved, begun], default_length, config)
+    # A run that was begun keeps its length and its tokens, whatever the defaults are now.
+    run = (begun or output_dir) if flags.do_train else ""
+    begun_task = SavedTask.read(run) if run else None
+    found.max_seq_length = _length(flags, [saved, begun_task], default_length, config)
     found.config, found.saved = config, saved
     found.do_lower_case = None if saved else flags.do_lower_case
     path = found.vocab_file or (found.weights and found.weights.vocab_file)
     if path and not saved and flags.do_lower_case is None:
-        found.do_lower_case = default_case(path)
+        found.do_lower_case = begun_task.do_lower_case if begun_task else default_case(path)
     tokenizer = found.tokenizer
+    if begun_task and find_vocabulary(run):
+        kept = open_tokenizer(run, tokenizer.do_lower_case)
+        if kept.vocabulary.tokens == tokenizer.vocabulary.tokens:
+            found.tokenizer = tokenizer = kept
     check_case(tokenizer.vocabulary, flags.vocab_file or found.weights.vocab_file,
                tokenizer.do_lower_case)
     return found

@@ -24,7 +24,13 @@ from bert_tf.options import read_json
 from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.library_settings import settings_beside, tell_of_added_tokens
 from bert_tf.tokenization.packing import encode_pairs
-from bert_tf.tokenization.vocabulary import PADDING, Vocabulary, is_cased, looks_lower_case
+from bert_tf.tokenization.vocabulary import (
+    PADDING,
+    Vocabulary,
+    is_cased,
+    looks_lower_case,
+    shown_case,
+)
 
 MODEL_FILE = "spiece.model"
 # Settings of a saved tokenizer that are not at their defaults.
@@ -211,9 +217,6 @@ class Tokenizer:
     def save(self, folder: str) -> None:
         """Writes the vocabulary's files as they were read, and what they do not show: `settings`,
         and a `do_lower_case` that the tokens leave open. `open_tokenizer` reads the folder."""
-        for name, content in self.vocabulary.files.items():
-            with write_aside(os.path.join(folder, name), "wb") as file:
-                file.write(content)
         settings = dict(self.settings)
         if {self.do_lower_case} != {looks_lower_case(self.vocabulary),
                                     not is_cased(self.vocabulary)}:
@@ -223,6 +226,10 @@ class Tokenizer:
             write_json(path, settings)
         elif exists(path):      # of another tokenizer
             remove_file(path)
+        # The vocabulary comes last: where there is one, its settings are there too.
+        for name, content in self.vocabulary.files.items():
+            with write_aside(os.path.join(folder, name), "wb") as file:
+                file.write(content)
 
 
 def listed(values: Any) -> Any:
@@ -263,6 +270,17 @@ def find_vocabulary(folder: str) -> str | None:
     return tokenizer_json.find(folder)
 
 
+def _vocabulary_file(path):
+    """Returns the path of the vocabulary's file, which is at `path` or in that folder."""
+    path = fetched(os.fspath(path), with_weights=False)
+    if not is_folder(path):
+        return path
+    found = find_vocabulary(path)
+    if not found:
+        raise InputError(f"there is no vocabulary in {path}; name the file of the vocabulary.")
+    return found
+
+
 def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any) -> Tokenizer:
     """Opens the tokenizer that fits a vocabulary file.
 
@@ -274,19 +292,14 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
             these.
         do_lower_case: None: as saved beside the vocabulary, also by transformers or keras-hub, else
             as its tokens suggest. Byte-level BPE and T5 never lower-case.
-        settings: further settings, such as WordPiece's `strip_accents`; by default those saved
-            beside the vocabulary.
+        settings: further settings, such as WordPiece's `strip_accents`; others are as saved beside
+            the vocabulary.
 
     Raises:
         InputError: no readable vocabulary at `path`, or a setting that this kind of tokenizer
             lacks.
     """
-    path = fetched(os.fspath(path), with_weights=False)
-    if is_folder(path):
-        found = find_vocabulary(path)
-        if not found:
-            raise InputError(f"there is no vocabulary in {path}; name the file of the vocabulary.")
-        path = found
+    path = _vocabulary_file(path)
     if os.path.basename(path) == tokenizer_json.NAME:
         return _open_old_files(path, do_lower_case, settings)
     kind = next(name for name, (_, endings, _) in tokenization.TOKENIZERS.items()
@@ -300,7 +313,7 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
         tell_of_added_tokens(str(path), vocabulary.ids)
     kept = saved.pop(_CASE, None)
     lower = kept if do_lower_case is None else do_lower_case
-    settings = settings or saved
+    settings = {**saved, **settings}
     unknown = sorted(settings.keys() - set(tokenizer.setting_names))
     if unknown:
         raise InputError(f"the tokenizer of {path} has no setting {unknown[0]}; leave the setting "
@@ -323,9 +336,12 @@ def _open_old_files(path, do_lower_case, settings):
 
 def default_case(path: str) -> bool:
     """Whether fine-tuning lower-cases text for the vocabulary file at `path` where no flag says it:
-    as saved beside it, else unless a token begins with a capital letter."""
+    as we saved it, else as the tokens show, else as other libraries saved it, else true."""
+    path = _vocabulary_file(path)
     beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
-    kept = read_json(beside).get(_CASE) if is_file(beside) else None
-    if kept is None and os.path.basename(path) == tokenizer_json.NAME:
-        return open_tokenizer(path).do_lower_case
-    return not is_cased(open_tokenizer(path).vocabulary) if kept is None else bool(kept)
+    tokenizer = open_tokenizer(path)
+    known = (read_json(beside).get(_CASE) if is_file(beside) else None,
+             shown_case(tokenizer.vocabulary),
+             tokenizer.do_lower_case if os.path.basename(path) == tokenizer_json.NAME else
+             settings_beside(path).get(_CASE))
+    return next((bool(case) for case in known if case is not None), True)

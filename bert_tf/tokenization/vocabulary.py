@@ -186,15 +186,21 @@ def is_cased(vocabulary: Vocabulary) -> bool:
     return share_cased(vocabulary) > 0
 
 
+def shown_case(vocabulary: Vocabulary) -> bool | None:
+    """Whether the tokens show that text is lower-cased; None if they leave it open."""
+    if is_cased(vocabulary):
+        return False
+    return None if vocabulary.ids.keys().isdisjoint(("the", "\u2581the")) else True
+
+
 def check_case(vocabulary: Vocabulary, vocab_file: str, do_lower_case: bool) -> None:
     """Refuses a cased vocabulary for lower-cased text, and a lower-case one for cased text, where
     the tokens show it."""
-    cased = is_cased(vocabulary)
-    if cased and do_lower_case:
+    shown = shown_case(vocabulary)
+    if shown is False and do_lower_case:
         raise InputError(f"{vocab_file} has tokens with capital letters, which lower-cased text "
                          "never uses; give --do_lower_case=False.")
-    if not cased and not do_lower_case and not vocabulary.ids.keys().isdisjoint(
-            ("the", "\u2581the")):
+    if shown and not do_lower_case:
         raise InputError(f"{vocab_file} has no token with a capital letter, so each capitalised "
                          "word would be [UNK]; give --do_lower_case.")
 

@@ -112,6 +112,17 @@ def test_fine_tuning_lower_cases_as_pre_training_did(words, lower, wanted, tmp_p
     assert open_tokenizer(str(tmp_path)).do_lower_case == wanted
 
 
+@pytest.mark.parametrize("word, lower, wanted", [
+    ("यह", False, False), ("यह", True, True), ("यह", None, True),
+    # The tokens show it, as in Google's Chinese vocabulary, which Hugging Face calls cased.
+    ("the", False, True), ("The", True, False)])
+def test_fine_tuning_lower_cases_as_hugging_face_says(word, lower, wanted, tmp_path):
+    tokens = [*WORDS[:5], word]
+    (tmp_path / "vocab.txt").write_text("\n".join(tokens))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": lower}))
+    assert default_case(str(tmp_path / "vocab.txt")) == default_case(str(tmp_path)) == wanted
+
+
 def test_short_sentences_are_shown_where_there_are_no_others(run, folder, tmp_path, capsys):
     (tmp_path / "own.txt").write_text("the old house .\n\nThe dog .\n")
     records = str(folder / "records" / "train.tfrecord")

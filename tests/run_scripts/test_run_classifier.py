@@ -23,6 +23,7 @@ from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tokenization import open_tokenizer
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_classifier
 from tests import processes
@@ -274,6 +275,27 @@ def test_initial_weights_of_other_formats(eagerly, data, flags, tmp_path, capsys
     # What is not fine-tuned is told so.
     refusal(flags(**shape | {"do_train": None}, do_eval=True, output_dir=str(tmp_path / "2")),
             name, "classification/", "--do_train")
+
+
+def test_the_case_is_that_of_hugging_face_but_for_a_run_that_was_begun(
+        eagerly, data, flags, tmp_path):
+    folder, config = tmp_path / "hf", tmp_path / "hf" / "tokenizer_config.json"
+    shutil.copytree(GOLDEN / "hf_gelu", folder)
+    # The tokens do not show the case.
+    write_lines(folder / "vocab.txt", (data / "vocab.txt").read_text().replace(
+        "the\n", "den\n").splitlines())
+    command = flags(init_checkpoint=str(folder), vocab_file=None, bert_config_file=None,
+                    dev_file=None, num_train_steps=2)
+    main(command | {"stop_at_step": 1})
+    config.write_text('{"do_lower_case": false, "tokenize_chinese_chars": false}')
+    new = command | {"output_dir": str(tmp_path / "new")}
+    main(command)       # as an earlier version began it
+    main(new)
+    for name, lower in (("out", True), ("new", False)):
+        assert read_json(tmp_path / name / "task.json")["do_lower_case"] == lower
+        assert open_tokenizer(tmp_path / name).describe() == {
+            "name": "wordpiece", "do_lower_case": lower, **({} if lower else {
+                "tokenize_chinese_chars": False})}
 
 
 def test_a_head_is_kept_with_its_labels_or_refused(

@@ -112,9 +112,11 @@ def test_tasks_are_learned_together(
     assert curves[0].split("\t") == ["epoch", "step", "average", *ROWS] and [
         line.split("\t")[:2] for line in curves[1:]] == [["1", "4"], ["2", "8"]]
     first = weights(whole)
-    # Killed within an epoch, it goes on as if it had not been, with its own length.
+    # Killed within an epoch, it goes on as if it had not been, with its own length and case.
     capsys.readouterr()
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
     parts = run("parts", max_seq_length=None)
+    (folder / "tokenizer_config.json").unlink()
     assert same(first, weights(parts)) and "at step 7" in capsys.readouterr().out
     # With one turn, none is left out.
     one = run("one", num_train_steps=3, do_eval=False, answer_num_turn=1)

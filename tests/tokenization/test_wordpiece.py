@@ -227,3 +227,12 @@ def test_settings_of_libraries_beside_a_vocabulary(tmp_path):
         assert open_tokenizer(hub / "vocabulary.txt").tokenize("Schön 中中") == tokens
     (tmp_path / "tokenizer_settings.json").write_text('{"do_lower_case": true}')
     assert open_tokenizer(tmp_path).tokenize("Schön") == ["sch", "##on"]
+
+
+def test_settings_that_are_given_leave_others_as_saved(vocabulary, tmp_path):
+    saved = {"strip_accents": False, "tokenize_chinese_chars": False}
+    WordpieceTokenizer(vocabulary, True, **saved).save(str(tmp_path))
+    opened = open_tokenizer(str(tmp_path), True, drop_category_c=True)
+    assert opened.settings == {**saved, "drop_category_c": True}
+    assert open_tokenizer(str(tmp_path), True, strip_accents=True).settings == {
+        "tokenize_chinese_chars": False}
