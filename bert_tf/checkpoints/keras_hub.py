@@ -121,5 +121,5 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
             "module": "keras_hub.src.models.bert.bert_tokenizer", "class_name": "BertTokenizer",
             "registered_name": "keras_hub>BertTokenizer",
             "config": {"name": "bert_tokenizer", "config_file": "tokenizer.json",
-                       "lowercase": lower, "strip_accents": lower
-                       and weights.tokenizer.settings.get("strip_accents", True)}})
+                       "lowercase": lower, "strip_accents":
+                       weights.tokenizer.settings.get("strip_accents", lower)}})

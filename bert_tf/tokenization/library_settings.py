@@ -17,7 +17,7 @@ from bert_tf.options import read_json
 KERAS_HUB_VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.txt")
 _KERAS_HUB = "tokenizer.json"
 # Our settings, with transformers' names, and the values of theirs that count.
-_KNOWN = {"do_lower_case": (True, False), "strip_accents": (False,),
+_KNOWN = {"do_lower_case": (True, False), "strip_accents": (True, False),
           "tokenize_chinese_chars": (False,)}
 # Functions that list the added tokens in transformers' files.
 _ADDED: dict[str, Callable[[dict], Any]] = {

@@ -46,7 +46,7 @@ def old_files(path: str) -> tuple[dict[str, bytes], dict[str, Any]]:
             tell_of_added_tokens(path, model["vocab"])
             lower, strips = bool(normalizer.get("lowercase")), normalizer.get("strip_accents")
             settings = {"do_lower_case": lower,
-                        **({"strip_accents": False} if lower and strips is False else {}),
+                        **({"strip_accents": strips} if strips in (True, False) else {}),
                         **({"tokenize_chinese_chars": False}
                            if normalizer.get("handle_chinese_chars") is False else {})}
             return {"vocab.txt": "".join(f"{token}\n" for token in ordered).encode()}, settings

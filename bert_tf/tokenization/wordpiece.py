@@ -103,13 +103,13 @@ def split_chunks(text: str) -> list[str]:
     return text.split()
 
 
-def split_words(text: str, lower: bool, strip_accents: bool = True,
+def split_words(text: str, lower: bool, strip_accents: bool | None = None,
                 drop_category_c: bool = False, tokenize_chinese_chars: bool = True) -> list[str]:
     """Returns the words of `text`, each a run of letters or one symbol: cleaned, lower-cased, cut
     at punctuation (the original's BasicTokenizer).
 
     Args:
-        strip_accents: whether lower-casing drops accents too.
+        strip_accents: whether to drop accents; None: as lower-casing does.
         drop_category_c: whether to drop `is_category_c` (ELECTRA).
         tokenize_chinese_chars: whether each ideograph is a word of its own (transformers).
     """
@@ -122,16 +122,16 @@ def split_words(text: str, lower: bool, strip_accents: bool = True,
         # Lower-casing depends on context (final sigma), but never across a space: the text is
         # lower-cased at once.
         text = text.lower()
-    if not (lower and strip_accents):
+    if not (lower if strip_accents is None else strip_accents):
         return text.translate(SPLIT_CASED).split()
     return (text if is_plain else unicodedata.normalize("NFD", text)).translate(SPLIT_LOWER).split()
 
 
-def aligned_words(text: str, lower: bool, strip_accents: bool = True,
+def aligned_words(text: str, lower: bool, strip_accents: bool | None = None,
                   drop_category_c: bool = False, tokenize_chinese_chars: bool = True
                   ) -> Iterator[tuple[str, Sequence[int]]]:
     """Yields the words of `split_words`, each with its characters' positions in `text`."""
-    strips = lower and strip_accents
+    strips = lower if strip_accents is None else strip_accents
     table = SPLIT_LOWER if strips else SPLIT_CASED
     clean = _cleaning(drop_category_c, tokenize_chinese_chars)
     for chunk in re.finditer(f"[^{SPACES}]+", text):
@@ -205,9 +205,10 @@ class WordpieceTokenizer(Tokenizer):
     setting_names = ("strip_accents", "drop_category_c", "tokenize_chinese_chars")
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True,
-                 strip_accents: bool = True, drop_category_c: bool = False,
+                 strip_accents: bool | None = None, drop_category_c: bool = False,
                  tokenize_chinese_chars: bool = True):
-        settings = {} if strip_accents or not do_lower_case else {"strip_accents": False}
+        settings = ({} if strip_accents in (None, do_lower_case)
+                    else {"strip_accents": bool(strip_accents)})
         if drop_category_c:
             settings["drop_category_c"] = True
         if not tokenize_chinese_chars:

@@ -51,10 +51,11 @@ class WordsGraph:
     `is_unsure` finds such strings.
     """
 
-    def __init__(self, lower, strip_accents=True, drop_category_c=False,
+    def __init__(self, lower, strip_accents=None, drop_category_c=False,
                  tokenize_chinese_chars=True):
         """Takes the settings of `wordpiece.split_words`."""
-        self._lower, self._strips = lower, lower and strip_accents
+        self._lower = lower
+        self._strips = lower if strip_accents is None else strip_accents
         self._settings = {"strip_accents": strip_accents, "drop_category_c": drop_category_c,
                           "tokenize_chinese_chars": tokenize_chinese_chars}
         self._deleted = _regex(
@@ -78,7 +79,7 @@ class WordsGraph:
 
     def is_unsure(self, text):
         """Whether Python might make other words from a string [B]: bool [B]."""
-        if not self._lower:
+        if not (self._lower or self._strips):
             return tf.zeros_like(text, tf.bool)
         with tf.init_scope():
             anywhere, beside_sigma = self._unsure_characters
@@ -99,7 +100,7 @@ class WordsGraph:
                 before, after = context.split("x")
                 text = before + f"{after} 0 {before}".join(_NOT_ASCII) + after
                 graph = self(text).numpy().decode("utf-8").split()
-                python = split_words(text, lower=True, **self._settings)
+                python = split_words(text, self._lower, **self._settings)
                 found.update(char for char, one, other in zip(
                     _NOT_ASCII, _lines(graph), _lines(python), strict=True) if one != other)
             return _character_class(sorted(map(ord, found)))

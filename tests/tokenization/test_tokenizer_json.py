@@ -27,6 +27,7 @@ def save(folder, vocabulary, **settings):
 
 @pytest.mark.parametrize("settings", [
     {"lowercase": True}, {"lowercase": False}, {"lowercase": True, "strip_accents": False},
+    {"lowercase": False, "strip_accents": True},
     {"lowercase": True, "handle_chinese_chars": False}])
 def test_wordpiece(vocabulary, tmp_path, settings):
     save(tmp_path, vocabulary, **settings)

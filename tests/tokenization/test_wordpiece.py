@@ -93,6 +93,18 @@ def test_accents_can_stay(tokenizer):
     assert [stays.encode_with_offsets(line)[0] for line in lines] == rows(stays, lines)
 
 
+def test_accents_can_go_alone(vocabulary):
+    """As if they had not been there."""
+    drops, plain = (WordpieceTokenizer(vocabulary, False, strip_accents=given)
+                    for given in (True, None))
+    lines = HARD_LINES + random_lines(500, seed=4)
+    kept = ["".join(char for char in unicodedata.normalize("NFD", line)
+                    if unicodedata.category(char) != "Mn") for line in lines]
+    assert rows(drops, lines) == rows(plain, kept) != rows(plain, lines)
+    assert [drops.encode_with_offsets(line)[0] for line in lines] == rows(drops, lines)
+    assert rows(drops, lines) == rows(pickle.loads(pickle.dumps(drops)), lines)
+
+
 def test_ideographs_can_be_letters(tokenizer, monkeypatch):
     """As letters of another script in their places."""
     joins = WordpieceTokenizer(tokenizer.vocabulary, tokenizer.do_lower_case,
@@ -211,12 +223,13 @@ def test_settings_of_libraries_beside_a_vocabulary(tmp_path):
     hub.mkdir(parents=True)
     for path in (tmp_path / "vocab.txt", hub / "vocabulary.txt"):
         path.write_text("\n".join([*"[PAD] [UNK] [CLS] [SEP] [MASK]".split(), "sch", "##on", "schön",
-                                   "Schön", "中", "中中"]), encoding="utf-8")
+                                   "Schön", "Schon", "中", "中中"]), encoding="utf-8")
     cut, whole = ["中", "中"], ["中中"]
     for given, tokens in (({"do_lower_case": True}, ["sch", "##on", *cut]),
                           ({"do_lower_case": True, "strip_accents": None}, ["sch", "##on", *cut]),
                           ({"do_lower_case": True, "strip_accents": False}, ["schön", *cut]),
                           ({"do_lower_case": False, "strip_accents": False}, ["Schön", *cut]),
+                          ({"do_lower_case": False, "strip_accents": True}, ["Schon", *cut]),
                           ({"do_lower_case": True, "tokenize_chinese_chars": False},
                            ["sch", "##on", *whole])):
         (tmp_path / "tokenizer_config.json").write_text(json.dumps(given))

@@ -95,8 +95,8 @@ def test_hard_and_random_lines(pair):
     assert not differing(pair, encoded(HARD_LINES + random_lines(5000, seed=4)))
 
 
-def test_ideographs_can_be_letters(vocabulary):
-    settings = {"tokenize_chinese_chars": False}
+@pytest.mark.parametrize("settings", [{"tokenize_chinese_chars": False}, {"strip_accents": True}])
+def test_settings_of_cased_text(vocabulary, settings):
     assert not differing((WordpieceTokenizer(vocabulary, False, **settings),
                           WordpieceGraph(vocabulary, False, **settings)), encoded(HARD_LINES))
 
