@@ -88,3 +88,16 @@ def test_rates_are_the_originals(folder):
     for name, rate in rates.items():
         found = [float(rate(step)) for step in golden["steps"]]
         assert np.allclose(found, golden["rates"][name], rtol=1e-6, atol=1e-9), name
+
+
+@pytest.mark.parametrize("total, warmup", [
+    (100, 5), (100, 50), (100, 10), (109, 10), (25, 2), (19, 1), (9, 0), (100, 0), (5, 5)])
+def test_the_slanted_triangle_ends_with_the_run(total, warmup):
+    def published(step):        # arXiv:1801.06146, section 3.2, where cut_frac is warmup / total
+        part = (step / warmup if step < warmup else
+                1 - (step - warmup) / (warmup * (total / warmup - 1) if warmup else total))
+        return (1 + 31 * part) / 32
+
+    rate = WarmupLinearDecay(1.0, total, warmup, "slanted_triangular")
+    steps = range(total)
+    assert np.allclose([float(rate(step)) for step in steps], [*map(published, steps)], atol=1e-6)

@@ -121,8 +121,8 @@ SCHEDULES = {
     "noam": Schedule("as rsqrt, then linear to 0 in the last tenth of the steps.", "noam", "own",
                      outlasts=True),
     "slanted_triangular": Schedule(
-        "the warm-up starts at 1/32 of the peak; then the learning rate falls back to 1/32 in nine "
-        "times as many steps.", "slanted", "own"),
+        "the warm-up starts at 1/32 of the peak; then the learning rate falls back to 1/32 at the "
+        "end.", "slanted", "own"),
     "constant": Schedule("no decay.", "constant"),
     "exponential": Schedule("the factor 0.9999 per step, to the power --poly_power.",
                             "exponential"),
