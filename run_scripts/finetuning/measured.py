@@ -145,12 +145,6 @@ class MeasuredSplit:
     examples: Any
     predictions: Any
 
-    def __post_init__(self):
-        kind = self.model.task.kind
-        # What decides whether two models differ by chance; None where answers are not compared.
-        self.targets = kind.targets(self.model.task, self.predictions.examples) if hasattr(
-            kind, "targets") else None
-
     @property
     def size(self) -> int:
         """Number of examples."""
@@ -183,9 +177,12 @@ class MeasuredSplit:
     def chance(self, first: Any, second: Any) -> float | None:
         """The probability that two predictions differ by chance, see `analysis.p_value`; None where
         they are not compared."""
-        if self.targets is None:
+        task = self.model.task
+        if not hasattr(task.kind, "compared"):
             return None
-        return analysis.p_value(self.targets, first, second, self.model.metric)
+        labels, first = task.kind.compared(task, self.predictions.examples, first)
+        _, second = task.kind.compared(task, self.predictions.examples, second)
+        return analysis.p_value(labels, first, second, self.model.metric)
 
     def identity(self) -> Any:
         """The facts that identify the examples."""

@@ -17,10 +17,13 @@ from bert_tf.config import BiLstmConfig, EncoderConfig, T5Config
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
 from bert_tf.finetuning.head_masks import mask, masked_heads
+from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.reading import Example
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model
 from run_scripts import measure_sensitivity, prune
+from run_scripts.finetuning.measured import MeasuredSplit
 from run_scripts.finetuning.pruning import Curve
 from tests.run_scripts.test_analysis import TOKENS, write_task
 
@@ -137,6 +140,23 @@ def test_scores_are_those_of_the_weights_not_of_the_path(model, tmp_path, eagerl
     save_model(str(copy), learner)
     assert shapes(copy) == known
     assert scores()[1] not in (-3, before)
+
+
+@pytest.mark.parametrize("name, labels, right", [
+    ("qnnli", [0, 1, 1, 0, 1], {"logits": [[1, 0], [0, 1], [0, 1], [1, 0], [0, 1]]}),
+    ("record", [1, 0, 0, 1] * 5, {"probabilities": [[0, .9], [0, .1], [0, .1], [0, .2]] * 5}),
+    ("wsc-ranking", [0] * 20, {"logits": [[1, 0]] * 20})])
+def test_what_is_answered_once_counts_once(name, labels, right):
+    """The sign test of 5 questions that one model has all right, the other one all wrong."""
+    task, each = TASKS[name], len(labels) // 5
+    examples = [Example(["a"] * 4, label, number // each) for number, label in enumerate(labels)]
+    split = MeasuredSplit(types.SimpleNamespace(task=task, metric=task.headline), "dev", None,
+                          types.SimpleNamespace(examples=examples))
+    answers = {key: np.array(values) for key, values in right.items()}
+    good, bad = (task.kind.decode(task, found, examples, None) for found in (
+        answers, {key: 1 - values for key, values in answers.items()}))
+    assert split.chance(good, bad) == pytest.approx(2 * 0.5**5)
+    assert split.chance(good, good) == 1
 
 
 @pytest.mark.parametrize("change, is_refused", [

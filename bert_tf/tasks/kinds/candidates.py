@@ -81,6 +81,12 @@ class Cloze(AnswerSet):
             taken[start + likely[start:end].argmax()] = 1
         return taken
 
+    def compared(self, task, examples, predicted):
+        """See `LabelledKind.compared`: 1 for each query, and whether a right candidate is taken."""
+        starts = group_starts(examples)
+        is_right = np.logical_and(self.targets(task, examples), predicted)
+        return np.ones(len(starts), np.int64), np.logical_or.reduceat(is_right, starts)
+
     def answer(self, *arguments):
         """See `Kind.answer`. Each candidate is judged alone: nothing tells which belong together.
         """

@@ -169,6 +169,11 @@ class LabelledKind(Kind):
         """Returns the right answers of examples in the same form."""
         return np.array([example.label for example in examples])
 
+    def compared(self, task: Task, examples: list, predicted) -> tuple:
+        """Returns the right answers and the predictions of what is answered once, such as a
+        question with an example for each candidate; they are equal where the model is right."""
+        return self.targets(task, examples), predicted
+
     def score(self, task: Task, path: str, examples: list, predicted) -> dict[str, float]:
         """Returns {metric: number} of predictions for the examples of a file, the headline first.
         """

@@ -117,6 +117,10 @@ class PronounRanking(MultipleChoice):
     def targets(self, task, examples):
         return 1 - super().targets(task, examples)
 
+    def compared(self, task, examples, predicted):
+        starts = group_starts(examples)
+        return self.targets(task, examples)[starts], predicted[starts]
+
     def score(self, task, path, examples, predicted):
         """Returns the scores of lines."""
         starts = group_starts(examples)

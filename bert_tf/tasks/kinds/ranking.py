@@ -65,6 +65,9 @@ class Ranking(MultipleChoice):
     def decode(self, task, answers, examples, features):
         return (-answers["logits"]).argsort(-1, kind="stable").argsort(-1)
 
+    def compared(self, task, examples, predicted):
+        return self.targets(task, examples), predicted.argmin(-1)
+
     def describe(self, task, example, prediction, probabilities):
         return super().describe(task, example, int(prediction.argmin()), probabilities)
 
