@@ -84,8 +84,8 @@ def measure(job: SensitivityFlags, split: "MeasuredSplit", results: KeptResults
     from bert_tf.compression import hessian
     learner = split.model.learner
     layers = learner.encoder.config.num_hidden_layers
-    size = job.examples or max(1, split.size // 10)
-    rows = list(hessian.samples(split.size, job.samples, size, job.random_seed))
+    size = job.examples or max(1, split.records // 10)
+    rows = list(hessian.samples(split.records, job.samples, size, job.random_seed))
 
     def eigenvalue(block: "hessian.LayerHessian", sample: "np.ndarray") -> float:
         parts = (sample[i:i + job.batch_size] for i in range(0, len(sample), job.batch_size))

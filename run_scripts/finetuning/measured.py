@@ -148,6 +148,11 @@ class MeasuredSplit:
     @property
     def size(self) -> int:
         """Number of examples."""
+        return self.predictions.size
+
+    @property
+    def records(self) -> int:
+        """Number of records; a long example has several."""
         return self.examples.size
 
     def answer(self, trainer: Trainer | None = None) -> Any:
@@ -160,7 +165,7 @@ class MeasuredSplit:
         """The arrays that a model answers, and the least CPU seconds an example of some runs."""
         def answer():
             return training.predict(trainer or self.model.trainer, self.examples,
-                                    min(self.model.batch_size, self.size), measures=False)[0]
+                                    min(self.model.batch_size, self.records), measures=False)[0]
 
         found, seconds = answer(), []       # the first compiles
         for _ in range(runs):
@@ -189,13 +194,13 @@ class MeasuredSplit:
         return self.examples.identity()
 
     def batches(self, size: int) -> Iterator[dict[str, np.ndarray]]:
-        """The features of all examples with their labels, in order; the last batch may be
+        """The features of all records with their labels, in order; the last batch may be
         smaller."""
-        for start in range(0, self.size, size):
-            yield self.batch(np.arange(start, min(start + size, self.size)))
+        for start in range(0, self.records, size):
+            yield self.batch(np.arange(start, min(start + size, self.records)))
 
     def batch(self, rows: np.ndarray, length: int = 0) -> dict[str, np.ndarray]:
-        """The features of some examples with their labels.
+        """The features of some records with their labels.
 
         Args:
             rows: int [B].
@@ -209,7 +214,7 @@ def kept_scores(folder: str, model_dir: str, split: MeasuredSplit | TextSplit, *
     """The scores that `scores.json` in a folder keeps; those of other settings are forgotten."""
     return KeptResults(os.path.join(folder, "scores.json"), {
         "model": absolute(model_dir), "bytes": weights_bytes(model_dir),
-        "split": split.name, "examples": split.size, **more}, forgets=True,
+        "split": split.name, "examples": split.records, **more}, forgets=True,
         contents=contents_of(model_dir, split))
 
 

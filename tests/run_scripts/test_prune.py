@@ -17,13 +17,14 @@ from bert_tf.config import BiLstmConfig, EncoderConfig, T5Config
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
 from bert_tf.finetuning.head_masks import mask, masked_heads
+from bert_tf.tasks.kinds.span import SquadPredictions
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import Example
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model
 from run_scripts import measure_sensitivity, prune
-from run_scripts.finetuning.measured import MeasuredSplit
+from run_scripts.finetuning.measured import MeasuredSplit, open_measured
 from run_scripts.finetuning.pruning import Curve
 from tests.run_scripts.test_analysis import TOKENS, write_task
 
@@ -157,6 +158,24 @@ def test_what_is_answered_once_counts_once(name, labels, right):
         answers, {key: 1 - values for key, values in answers.items()}))
     assert split.chance(good, bad) == pytest.approx(2 * 0.5**5)
     assert split.chance(good, good) == 1
+
+
+def test_an_example_of_several_records_counts_once(model, tmp_path):
+    """Texts that are cut in windows, and sentences and passages likewise: reports count examples,
+    batches have all records."""
+    folder = shutil.copytree(model, tmp_path / "model")
+    saved = json.loads((folder / "task.json").read_text())
+    (folder / "task.json").write_text(json.dumps(
+        {**saved, "max_seq_length": 8, "options": {"long_text": "mean"}}))
+    split = open_measured(str(folder), flags(folder, "")[0], str(tmp_path / "out")).split()
+    assert split.size == len(split.predictions.examples) == 6 < split.records
+    assert sum(len(batch["input_ids"]) for batch in split.batches(4)) == split.records
+    squad = {"version": "1.1", "data": [{"title": "", "paragraphs": [{"context": "a b", "qas": [
+        {"id": name, "question": "a?", "answers": [{"text": "b", "answer_start": 2}]}
+        for name in "pq"]}]}]}
+    (tmp_path / "dev.json").write_text(json.dumps(squad))
+    assert SquadPredictions(str(tmp_path / "dev.json"), None, 8,
+                            {"version_2_with_negative": False}, True).size == 2
 
 
 @pytest.mark.parametrize("change, is_refused", [

@@ -249,6 +249,11 @@ class SplitPredictions:
     def examples(self) -> list:
         return list(self._source.examples())
 
+    @property
+    def size(self) -> int:
+        """The number of examples."""
+        return len(self.examples)
+
     def join(self, answers: dict) -> dict:
         """Returns the answers to examples, from those to their records; see `LabelledKind.join`."""
         return self._join(answers, self.examples) if self._join else answers

@@ -175,6 +175,11 @@ class SquadPredictions:
         return self._answers is not None
 
     @property
+    def size(self):
+        """The number of questions."""
+        return len(set(self._official.values()))
+
+    @property
     def _threshold(self):
         return self._options.get(THRESHOLD, 0.0)
 
