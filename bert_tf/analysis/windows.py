@@ -64,16 +64,17 @@ def pack(pairs: Sequence[tuple[list, list]], tokenizer: Tokenizer) -> dict[str, 
 
 
 def clark_segments(documents: Sequence[Sequence[list]], max_length: int, count: int,
-                   rng: random.Random) -> list[tuple[list, list]]:
+                   rng: random.Random, special: int = 3) -> list[tuple[list, list]]:
     """Returns the first `count` pairs (A, B) of token lists, shuffled, made as in
     clarkkev/attention-analysis (preprocess_unlabeled.py).
 
-    Lines are gathered until they hold `max_length` - 3 tokens; A is a random number of them, B the
-    others. If one is empty, the rest of the document is dropped.
+    Lines are gathered until they hold `max_length` - `special` tokens, the special tokens of a pair;
+    A is a random number of them, B the others. If one is empty, the rest of the document is
+    dropped.
     """
     pairs: list[tuple[list, list]] = []
     for document in documents:
-        pairs += _pairs_of(document, max_length - 3, rng)
+        pairs += _pairs_of(document, max_length - special, rng)
         if len(pairs) >= count:
             break
     del pairs[count:]

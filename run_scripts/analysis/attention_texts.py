@@ -33,11 +33,13 @@ def read_features(job: Any, tokenizer: Tokenizer, max_seq_length: int) -> list[d
     else:
         documents = analysis.encode_documents(job.input_file, tokenizer, _LINES)
         pairs = analysis.clark_segments(documents, max_seq_length, job.num_docs,
-                                        random.Random(job.random_seed))
+                                        random.Random(job.random_seed),
+                                        tokenizer.vocabulary.layout.special(True))
         rows = [analysis.pack([pair], tokenizer) for pair in pairs]
     if not rows:
+        room = tokenizer.vocabulary.layout.room(max_seq_length, True)
         raise InputError(f"--input_file: {job.input_file} gives no text: it must have a document "
-                         f"whose first two lines have fewer than {max_seq_length - 3} tokens each; "
+                         f"whose first two lines have fewer than {room} tokens each; "
                          "give shorter lines, a larger --max_seq_length or --texts=lines.")
     for row in rows if job.zero_segments else ():
         row["segment_ids"][:] = 0

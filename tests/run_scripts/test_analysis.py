@@ -31,6 +31,7 @@ from run_scripts.analysis import (
     layers,
     senses,
 )
+from run_scripts.analysis.attention_texts import read_features
 from run_scripts.analysis.model import ModelFlags
 from tests.goldens import at_hand
 from tests.training import tiny
@@ -80,6 +81,19 @@ def test_attention(model, tmp_path, capsys):
     assert probabilities.shape[-1] == len(maps["text1/input_ids"])
     np.testing.assert_allclose(probabilities.sum(-1), 1, rtol=1e-5, atol=1e-5)
     assert "mean over the heads of a layer" in capsys.readouterr().out
+
+
+def test_pairs_of_any_layout_fit(tmp_path, test_data):
+    """RoBERTa's pairs have four special tokens; three leave room for a position too many."""
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(["the house is small and old", "it has a door", ""] * 6))
+    tokenizer = tokenization.open_tokenizer(str(test_data / "vocabs/roberta-base"))
+    job = attention.AttentionFlags(input_file=str(text), num_docs=6)
+    rows = read_features(job, tokenizer, 12)
+    assert {row["input_ids"].shape[1] for row in rows} == {12}
+    text.write_text("the house is small\n\n")
+    with pytest.raises(InputError, match="have fewer than 8 tokens each"):
+        read_features(job, tokenizer, 12)
 
 
 def test_identifiability(model, tmp_path):
