@@ -36,7 +36,7 @@ def mask_tokens(features: Mapping[str, np.ndarray], vocabulary: Vocabulary, shar
 def attention_gradients(encoder, objective, batch: Mapping[str, np.ndarray]
                         ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the attention weights, and the derivatives of the mean loss by them: float32
-    [L, B, N, S, S], 0 in rows and columns of padding.
+    [L, B, N, S, S], 0 in rows and columns of padding, and where a token doesn't see another.
 
     The derivative by token i's weight of token j is the derivative by the head's output at i, times
     j's value vector. The softmax is not part of it: the weights count as free.
@@ -69,4 +69,5 @@ def attention_gradients(encoder, objective, batch: Mapping[str, np.ndarray]
         gradient = ops.reshape(gradient, (*gradient.shape[:2], heads, size))
         found.append(ops.einsum("bind,bnjd->bnij", gradient, value))
     real = ops.cast(mask[:, None, :, None] * mask[:, None, None, :], "float32")
+    real = ops.tril(real) if encoder.config.is_causal else real
     return tuple((ops.stack(tensors) * real).numpy() for tensors in (probabilities, found))

@@ -79,8 +79,9 @@ class AttentionFlags:
 class Survey:
     """Sums of one pass over the texts."""
 
-    def __init__(self, vocabulary, keep: int, distance_texts: int, maps: str = "encoder"):
-        self._vocabulary, self._maps = vocabulary, maps
+    def __init__(self, vocabulary, keep: int, distance_texts: int, maps: str = "encoder",
+                 is_causal: bool = False):
+        self._vocabulary, self._maps, self._is_causal = vocabulary, maps, is_causal
         self._keep, self._distance_texts = keep, distance_texts
         self.statistics = analysis.Statistics()
         self.readings: list = []
@@ -94,7 +95,8 @@ class Survey:
             self.readings.append(reading)
         if self.statistics.texts < self._distance_texts:
             self.distances = self.distances + analysis.jensen_shannon(reading.attention)
-        self.statistics.add(reading.attention, kinds, self._maps)
+        self.statistics.add(reading.attention, kinds,
+                            "decoder" if self._is_causal else self._maps)
         if self._maps != "encoder":
             return
         self.classes.append(patterns.classify(patterns.describe(
@@ -177,9 +179,11 @@ def measure_gradients(learner, rows: list[dict], vocabulary, seed: int) -> dict:
         weights, gradients = analysis.attention_gradients(
             learner.encoder, learner.objectives[0], batch)
         sep = row["input_ids"][0] == vocabulary.sep_id
+        # The share of tokens that see each one: means are over these.
+        share = np.tri(len(sep)).mean(0) if learner.encoder.config.is_causal else 1
         for kind, columns in enumerate((sep, ~sep)):
             for part, values in enumerate((np.abs(gradients), weights)):
-                sums[part, kind] += values[..., columns].mean((1, 2, 3)).sum(-1)
+                sums[part, kind] += (values / share)[..., columns].mean((1, 2, 3)).sum(-1)
             count[kind] += columns.sum()
     means = sums / count[:, None]                           # [2, 2, L]
     print("\nmagnitude of the loss's derivative by a weight, and the weight, means over tokens\n"
@@ -228,7 +232,8 @@ def main(model: ModelFlags, job: AttentionFlags) -> None:
     else:
         rows = read_pairs(job, tokenizer, model.max_seq_length)
         readings = analysis.read_decoder(encoder, padded(rows, model.batch_size), job.maps)
-    survey = Survey(tokenizer.vocabulary, job.num_maps, job.distance_texts, job.maps)
+    survey = Survey(tokenizer.vocabulary, job.num_maps, job.distance_texts, job.maps,
+                    encoder.config.is_causal)
     for reading in Progress("texts", len(rows)).over(readings):
         survey.add(reading, job.pattern_network)
     print_statistics(survey)

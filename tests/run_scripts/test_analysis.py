@@ -13,7 +13,7 @@ from scipy import stats
 from sklearn.metrics import matthews_corrcoef
 
 import bert_tf
-from bert_tf import networks, tokenization
+from bert_tf import analysis, networks, tokenization
 from bert_tf.config import EncoderConfig, T5Config, XLNetConfig
 from bert_tf.data.text.vectors import Texts
 from bert_tf.errors import InputError
@@ -81,6 +81,34 @@ def test_attention(model, tmp_path, capsys):
     assert probabilities.shape[-1] == len(maps["text1/input_ids"])
     np.testing.assert_allclose(probabilities.sum(-1), 1, rtol=1e-5, atol=1e-5)
     assert "mean over the heads of a layer" in capsys.readouterr().out
+
+
+def test_a_left_to_right_network_attends_to_the_left(model, tmp_path, eagerly):
+    """A head without queries looks at all that it sees alike, and no mean counts what it doesn't
+    see."""
+    sizes = json.loads((model / "bert_config.json").read_text())
+    config = EncoderConfig.from_dict({**sizes, "directionality": "left_to_right"})
+    network = networks.build(config)
+    for layer in network.layers_:
+        layer.attention.query.kernel.assign(0 * layer.attention.query.kernel)
+    survey = attention.Survey(tokenization.open_tokenizer(str(model)).vocabulary, 1, 1,
+                              is_causal=network.config.is_causal)
+    batch = {"input_ids": np.array([[2, 7, 8, 3]]), "input_mask": np.ones((1, 4), int),
+             "segment_ids": np.zeros((1, 4), int)}
+    survey.add(next(iter(analysis.read(network, [batch], ("attention",)))))
+    assert survey.statistics.uniform_entropy == pytest.approx(np.log([1, 2, 3, 4]).mean())
+    entropy = survey.statistics.result()["entropy"]
+    assert np.allclose(entropy, survey.statistics.uniform_entropy, atol=5e-3)
+    learner = bert_tf.Learner(network, [bert_tf.MaskedLM(config)])
+    vocabulary = tokenization.open_tokenizer(str(model)).vocabulary
+    found = attention.measure_gradients(learner, [batch], vocabulary, 0)
+    masked = analysis.mask_tokens(batch, vocabulary, 0.15, np.random.default_rng(0))
+    weights, gradients = analysis.attention_gradients(network, learner.objectives[0], masked)
+    seen = np.tri(4) > 0
+    assert not gradients[..., ~seen].any() and not weights[..., ~seen].any()
+    means = [np.abs(gradients[0, 0, :, j:, j]).mean() for j in range(4)]
+    assert found["gradient_to_sep"][0] == pytest.approx(means[3])
+    assert found["gradient_to_others"][0] == pytest.approx(np.mean(means[:3]))
 
 
 def test_pairs_of_any_layout_fit(tmp_path, test_data):
