@@ -111,17 +111,18 @@ def attention_entropy(learner: Learner, batches: Iterable[Mapping[str, np.ndarra
     of -sum p log p, where p is a token's attention to each other, as in run_bertology.py.
 
     Args:
-        batches: dicts of features [B, S].
+        batches: dicts of features [B, S], or [B, C, S] for C choices.
     """
     totals: list = [0.0] * len(learner.encoder.layers_)
     tokens = 0
     for batch in batches:
         mask = np.asarray(batch["input_mask"])
+        mask = mask.reshape(-1, mask.shape[-1])
         tokens += int(mask.sum())
         for number, maps in enumerate(learner.run_network(
                 {name: tf.constant(values) for name, values in batch.items()},
                 options={"return_attention": True})["attention_probs"]):
-            p = maps.numpy().astype(np.float64)                             # [B, N, S, S]
+            p = maps.numpy().astype(np.float64)                             # [B * C, N, S, S]
             addends = p * np.log(np.where(p > 0, p, 1.0))
             totals[number] = totals[number] - (addends.sum(-1) * mask[:, None]).sum((0, 2))
     return [total / tokens for total in totals]

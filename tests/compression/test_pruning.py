@@ -105,6 +105,17 @@ def test_importance_and_entropy_of_run_bertology(golden, size):
                                golden["bertology_entropy"], rtol=1e-4)
 
 
+@pytest.mark.parametrize("examples, choices", [(1, 3), (3, 1), (2, 2)])
+def test_entropy_of_choices_is_that_of_single_texts(examples, choices, made, eagerly):
+    rows, learner = made
+    rows = {name: np.concatenate([values] * 2)[:examples * choices]
+            for name, values in rows.items() if name != "label_ids"}
+    several = Learner(learner.encoder, [objectives.MultipleChoice(learner.encoder.config)])
+    found = attention_entropy(several, [{name: values.reshape(examples, choices, 8)
+                                         for name, values in rows.items()}])
+    np.testing.assert_array_equal(found, attention_entropy(learner, [rows]))
+
+
 def test_importance_of_units_is_that_of_a_slow_loop(made, eagerly):
     """Of two units: the loss of one example, differentiated by a factor by hand."""
     rows, learner = made
