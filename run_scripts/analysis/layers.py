@@ -102,11 +102,11 @@ def _read_column(path, name, column):
 
 def read(path: str, columns: Mapping[str, int | str], count: int, encoder, tokenizer, most: int,
          attention: bool) -> Sentences:
-    """Reads sentences that fit and passes them through the network."""
+    """Reads sentences that fit and passes them through the network; prints how many do not."""
     named = {name: _read_column(path, name, column) for name, column in columns.items()}
     sentences = Sentences([], {name: [] for name in columns}, [], [], [])
     layout = tokenizer.vocabulary.layout
-    room, rows = layout.room(most, False), []
+    room, rows, number = layout.room(most, False), [], 0
     for number, (words, _) in enumerate(next(iter(named.values()))):
         ids, lengths = tokenizer.encode_words(words)
         if len(ids) > room or not lengths.all():
@@ -121,6 +121,10 @@ def read(path: str, columns: Mapping[str, int | str], count: int, encoder, token
     if not rows:
         raise InputError(f"{path} holds no sentence of at most {room} tokens; give another file, "
                          "or a larger --max_seq_length.")
+    if (left_out := number + 1 - len(rows)):
+        print(f"{left_out:,} of {number + 1:,} sentences of {path} are left out: they have more "
+              f"than {room} tokens, or a word without one; a larger --max_seq_length takes longer "
+              "ones", flush=True)
     parts = ("hidden", "attention") if attention else ("hidden",)
     readings = Progress(f"sentences of {path}", len(rows)).over(analysis.read(encoder, rows, parts))
     for reading, (ids, starts) in zip(readings, sentences.pieces):
