@@ -50,7 +50,8 @@ class ExtractFeaturesFlags(EncoderFlags):
     output_file: str = option(REQUIRED, "The file to write.")
     layers: list[str] = option(
         ["-1", "-2", "-3", "-4"], "Layers whose vectors are written: -1 is the last layer, 0 the "
-        "first, and embeddings the input of the first layer.")
+        "first, and embeddings the input of the first layer; of ALBERT and ELECTRA, before its "
+        "projection to the layers' width.")
     pooling: str = option(
         "none", "none: one vector per token. All other values give one vector per text. cls: the "
         "vector of [CLS]. last: the vector of the last token, for left-to-right models. mean, max: "
@@ -244,7 +245,7 @@ def main(job: ExtractFeaturesFlags) -> None:
         job = dataclasses.replace(job, pooling="last")
     run_model = compile_model(job, model, layers)
     progress = Progress(total)
-    widths = {layer: config.embedding_width if layer == "embeddings" else config.hidden_size
+    widths = {layer: config.embedding_output_width if layer == "embeddings" else config.hidden_size
               for layer in layers}
     extraction = Extraction(job, training.counted_heads(config), widths, run_model, progress)
     vectors.write(job.output_file, form, extraction.pieces(tokenizer), tokenizer.vocabulary)

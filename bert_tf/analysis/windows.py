@@ -68,9 +68,8 @@ def clark_segments(documents: Sequence[Sequence[list]], max_length: int, count: 
     """Returns the first `count` pairs (A, B) of token lists, shuffled, made as in
     clarkkev/attention-analysis (preprocess_unlabeled.py).
 
-    Lines are gathered until they hold `max_length` - `special` tokens, the special tokens of a pair;
-    A is a random number of them, B the others. If one is empty, the rest of the document is
-    dropped.
+    Lines are gathered until they hold `max_length` tokens without the `special` ones of a pair; A
+    is a random number of them, B the others. If one is empty, the rest of the document is dropped.
     """
     pairs: list[tuple[list, list]] = []
     for document in documents:

@@ -46,8 +46,7 @@ class AttentiveClassification(LabelHead):
                  lstm_layers: int = 2, hidden_size: int = 512, pairs: bool = False,
                  dropout_rate: float = 0.2, name: str = "attentive_classification",
                  **kwargs: Any):
-        if layers == "elmo" and (
-                getattr(config, "embedding_width", 0) != config.hidden_size):   # type: ignore
+        if layers == "elmo" and config.embedding_output_width != config.hidden_size:
             raise InputError("elmo adds the embeddings and the layers, but their widths differ; "
                              "give weighted_sum_all.")
         self._hidden_size, self.pairs = hidden_size, pairs

@@ -75,7 +75,7 @@ class LstmReader(FromConfig, keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         width = self.config.hidden_size * (4 if self.choice == "concat_last_4" else 1)
         if self.choice == "embeddings":
-            width = self.config.embedding_width
+            width = self.config.embedding_output_width
         if self.choice.startswith(("weighted_sum", "elmo")):
             count = {"weighted_sum_last_4": 4, "elmo": self.config.depth + 1,
                      "elmo_top": 1}.get(self.choice, self.config.depth)

@@ -60,7 +60,7 @@ class FeatureTagging(Tagging):
         if config.depth < CHOICES[layers]:
             raise InputError(f"features from {layers} need {CHOICES[layers]} layers, but the "
                              f"encoder has {config.depth}; choose other layers.")
-        if layers == "elmo" and config.embedding_width != config.hidden_size:
+        if layers == "elmo" and config.embedding_output_width != config.hidden_size:
             raise InputError("elmo adds the embeddings and the layers, but their widths differ "
                              f"({config.embedding_width} and {config.hidden_size}); give "
                              "weighted_sum_all.")

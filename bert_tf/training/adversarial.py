@@ -9,7 +9,6 @@ from typing import Any
 import tensorflow as tf
 from keras import ops
 
-from bert_tf.config import MobileBertConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.seeds import split_seed, uniform
 from bert_tf.training import distribution
@@ -225,9 +224,8 @@ def make(settings: Any) -> Plain:
 def width(learner: Learner, noise: str) -> int:
     """Returns E of a noise."""
     config: Any = learner.encoder.config
-    if noise == "embedding_noise" and isinstance(config, MobileBertConfig):
-        return config.hidden_size
-    return config.embedding_width
+    is_of_words = noise == "word_noise"
+    return config.embedding_width if is_of_words else config.embedding_output_width
 
 
 def check(settings: RobustnessSettings, network: type, config: Any, learner: Any) -> None:

@@ -8,9 +8,11 @@ import pytest
 import tensorflow as tf
 from scipy.special import expit, softmax
 
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, MobileBertConfig
 from bert_tf.errors import InputError
+from bert_tf.networks import build
 from bert_tf.networks.encoder import BertEncoder
+from bert_tf.objectives.attentive_classification import AttentiveClassification
 from bert_tf.objectives.tagging import CHOICES, FeatureTagging
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import AdamWeightDecay
@@ -205,6 +207,16 @@ def test_it_is_saved_and_loaded(dtype, tmp_path):
     assert head.reader.lstms[0].compute_dtype == dtype.removeprefix("mixed_")
     assert np.array_equal(loaded(BATCH)["feature_tagging"], logits)
     assert [v.path for v in loaded.trainable_variables] == [v.path for v in head.weights]
+
+
+@pytest.mark.parametrize("choice", ["embeddings", "elmo"])
+def test_mobilebert_widens_its_embeddings_itself(choice):
+    config = MobileBertConfig(40, 8, 2, 2, 16, embedding_size=4)
+    outputs = build(config)(BATCH)
+    for head in (make_head(choice, config),
+                 AttentiveClassification(config, K, choice, lstm_size=6, hidden_size=6)):
+        reader = head.reader
+        assert reader.lstms[0].weights[0].shape[0] == reader.choose(outputs).shape[-1] == 8
 
 
 @pytest.mark.parametrize("layers, options, message", [

@@ -14,12 +14,15 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf import checkpoints
+from bert_tf import checkpoints, networks
+from bert_tf.config import EncoderConfig, MobileBertConfig
 from bert_tf.data.records.tfrecord import parse_example, read_records
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+from bert_tf.training.learners.learner import Learner
+from bert_tf.training.run import save_model
 from run_scripts import extract_features
 from run_scripts.extract_features import ExtractFeaturesFlags
 
@@ -234,6 +237,22 @@ def test_a_checkpoint_without_a_pooler(tmp_path, model):
     run(tmp_path, bare, ["a"], "out.npz", pooling="mean")
     with pytest.raises(InputError, match="has no pooler/dense/.*; give another --pooling"):
         run(tmp_path, bare, ["a"], "other.npz", pooling="pooler")
+
+
+@pytest.mark.parametrize("config, width", [
+    (MobileBertConfig(len(TOKENS), 16, 2, 2, 32, embedding_size=8, trigram_input=True), 16),
+    (EncoderConfig(len(TOKENS), 16, 2, 2, 32, embedding_size=8), 8)])
+def test_embeddings_of_their_own_width(tmp_path, config, width):
+    """MobileBERT's are widened before they are an output, ALBERT's and ELECTRA's after it."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    network = networks.build(config)
+    save_model(folder, Learner(network, []))
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in TOKENS))
+    found = np.load(run(tmp_path, folder, ["a b c"], "out.npz"))
+    wanted = network({"input_ids": found["input_ids"][None]})["embedding_output"]
+    assert found["embeddings"].shape == (5, width)
+    np.testing.assert_allclose(found["embeddings"], wanted[0], atol=1e-6)
 
 
 def test_the_command_and_its_errors(tmp_path, model):
