@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.analysis.reading import first_state
+from bert_tf.networks import first_state
 
 
 def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "jacobian",

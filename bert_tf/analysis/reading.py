@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from bert_tf.networks import attentions
+from bert_tf.networks import attentions, first_state
 
 # The parts that a `Reading` may hold in addition to the ids.
 PARTS = ("attention", "hidden", "values")
@@ -108,11 +108,6 @@ def compile_parts(encoder, parts):
     concrete = run.get_concrete_function()
     return lambda features: {part: value.numpy() for part, value in concrete(
         *(tf.constant(features[name], tf.int32) for name in reads)).items()}
-
-
-def first_state(outputs):
-    """Returns the first layer's input [B, S, H], from a network's outputs."""
-    return outputs.get("projected_output", outputs["embedding_output"])
 
 
 def head_values(attention, x):

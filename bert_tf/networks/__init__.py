@@ -22,7 +22,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
                             "mobilebert": ["MobileBert"],
                             "sequence_lstm": ["SequenceLstm"], "t5": ["T5"],
                             "universal": ["UniversalTransformer"], "xlnet": ["XLNet"]})
-__all__ += ["NETWORKS", "attentions", "build", "network_of"]
+__all__ += ["NETWORKS", "attentions", "build", "first_state", "network_of"]
 
 
 def build(config: "Sizes", **options: Any) -> Any:
@@ -45,6 +45,11 @@ def build(config: "Sizes", **options: Any) -> Any:
 def network_of(config: "Sizes") -> Any:
     """Returns the class of a configuration's network."""
     return __getattr__(NETWORKS[type(config).__name__])
+
+
+def first_state(outputs: Any) -> Any:
+    """Returns the first layer's input [B, S, H], from a network's outputs."""
+    return outputs.get("projected_output", outputs["embedding_output"])
 
 
 def attentions(network: Any) -> dict[str, Any]:

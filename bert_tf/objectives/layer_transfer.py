@@ -13,7 +13,7 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch, example_weights
-from bert_tf.objectives.taught import TaughtObjective, of_teacher
+from bert_tf.objectives.taught import FIRST_STATE, TaughtObjective, of_teacher
 
 # Scores up to this one belong to masked tokens, which the original does not compare.
 _MASKED = -100.0
@@ -87,10 +87,10 @@ class AttentionTransfer(_LayerTransfer):
 
 @register
 class HiddenTransfer(_LayerTransfer):
-    """Compares the embeddings and each layer's output with the last of its teacher layers, through
-    one dense layer `fit_dense` to the teacher's width W."""
+    """Compares the first layer's input and each layer's output with the last of its teacher layers,
+    through one dense layer `fit_dense` to the teacher's width W."""
 
-    internals = ("embedding_output", "layer_outputs")
+    internals = (FIRST_STATE, "layer_outputs")
     sizes: ClassVar[dict[str, str]] = {"teacher_width": "hidden_size"}
 
     def __init__(self, config: Sizes, teacher_width: int, name: str = "hidden_transfer",
@@ -102,8 +102,8 @@ class HiddenTransfer(_LayerTransfer):
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B]."""
-        ours = [outputs["embedding_output"], *outputs["layer_outputs"]]
-        theirs = [batch[of_teacher("embedding_output")], *batch[of_teacher("layer_outputs")]]
+        ours = [outputs[FIRST_STATE], *outputs["layer_outputs"]]
+        theirs = [batch[of_teacher(FIRST_STATE)], *batch[of_teacher("layer_outputs")]]
         every = layer_ratio(len(ours) - 1, len(theirs) - 1)
         return mean_square([self.fit_dense(x) for x in ours], theirs[::every], real_rows(batch))
 

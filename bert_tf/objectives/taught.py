@@ -11,6 +11,8 @@ from bert_tf.objectives.base import Batch, Objective, ratio
 
 # The internal with the masked LM's logits of every token, float32 [B, S, V].
 TOKEN_LOGITS = "token_logits"
+# The internal that is the first layer's input, float [B, S, H].
+FIRST_STATE = "first_state"
 # The internal with the weights of all layers by name.
 LAYER_WEIGHTS = "layer_weights"
 

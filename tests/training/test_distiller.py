@@ -65,6 +65,22 @@ def test_the_teacher_only_teaches():
     assert [o.name for o in learner.parts()["model"].objectives] == ["classification"]
 
 
+def test_narrow_embeddings_are_compared_after_their_projection(eagerly):
+    """TinyBERT's loss of hidden states, of networks whose embeddings are projected for the first
+    layer: the sum over layers of mean squares."""
+    learner = make_distiller(dataclasses.replace(STUDENT, embedding_size=8),
+                             dataclasses.replace(TEACHER, embedding_size=12))
+    batch, found = make_batch(), []
+    for one in (learner, learner.teacher):
+        outputs = one.run_network(batch)
+        found.append([outputs["projected_output"], *outputs["layer_outputs"]])
+    hidden = learner.objectives[-1]
+    ours, theirs = found[0], found[1][::2]
+    wanted = sum(np.mean(np.square(hidden.fit_dense(x) - y)) for x, y in zip(ours, theirs))
+    total, count = learner.measure(batch)["hidden_transfer"]["loss"]
+    assert float(total / count) == pytest.approx(wanted, rel=1e-5)
+
+
 def test_the_teacher_reads_no_noise():
     learner, batch = make_distiller(teacher=dataclasses.replace(TEACHER, hidden_size=16)
                                     ), make_batch()

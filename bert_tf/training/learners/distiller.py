@@ -17,7 +17,13 @@ from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.masks import NOISES
 from bert_tf.objectives.base import Batch, Objective
-from bert_tf.objectives.taught import LAYER_WEIGHTS, TOKEN_LOGITS, TaughtObjective, of_teacher
+from bert_tf.objectives.taught import (
+    FIRST_STATE,
+    LAYER_WEIGHTS,
+    TOKEN_LOGITS,
+    TaughtObjective,
+    of_teacher,
+)
 from bert_tf.objectives.weight_projection import layer_weights
 from bert_tf.training import transfer
 from bert_tf.training.learners.learner import Learner, Measures
@@ -216,7 +222,7 @@ def internals_of(learner: Learner, outputs: Mapping[str, Any], batch: Batch,
 
     Args:
         names: internals of the network, such as "layer_outputs" and "attention_scores"; objectives
-            of the learner, which mean their logits; `TOKEN_LOGITS` or `LAYER_WEIGHTS`.
+            of the learner, which mean their logits; or a constant of `objectives.taught`.
 
     Raises:
         InputError: the network has no such tensor, or the learner no head for it.
@@ -226,6 +232,8 @@ def internals_of(learner: Learner, outputs: Mapping[str, Any], batch: Batch,
     for name in names:
         if name in outputs:
             found[name] = outputs[name]
+        elif name == FIRST_STATE:
+            found[name] = networks.first_state(outputs)
         elif name == LAYER_WEIGHTS:
             found[name] = layer_weights({weight.path: ops.convert_to_tensor(weight)
                                          for weight in learner.encoder.weights})
