@@ -34,7 +34,8 @@ def lines(table: Table, found: Mapping[str, Mapping[str, dict]],
         kind = "published differences" if table.published else "differences"
         text += ["", f"Of {len(compared)} {kind} to {compared[0].baseline}: "
                  + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + "."
-                 + " A difference within two standard errors is not distinguished from 0."
+                 + " A difference is not distinguished from 0 if its 95% interval, by Student's t, "
+                 "has 0 in it."
                  * any(each.error is not None for each in compared)
                  + " One measurement says nothing about chance."
                  * any(each.error is None for each in compared), ""]

@@ -5,8 +5,12 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import lazy_loader
+
 from benchmarks.tables.cells import Cell, Cells
 from bert_tf.errors import InputError, choose_from
+
+_scipy = lazy_loader.load("scipy")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +90,7 @@ class Table:
 @dataclasses.dataclass(frozen=True)
 class Difference:
     """A row less the baseline in a column: the published one, if there is one, and ours with its
-    standard error, None of one measurement."""
+    standard error over `seeds`, None of one measurement."""
 
     row: str
     baseline: str
@@ -94,14 +98,16 @@ class Difference:
     published: float | None
     ours: float
     error: float | None
+    seeds: int
 
     @property
     def verdict(self) -> str:
         """Whether the direction is the published one; the direction where none is published, or
-        where the published figures are equal."""
+        where the published figures are equal. The 95% interval of a difference is Student's: with
+        few seeds it is much wider than two standard errors."""
         if self.error is None:
             return "one measurement"
-        if abs(self.ours) <= 2 * self.error:
+        if abs(self.ours) <= _scipy.stats.t.ppf(0.975, self.seeds - 1) * self.error:
             return "not distinguished from 0"
         if not self.published:
             return "higher" if self.ours > 0 else "lower"
@@ -204,5 +210,5 @@ def differences(table: Table, found: Mapping[str, Mapping[str, Any]]) -> list[Di
                     if seed in base["values"]]
             error = statistics.stdev(each) / len(each) ** 0.5 if len(each) > 1 else None
             rows.append(Difference(row, first, column, given[0] - given[1] if given else None,
-                                   statistics.fmean(each), error))
+                                   statistics.fmean(each), error, len(each)))
     return rows

@@ -249,17 +249,26 @@ def test_reports_have_means_deviations_medians_and_directions(tmp_path, done):
 
 
 @pytest.mark.parametrize("published, ours, error, verdict", [
-    (1.0, 2.0, 0.5, "as published"), (-1.0, 2.0, 0.5, "the direction differs"),
-    (1.0, 2.0, 1.1, "not distinguished from 0"), (1.0, -2.0, None, "one measurement"),
+    (1.0, 2.2, 0.5, "as published"), (-1.0, 2.2, 0.5, "the direction differs"),
+    (1.0, 2.1, 0.5, "not distinguished from 0"), (1.0, -2.0, None, "one measurement"),
     (1.0, 2.0, 0.0, "as published"), (1.0, 0.0, 0.0, "not distinguished from 0"),
-    (0.0, 2.0, None, "one measurement"), (0.0, 2.0, 0.5, "higher"),
-    (0.0, -2.0, 0.5, "lower"), (0.0, 0.4, 0.5, "not distinguished from 0")])
+    (0.0, 2.0, None, "one measurement"), (0.0, 2.2, 0.5, "higher"),
+    (0.0, -2.2, 0.5, "lower"), (0.0, 0.4, 0.5, "not distinguished from 0")])
 def test_verdicts(published, ours, error, verdict):
-    assert Difference("b", "a", "task", published, ours, error).verdict == verdict
+    """Of three seeds: Student's t of two degrees of freedom is 4.30."""
+    assert Difference("b", "a", "task", published, ours, error, 3).verdict == verdict
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_one_equal_pair_in_twenty_is_told_apart(seeds):
+    draws = np.random.default_rng(0).normal(size=(1000, seeds))
+    verdicts = [Difference("b", "a", "task", 1.0, each.mean(), each.std(ddof=1) / seeds ** 0.5,
+                           seeds).verdict for each in draws]
+    assert 0.03 < 1 - verdicts.count("not distinguished from 0") / len(draws) < 0.07
 
 
 @pytest.mark.parametrize("models, error, verdict", [
-    (1, None, "one measurement"), (2, 5, "the direction differs"),
+    (1, None, "one measurement"), (2, 5, "not distinguished from 0"),
     (3, 10 / 3 ** 0.5, "the direction differs")])
 def test_a_cell_that_seeds_share_is_one_measurement(tmp_path, done, models, error, verdict):
     """Row a scores 10, 20, 30 for three models; row b 40, 60, 80."""
@@ -285,7 +294,7 @@ def test_a_cell_that_seeds_share_is_one_measurement(tmp_path, done, models, erro
     assert "A figure without ± is one measurement, which all seeds share." in text
     assert f"Of 1 published differences to a: 1 {verdict}." in text
     assert ("One measurement says nothing about chance." in text) == (models == 1)
-    assert ("within two standard errors" in text) == (models > 1)
+    assert ("by Student's t" in text) == (models > 1)
 
 
 def test_a_place_is_the_mean_over_tasks(tmp_path, done):
