@@ -18,8 +18,8 @@ def p_value(labels: Sequence, first: Sequence, second: Sequence, metric: str = "
 
     Numbers and translations are compared with a permutation test: the two answers to an example
     are exchanged at random. Other answers are compared with a sign test on the examples that
-    exactly one model answers correctly. `metric` is "pearson" or "spearman" for numbers, and "bleu"
-    for translations.
+    exactly one model answers correctly: whose answer equals the label. `metric` is "pearson" or
+    "spearman" for numbers, and "bleu" for translations.
     """
     if len(labels) < 2 and metric in ("bleu", "pearson", "spearman"):
         return 1.0      # the exchange of one answer only turns the difference round
