@@ -20,6 +20,7 @@ from bert_tf.checkpoints.huggingface_config import (
     TASK_CLASSES,
     describe,
     find_type,
+    has_padding,
     padding_id,
     read_config,
     unused_positions,
@@ -222,11 +223,14 @@ def table_for(weights: Weights) -> Format:
     _check_network(weights, model)
     _check_causal(weights)
     task = _only_task(weights, model)
-    unused = unused_positions(model, {"pad_token_id": padding_id(weights, model)})
-    notes = model.notes
+    padding = padding_id(weights, model)
+    unused, notes = unused_positions(model, {"pad_token_id": padding}), model.notes
     if unused:
         notes = (*notes, f"The table of positions begins with {unused} rows that no token uses, as "
                          "transformers expects of this model.")
+        if weights.tokenizer and not has_padding(weights.tokenizer.vocabulary):
+            notes = (*notes, f"The vocabulary has no padding: transformers takes token {padding}, "
+                     f"{weights.tokenizer.tokens([padding])[0]!r}, for it, and gives it no place.")
     if (model.exact_gelu and "masked_lm" in weights.heads
             and weights.config.hidden_act != "gelu_erf"):
         notes = (*notes, "The head masked_lm has the exact GELU in transformers, and here "

@@ -10,6 +10,7 @@ from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import EncoderConfig, Sizes, config_from_dict
 from bert_tf.errors import InputError
 from bert_tf.heads import HEADS
+from bert_tf.tokenization import Vocabulary
 
 _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu",
                 "gelu_pytorch_tanh": "gelu", "relu": "relu", "relu6": "relu6",
@@ -18,6 +19,7 @@ _TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingfa
                 key=lambda head: head.is_classifier)
 # Which classes have which heads; the first whose heads are all there is the one that is written.
 TASK_CLASSES = tuple((f"For{head.huggingface}", {head.name}) for head in _TASKS)
+_PADDING = ("[PAD]", "<pad>")
 # The key of `config.json` that names a kind of BERT, which transformers keeps and does not read.
 _KIN = "kind_of_bert"
 # What a model for the classification of sequences is trained for; files may leave it open.
@@ -83,9 +85,19 @@ def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
     return config
 
 
+def has_padding(vocabulary: Vocabulary) -> bool:
+    """Whether a token is padding, which in WordPiece's vocabularies is none of the roles."""
+    return "pad" in vocabulary.special or not vocabulary.ids.keys().isdisjoint(_PADDING)
+
+
 def padding_id(weights: Weights, model: Model) -> int:
-    """The id of padding."""
-    return weights.tokenizer.vocabulary.pad_id if weights.tokenizer else model.pad_token_id
+    """The id of padding; of a vocabulary without it, what the files' class has by default if the
+    positions depend on it."""
+    vocabulary = weights.tokenizer and weights.tokenizer.vocabulary
+    if not vocabulary or (model.positions_after_padding and not has_padding(vocabulary)):
+        return model.pad_token_id
+    return next((vocabulary.ids[token] for token in (vocabulary.special.get("pad"), *_PADDING)
+                 if token in vocabulary.ids), vocabulary.pad_id)
 
 
 def describe_labels(weights: Weights, heads: Iterable[str]) -> dict[str, dict]:

@@ -138,3 +138,18 @@ def test_the_files_of_a_tokenizer_go_with_the_weights(roberta, tmp_path):
     with pytest.raises(InputError, match="words can only be added to a WordPiece vocabulary"):
         convert(tmp_path / "hf", tmp_path / "other", "huggingface",
                 checkpoints.Changes(vocab_file=str(source / "vocab.json")))
+
+
+@pytest.mark.parametrize("names, padding, is_told", [
+    (["[CLS]", "a", "[PAD]", "[SEP]", "[UNK]", "[MASK]"], 2, False),        # as klue/roberta-base
+    (["[CLS]", "a", "[SEP]", "[UNK]", "[MASK]"], 1, True)])
+def test_padding_is_where_the_vocabulary_has_it(names, padding, is_told, tmp_path):
+    """The first token's position in transformers is the one after the id of padding."""
+    config = EncoderConfig(len(names), 4, 1, 1, 4, max_position_embeddings=8, type_vocab_size=1,
+                           model_type="roberta")
+    bert_tf.Learner(bert_tf.BertEncoder(config), []).save(tmp_path / "model.keras")
+    (tmp_path / "vocab.txt").write_text("\n".join(names))
+    account = str(convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface"))
+    values = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert (values["pad_token_id"], values["max_position_embeddings"]) == (padding, padding + 9)
+    assert ("no padding: transformers takes token 1, 'a', for it" in account) == is_told
