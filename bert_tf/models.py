@@ -185,10 +185,13 @@ def _described_by_labels(path):
     count = weights.tensors[f"{head}/dense/bias"].shape[0] if kind.has_labels else 0
     labels = (weights.labels if len(weights.labels) == count
               else tuple(f"LABEL_{number}" for number in range(count)))
-    model.saved = SavedTask(
-        Task(OWN, kind, {}, labels, kind.own_metrics), getattr(
-            weights.config, "max_position_embeddings", None) or _LONGEST,
-        model.tokenizer.do_lower_case, kind.options({}, {}, False, path))
+    options = kind.options({}, {}, False, path)
+    if head == "answer_span" and model.tokenizer.vocabulary.layout.pads_left:
+        options |= {"squad_style": "xlnet", "start_n_top": 0}   # the passage first, as transformers
+    longest = (_LONGEST if "max_position_embeddings" in weights.config.absent_names
+               else weights.config.max_position_embeddings)
+    model.saved = SavedTask(Task(OWN, kind, {}, labels, kind.own_metrics), longest,
+                            model.tokenizer.do_lower_case, options)
     return model
 
 

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import functools
 import gc
+import io
 import json
 import pickle
 import random
@@ -13,15 +14,19 @@ import weakref
 import keras
 import numpy as np
 import pytest
+import sentencepiece
 
 import bert_tf
 from bert_tf import checkpoints
+from bert_tf.config import XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.metrics import entities
+from bert_tf.networks import build
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tokenization import open_tokenizer
 from bert_tf.training.run import save_model
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_classifier
@@ -400,3 +405,30 @@ def test_a_pre_trained_model_in_the_place_of_a_fine_tuned_one_is_named(tmp_path)
         bert_tf.objectives.MaskedLM(config), bert_tf.objectives.SentencePrediction(config)]))
     with pytest.raises(InputError, match="a pre-trained one with MaskedLM, SentencePrediction"):
         bert_tf.Predictor(tmp_path)
+
+
+def test_xlnet_of_hugging_face_reads_the_passage_first(tmp_path):
+    """As zihangdai's run_squad.py, and transformers' pipeline for a tokenizer that pads left."""
+    keras.utils.set_random_seed(4)
+    file = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["who wrote it", "jane wrote the novel", "the book is here"] * 9),
+        model_writer=file, vocab_size=50, hard_vocab_limit=False, num_threads=1, minloglevel=2,
+        unk_id=0, bos_id=1, eos_id=2, pad_id=5,
+        control_symbols=["<cls>", "<sep>", "<mask>", "<eod>"])
+    (tmp_path / "spiece.model").write_bytes(file.getvalue())
+    made = open_tokenizer(tmp_path, False)
+    config = XLNetConfig(
+        vocab_size=made.vocabulary.size, d_model=8, n_layer=1, n_head=2, d_head=4, d_inner=12,
+        initializer_range=0.6)
+    learner = bert_tf.Learner(build(config), [bert_tf.AnswerSpan(config)])
+    learner.save(tmp_path / "model.keras")
+    checkpoints.convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    predictor = bert_tf.Predictor(tmp_path / "hf")
+    assert predictor.saved_task.max_seq_length == 512
+    question, passage = "who wrote it", "jane wrote the novel the book is here"
+    logits = learner(made((passage, question)))["answer_span"][0]
+    found = predictor((question, passage))["n_best"]
+    count = len(made.encode(passage))
+    assert close(max(entry["start_logit"] for entry in found), float(np.max(logits[0, :count])))
+    assert close(max(entry["end_logit"] for entry in found), float(np.max(logits[1, :count])))

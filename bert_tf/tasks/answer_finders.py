@@ -78,6 +78,8 @@ class Finder:
         tokenizer: the one that made the spans.
     """
 
+    _left_out = 0       # last tokens of a passage
+
     def __init__(self, spans, found, tokenizer, options):
         self._spans, self._tokenizer, self._options = spans, tokenizer, options
         start_logits, end_logits = found["start_logits"], found["end_logits"]
@@ -129,8 +131,7 @@ class Finder:
         begin, length = (part[rows, None, None] for part in (spans.start, spans.length))
         offset = spans.offset(question, self._tokenizer.vocabulary.layout)
         first, last = starts - offset, ends - offset        # within the span
-        # XLNet's code leaves out the last token of a passage that precedes its question.
-        allowed = (first >= 0) & (first <= last) & (last < length - spans.passage_first)
+        allowed = (first >= 0) & (first <= last) & (last < length - self._left_out)
         allowed &= last - first < self._options.max_answer_length
         context = spans.most_context(question)
         at = np.clip(first + begin, 0, len(context) - 1)
@@ -165,6 +166,8 @@ class BeamFinder(Finder):
 
     def __init__(self, spans, found, tokenizer, options):
         self._spans, self._tokenizer, self._options = spans, tokenizer, options
+        # XLNet's code leaves out the last token of a passage that precedes its question.
+        self._left_out = int(spans.passage_first)
         self._found = {name: values if "index" in name else values.astype(np.float64)
                        for name, values in found.items()}
 

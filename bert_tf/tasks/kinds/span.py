@@ -80,7 +80,8 @@ class Span(Kind):
 
     def _head(self, task, options):
         style = _style(options)
-        if style not in _BEAMS or style == "albert" and not options.get(_NEGATIVE):
+        if (style not in _BEAMS or style == "albert" and not options.get(_NEGATIVE)
+                or options.get("start_n_top") == 0):        # of transformers' XLNet
             return "answer_span", {}
         starts = options.get("start_n_top") or _BEAMS[style]
         return "conditional_span", {"form": style, "num_starts": starts,
