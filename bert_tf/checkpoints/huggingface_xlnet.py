@@ -25,7 +25,7 @@ _KEYS = {"vocab_size": "vocab_size", "d_model": "d_model", "n_layer": "n_layer",
          "mem_len": "mem_len", "clamp_len": "clamp_len", "dropout": "dropout",
          "initializer_range": "initializer_range", "layer_norm_eps": "layer_norm_eps",
          "summary_type": "summary_type", "summary_use_proj": "use_summ_proj"}
-_FIXED = {"attn_type": "bi", "same_length": False, "summary_activation": "tanh"}
+_FIXED = {"attn_type": "bi", "same_length": False, "bi_data": False}
 _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu",
                 "relu": "relu"}
 _TURNED = (("/kernel", ".weight", "transpose"), ("/bias", ".bias"))
@@ -83,6 +83,17 @@ def _head_of(values, found):
                  if f"{layer}.bias" in found), None)
 
 
+def _check_summary(values, found):
+    """Raises InputError for another activation of the summary than ours; transformers applies it
+    without the projection too."""
+    act, projects = values.get("summary_activation", "tanh"), values.get("summary_use_proj", True)
+    if projects and act != "tanh":
+        raise InputError(f"summary_activation must be 'tanh', not {act!r}")
+    if not projects and act and "logits_proj.weight" in found:
+        raise InputError(f"summary_activation must be '' where summary_use_proj is false, not "
+                         f"{act!r}; correct it if an earlier version of bert_tf wrote the file")
+
+
 def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
     """The `Source` of Hugging Face's files.
 
@@ -98,6 +109,7 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
         for key, only in _FIXED.items():
             if values.get(key, only) != only:
                 raise InputError(f"{key} must be {only!r}, not {values[key]!r}")
+        _check_summary(values, found)
         ours["dropatt"] = ours.get("dropout", XLNetConfig.dropout)
         width, heads = (ours.get(key, getattr(XLNetConfig, key)) for key in ("d_model", "n_head"))
         config = XLNetConfig.from_dict({**ours, "ff_activation": _ACTIVATIONS[act],
@@ -147,6 +159,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         "mem_len": config.mem_len or None, "reuse_len": config.reuse_len or None,
         "ff_activation": next(theirs for theirs, ours in _ACTIVATIONS.items()
                               if ours == config.ff_activation), **_FIXED,
+        "summary_activation": "tanh" if config.use_summ_proj else "",
         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5,
         **describe_labels(weights, [head] if head else []),
         **next(({"problem_type": theirs} for theirs, ours in _PROBLEMS.items() if ours == head),

@@ -12,6 +12,7 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.config import XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.networks.xlnet import XLNet
+from bert_tf.objectives.classification import Classification
 from bert_tf.objectives.permutation import PermutationLM
 from bert_tf.training.learners.learner import Learner
 from tests.goldens import at_hand
@@ -67,6 +68,24 @@ def test_what_a_format_can_not_hold_is_refused(tmp_path):
     checkpoints.convert(str(tmp_path / "erf.keras"), str(tmp_path / "out"), "google", changed)
     values = json.loads((tmp_path / "out" / "xlnet_config.json").read_text())
     assert values["ff_activation"] == "gelu" and values["n_token"] == 30
+
+
+@pytest.mark.parametrize("projects", (True, False))
+def test_the_summary_of_transformers_has_an_activation_without_the_projection(projects, tmp_path):
+    config = XLNetConfig(**TINY, use_summ_proj=projects)
+    Learner(XLNet(config), [Classification(config, 2)]).save(tmp_path / "model.keras")
+    checkpoints.convert(str(tmp_path / "model.keras"), str(tmp_path / "hf"), "huggingface")
+    path = tmp_path / "hf" / "config.json"
+    values = json.loads(path.read_text())
+    assert (values["summary_activation"], values["summary_use_proj"]) == (
+        "tanh" if projects else "", projects)
+    assert checkpoints.read(tmp_path / "hf").config == config
+    for changes, message in (({"summary_activation": "" if projects else "tanh"},
+                              "config.json: summary_activation must be"),
+                             ({"bi_data": True}, "config.json: bi_data must be False, not True")):
+        path.write_text(json.dumps(values | changes))
+        with pytest.raises(InputError, match=message):
+            checkpoints.read(tmp_path / "hf")
 
 
 @pytest.mark.peer
