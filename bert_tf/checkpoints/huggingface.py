@@ -304,5 +304,5 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     safetensors_files.write(folder, values, described, tokenizer, {
         **_TOKENIZERS[tokenizer.name], "do_lower_case": tokenizer.do_lower_case,
         **{name: value for name, value in tokenizer.settings.items()
-           if name in ("strip_accents", "tokenize_chinese_chars")},
+           if name != "drop_category_c"},
         "model_max_length": weights.config.max_position_embeddings} if tokenizer else {})

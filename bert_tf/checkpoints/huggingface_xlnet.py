@@ -165,4 +165,4 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         **next(({"problem_type": theirs} for theirs, ours in _PROBLEMS.items() if ours == head),
                {})}, tokenizer, {
             "tokenizer_class": "XLNetTokenizer",
-            "do_lower_case": tokenizer.do_lower_case} if tokenizer else {})
+            "do_lower_case": tokenizer.do_lower_case, **tokenizer.settings} if tokenizer else {})

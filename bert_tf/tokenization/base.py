@@ -308,8 +308,9 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
     beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
     vocabulary = tokenizer.read_vocabulary(str(path))
     saved = read_json(beside) if is_file(beside) else {}
-    if not saved and "strip_accents" in tokenizer.setting_names:
-        saved = settings_beside(str(path))
+    if not saved and tokenizer.setting_names:
+        saved = {name: value for name, value in settings_beside(str(path)).items()
+                 if name in (_CASE, *tokenizer.setting_names)}
         tell_of_added_tokens(str(path), vocabulary.ids)
     kept = saved.pop(_CASE, None)
     lower = kept if do_lower_case is None else do_lower_case

@@ -95,11 +95,14 @@ class ByteBpeTokenizer(Tokenizer):
     """Text -> ids of byte-level BPE. Special tokens such as "<mask>" are plain text here."""
 
     name, word_prefix, blank = "byte_bpe", " ", _BLANK
+    setting_names = ("add_prefix_space",)
 
-    def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False):
-        """`do_lower_case` has no effect: text is never lower-cased."""
+    def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False,
+                 add_prefix_space: bool = False):
+        """`do_lower_case` has no effect: text is never lower-cased. `add_prefix_space`: whether a
+        text that begins without a blank gets one (transformers)."""
         del do_lower_case
-        super().__init__(vocabulary)
+        super().__init__(vocabulary, **({"add_prefix_space": True} if add_prefix_space else {}))
         special = set(vocabulary.special.values())
         pairs = read_merges(vocabulary.files[MERGES_FILE])
         # Text never becomes a special token, even if merges would spell it.
@@ -127,24 +130,30 @@ class ByteBpeTokenizer(Tokenizer):
         return self.encode_lines([text])[0].tolist()
 
     def encode_lines(self, lines):
+        if self.settings:
+            lines = list(map(self._with_blank, lines))
         return encode_blocks(lines, BOUNDARY, self._encode_block)
 
     def encode_with_offsets(self, text, trim=True):
         """See `Tokenizer`. A token covers every character that it holds a byte of, so offsets may
         overlap. `trim` leaves out the blanks before a token."""
-        ids, offsets = [], []
-        for word in find_words(text):
+        ids, offsets, whole = [], [], self._with_blank(text)
+        shift = len(text) - len(whole)
+        for word in find_words(whole):
             pieces = unpack(self._words[word.group()])
             ids += pieces
-            sources = [place for place, char in enumerate(word.group(), word.start())
+            sources = [place for place, char in enumerate(word.group(), word.start() + shift)
                        for _ in spell(char)]
             end = 0
             for piece in self.tokens(pieces):
                 start, end = end, end + len(piece)
                 first, last = sources[start], sources[end - 1] + 1
                 blanks = len(piece) - len(piece.lstrip(_BLANK)) if trim else 0
-                offsets.append((min(first + blanks, last), last))
+                offsets.append((max(min(first + blanks, last), 0), last))
         return ids, offsets
+
+    def _with_blank(self, text):
+        return f" {text}" if text and self.settings and not text.startswith(" ") else text
 
     def _join(self, ids):
         special = {*self.vocabulary.special.values()}

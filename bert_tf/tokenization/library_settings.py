@@ -1,4 +1,4 @@
-"""What other libraries saved beside a WordPiece vocabulary: settings of their tokenizers, and added
+"""What other libraries saved beside a vocabulary: settings of their tokenizers, and added
 tokens.
 """
 
@@ -18,7 +18,8 @@ KERAS_HUB_VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.txt")
 _KERAS_HUB = "tokenizer.json"
 # Our settings, with transformers' names, and the values of theirs that count.
 _KNOWN = {"do_lower_case": (True, False), "strip_accents": (True, False),
-          "tokenize_chinese_chars": (False,)}
+          "tokenize_chinese_chars": (False,), "keep_accents": (True,),
+          "add_prefix_space": (True,)}
 # Functions that list the added tokens in transformers' files.
 _ADDED: dict[str, Callable[[dict], Any]] = {
     "added_tokens.json": lambda read: [{"content": token, "special": True} for token in read],
@@ -46,7 +47,8 @@ def tell_of_added_tokens(path: str, known: Collection[str]) -> None:
     transformers looks for before it cuts a text.
 
     Args:
-        known: the vocabulary's own tokens; special ones of these are plain text here, as in BERT.
+        known: the vocabulary's own tokens, where T5's have the mark of a blank before them; special
+            ones of these are plain text here, as in BERT.
     """
     folder, entries = os.path.dirname(path), []
     for name, read in _ADDED.items():
@@ -56,7 +58,8 @@ def tell_of_added_tokens(path: str, known: Collection[str]) -> None:
                 entries += read(read_json(os.path.join(folder, name)))
     added = [entry["content"] for entry in entries
              if isinstance(entry, dict) and isinstance(entry.get("content"), str)
-             and not (entry.get("special") and entry["content"] in known)]
+             and not (entry.get("special") and (entry["content"] in known
+                                                or f"\u2581{entry['content']}" in known))]
     if added:
         _warn(folder or os.curdir, ", ".join(dict.fromkeys(added)))
 

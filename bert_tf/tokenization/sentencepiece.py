@@ -72,19 +72,20 @@ T5 = Style({"unk": "<unk>", "sep": "</s>", "pad": "<pad>"}, Layout(0, 0, 1), ext
 _STYLES = {"ALBERT": ALBERT, "XLNet": XLNET, "T5": T5}
 
 
-def prepare(text: str, lower: bool, quotes: bool = False) -> str:
-    """Joins blanks, drops accents after NFKD, and lower-cases if wanted (ALBERT's preprocess_text).
-    `quotes` first joins two-character quotation marks (XLNet)."""
+def prepare(text: str, lower: bool, quotes: bool = False, keep_accents: bool = False) -> str:
+    """Joins blanks, drops accents after NFKD unless `keep_accents` (transformers), and lower-cases
+    if wanted (ALBERT's preprocess_text). `quotes` first joins two-character quotation marks
+    (XLNet)."""
     text = " ".join(text.split())
     if quotes:
         text = text.replace("``", '"').replace("''", '"')
-    if not text.isascii():
+    if not (keep_accents or text.isascii()):
         text = "".join(char for char in unicodedata.normalize("NFKD", text)
                        if not unicodedata.combining(char))
     return text.lower() if lower else text
 
 
-def _prepare_with_spans(text, lower, quotes):
+def _prepare_with_spans(text, lower, quotes, keep_accents=False):
     """Returns `prepare`'s text, and the (start, end) that each of its characters comes from."""
     chars, spans = [], []
     for word in re.finditer(r"\S+", text):
@@ -93,8 +94,8 @@ def _prepare_with_spans(text, lower, quotes):
             spans.append((word.start() - 1, word.start()))
         for found in (_QUOTED if quotes else _CHARACTER).finditer(word.group()):
             char = found.group() if len(found.group()) == 1 else '"'
-            for part in unicodedata.normalize("NFKD", char):
-                if not unicodedata.combining(part):
+            for part in char if keep_accents else unicodedata.normalize("NFKD", char):
+                if keep_accents or not unicodedata.combining(part):
                     chars.append(part)
                     spans.append((word.start() + found.start(), word.start() + found.end()))
     prepared = "".join(chars)
@@ -109,11 +110,14 @@ class SentencepieceTokenizer(Tokenizer):
     """
 
     name, blank = "sentencepiece", BLANK
+    setting_names = ("keep_accents",)
 
-    def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False):
-        """`do_lower_case` has no effect for T5."""
+    def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False,
+                 keep_accents: bool = False):
+        """`do_lower_case` and `keep_accents` have no effect for T5."""
         self._style = _style_of(vocabulary.tokens)
-        super().__init__(vocabulary, do_lower_case and self._style.prepares)
+        super().__init__(vocabulary, do_lower_case and self._style.prepares, **(
+            {"keep_accents": True} if keep_accents and self._style.prepares else {}))
         self._model = _load(vocabulary.files[MODEL_FILE], self._style.extra_ids)
         # Pieces that are cut apart, and the ids that they become.
         self._parts = self._cut_before_commas() if self._style.prepares else {}
@@ -195,13 +199,15 @@ class SentencepieceTokenizer(Tokenizer):
         return found
 
     def is_blank(self, line):
-        return not prepare(line, False) if self._style.prepares else super().is_blank(line)
+        return (not prepare(line, False, **self.settings) if self._style.prepares
+                else super().is_blank(line))
 
     def _continues(self, token):
         return self._style.continues(token)
 
     def _encode_block(self, lines):
-        texts = ([prepare(line, self.do_lower_case, self._style.quotes) for line in lines]
+        texts = ([prepare(line, self.do_lower_case, self._style.quotes, **self.settings)
+                  for line in lines]
                  if self._style.prepares else list(lines))
         found = self._run(texts, "numpy")
         ids = np.concatenate(found).astype(np.int32, copy=False)
@@ -227,7 +233,8 @@ class SentencepieceTokenizer(Tokenizer):
 
     def _pieces(self, text):
         """Returns a text's ids, its pieces (unknown ones as written) and their offsets."""
-        prepared, spans = (_prepare_with_spans(text, self.do_lower_case, self._style.quotes)
+        prepared, spans = (_prepare_with_spans(text, self.do_lower_case, self._style.quotes,
+                                               **self.settings)
                            if self._style.prepares else
                            (text, [(index, index + 1) for index in range(len(text))]))
         found = self._run(prepared, "offset_mapping")

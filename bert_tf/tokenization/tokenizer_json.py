@@ -42,8 +42,8 @@ def old_files(path: str) -> tuple[dict[str, bytes], dict[str, Any]]:
         if [tokens[token] for token in ordered] != list(range(len(ordered))):
             raise InputError(f"{path}: the ids of the tokens have gaps; take another file of the "
                              "vocabulary.")
+        tell_of_added_tokens(path, model["vocab"])
         if kind == "WordPiece":
-            tell_of_added_tokens(path, model["vocab"])
             lower, strips = bool(normalizer.get("lowercase")), normalizer.get("strip_accents")
             settings = {"do_lower_case": lower,
                         **({"strip_accents": strips} if strips in (True, False) else {}),
@@ -52,7 +52,9 @@ def old_files(path: str) -> tuple[dict[str, bytes], dict[str, Any]]:
             return {"vocab.txt": "".join(f"{token}\n" for token in ordered).encode()}, settings
         merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
         return {"vocab.json": json.dumps(tokens).encode(), "merges.txt": "".join(
-            f"{line}\n" for line in ["#version: 0.2", *merges]).encode()}, {}
+            f"{line}\n" for line in ["#version: 0.2", *merges]).encode()}, (
+                {"add_prefix_space": True} if read["pre_tokenizer"].get("add_prefix_space")
+                and read["pre_tokenizer"]["type"] == "ByteLevel" else {})
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} does not describe a tokenizer ({error!r}); save it again with "
                          "transformers.") from error

@@ -131,7 +131,12 @@ def test_the_files_of_a_tokenizer_go_with_the_weights(roberta, tmp_path):
             assert (tmp_path / after / name).read_bytes() == (source / name).read_bytes()
         assert not (tmp_path / after / "vocab.txt").exists()
     settings = json.loads((tmp_path / "back" / "tokenizer_config.json").read_text())
-    assert settings["tokenizer_class"] == "RobertaTokenizer"
+    assert settings["tokenizer_class"] == "RobertaTokenizer" and not settings["add_prefix_space"]
+    (tmp_path / "back" / "tokenizer_config.json").write_text('{"add_prefix_space": true}')
+    convert(tmp_path / "back", tmp_path / "kept", "keras")
+    convert(tmp_path / "kept", tmp_path / "again", "huggingface")
+    assert json.loads((tmp_path / "again" / "tokenizer_config.json").read_text()) == {
+        **settings, "add_prefix_space": True}
     del tokens["hel"]
     (source / "vocab.json").write_text(json.dumps(tokens))
     (source / "merges.txt").write_text("#version: 0.2\nh e\n")

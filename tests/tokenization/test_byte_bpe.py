@@ -133,6 +133,28 @@ def test_hard_lines_as_another_library(tokenizer, peer):
     check(tokenizer, peer, [*SPACES, *HARD_LINES, *random_lines(300, seed=5), "<s> <mask> a"])
 
 
+def test_a_text_gets_a_blank_where_transformers_gives_one(tokenizer, tmp_path):
+    tokenizer.save(str(tmp_path))
+    (tmp_path / "tokenizer_config.json").write_text('{"add_prefix_space": true, "x": 1}')
+    opened = open_tokenizer(str(tmp_path))
+    peer = tokenizers.ByteLevelBPETokenizer(
+        str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt"), add_prefix_space=True)
+    lines = [line for line in [*SPACES, *HARD_LINES, *random_lines(100, seed=6), "the", " the", ""]
+             if "<s>" not in line]
+    expected = [peer.encode(line) for line in lines]
+    assert opened.encode("the") != tokenizer.encode("the")
+    assert rows(opened, lines) == [row.ids for row in expected]
+    for line, row in zip(lines, expected):
+        ids, offsets = opened.encode_with_offsets(line, trim=False)
+        # The blank alone covers nothing here, the first character there.
+        assert (ids, [(a, max(b, 1)) for a, b in offsets]) == (row.ids, row.offsets)
+    assert opened.excerpt(["the", "cat"], opened.encode("the cat"), 0, 0) == "the cat"
+    (tmp_path / "copy").mkdir()
+    opened.save(str(tmp_path / "copy"))
+    assert open_tokenizer(str(tmp_path / "copy")).describe() == opened.describe() == {
+        **tokenizer.describe(), "add_prefix_space": True}
+
+
 @hypothesis.settings(deadline=None, max_examples=150, suppress_health_check=[
     hypothesis.HealthCheck.function_scoped_fixture])
 @hypothesis.given(any_text)

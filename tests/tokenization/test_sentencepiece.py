@@ -163,6 +163,24 @@ def test_other_processes_and_folders_get_the_same_tokenizer(tokenizer, content, 
         assert rows(copy, HARD_LINES) == rows(tokenizer, HARD_LINES)
 
 
+def test_settings_of_transformers(tmp_path, content):
+    (tmp_path / "spiece.model").write_bytes(content)
+    line = "Caf\u00e9 \u1ebd A\u0301 \u00fcber"
+    library = sentencepiece.SentencePieceProcessor(model_proto=content)
+    for lower in (False, True):
+        (tmp_path / "tokenizer_config.json").write_text(
+            json.dumps({"keep_accents": True, "do_lower_case": lower}))
+        opened = open_tokenizer(str(tmp_path))
+        assert opened.describe() == {
+            "name": "sentencepiece", "do_lower_case": lower, "keep_accents": True}
+        expected = library.encode(line.lower() if lower else line)
+        assert opened.encode(line) == opened.encode_with_offsets(line)[0] == expected
+        assert pickle.loads(pickle.dumps(opened)).encode(line) == expected
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": lower}))
+        opened = open_tokenizer(str(tmp_path))
+        assert opened.do_lower_case == lower and opened.encode(line) != expected
+
+
 def test_refusals(tmp_path, content):
     path = tmp_path / "spiece.model"
     with pytest.raises(InputError, match="can't be read"):

@@ -53,12 +53,13 @@ def test_what_was_opened_is_saved_as_the_older_files(vocabulary, tmp_path):
     assert open_tokenizer(str(tmp_path / "new"), do_lower_case=False).do_lower_case is False
 
 
-def test_byte_bpe(tmp_path):
+@pytest.mark.parametrize("prefix", [False, True])
+def test_byte_bpe(tmp_path, capsys, prefix):
     pairs = [("e", "r"), ("t", "h"), ("th", "e"), ("Ġ", "a"), ("Ġ", "th"), ("Ġth", "e")]
     old = make_files(tmp_path / "old", pairs)
     peer = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(
         old, old.replace("vocab.json", "merges.txt")))
-    peer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    peer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=prefix)
     peer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
     (tmp_path / "new").mkdir()
     peer.save(str(tmp_path / "new" / "tokenizer.json"))
@@ -67,6 +68,11 @@ def test_byte_bpe(tmp_path):
     for line in LINES:
         if "<" not in line:
             assert opened.encode(line) == peer.encode(line).ids, line
+    assert not capsys.readouterr().out
+    peer.add_tokens(["added"])
+    peer.save(str(tmp_path / "new" / "tokenizer.json"))
+    open_tokenizer(str(tmp_path / "new"))
+    assert "(added)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("file, value, is_told", [
@@ -83,6 +89,14 @@ def test_added_tokens_beside_a_vocabulary_are_told(vocabulary, tmp_path, capsys,
         open_tokenizer(str(tmp_path))
     said = capsys.readouterr().out
     assert said.count("warning: ") == said.count("(<e1>)") == is_told
+
+
+def test_tokens_of_other_vocabularies_are_told(tmp_path, capsys):
+    make_files(tmp_path, [("t", "h")])
+    for added, is_told in (({"<mask>": 4}, False), ({"<mask>": 4, "<e1>": 270}, True)):
+        (tmp_path / "added_tokens.json").write_text(json.dumps(added))
+        open_tokenizer(str(tmp_path))
+        assert ("(<e1>)" in capsys.readouterr().out) == is_told
 
 
 def test_added_tokens_are_told(vocabulary, tmp_path, capsys):
