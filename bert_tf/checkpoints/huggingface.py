@@ -10,6 +10,7 @@ from bert_tf.checkpoints import (
     huggingface_gpt,
     huggingface_t5,
     huggingface_xlnet,
+    mobilebert,
     names,
     rules,
     safetensors_files,
@@ -182,6 +183,8 @@ def read(file: str) -> Source:
     found = _single_classifier(found)
     _tie(found, model, values.get("tie_word_embeddings", True), file)
     take_identity(found, model, config, file)
+    if kind == "mobilebert":
+        mobilebert.join_output(found)
     notes = ()
     unused, positions = unused_positions(model, values), model.prefix + _POSITIONS
     if unused and positions in found and found[positions].shape:
@@ -297,6 +300,8 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         tensor.uncut(unused) if name.endswith(_POSITIONS) else tensor.read())
         for name, tensor in tensors.items()}
     values |= identity(model, weights.config, values)
+    if weights.config.model_type == "mobilebert":
+        mobilebert.split_output(values, weights.config.embedding_width)
     if model.output_weights in values:      # which then isn't tied, and neither is its bias
         bias, *copies = model.output_biases
         values |= dict.fromkeys(copies, values[bias])

@@ -1,7 +1,11 @@
 """MobileBERT's weights in Google's checkpoints and in Hugging Face's files."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
+from bert_tf.checkpoints.rules import Tensor
 from bert_tf.checkpoints.weights import Weights, check_parts
 from bert_tf.config.mobilebert import MOST_FEED_FORWARDS
 from bert_tf.errors import InputError
@@ -14,6 +18,8 @@ NORMED = ("bottleneck/input", "bottleneck/attention", "attention/output", "outpu
 PLAIN = ("attention/self/query", "attention/self/key", "attention/self/value",
          "intermediate/dense",
          *(f"ffn_layer_{i}/intermediate/dense" for i in range(MOST_FEED_FORWARDS - 1)))
+# Of transformers' masked LM: the output matrix [V, E], and its further columns turned, [H - E, V].
+_DECODER, _FURTHER = "cls.predictions.decoder.weight", "cls.predictions.dense.weight"
 _TABLES = ("word_embeddings", "token_type_embeddings", "position_embeddings")
 
 
@@ -43,3 +49,22 @@ def check_huggingface(weights: Weights) -> None:
         raise InputError(f"{weights.source}: queries read vectors of width {config.query_size}, "
                          f"but in transformers always of width {config.inner_size}, the width "
                          "inside a layer; choose another format.")
+
+
+def join_output(found: dict[str, Tensor]) -> None:
+    """Makes one tensor of an output matrix of its own, which is not the embedding table, and of its
+    further columns."""
+    if _DECODER not in found or _FURTHER not in found:
+        return
+    table, further = found[_DECODER], found.pop(_FURTHER)
+    found[_DECODER] = dataclasses.replace(
+        table, name=f"{table.name} and {further.name}",
+        shape=(table.shape[0], sum(table.shape[1:]) + further.shape[0]),
+        read=lambda: np.concatenate([table.read(), further.read().T], 1))
+
+
+def split_output(values: dict[str, np.ndarray], width: int) -> None:
+    """Undoes `join_output` in the values of a file; `width` is E."""
+    if _DECODER in values:
+        table = values[_DECODER]
+        values[_DECODER], values[_FURTHER] = table[:, :width], table[:, width:].T

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from safetensors.numpy import load_file
 
 from bert_tf import checkpoints, recipes
 from bert_tf.checkpoints import tensor_bundle
@@ -113,6 +114,23 @@ def test_what_can_not_be_built_or_written_is_refused(tmp_path):
         MobileBert(config).save(tmp_path / f"{name}.keras")
         with pytest.raises(InputError, match=message):
             checkpoints.convert(str(tmp_path / f"{name}.keras"), str(tmp_path / name), form)
+
+
+def test_an_output_matrix_of_its_own_is_two_tensors_of_transformers(tmp_path):
+    """MobileBertLMPredictionHead: `decoder` [V, E] and `dense` [H - E, V], whatever is tied."""
+    config = MobileBertConfig(**TINY, hidden_act="relu")
+    learner = Learner(MobileBert(config), [MaskedLM(config, tied=False)])
+    learner.save(tmp_path / "model.keras")
+    checkpoints.convert(str(tmp_path / "model.keras"), str(tmp_path / "hf"), "huggingface")
+    tensors = load_file(tmp_path / "hf" / "model.safetensors")
+    parts = [tensors[f"cls.predictions.{name}.weight"] for name in ("decoder", "dense")]
+    matrix = np.array(learner.objectives[0].output_weights)
+    assert [part.shape for part in parts] == [(40, 8), (8, 40)]
+    assert np.array_equal(np.concatenate([parts[0], parts[1].T], 1), matrix)
+    assert not json.loads((tmp_path / "hf" / "config.json").read_text())["tie_word_embeddings"]
+    again = Learner(MobileBert(config), [MaskedLM(config, tied=False)])
+    checkpoints.load(tmp_path / "hf", again)
+    assert np.array_equal(again.objectives[0].output_weights, matrix)
 
 
 def test_a_saved_model_computes_the_same(tmp_path):
