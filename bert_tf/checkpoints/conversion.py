@@ -101,7 +101,7 @@ def _account(weights, tensors, table, name, notes):
         {**weights.ignored, **left},
         [head for head in _USUAL_HEADS if head not in weights.heads and head in places],
         "so not converted",
-        (*notes, *table.notes))
+        tuple(dict.fromkeys((*notes, *table.notes))))
 
 
 def _finite(weights):

@@ -185,12 +185,14 @@ def read(file: str) -> Source:
     take_identity(found, model, config, file)
     if kind == "mobilebert":
         mobilebert.join_output(found)
-    notes = ()
+    notes: tuple[str, ...] = ()
     unused, positions = unused_positions(model, values), model.prefix + _POSITIONS
     if unused and positions in found and found[positions].shape:
         notes = (f"{positions}: the first {unused} of {found[positions].shape[0]} rows are left "
                  "out, since no token uses them.",)
         found[positions] = found[positions].cut(unused)
+    if config and model.output_biases[0] in found:
+        notes += _gelu_notes(model, config)
 
     def table(task=None):
         head = _classifier(model, values, found, task)
@@ -234,13 +236,18 @@ def table_for(weights: Weights) -> Format:
         if weights.tokenizer and not has_padding(weights.tokenizer.vocabulary):
             notes = (*notes, f"The vocabulary has no padding: transformers takes token {padding}, "
                      f"{weights.tokenizer.tokens([padding])[0]!r}, for it, and gives it no place.")
-    if (model.exact_gelu and "masked_lm" in weights.heads
-            and weights.config.hidden_act != "gelu_erf"):
-        notes = (*notes, "The head masked_lm has the exact GELU in transformers, and here "
-                         f"hidden_act, {weights.config.hidden_act}; their logits differ.")
+    if "masked_lm" in weights.heads:
+        notes += _gelu_notes(model, weights.config)
     if weights.config.is_causal and "pooler" in weights.heads:
         notes = (*notes, "The pooler reads the last token; that of transformers reads the first.")
     return _table(model, task, model.prefix if _heads(weights, model) else "", notes)
+
+
+def _gelu_notes(model, config):
+    """Notes on a masked LM whose activation differs in transformers."""
+    return ("The head masked_lm has the exact GELU in transformers, and here hidden_act, "
+            f"{config.hidden_act}; their logits differ.",) if (
+                model.exact_gelu and config.hidden_act != "gelu_erf") else ()
 
 
 def _check_network(weights, model):
