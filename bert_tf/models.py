@@ -20,7 +20,8 @@ from bert_tf.tasks.task import OWN, Task
 from bert_tf.tokenization import Tokenizer, check_fits, open_tokenizer
 
 # Heads that Hugging Face's classes have for tasks, and the kinds of tasks that they answer.
-_TASK_HEADS = {**dict(zip(names.CLASSIFIERS, names.CLASSIFIERS)), "answer_span": "span"}
+_TASK_HEADS = {**dict(zip(names.CLASSIFIERS, names.CLASSIFIERS)), "answer_span": "span",
+               "conditional_span": "span"}
 _LONGEST = 512      # tokens of a text, where the network knows no limit
 
 
@@ -182,12 +183,17 @@ def _described_by_labels(path):
                          "its vocab.txt, vocab.json and merges.txt, or spiece.model there.")
     model = Model(path, weights.config, weights)
     kind = KINDS[_TASK_HEADS[head]]
-    count = weights.tensors[f"{head}/dense/bias"].shape[0] if kind.has_labels else 0
+    count = weights.tensors[f"{head}/dense/bias"].shape[0] if head in names.CLASSIFIERS else 0
+    if head == "regression" and count > 1:
+        raise InputError(f"{weights.source} gives {count} numbers for a text (its problem_type is "
+                         "regression), but regression here has one number; take a model of one.")
+    count *= kind.has_labels
     labels = (weights.labels if len(weights.labels) == count
               else tuple(f"LABEL_{number}" for number in range(count)))
     options = kind.options({}, {}, False, path)
-    if head == "answer_span" and model.tokenizer.vocabulary.layout.pads_left:
-        options |= {"squad_style": "xlnet", "start_n_top": 0}   # the passage first, as transformers
+    if kind.name == "span" and model.tokenizer.vocabulary.layout.pads_left:
+        # The passage comes first, in transformers too; only one of the two heads has beams.
+        options |= {"squad_style": "xlnet"} | ({"start_n_top": 0} if head == "answer_span" else {})
     longest = (_LONGEST if "max_position_embeddings" in weights.config.absent_names
                else weights.config.max_position_embeddings)
     model.saved = SavedTask(Task(OWN, kind, {}, labels, kind.own_metrics), longest,

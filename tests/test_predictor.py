@@ -376,6 +376,12 @@ def test_hugging_faces_files_describe_their_task(saved, tmp_path, kind):
             make_learner(kind), tokenizer(), opened.saved_task)
     examples = make_examples(kind, 12, seed=5)
     assert close(opened(examples), predictor(examples))
+    if kind == "classification":
+        path = tmp_path / "hf" / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "problem_type": "regression"}))
+        with pytest.raises(InputError, match="gives 3 numbers .* regression here has one number"):
+            bert_tf.Predictor(tmp_path / "hf")
+        return
     (tmp_path / "hf" / "vocab.txt").unlink()
     with pytest.raises(InputError, match="no vocabulary beside .*model.safetensors .*put its"):
         bert_tf.Predictor(tmp_path / "hf")
@@ -407,7 +413,8 @@ def test_a_pre_trained_model_in_the_place_of_a_fine_tuned_one_is_named(tmp_path)
         bert_tf.Predictor(tmp_path)
 
 
-def test_xlnet_of_hugging_face_reads_the_passage_first(tmp_path):
+@pytest.mark.parametrize("head", ["AnswerSpan", "ConditionalSpan"])
+def test_xlnet_of_hugging_face_reads_the_passage_first(tmp_path, head):
     """As zihangdai's run_squad.py, and transformers' pipeline for a tokenizer that pads left."""
     keras.utils.set_random_seed(4)
     file = io.BytesIO()
@@ -421,14 +428,20 @@ def test_xlnet_of_hugging_face_reads_the_passage_first(tmp_path):
     config = XLNetConfig(
         vocab_size=made.vocabulary.size, d_model=8, n_layer=1, n_head=2, d_head=4, d_inner=12,
         initializer_range=0.6)
-    learner = bert_tf.Learner(build(config), [bert_tf.AnswerSpan(config)])
+    form = {} if head == "AnswerSpan" else {"form": "xlnet"}
+    learner = bert_tf.Learner(build(config), [getattr(bert_tf, head)(config, **form)])
     learner.save(tmp_path / "model.keras")
     checkpoints.convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
     predictor = bert_tf.Predictor(tmp_path / "hf")
     assert predictor.saved_task.max_seq_length == 512
     question, passage = "who wrote it", "jane wrote the novel the book is here"
-    logits = learner(made((passage, question)))["answer_span"][0]
+    (logits,) = learner(made((passage, question))).values()
     found = predictor((question, passage))["n_best"]
     count = len(made.encode(passage))
-    assert close(max(entry["start_logit"] for entry in found), float(np.max(logits[0, :count])))
-    assert close(max(entry["end_logit"] for entry in found), float(np.max(logits[1, :count])))
+    if head == "ConditionalSpan":
+        known = np.log(softmax(logits["start"][0])[:count])       # of all that it may choose
+        assert len(found) > 3
+        assert all(np.abs(known - entry["start_logit"]).min() < 2e-4 for entry in found)
+        return
+    assert close(max(entry["start_logit"] for entry in found), float(np.max(logits[0, 0, :count])))
+    assert close(max(entry["end_logit"] for entry in found), float(np.max(logits[0, 1, :count])))

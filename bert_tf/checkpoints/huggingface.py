@@ -109,6 +109,9 @@ def _classifier(model, values, tensors, hint):
                   and bool(_two_layers(model, name)) == (bias != "classifier.bias")]
     classes = values.get("architectures")
     classes = classes if isinstance(classes, list) else []
+    if any(name.startswith("sequence_summary.") for name in tensors) or any(
+            f"{model.classes}For{HEADS[name].huggingface}" in classes for name in model.others):
+        return None
     named = [name for end, heads in TASK_CLASSES for name in candidates
              if name in heads and model.classes + end in classes]
     problem = values.get("problem_type")

@@ -211,6 +211,9 @@ MODELS = {
         defaults={"pooler_type": "first_token", "type_vocab_size": 2, "embedding_size": 128,
                   "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
         others=("classification", "multi_label", "regression", "multiple_choice"),
+        ignored=((r"(classifier|sequence_summary)\..*",
+                  "of ElectraForSequenceClassification or ElectraForMultipleChoice, whose hidden "
+                  "layer the heads here lack; train a head with bert-finetune"),),
         exact_gelu=True),
     "mobilebert": Model(
         "MobileBert", "mobilebert.", mobilebert.encoder_rows(

@@ -101,6 +101,7 @@ class ConditionalSpan(Objective):
     """
 
     reads = ("start_positions", "end_positions", "is_impossible")
+    source = "sequence_output"
 
     def __init__(self, config: EncoderConfig, form: str = "albert", joint: bool = True,
                  uses_starts: bool = True, num_starts: int = 5, num_ends: int = 5,

@@ -148,6 +148,28 @@ def test_the_files_of_a_tokenizer_go_with_the_weights(roberta, tmp_path):
                 checkpoints.Changes(vocab_file=str(source / "vocab.json")))
 
 
+@pytest.mark.parametrize("end, layers", [
+    ("SequenceClassification", ["classifier.dense", "classifier.out_proj"]),
+    ("MultipleChoice", ["sequence_summary.summary", "classifier"])])
+def test_a_classifier_of_electra_is_left_out(end, layers, tmp_path):
+    config = EncoderConfig(9, 4, 1, 1, 4, max_position_embeddings=8, type_vocab_size=1,
+                           model_type="electra")
+    bert_tf.Learner(bert_tf.BertEncoder(config), []).save(tmp_path / "model.keras")
+    convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    tensors = load_file(tmp_path / "hf" / "model.safetensors")
+    more = {f"{layer}.{part}": np.zeros(shape, "f") for layer in layers
+            for part, shape in (("weight", (4, 4)), ("bias", 4))}
+    save_file({name if name.startswith("electra.") else f"electra.{name}": value
+               for name, value in tensors.items()} | more, tmp_path / "hf" / "model.safetensors")
+    path = tmp_path / "hf" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()),
+                                "architectures": [f"ElectraFor{end}"]}))
+    weights = checkpoints.read(tmp_path / "hf")
+    assert set(weights.ignored) == set(more) and not weights.heads
+    with pytest.raises(InputError, match="ElectraForMultipleChoice, whose hidden layer"):
+        bert_tf.Predictor(tmp_path / "hf")
+
+
 @pytest.mark.parametrize("names, padding, is_told", [
     (["[CLS]", "a", "[PAD]", "[SEP]", "[UNK]", "[MASK]"], 2, False),        # as klue/roberta-base
     (["[CLS]", "a", "[SEP]", "[UNK]", "[MASK]"], 1, True)])
