@@ -431,7 +431,8 @@ def test_xlnet_of_hugging_face_reads_the_passage_first(tmp_path, head):
     form = {} if head == "AnswerSpan" else {"form": "xlnet"}
     learner = bert_tf.Learner(build(config), [getattr(bert_tf, head)(config, **form)])
     learner.save(tmp_path / "model.keras")
-    checkpoints.convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    account = checkpoints.convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    assert ("the passage before the question" in str(account)) == (head == "AnswerSpan")
     predictor = bert_tf.Predictor(tmp_path / "hf")
     assert predictor.saved_task.max_seq_length == 512
     question, passage = "who wrote it", "jane wrote the novel the book is here"

@@ -42,6 +42,9 @@ _PROBLEMS = {"multi_label_classification": "multi_label", "regression": "regress
 _ERF_NOTE = ("transformers computes the exact GELU where its file has \"gelu\", but XLNet was "
              "trained with the tanh form; give --hidden_act=gelu to take that.")
 
+_SPAN_NOTE = ("transformers gives XLNet the passage before the question; a head that was trained "
+              "with --squad_style=bert expects it behind.")
+
 
 def _hf_table(prefix, head, notes=()):
     """The table of Hugging Face's classes, with a `head` or None."""
@@ -146,7 +149,8 @@ def table_for(weights: Weights) -> Format:
     if len(heads) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(heads)}, but a Hugging "
                          f"Face class has one head; give --leave_out={','.join(heads[1:])}.")
-    return _hf_table("transformer." if heads else "", heads[0] if heads else None)
+    return _hf_table("transformer." if heads else "", heads[0] if heads else None,
+                     (_SPAN_NOTE,) if "answer_span" in heads else ())
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
