@@ -74,6 +74,9 @@ def test_only_training_takes_them_and_flags_come_first(folder):
     _, values = defaults({**folder("albert"), "task": "MRPC", "warmup_proportion": 0.0,
                           "num_warmup_steps": 1})
     assert "num_warmup_steps" not in values and values["num_train_steps"] == 800
+    for name in ("warmup_proportion", "num_warmup_steps"):
+        _, values = defaults({**folder("albert"), "task": "MRPC", name: 0})
+        assert "num_warmup_steps" not in values
     _, values = defaults({**folder("electra"), "task": "STS-B", "keep_head": True})
     assert "label_scale" not in values and values["layer_decay"] == 0.8
     assert defaults({**folder("bert"), "task": "MRPC"}) == ("", {})

@@ -212,7 +212,8 @@ def settle_steps(flags: MixtureFlags, settings: FineTuneSettings, sizes: list[in
         settings, num_train_steps=steps, train_batch_size=batch, num_train_epochs=epochs,
         schedule_steps=scheduled if scheduled != steps else 0,
         # Not rounded, as in the original.
-        num_warmup_steps=settings.num_warmup_steps or scheduled * settings.warmup_proportion,
+        num_warmup_steps=(scheduled * settings.warmup_proportion
+                          if settings.num_warmup_steps is None else settings.num_warmup_steps),
         eval_steps=settings.eval_steps or order.steps_of_epoch,
         early_stopping=(settings.early_stopping or math.ceil(epochs) + 1) if does_evaluate else 0,
     ), order

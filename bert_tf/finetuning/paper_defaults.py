@@ -50,6 +50,8 @@ def _defaults(task_of, given):
     with contextlib.suppress(InputError):       # `main` reports it, after the other flags
         config = config_of(given)
         values = finetuning_defaults.find(config, task_of(given))
+        # 0 steps mean that a flag is not given; a warm-up of 0 is one.
+        given = {**given, **{name: True for name in _WARMUP[-2:] if given.get(name) is not None}}
         for name, others in (("num_train_steps", _STEPS), ("num_warmup_steps", _WARMUP)):
             if any(given.get(other) for other in others):
                 values.pop(name, None)

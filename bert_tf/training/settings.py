@@ -96,7 +96,7 @@ class SharedSettings(DeviceSettings, OptimizerSettings, OutputSettings):
         eval_batch_size: int
         learning_rate: Any
         num_train_steps: int
-        num_warmup_steps: int
+        num_warmup_steps: Any
         keep_checkpoint_max: int
         iterations_per_loop: int
         eval_steps: int
@@ -261,8 +261,8 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
     eval_steps: int = option(0, "Steps between evaluations while training; 0: evaluate at the end, "
                                 "or after every epoch with --early_stopping.", least=0)
     num_train_steps: int = option(0, "Steps, instead of --num_train_epochs.", least=0, rare=True)
-    num_warmup_steps: int = option(
-        0, "Steps in which the learning rate rises, instead of --warmup_proportion.", least=0,
+    num_warmup_steps: int | None = option(
+        None, "Steps in which the learning rate rises, instead of --warmup_proportion.", least=0,
         rare=True)
     schedule_steps: int = option(
         0, "Step at which the learning rate would reach --end_learning_rate; 0: the last step of "
@@ -293,7 +293,8 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
         return dataclasses.replace(
             self, train_batch_size=batch, num_train_epochs=epochs, num_train_steps=steps,
             learning_rate=rate,
-            num_warmup_steps=self.num_warmup_steps or self._warmup(steps),
+            num_warmup_steps=(self._warmup(steps) if self.num_warmup_steps is None
+                              else self.num_warmup_steps),
             eval_steps=self.eval_steps or every)
 
     def _warmup(self, steps):

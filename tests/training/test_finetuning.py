@@ -144,6 +144,7 @@ def test_a_grid_is_all_combinations():
     ({"train_batch_size": 64, "num_train_epochs": 7.0}, 40, (64, 7, 0, 0)),
     ({"num_train_steps": 100, "num_train_epochs": 9.0}, 40, (8, 100, 10, 0)),
     ({"num_train_steps": 100, "num_warmup_steps": 3}, 40, (8, 100, 3, 0)),
+    ({"num_train_steps": 100, "num_warmup_steps": 0}, 40, (8, 100, 0, 0)),
     ({"early_stopping": 1, "num_train_epochs": 1.0}, 43, (8, 5, 0, 5)),
     ({"early_stopping": 1, "eval_steps": 3}, 40, (8, 10, 1, 3)),
     ({"early_stopping": 2, "train_batch_size": 64}, 40, (64, 2, 0, 1))])
