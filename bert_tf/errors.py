@@ -16,6 +16,10 @@ class InputError(ValueError):
     is_asked_for = False
 
 
+class DivergedError(InputError):
+    """Training has led to numbers that are not finite."""
+
+
 def counted(number: int, noun: str) -> str:
     """Returns "1 text", "2 texts" and so on."""
     return f"{number:,} {noun}{'s' * (number != 1)}"

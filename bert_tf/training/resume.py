@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.checkpoints import checksummed
-from bert_tf.errors import InputError
+from bert_tf.errors import DivergedError, InputError
 from bert_tf.files import is_file, match_names, remove_file
 from bert_tf.options import differing_options, same_options
 from bert_tf.training.settings import SharedSettings
@@ -174,13 +174,14 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
         extra: JSON object to be kept with it; its `run` is a result of `describe`.
 
     Raises:
-        InputError: a weight is not a finite number; names it.
+        DivergedError: a weight is not a finite number; names it.
     """
     step = int(state["trainer/step"])
     for name, value in state.items():
         if not np.isfinite(value).all():
-            raise InputError(f"{name} is not finite after step {step}, so this step is not saved; "
-                             "lower --learning_rate and run the command again.")
+            raise DivergedError(
+                f"{name} is not finite after step {step}, so this step is not saved; lower "
+                "--learning_rate and run the command again.")
     path = os.path.join(folder, _NAME.format(step))
     checksummed.write(path, state, extra)
     # Those of later steps are damaged: else the run would have resumed from one.

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.checkpoints import checksummed, names
-from bert_tf.errors import InputError
+from bert_tf.errors import DivergedError, InputError
 from bert_tf.files import locked, make_folder, replace_aside
 from bert_tf.signals import STATUS
 from bert_tf.training import footprint, resume
@@ -114,7 +114,8 @@ class Run:
         """Trains to `settings.last_step`; evaluates on the way if asked to.
 
         Raises:
-            InputError: a record is damaged, or the loss is not finite; the last checkpoint stays.
+            InputError: a record is damaged.
+            DivergedError: the loss is not finite; the last checkpoint stays, and is named.
         """
         settings, trainer = self._settings, self._trainer
         if self._mean(self.step) != self.step:
@@ -137,7 +138,8 @@ class Run:
         self._reporter.start(self.step)
         trainer.stop(False)
         progress = Progress(lambda: self.step, settings.last_step)
-        with Background() as saving, Signals(trainer.stop) as signals:
+        with (_naming_kept(settings.output_dir), Background() as saving,
+              Signals(trainer.stop) as signals):
             number = 0
             while not (number or self._timetable.is_over(self.step)):
                 with named_errors(self._records), progress:
@@ -258,6 +260,18 @@ class _Timetable:
         every = settings.iterations_per_loop, settings.save_checkpoints_steps, settings.eval_steps
         return min(settings.last_step - step,
                    *(steps - step % steps for steps in every if steps))
+
+
+@contextlib.contextmanager
+def _naming_kept(folder):
+    """Names the last checkpoint of a folder in errors of a run that diverges."""
+    try:
+        yield
+    except DivergedError as error:
+        kept = resume.checkpoints(folder)
+        raise DivergedError(f"{error} " + (
+            f"The last checkpoint is {kept[-1]}." if kept else "No checkpoint was saved yet."
+        )) from error
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import huge_pages
-from bert_tf.errors import InputError
+from bert_tf.errors import DivergedError
 from bert_tf.layers.activations import training_forms
 from bert_tf.layers.quantisation import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
@@ -316,15 +316,14 @@ class Trainer:
             "name/accuracy"; and "learning_rate" of the next step.
 
         Raises:
-            InputError: the loss or the gradient is not a finite number; names the step. The state
-                is then spoilt and must not be saved.
+            DivergedError: the loss or the gradient is not a finite number; names the step. The
+                state is then spoilt and must not be saved.
         """
         sums, norm, bad_step = self._train(iterator, tf.constant(count, tf.int64))
         if int(bad_step) >= 0:
-            raise InputError(
-                f"the loss or the gradient of step {int(bad_step) + 1} is not a finite number. The "
-                "last checkpoint was saved before: lower --learning_rate, or raise "
-                "--num_warmup_steps, and start again.")
+            raise DivergedError(
+                f"the loss or the gradient of step {int(bad_step) + 1} is not a finite number; "
+                "lower --learning_rate, or raise --num_warmup_steps, and start again.")
         return {**self.means(sums.numpy()), "grad_norm": float(norm),
                 "learning_rate": float(self.optimizer.learning_rate.numpy())}
 

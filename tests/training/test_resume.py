@@ -18,7 +18,7 @@ from bert_tf.checkpoints import checksummed
 from bert_tf.config import XLNetConfig
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.data.records import manifest, tfrecord
-from bert_tf.errors import InputError
+from bert_tf.errors import DivergedError, InputError
 from bert_tf.files import write_json
 from bert_tf.networks.xlnet import XLNet
 from bert_tf.objectives.stream_lm import StreamLM
@@ -286,6 +286,19 @@ def test_a_checkpoint_of_another_model_is_refused_not_passed_over(records, finis
     other._trainer = tiny.trainer(optimizer="lamb")
     with pytest.raises(InputError, match="4.safetensors has no optimizer/lamb"):
         other.resume()
+
+
+@pytest.mark.parametrize("steps, said", [
+    ((), "No checkpoint was saved yet"), ((2,), "last checkpoint is .*000000002.safetensors")])
+def test_a_run_that_diverges_names_what_is_kept(
+        eagerly, records, finished, tmp_path, steps, said):
+    copy(finished, tmp_path, steps)
+    spoilt = run(records, tmp_path)
+    spoilt.resume()
+    spoilt._trainer.learner.trainable_variables[0].assign(
+        np.full(spoilt._trainer.learner.trainable_variables[0].shape, np.inf))
+    with pytest.raises(DivergedError, match=f"is not a finite number; .* start again. .*{said}"):
+        spoilt.train()
 
 
 @pytest.mark.parametrize("error", [tf.errors.UnavailableError, tf.errors.AbortedError])
