@@ -17,7 +17,11 @@ class InputError(ValueError):
 
 
 class DivergedError(InputError):
-    """Training has led to numbers that are not finite."""
+    """Training has led to numbers that are not finite, in the `step`."""
+
+    def __init__(self, message: str, step: int) -> None:
+        super().__init__(message)
+        self.step = step
 
 
 def counted(number: int, noun: str) -> str:

@@ -18,7 +18,7 @@ from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.named import OF_SUITES
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import FineTuneSettings
-from bert_tf.training.trials import RESULT
+from bert_tf.training.trials import DIVERGED, RESULT
 
 _TRAINED, _READ = 3, 1      # passes forward that a step of training, and of prediction, costs
 # Share of the speed of one large matrix product that a step of a small encoder reaches.
@@ -120,7 +120,10 @@ class _Scale:
         for folder in _trials(cell.folder) if load.tokens and cell.trains else ():
             path = os.path.join(folder, RESULT)
             if exists(path):
-                self._known.append(read_json(path)["seconds"] / load.tokens)
+                result = read_json(path)
+                if result.get(DIVERGED) or not result["seconds"]:
+                    continue
+                self._known.append(result["seconds"] / load.tokens)
                 self.source = f"estimated from {counted(len(self._known), 'finished run')}"
 
     def seconds(self, load: Load) -> float:

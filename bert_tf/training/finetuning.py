@@ -14,12 +14,12 @@ import tensorflow as tf
 
 from bert_tf import checkpoints, networks
 from bert_tf.config import EncoderConfig
-from bert_tf.errors import InputError, counted
+from bert_tf.errors import DivergedError, InputError, counted
 from bert_tf.files import absolute, copy_file, exists, replace_aside, write_json
 from bert_tf.objectives.head_gates import HeadGates
 from bert_tf.objectives.next_token import TiedLM
 from bert_tf.training import adversarial, batches, resume, transfer, trials
-from bert_tf.training.distribution import is_chief
+from bert_tf.training.distribution import count_workers, is_chief
 from bert_tf.training.early_stopping import BestWeights
 from bert_tf.training.from_settings import make_trainer
 from bert_tf.training.learners.gated import GatedLearner, check_gates
@@ -141,7 +141,8 @@ class FineTuning:
             folder = self._folder(trial, examples)
             folder.check()
             results |= {name: result} if (result := folder.result()) else {}
-        trials.check_output(self.settings.output_dir, list(settings), bool(results))
+        trials.check_output(self.settings.output_dir, list(settings),
+                            bool(trials.counting(results)))
         self._is_checked = True
         return settings, dict(sorted(results.items(), key=lambda item: item[1]["number"]))
 
@@ -208,17 +209,19 @@ class FineTuning:
         if is_chief(self.strategy):
             folder.begin()
         wait_for_workers(self.strategy)
-        run.train()
-        if settings.last_step < settings.num_train_steps and not (
+        bad_step = _train_trial(self, run)
+        if not bad_step and settings.last_step < settings.num_train_steps and not (
                 best and best.is_over(run.step)):
             return None
-        step, metrics = self._measure(run, best, evaluate, settings)
+        step, metrics = (bad_step, {}) if bad_step else (
+            _measure(self, run, best, evaluate, settings))
         result = {"metrics": metrics, "step": step, "seed": settings.random_seed,
                   **{name: getattr(settings, name) for name in (
                       "train_batch_size", "learning_rate", "num_train_epochs")},
                   "degenerate": bool(metrics.pop("degenerate", 0)),
                   "seconds": round(time.monotonic() - start, 1),
-                  "scored_on": self.scored_on, "number": len(earlier)}
+                  "scored_on": self.scored_on, "number": trials.next_number(earlier),
+                  **({trials.DIVERGED: True} if bad_step else {})}
         if is_chief(self.strategy):
             with trainer.averaged():
                 _keep(self, trainer.learner, folder, result, earlier)
@@ -227,15 +230,28 @@ class FineTuning:
             best.remove()
         return result
 
-    def _measure(self, run, best, evaluate, settings):
-        """The step of the weights that a run ends with, and their metrics."""
-        if best:
-            wait_for_workers(self.strategy)
-            step, metrics = best.restore()
-            print(f"ended at step {run.step:,} of {settings.num_train_steps:,}; the weights of "
-                  f"step {step:,} are the best", flush=True)
-            return step, dict(metrics)
-        return run.step, dict(run.report_evaluation()) if evaluate else {}
+
+def _train_trial(tuning, run):
+    """Trains; returns the step in which the trial diverged if others can go on, else None."""
+    try:
+        run.train()
+    except DivergedError as error:
+        # Of several workers, the chief alone may have met it.
+        if len(tuning.settings.trials()) == 1 or count_workers(tuning.strategy) > 1:
+            raise
+        return error.step
+    return None
+
+
+def _measure(tuning, run, best, evaluate, settings):
+    """The step of the weights that a run ends with, and their metrics."""
+    if best:
+        wait_for_workers(tuning.strategy)
+        step, metrics = best.restore()
+        print(f"ended at step {run.step:,} of {settings.num_train_steps:,}; the weights of "
+              f"step {step:,} are the best", flush=True)
+        return step, dict(metrics)
+    return run.step, dict(run.report_evaluation()) if evaluate else {}
 
 
 def _make_learner(tuning, settings, trains, dtype):
@@ -268,8 +284,9 @@ def _make_learner(tuning, settings, trains, dtype):
 def _keep(tuning, learner, folder, result, earlier):
     """Writes a trial's result to its folder, and its model if it is the best so far."""
     headline = tuning.headline
-    if all(trials.rank_result(result, headline) > trials.rank_result(other, headline)
-           for other in earlier.values()):
+    if not result.get(trials.DIVERGED) and all(
+            trials.rank_result(result, headline) > trials.rank_result(other, headline)
+            for other in trials.counting(earlier).values()):
         save_model(tuning.settings.output_dir, learner.parts()["model"])
         curves = os.path.join(folder.path, "metrics.jsonl")
         if exists(curves):

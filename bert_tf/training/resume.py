@@ -181,7 +181,7 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
         if not np.isfinite(value).all():
             raise DivergedError(
                 f"{name} is not finite after step {step}, so this step is not saved; lower "
-                "--learning_rate and run the command again.")
+                "--learning_rate and run the command again.", step)
     path = os.path.join(folder, _NAME.format(step))
     checksummed.write(path, state, extra)
     # Those of later steps are damaged: else the run would have resumed from one.

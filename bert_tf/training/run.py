@@ -271,7 +271,7 @@ def _naming_kept(folder):
         kept = resume.checkpoints(folder)
         raise DivergedError(f"{error} " + (
             f"The last checkpoint is {kept[-1]}." if kept else "No checkpoint was saved yet."
-        )) from error
+        ), error.step) from error
 
 
 @contextlib.contextmanager

@@ -323,7 +323,8 @@ class Trainer:
         if int(bad_step) >= 0:
             raise DivergedError(
                 f"the loss or the gradient of step {int(bad_step) + 1} is not a finite number; "
-                "lower --learning_rate, or raise --num_warmup_steps, and start again.")
+                "lower --learning_rate, or raise --num_warmup_steps, and start again.",
+                int(bad_step) + 1)
         return {**self.means(sums.numpy()), "grad_norm": float(norm),
                 "learning_rate": float(self.optimizer.learning_rate.numpy())}
 

@@ -1,7 +1,7 @@
 """Trials of one goal: the folder of each, the best result, and a summary of all.
 
 A result is a dict: `metrics` by name, whether it is `degenerate`, the `seconds` that it took, and
-the settings in which trials differ.
+the settings in which trials differ. One that `diverged` has no metrics, and is never the best.
 """
 
 import math
@@ -9,7 +9,7 @@ import os
 import statistics
 
 from bert_tf.checkpoints.names import MODEL_FILE
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import exists, is_folder, list_folder, make_folder, remove_file, write_json
 from bert_tf.options import read_json
 from bert_tf.training import resume
@@ -22,6 +22,7 @@ REMEDY = (
     "(--num_trials), of which the best is kept.")
 RESULTS, RESULT, SETTINGS = "results.json", "result.json", "settings.json"
 DEGENERATE = "DEGENERATE: one answer to all examples"
+DIVERGED = "diverged"       # key of results, and of summaries
 
 
 class TrialFolder:
@@ -84,15 +85,29 @@ def begun(settings: FineTuneSettings) -> dict | None:
     return read_json(path) if path else None
 
 
+def counting(results: dict[str, dict]) -> dict[str, dict]:
+    """Returns the results of trials that did not diverge."""
+    return {name: result for name, result in results.items() if not result.get(DIVERGED)}
+
+
+def next_number(results: dict[str, dict]) -> int:
+    """Returns the number of the trial that runs after these."""
+    return max((result["number"] for result in results.values()), default=-1) + 1
+
+
 def check_output(output_dir: str, names: list[str], has_results: bool = False) -> None:
-    """Checks that an output folder holds no other trials than `names`, and the best model if one of
-    them has ended."""
+    """Checks that an output folder holds no other trials than `names`, but those that diverged, and
+    the best model if one of them has ended."""
     folder = os.path.join(output_dir, "trials")
-    others = sorted(set(list_folder(folder)) - set(names)) if is_folder(folder) else []
-    if others:
+    found = sorted(set(list_folder(folder)) - set(names)) if is_folder(folder) else []
+    paths = {name: os.path.join(folder, name, RESULT) for name in found}
+    ended = {name: read_json(path) for name, path in paths.items() if exists(path)}
+    if others := [name for name in found if name not in ended or name in counting(ended)]:
+        left = "" if len(ended) == len(found) else (
+            f" A trial without {RESULT} has not ended: to leave it out, remove its folder.")
         raise InputError(f"{folder} holds {', '.join(others)} from other seeds or another grid; "
                          "include these trials in this run, so that the best of all is kept, or "
-                         "name another --output_dir.")
+                         f"name another --output_dir.{left}")
     model = os.path.join(output_dir, MODEL_FILE)
     if has_results and not exists(model):
         raise InputError(f"{folder} holds finished trials, but their best model {model} is "
@@ -117,18 +132,26 @@ def rank_result(result: dict, headline: str) -> tuple:
 
 
 def summarize(results: dict[str, dict], headline: str) -> dict:
-    """Returns mean, sample deviation, median and best of each metric; `results` are by the trial's
-    name."""
-    metrics = {}
-    for name in next(iter(results.values()))["metrics"]:
-        values = [result["metrics"][name] for result in results.values()]
+    """Returns mean, sample deviation, median and best of each metric, over the trials that did not
+    diverge; `results` are by the trial's name.
+
+    Raises:
+        InputError: all trials diverged.
+    """
+    metrics, counts = {}, counting(results)
+    if not counts:
+        raise InputError(f"all {counted(len(results), 'trial')} diverged: lower the learning rate "
+                         "or raise --num_warmup_steps, and name another --output_dir.")
+    for name in next(iter(counts.values()))["metrics"]:
+        values = [result["metrics"][name] for result in counts.values()]
         metrics[name] = {"mean": statistics.fmean(values),
                          "stdev": statistics.stdev(values) if len(values) > 1 else 0.0,
                          "median": statistics.median(values),
                          "best": (max if "loss" not in name else min)(values)}
     return {"headline": headline,
-            "best": max(results, key=lambda name: rank_result(results[name], headline)),
+            "best": max(counts, key=lambda name: rank_result(results[name], headline)),
             "degenerate": [name for name, result in results.items() if result["degenerate"]],
+            DIVERGED: [name for name in results if name not in counts],
             "metrics": metrics, "trials": results}
 
 
@@ -136,6 +159,8 @@ def one_line(result: dict, headline: str, has_ended: bool = False) -> str:
     """One line about a result; `has_ended` if an earlier program trained it."""
     value = result["metrics"].get(headline)
     outcome = "trained" if value is None else f"{headline} {value:.4f}"
+    if result.get(DIVERGED):
+        outcome = f"DIVERGED: not finite in step {result['step']:,}"
     mark = f"  {DEGENERATE}" if result["degenerate"] else ""
     note = "; it had ended before and was not trained again" if has_ended else ""
     return f"{outcome}, in {duration(result['seconds'])}{mark}{note}"
@@ -145,4 +170,6 @@ def describe(summary: dict) -> str:
     """Lists the lines of a summary: each metric, the best trial."""
     lines = [f"{name}: mean {m['mean']:.4f}, standard deviation {m['stdev']:.4f}, median "
              f"{m['median']:.4f}, best {m['best']:.4f}" for name, m in summary["metrics"].items()]
+    if summary[DIVERGED]:
+        lines.append(f"diverged, and not counted: {', '.join(summary[DIVERGED])}")
     return "\n".join([*lines, f"best trial: {summary['best']}"])

@@ -231,6 +231,64 @@ def test_trials_run_once_and_the_best_is_kept(eagerly, tune, examples, counted, 
         tune(num_trials=4, **steps).check(examples)
 
 
+@pytest.fixture(name="spoil")
+def fixture_spoil(monkeypatch):
+    """A list of the trials whose training meets an infinite weight."""
+    spoilt, train = [], Run.train
+
+    def training(self):
+        if os.path.basename(self._settings.output_dir) in spoilt:
+            weight = self._trainer.learner.trainable_variables[0]
+            weight.assign(np.full(weight.shape, np.inf))
+        train(self)
+    monkeypatch.setattr(Run, "train", training)
+    return spoilt
+
+
+def test_a_trial_that_diverges_ends_no_search(
+        eagerly, tune, examples, spoil, counted, tmp_path, capsys):
+    spoil.extend(["seed1", "seed3"])
+    values = [(0.25, 1), (0.5, 1)]
+    options = {"num_train_steps": 2, "save_checkpoints_steps": 1}
+    summary = tune(num_trials=4, evaluate=scripted(values), **options).train(examples)
+    said = capsys.readouterr().out
+    assert "seed1: DIVERGED: not finite in step 1, in" in said
+    assert "diverged, and not counted: seed1, seed3" in said
+    # Even one that gives all examples one answer is better.
+    assert summary["best"] == "seed4" and summary["diverged"] == ["seed1", "seed3"]
+    assert summary["metrics"]["dev/closeness"]["mean"] == 0.375
+    assert not list(tmp_path.rglob("*.safetensors"))
+    kept = weights(tmp_path / "out")
+    # It is not trained again, and need not be among the trials that follow.
+    assert plain(tune(num_trials=4, evaluate=scripted([]), **options).train(examples)) == (
+        plain(summary))
+    fewer = tune(num_trials=1, random_seed=2, **options)
+    with pytest.raises(InputError, match="trials holds seed4 from other seeds"):
+        fewer.check(examples)
+    more = tune(num_trials=4, random_seed=2, evaluate=scripted([(0.4, 1)]), **options)
+    assert counted == ["seed1", "seed2", "seed3", "seed4"]
+    more = more.train(examples)
+    assert counted[4:] == ["seed5"] and more["best"] == "seed4" and more["diverged"] == ["seed3"]
+    assert [result["number"] for result in more["trials"].values()] == [1, 2, 3, 4]
+    assert same(weights(tmp_path / "out"), kept)
+
+
+def test_nothing_but_trials_that_diverge_is_an_error(
+        eagerly, tune, examples, spoil, counted, tmp_path):
+    spoil.extend(["seed1", "seed2"])
+    for _ in range(2):
+        with pytest.raises(InputError, match="all 2 trials diverged: lower .* name another"):
+            tune(num_trials=2, num_train_steps=1).train(examples)
+    assert counted == ["seed1", "seed2"] and not (tmp_path / "out" / "results.json").exists()
+    for _ in range(2):      # a lone one has no result
+        with pytest.raises(InputError, match="step 1 is not a finite number.* start again. No"):
+            tune("alone", num_train_steps=1).train(examples)
+    assert counted[2:] == ["seed1", "seed1"]
+    # One that has not ended may be removed.
+    with pytest.raises(InputError, match="holds seed1 from .*remove its folder"):
+        tune("alone", random_seed=2, num_train_steps=1).check(examples)
+
+
 def test_without_evaluation_the_first_is_kept(eagerly, tune, examples, tmp_path):
     tuning = tune(num_train_steps=2)
     tuning.evaluate = None
