@@ -204,6 +204,7 @@ class FineTuning:
             best = BestWeights(trainer, settings.output_dir, self.headline,
                                settings.early_stopping, settings.eval_steps)
         run = Run(trainer, settings, examples, evaluate, best)
+        run.start = start
         if not run.resume():
             self.initialize(trainer, settings)
         if is_chief(self.strategy):
@@ -219,7 +220,7 @@ class FineTuning:
                   **{name: getattr(settings, name) for name in (
                       "train_batch_size", "learning_rate", "num_train_epochs")},
                   "degenerate": bool(metrics.pop("degenerate", 0)),
-                  "seconds": round(time.monotonic() - start, 1),
+                  "seconds": run.seconds,
                   "scored_on": self.scored_on, "number": trials.next_number(earlier),
                   **({trials.DIVERGED: True} if bad_step else {})}
         if is_chief(self.strategy):

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -46,9 +47,12 @@ class Run:
 
     Attributes:
         is_in_order: whether the run continues in the records and the order of its checkpoint.
+        start: `time.monotonic` when this invocation began, if checkpoints keep the time that the
+            run has taken; that of pre-training do not, since equal runs have equal checkpoints.
     """
 
     is_in_order = True
+    start: float | None = None
 
     def __init__(self, trainer: Trainer, settings: SharedSettings, records,
                  evaluate: Callable[[], dict] | None = None,
@@ -68,6 +72,15 @@ class Run:
         self._place = resume.Place(self._records, settings)
         self._timetable = _Timetable(settings, best)
         self._reporter: Reporter | None = None
+        self._earlier_seconds: float | None = 0.0
+
+    @property
+    def seconds(self) -> float | None:
+        """The time since `start`, and that of earlier invocations up to their last checkpoint; None
+        where an earlier version wrote this one."""
+        if self.start is None or self._earlier_seconds is None:
+            return None
+        return round(self._earlier_seconds + time.monotonic() - self.start, 1)
 
     @property
     def step(self) -> int:
@@ -99,6 +112,7 @@ class Run:
         """Takes over weights, optimizer, step and place in the records from a checkpoint, and
         reports the settings that have changed."""
         saved = resume.restore(path, self._trainer)
+        self._earlier_seconds = saved.get("seconds")
         if not getattr(self._settings, "file_shares", 0):   # as the run began
             self._records = _in_shares(self._records, saved["order"].get("shares", 1))
             self._place.divide(getattr(self._records, "shares", 1))
@@ -188,7 +202,8 @@ class Run:
             saving.start(
                 _write, self._reporter and self._reporter.copied(), self._settings.output_dir,
                 resume.copy_state(self._trainer, carried),
-                {**self._place.describe(self.step), "run": self._description},
+                {**self._place.describe(self.step), "run": self._description,
+                 **({} if self.start is None else {"seconds": self.seconds})},
                 self._settings.keep_checkpoint_max)
 
     def _mean(self, number):

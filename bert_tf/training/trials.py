@@ -1,7 +1,8 @@
 """Trials of one goal: the folder of each, the best result, and a summary of all.
 
-A result is a dict: `metrics` by name, whether it is `degenerate`, the `seconds` that it took, and
-the settings in which trials differ. One that `diverged` has no metrics, and is never the best.
+A result is a dict: `metrics` by name, whether it is `degenerate`, the `seconds` that it took
+(None: not known), and the settings in which trials differ. One that `diverged` has no metrics, and
+is never the best.
 """
 
 import math
@@ -163,7 +164,9 @@ def one_line(result: dict, headline: str, has_ended: bool = False) -> str:
         outcome = f"DIVERGED: not finite in step {result['step']:,}"
     mark = f"  {DEGENERATE}" if result["degenerate"] else ""
     note = "; it had ended before and was not trained again" if has_ended else ""
-    return f"{outcome}, in {duration(result['seconds'])}{mark}{note}"
+    seconds = result["seconds"]
+    taken = "" if seconds is None else f", in {duration(seconds)}"
+    return f"{outcome}{taken}{mark}{note}"
 
 
 def describe(summary: dict) -> str:

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tensorflow.python.framework import config as tf_config
 
 from bert_tf import checkpoints
+from bert_tf.checkpoints import checksummed
 from bert_tf.data.batches.example_set import ExampleSet
 from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.errors import InputError
@@ -441,6 +442,27 @@ def test_stopped_at_a_step_it_goes_on(eagerly, tune, examples, tmp_path, capsys)
             assert found is None and not (tmp_path / "stopped" / "model.keras").exists()
     assert plain(found) == plain(tune("stopped", **options).train(examples)) == expected
     assert same(weights(tmp_path / "stopped"), weights(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_resumed_trial_adds_its_seconds_up(
+        eagerly, tune, examples, tmp_path, monkeypatch, capsys, is_old):
+    now, train = [0.0], Run.train
+    monkeypatch.setattr("bert_tf.training.run.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(Run, "train", lambda self: (
+        now.__setitem__(0, now[0] + 100), train(self)))
+    tune(stop_at_step=2).train(examples)
+    if is_old:      # an earlier version kept no time
+        (path,) = tmp_path.rglob("checkpoint-*.safetensors")
+        tensors, extra = checksummed.read(str(path))
+        del extra["seconds"]
+        checksummed.write(str(path), tensors, extra)
+        tune(stop_at_step=4).train(examples)
+    now[0] = 5000.0
+    (result,) = tune().train(examples)["trials"].values()
+    assert result["seconds"] == (None if is_old else 200.0)
+    said = capsys.readouterr().out
+    assert (", in 3 min 20 s" in said) != is_old and "seed1: dev/closeness" in said
 
 
 @pytest.mark.parametrize("way", [
