@@ -36,16 +36,17 @@ _CHOICES = ("multiple_choice", "ranking")
 _COUNTED = ("examples", "questions")
 
 
-def write_card(folder: str | os.PathLike, base: str = "", command: str = "", source: str = "",
-               name: str = "", note: str = "", snippet: str | None = None, file: str = NAME,
-               temporary: str = "") -> str | None:
+def write_card(folder: str | os.PathLike, base: str | None = "", command: str = "",
+               source: str = "", name: str = "", note: str = "", snippet: str | None = None,
+               file: str = NAME, temporary: str = "") -> str | None:
     """Writes README.md beside a model: what it is, its base, data, settings, scores, labels and
     licence, the code that uses it, and the command that made it.
 
     A README.md that someone else wrote stays. A failure is a warning: the model is there.
 
     Args:
-        base: the model that training began with, or that was converted; "" where the folder tells.
+        base: the model that training began with, or that was converted; "" where the folder tells,
+            None for random weights.
         command: the command that made the model; "": the one in flags.txt.
         source: the folder that all but the configuration is read from; "": the folder itself.
         name: the title; "": the name of the folder.
@@ -72,15 +73,16 @@ def write_card(folder: str | os.PathLike, base: str = "", command: str = "", sou
     return path
 
 
-def card(folder: str, base: str = "", command: str = "", name: str = "", note: str = "",
+def card(folder: str, base: str | None = "", command: str = "", name: str = "", note: str = "",
          snippet: str | None = None, temporary: str = "",
          config: dict[str, Any] | None = None) -> str:
     """Returns the text of the card of a folder; see `write_card`. `config` is the model's
     configuration, if it is not the folder's."""
     saved, flags = SavedTask.read(folder), _flags(folder)
     trial = _best_trial(folder)
-    base = base or trial.get("init_checkpoint") or _value(flags, "init_checkpoint")
-    base, licence = _origin(base)
+    if base == "":
+        base = trial.get("init_checkpoint") or _value(flags, "init_checkpoint")
+    base, licence = _origin(base or "")
     name = name or os.path.basename(absolute(folder))
     if snippet is None:
         snippet = _snippet(folder, saved, name)

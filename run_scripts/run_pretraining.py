@@ -171,6 +171,7 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
         training.make_evaluation(trainer, settings, eval_records) if job.do_eval else None,
         more=_noticed(job, stack, records),
         evaluated_on=training.evaluated_on(job.input_file, job.eval_input_file or job.input_file))
+    run.init_checkpoint = job.init_checkpoint
     if not run.resume():
         if stage.below:
             training.wait_for_workers(strategy)     # the chief may still be writing
@@ -192,7 +193,8 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
     if job.do_eval:
         run.report_evaluation()
     if begin and job.do_train:
-        write_card(settings.output_dir, job.init_checkpoint)
+        base = job.init_checkpoint if run.init_checkpoint is None else run.init_checkpoint or None
+        write_card(settings.output_dir, base)
     return trainer
 
 

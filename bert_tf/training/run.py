@@ -49,10 +49,13 @@ class Run:
         is_in_order: whether the run continues in the records and the order of its checkpoint.
         start: `time.monotonic` when this invocation began, if checkpoints keep the time that the
             run has taken; that of pre-training do not, since equal runs have equal checkpoints.
+        init_checkpoint: what the run began with, "" for random weights; None if that is not known
+            or not kept. A resumed run has its checkpoint's.
     """
 
     is_in_order = True
     start: float | None = None
+    init_checkpoint: str | None = None
 
     def __init__(self, trainer: Trainer, settings: SharedSettings, records,
                  evaluate: Callable[[], dict] | None = None,
@@ -98,7 +101,8 @@ class Run:
         damaged = None
         for path in reversed(resume.checkpoints(self._settings.output_dir)):
             try:
-                self.restore(path)
+                kept = self.restore(path).get("init_checkpoint")
+                self.init_checkpoint = _begun_with(kept, self.init_checkpoint)
                 print(f"resuming at step {self.step:,}: {path}", flush=True)
                 return True
             except checksummed.DamagedError as error:
@@ -108,9 +112,9 @@ class Run:
             raise InputError(f"no checkpoint in {self._settings.output_dir} is intact: {damaged}")
         return False
 
-    def restore(self, path: str) -> None:
+    def restore(self, path: str) -> dict:
         """Takes over weights, optimizer, step and place in the records from a checkpoint, and
-        reports the settings that have changed."""
+        reports the settings that have changed; returns the checkpoint's JSON values."""
         saved = resume.restore(path, self._trainer)
         self._earlier_seconds = saved.get("seconds")
         if not getattr(self._settings, "file_shares", 0):   # as the run began
@@ -123,6 +127,7 @@ class Run:
             _, recipe = resume.compare(self._description, saved["run"], self._settings)
             if recipe:
                 print(f"resuming with another {', '.join(recipe)}", flush=True)
+        return saved
 
     def train(self) -> None:
         """Trains to `settings.last_step`; evaluates on the way if asked to.
@@ -202,8 +207,9 @@ class Run:
             saving.start(
                 _write, self._reporter and self._reporter.copied(), self._settings.output_dir,
                 resume.copy_state(self._trainer, carried),
-                {**self._place.describe(self.step), "run": self._description,
-                 **({} if self.start is None else {"seconds": self.seconds})},
+                {**self._place.describe(self.step), "run": self._description, **{
+                    name: value for name in ("seconds", "init_checkpoint")
+                    if (value := getattr(self, name)) is not None}},
                 self._settings.keep_checkpoint_max)
 
     def _mean(self, number):
@@ -233,6 +239,14 @@ class Run:
             with self._trainer.averaged():
                 for name, learner in self._trainer.learner.parts().items():
                     save_model(self._settings.output_dir, learner, name)
+
+
+def _begun_with(kept, given):
+    """Returns what a run began with, as its checkpoint has it; says so if another is given."""
+    if given and kept not in (None, given):
+        print(f"--init_checkpoint={given} is not used: this run began with "
+              f"{kept or 'random weights'}", flush=True)
+    return kept
 
 
 def _in_shares(records, shares):

@@ -271,7 +271,33 @@ def test_two_phases_in_one_folder_or_two(flags, folder, tmp_path):
     tensors, extra = checksummed.read(latest(tmp_path / "out"))
     assert (int(tensors["trainer/step"]), extra["taken"]) == (4, 8)
     assert int(tensors["optimizer/adamw/iteration"]) == 4
-    assert read_bytes(latest(tmp_path / "out")) == read_bytes(latest(tmp_path / "other"))
+    others, of_other = checksummed.read(latest(tmp_path / "other"))
+    assert all(np.array_equal(tensors[name], others[name]) for name in {**tensors, **others})
+    assert {**of_other, "init_checkpoint": ""} == extra
+
+
+def test_a_run_that_is_resumed_says_what_it_began_with(flags, stopped, tmp_path, capsys):
+    card = stopped / "README.md"
+    main(flags(do_train=True, init_checkpoint="elsewhere", stop_at_step=5))
+    said = "--init_checkpoint=elsewhere is not used: this run began with "
+    assert said + "random weights" in capsys.readouterr().out
+    assert "It began with" not in card.read_text()
+    # One that began with a checkpoint; the next checkpoints keep its name.
+    first = flags(do_train=True, output_dir=str(tmp_path / "next"), num_train_steps=3,
+                  save_checkpoints_steps=1)
+    main({**first, "init_checkpoint": str(stopped), "stop_at_step": 1})
+    for step, given in ((2, "elsewhere"), (3, str(stopped))):
+        capsys.readouterr()
+        main({**first, "init_checkpoint": given, "stop_at_step": step})
+        assert (said + str(stopped) in capsys.readouterr().out) == (given == "elsewhere")
+        assert f"weights of `{stopped}`" in (tmp_path / "next" / "README.md").read_text()
+    # Earlier versions did not keep it.
+    for path in resume.checkpoints(str(stopped)):
+        tensors, extra = checksummed.read(path)
+        del extra["init_checkpoint"]
+        checksummed.write(path, tensors, extra)
+    main(flags(do_train=True, init_checkpoint="elsewhere", stop_at_step=6))
+    assert "elsewhere" not in capsys.readouterr().out
 
 
 def test_initial_weights_of_google_and_of_a_training_checkpoint(flags, tmp_path, capsys):
