@@ -35,7 +35,8 @@ class Reporter:
         folder: the run's; None writes to the console alone (workers that are not the chief).
         evaluated_on: what the console calls the records of evaluations.
         start_step: step at which the run is resumed. Lines of later steps are removed from
-            `metrics.jsonl`, since a run that was killed takes those steps again.
+            `metrics.jsonl`, since a run that was killed takes those steps again; TensorBoard is
+            told to drop them, too.
     """
 
     def __init__(self, folder: str | None, start_step: int, total_steps: int,
@@ -43,6 +44,7 @@ class Reporter:
         self._folder, self._evaluated_on = folder, evaluated_on
         self._total_steps, self._sequences = total_steps, sequences_per_step
         self._writers = {}
+        self._start_step, self._draws = start_step, True
         self._last = None
         self._rate = None
         if folder:
@@ -95,13 +97,23 @@ class Reporter:
             return
         with open(self._path, "a", encoding="utf-8") as file:
             file.write(json.dumps({"kind": kind, "step": step, **metrics}) + "\n")
-        if kind not in self._writers:
-            self._writers[kind] = tf.summary.create_file_writer(
-                os.path.join(self._local, "tensorboard", kind))
-        with self._writers[kind].as_default(step=step):
-            for name, value in metrics.items():
-                tf.summary.scalar(name, value)
-        self._writers[kind].flush()
+        if self._draws:
+            self._draw(kind, step, metrics)
+
+    def _draw(self, kind, step, metrics):
+        """Writes points of TensorBoard's curves; a disk that is full ends them, not the run."""
+        folder = os.path.join(self._local, "tensorboard", kind)
+        try:
+            if kind not in self._writers:
+                self._writers[kind] = _curves(folder, self._start_step)
+            with self._writers[kind].as_default(step=step):
+                for name, value in metrics.items():
+                    tf.summary.scalar(name, value)
+            self._writers[kind].flush()
+        except tf.errors.OpError:
+            self._draws, self._writers = False, {}
+            print(f"warning: {folder} can't be written, perhaps because the disk is full; the run "
+                  "continues without curves for TensorBoard", flush=True)
 
     def publish(self) -> None:
         """Sends what was reported to the run's folder, if that is in a store."""
@@ -131,6 +143,18 @@ def write_eval_results(folder: str, metrics: dict[str, float]) -> None:
     with write_aside(os.path.join(folder, "eval_results.txt")) as file:
         file.writelines(f"{name.replace('/', '_')} = {value}\n"
                         for name, value in sorted(metrics.items()))
+
+
+def _curves(folder, start_step):
+    """A writer of TensorBoard's curves. It begins with a start, as TensorFlow 1 writes it, at which
+    TensorBoard drops the points of that step and later."""
+    writer = tf.summary.create_file_writer(folder)
+    v1 = tf.compat.v1
+    start = v1.Event(wall_time=time.time(), step=start_step + 1,
+                     session_log=v1.SessionLog(status=v1.SessionLog.START))
+    for _ in range(2):      # the first that TensorBoard sees is no restart to it
+        tf.raw_ops.ImportEvent(writer=writer._resource, event=start.SerializeToString())
+    return writer
 
 
 def _line(metrics):

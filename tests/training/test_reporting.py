@@ -3,6 +3,8 @@
 import json
 
 import pytest
+import tensorflow as tf
+from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 
 from bert_tf.errors import InputError
 from bert_tf.training.reporting import Reporter, duration, evaluated_on, read_metrics
@@ -33,6 +35,46 @@ def test_a_run_that_goes_on_replaces_what_comes_after(tmp_path, capsys):
     report(tmp_path, 10, (20, 30))
     assert steps_of(tmp_path, "train") == [10, 20, 30] and steps_of(tmp_path, "eval") == []
     assert "step 30/100  loss 3.5000  masked_lm loss 3.0000" in capsys.readouterr().out
+
+
+def curve(folder, kind):
+    """The steps of a curve as TensorBoard draws it; its files are then an hour older."""
+    events = EventAccumulator(str(folder / "tensorboard" / kind))
+    steps = [point.step for point in events.Reload().Tensors("loss")]
+    for path in (folder / "tensorboard" / kind).iterdir():
+        written, rest = path.name.removeprefix("events.out.tfevents.").split(".", 1)
+        path.rename(path.with_name(f"events.out.tfevents.{int(written) - 3600}.{rest}"))
+    return steps
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_tensorboard_drops_what_comes_after(tmp_path, monkeypatch, is_old):
+    with monkeypatch.context() as patch:
+        if is_old:      # earlier versions wrote no start
+            patch.setattr(tf.raw_ops, "ImportEvent", lambda **_: None)
+        first = report(tmp_path, 0, (10, 20, 30))
+        for step in (10, 20):
+            first.evaluate(step, METRICS)
+    assert curve(tmp_path, "train") == [10, 20, 30] and curve(tmp_path, "eval") == [10, 20]
+    report(tmp_path, 10, (15, 20)).evaluate(20, METRICS)
+    assert curve(tmp_path, "train") == [10, 15, 20] and curve(tmp_path, "eval") == [10, 20]
+    report(tmp_path, 20, ()).evaluate(20, METRICS)
+    assert curve(tmp_path, "eval")[:2] == [10, 20]
+    report(tmp_path, 0, (5,))
+    assert curve(tmp_path, "train") == [5]
+
+
+@pytest.mark.parametrize("place", ["create_file_writer", "scalar"])
+def test_curves_that_cannot_be_written_end_no_run(tmp_path, monkeypatch, capsys, place):
+    def fail(*_, **__):
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    monkeypatch.setattr(tf.summary, place, fail)
+    report(tmp_path, 0, (10, 20)).evaluate(20, METRICS)
+    assert steps_of(tmp_path, "train") == [10, 20] and steps_of(tmp_path, "eval") == [20]
+    said = capsys.readouterr().out
+    assert said.count("warning: ") == 1
+    assert "tensorboard/train can't be written, perhaps because the disk is full" in said
 
 
 def test_an_evaluation_replaces_that_of_the_same_step(tmp_path, capsys):
