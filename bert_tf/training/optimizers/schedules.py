@@ -49,7 +49,8 @@ def _noam_decay(step, warmup_steps, total_steps):
 
 def _slanted_decay(step, warmup_steps, total_steps):
     """`slanted_triangular` (arXiv:1801.06146, section 3.2): from 1/32 of the peak up to it, and
-    down again to the end of the run."""
+    down again to the end of the run, after which the rate stays. The original's go below 0."""
+    step = ops.minimum(step, total_steps)
     rising, falling = max(warmup_steps, 1.0), max(total_steps - warmup_steps, 1.0)
     # The original falls in 9 times a warm-up of a tenth, rounded down; its last rates are below 0
     # in some runs of less than 280 steps.
