@@ -161,6 +161,7 @@ class TextRun:
         if present and present.task.kind is not _KIND:
             raise InputError(f"{folder} holds another model, for {present.task.kind.title}; name "
                              "another --output_dir.")
+        run.init_checkpoint = self._model.path
         if not run.resume() and self._model.path:
             print(self._model.load(trainer.learner.encoder), flush=True)
         if not run.is_in_order:

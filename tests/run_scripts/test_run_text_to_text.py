@@ -103,8 +103,9 @@ def test_a_task_is_learned_and_goes_on_after_a_stop(run, learned, tmp_path, caps
     capsys.readouterr()
     (tmp_path / "parts").mkdir()        # as after a kill: the last checkpoint is gone
     shutil.copy(resume.checkpoints(str(whole))[0], tmp_path / "parts")
-    parts = run("parts", do_eval=False)
+    parts = run("parts", do_eval=False, init_checkpoint=str(whole))
     out = capsys.readouterr().out
+    assert f"--init_checkpoint={whole} is not used: this run began with random weights" in out
     assert "resuming at step 20" in out and "another --early_stopping (2, now none)" in out
     first, again = weights(whole), weights(parts)
     assert all(np.array_equal(first[name], again[name]) for name in first)
