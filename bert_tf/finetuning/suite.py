@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.checkpoints.names import MODEL_FILE
-from bert_tf.errors import InputError, choose_from
+from bert_tf.errors import DivergedError, InputError, choose_from
 from bert_tf.files import (
     Held,
     absolute,
@@ -33,6 +33,7 @@ from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.named import OF_SUITES, find_folder
 from bert_tf.tasks.suites import Row, Suite, is_of
 from bert_tf.training import resume
+from bert_tf.training.trials import DIVERGED
 
 RESULT, LOG = "cell.json", "log.txt"
 DEFAULTS, MAJORITY = "defaults", "most_frequent_label"
@@ -178,12 +179,19 @@ class SuiteRun:
 
     def chosen(self, task: str) -> Cell | None:
         """The best cell of the point with the best median on the development set; of equal ones the
-        first. None while cells are missing."""
+        first. None while cells are missing.
+
+        Raises:
+            InputError: all of them diverged.
+        """
         points = self.cells_of(task)
         if not all(self.result(cell) for cells in points.values() for cell in cells):
             return None
         best = max(points, key=lambda point: statistics.median(map(self.headline, points[point])))
-        return max(points[best], key=self.headline)
+        chosen = max(points[best], key=self.headline)
+        if self._results[os.path.join(chosen.folder, RESULT)].get(DIVERGED):
+            raise InputError(f"every run of {task} diverged; give a lower --grid_learning_rate.")
+        return chosen
 
     def carry_out(self) -> None:
         """Does all cells that no process has done, and waits for those of other processes."""
@@ -211,10 +219,7 @@ class SuiteRun:
                     is_done = self._measure(cell, model)
                 if not (is_done and self.result(cell)):
                     return False
-                print(f"{cell.row.task}, {cell.point}, seed {cell.seed}: " + ", ".join(
-                    f"{name} {value:.4f}" for name, value in self._results[
-                        os.path.join(cell.folder, RESULT)]["metrics"].items()
-                    if is_of(name, cell.row.metrics)), flush=True)
+                print(_describe(cell, self.result(cell)), flush=True)
             self._drop_models(cell)
         return True
 
@@ -231,10 +236,10 @@ class SuiteRun:
                     if not _is_held(held, records):
                         return False
                 run = jobs.open_job(**{**cell.settings, **model, "output_dir": cell.folder})
-            run.carry_out()
+        scores = {"metrics": {}, DIVERGED: True} if run and _diverges(run) else (
+            family.scores(run, OF_SUITES[cell.row.task], cell.folder))
         write_json(os.path.join(cell.folder, RESULT), {
-            "settings": self._described(cell),
-            **family.scores(run, OF_SUITES[cell.row.task], cell.folder)})
+            "settings": self._described(cell), **scores})
         return True
 
     def _described(self, cell):
@@ -262,6 +267,24 @@ class SuiteRun:
                 if other != kept and other.trains:
                     with contextlib.suppress(FileNotFoundError):
                         remove_file(os.path.join(other.folder, MODEL_FILE))
+
+
+def _describe(cell, result):
+    """The line on a finished cell."""
+    scores = (f"{name} {value:.4f}" for name, value in result["metrics"].items()
+              if is_of(name, cell.row.metrics))
+    return f"{cell.row.task}, {cell.point}, seed {cell.seed}: " + (
+        "DIVERGED" if result.get(DIVERGED) else ", ".join(scores))
+
+
+def _diverges(run):
+    """Carries a run out; whether it diverges."""
+    try:
+        run.carry_out()
+    except DivergedError as error:
+        print(error, flush=True)
+        return True
+    return False
 
 
 def _begins(cell, chosen):

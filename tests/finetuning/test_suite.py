@@ -130,6 +130,23 @@ def test_every_cell_equals_scikit_learn_on_its_predictions(folder, whole):
     assert results["missing"] == ["sst-2", "mrpc", "sts-b", "qqp", "qnli", "rte"]
 
 
+def test_runs_that_diverge_are_not_counted(folder, tmp_path, capsys):
+    job = flags(folder, tmp_path, tasks=["CoLA"], grid_learning_rate=["1e30", "1e-2"])
+    run_suite.main(job)
+    said = capsys.readouterr().out
+    found = json.loads((tmp_path / "results.json").read_text())["tasks"]["cola"]
+    wild, calm = found["points"]
+    assert wild.startswith("rate1e+30") and not found["points"][wild] and found["chosen"] == calm
+    assert len(found["points"][calm]["dev/matthews"]["values"]) == 2
+    for seed in (1, 2):
+        assert f"cola, {wild}, seed {seed}: DIVERGED" in said
+        assert f"cola, {wild}, seed {seed} diverged, and is not counted." in said
+    run_suite.main(job)     # which trains none of them again
+    assert ": DIVERGED" not in capsys.readouterr().out
+    with pytest.raises(InputError, match="every run of cola diverged; give a lower --grid_lea"):
+        run_suite.main(dataclasses.replace(job, grid_learning_rate=["1e30"]))
+
+
 def test_another_task_is_answered_by_the_chosen_model(folder, whole):
     results = json.loads((whole / "results.json").read_text())["tasks"]
     predictor = bert_tf.Predictor(whole / results["mnli"]["folder"])
