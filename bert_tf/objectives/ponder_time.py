@@ -9,7 +9,7 @@ from keras import ops
 
 from bert_tf.config import UniversalConfig
 from bert_tf.layers.base import Tensor, register
-from bert_tf.objectives.base import Batch, Objective
+from bert_tf.objectives.base import Batch, Objective, example_weights
 
 
 @register
@@ -43,9 +43,10 @@ class PonderTime(Objective):
         return outputs["ponder_times"] + outputs["remainders"]
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Zeros and ones, [B, S]."""
-        ones = ops.ones_like(batch["input_ids"], dtype="float32")
-        return ops.zeros_like(batch["input_ids"]), ones
+        """Zeros and the weights of their rows, [B, S]; rows that only fill up a batch have 0."""
+        ids = batch["input_ids"]
+        real = example_weights(batch, ids[:, 0])
+        return ops.zeros_like(ids), real[:, None] * ops.ones_like(ids, dtype="float32")
 
     def measure(self, logits: Tensor, labels: Tensor, weights: Tensor
                 ) -> dict[str, tuple[Tensor, Tensor]]:

@@ -124,6 +124,17 @@ def test_halting_is_that_of_each_position(seed):
         assert float(halting.remainders[b, s]) == pytest.approx(remainder, rel=1e-6, abs=1e-6)
 
 
+def test_rows_that_fill_up_a_batch_do_not_ponder():
+    config = small(recurrence_type="act")
+    learner = Learner(UniversalTransformer(config), [PonderTime(config)])
+    ids = np.random.default_rng(0).integers(1, 30, (2, 9))
+    wanted = learner.measure({"input_ids": ids})["ponder_time"]["loss"]
+    filled = {"input_ids": np.pad(ids, ((0, 1), (0, 0))), "is_real_example": np.array([1., 1, 0])}
+    found = learner.measure(filled)["ponder_time"]["loss"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert float(learner.counts(filled)["ponder_time"]) == ids.size == float(found[1])
+
+
 def test_signals_are_sines_then_cosines():
     signal = timing_signal(40, 7)
     for position in (0, 3, 39):
