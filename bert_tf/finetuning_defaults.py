@@ -117,6 +117,8 @@ def find(config: EncoderConfig, task: str) -> dict[str, Any]:
         task: the name of its task, "" for the user's own files.
     """
     rows = DEFAULTS.get(config.model_type, {})
+    if config.model_type == "xlnet" and config.is_causal:      # Transformer-XL
+        rows = {}
     shape = config.num_hidden_layers, config.hidden_size
     size = next((name for name, known in PRESETS.items() if known == shape), "")
     found: dict[str, Any] = {}

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from bert_tf import finetuning_defaults
-from bert_tf.config import CONFIGS, EncoderConfig
+from bert_tf.config import CONFIGS, EncoderConfig, XLNetConfig
 from bert_tf.finetuning import mixture, paper_defaults
 from bert_tf.finetuning.head_flags import ClassifierFlags
 from bert_tf.finetuning.model import ModelFlags
@@ -62,6 +62,12 @@ def test_a_task_comes_before_a_size_and_that_before_all(kind, layers, width, tas
 
 def test_sequences_are_no_longer_than_the_model_takes():
     assert finetuning_defaults.find(config("roberta", positions=64), "")["max_seq_length"] == 64
+
+
+@pytest.mark.parametrize("task", ["", "mnli", "squad"])
+def test_transformer_xl_does_not_learn_as_xlnet(task):
+    assert finetuning_defaults.find(XLNetConfig(directionality="left_to_right"), task) == {}
+    assert finetuning_defaults.find(XLNetConfig(), task)["optimizer"] == "xlnet_adam"
 
 
 def test_only_training_takes_them_and_flags_come_first(folder):
