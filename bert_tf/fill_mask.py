@@ -323,14 +323,16 @@ def open_masked_lm(path: str | os.PathLike, vocab_file: str | None = None,
         elif is_folder(beside):
             model = open_model(beside, None, vocab_file, do_lower_case)
             weights = model.weights
+    config = weights.config if weights else model.config
+    if config.is_causal or config.model_type == "elmo":
+        ways = "from left to right" if config.is_causal else "in both directions"
+        raise InputError(f"{os.fspath(path)} reads {ways} and predicts next words, not masked "
+                         "words; give a model that was trained with masks.")
     if not weights or "masked_lm" not in weights.heads:
         raise InputError(f"{os.fspath(path)} has no masked LM, which predicts masked words; give a "
-                         "pre-trained model that was not fine-tuned.")
-    weights.config.check_reads_texts(weights.source)
-    if weights.config.is_causal:
-        raise InputError(f"{os.fspath(path)} reads from left to right and predicts next words, not "
-                         "masked words; give a model that was trained with masks.")
-    return dataclasses.replace(model, weights=weights, config=weights.config)
+                         "model that was pre-trained with masks and not fine-tuned.")
+    config.check_reads_texts(weights.source)
+    return dataclasses.replace(model, weights=weights, config=config)
 
 
 def build(model: Model, dtype: str | None = None) -> Learner:

@@ -13,10 +13,12 @@ from safetensors.numpy import save_file
 
 import bert_tf
 from bert_tf import checkpoints, networks, recipes
-from bert_tf.config import EncoderConfig
+from bert_tf.config import ElmoConfig, EncoderConfig, SequenceLstmConfig, XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.fill_mask import FillMask
 from bert_tf.objectives import NextTokenLM
+from bert_tf.objectives.recurrent_lm import BidirectionalLM, RecurrentLM
+from bert_tf.objectives.stream_lm import StreamLM
 from bert_tf.training import Electra, GeneratorSettings, Learner
 from bert_tf.training.optimizers.adam import AdamWeightDecay
 from bert_tf.training.run import save_model
@@ -175,7 +177,14 @@ def test_what_cannot_be_asked_is_named(fill, ask, part):
 @pytest.mark.parametrize("head, config, part", [
     (bert_tf.Regression, CONFIG, "has no masked LM, which predicts masked words; give"),
     (NextTokenLM, EncoderConfig(**{**CONFIG.to_dict(), "directionality": "left_to_right"}),
-     "reads from left to right and predicts next words")])
+     "reads from left to right and predicts next words"),
+    (RecurrentLM, SequenceLstmConfig(vocab_size=40, embedding_size=4, hidden_size=4),
+     "reads from left to right and predicts next words"),
+    (StreamLM, XLNetConfig(vocab_size=40, d_model=8, n_layer=1, n_head=2, d_head=4, d_inner=8,
+                           directionality="left_to_right"),
+     "reads from left to right and predicts next words"),
+    (BidirectionalLM, ElmoConfig(vocab_size=40, projection_dim=4, dim=4, n_layers=1, filters=[]),
+     "reads in both directions and predicts next words")])
 def test_models_that_know_no_masks_are_named(head, config, part, tmp_path):
     folder = write(tmp_path, Learner(networks.build(config), [head(config)]))
     with pytest.raises(InputError, match=part):
