@@ -71,7 +71,7 @@ def open_results(job: SensitivityFlags, task_flags: TaskFlags, split: "MeasuredS
     from run_scripts.finetuning.measured import contents_of
     results = KeptResults(os.path.join(job.output_dir, "results.json"), {
         **{name: getattr(job, name) for name in _COMPARED}, **given(task_flags)},
-        contents=contents_of(job.init_checkpoint, split))
+        contents=contents_of(job.init_checkpoint, split, "init_checkpoint"))
     flags.keep(job, job.output_dir)         # not those that do not fit the results
     return results
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf import analysis, data, files, training
+from bert_tf.checkpoints import task_heads
+from bert_tf.checkpoints.names import MODEL_FILE
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, file_size, is_folder, list_folder
 from bert_tf.finetuning.model import ModelFlags
@@ -218,17 +220,22 @@ def kept_scores(folder: str, model_dir: str, split: MeasuredSplit | TextSplit, *
         contents=contents_of(model_dir, split))
 
 
-def contents_of(model_dir: str, split: MeasuredSplit | TextSplit) -> dict[str, Any]:
+def contents_of(model_dir: str, split: MeasuredSplit | TextSplit, flag: str = "model_dir"
+                ) -> dict[str, Any]:
     """What identifies the weights and the examples that results depend on; see `KeptResults`."""
-    return {"weights": files.digest(*weights_files(model_dir)), "records": split.identity()}
+    return {"weights": files.digest(*weights_files(model_dir, flag)), "records": split.identity()}
 
 
 def weights_files(folder: str, flag: str = "model_dir") -> list[str]:
-    """Returns the files of weights of a model's folder.
+    """Returns the files of weights of a model's folder; of a task of a model of several, the
+    model's.
 
     Raises:
         InputError: there are none; it names `flag`.
     """
+    task, shared = task_heads.resolve(os.path.join(folder, MODEL_FILE))
+    if task:
+        return [shared]
     names = list_folder(folder) if is_folder(folder) else []
     found = sorted(os.path.join(folder, name) for name in names
                    if name.endswith((".keras", ".safetensors")))

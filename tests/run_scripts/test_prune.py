@@ -24,7 +24,12 @@ from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model
 from run_scripts import measure_sensitivity, prune
-from run_scripts.finetuning.measured import MeasuredSplit, open_measured
+from run_scripts.finetuning.measured import (
+    MeasuredSplit,
+    contents_of,
+    open_measured,
+    weights_files,
+)
 from run_scripts.finetuning.pruning import Curve
 from tests.run_scripts.test_analysis import TOKENS, write_task
 
@@ -96,6 +101,39 @@ def test_other_weights_or_files_are_compared_anew(tmp_path, monkeypatch):
         compression.main(TaskFlags(task="mrpc", data_dir=folder), compression.CompressionFlags(
             models=[f"teacher={weights.parent}"], output_dir=str(tmp_path / "table")))
         assert len(measured) == count
+
+
+@pytest.fixture(name="of_several", scope="module")
+def fixture_of_several(model, tmp_path_factory):
+    """The folder of a task of a model of two tasks, with the task's files."""
+    folder = tmp_path_factory.mktemp("several")
+    config = EncoderConfig.from_json_file(model / "bert_config.json")
+    save_model(str(folder), Learner(networks.build(config), [
+        bert_tf.Regression(config, name="sts-b"), bert_tf.Classification(config, 2, name="cola")]))
+    return shutil.copytree(model, folder / "tasks" / "sts-b",
+                           ignore=shutil.ignore_patterns("model.keras"))
+
+
+def test_a_task_of_a_model_of_several_is_pruned(of_several, tmp_path, eagerly):
+    prune.main(*flags(of_several, tmp_path / "out", orders=["random"], prune_percent=["50"],
+                      actually_prune=True))
+    found = checkpoints.read(str(tmp_path / "out" / "model"))
+    assert "regression" in found.heads and "classification" not in found.heads
+    assert weights_files(str(of_several)) == [str(of_several.parents[1] / "model.keras")]
+
+
+def test_the_layers_of_a_task_of_a_model_of_several_get_bits(of_several, tmp_path, eagerly):
+    measure_sensitivity.main(flags(of_several, "")[0], measure_sensitivity.SensitivityFlags(
+        init_checkpoint=str(of_several), output_dir=str(tmp_path / "bits"), examples=4, samples=1,
+        most_products=1))
+    assert "eigenvalues" in json.loads((tmp_path / "bits" / "results.json").read_text())
+
+
+def test_missing_weights_are_named_by_the_flag_of_the_command(model, tmp_path):
+    folder = shutil.copytree(model, tmp_path / "model",
+                             ignore=shutil.ignore_patterns("model.keras"))
+    with pytest.raises(InputError, match=f"--init_checkpoint: there are no weights in {folder}"):
+        contents_of(str(folder), None, "init_checkpoint")
 
 
 @pytest.mark.parametrize("change, off", [
