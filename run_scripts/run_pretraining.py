@@ -47,7 +47,7 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
     if found and job.carry_optimizer:
         run.restore(found[0])
     elif found:
-        resume.restore(found[0], trainer, weights_only=True)
+        resume.restore(found[0], trainer, weights_only=True, averaged=not job.do_train)
     elif job.carry_optimizer:
         raise InputError("--carry_optimizer needs a training checkpoint as --init_checkpoint, not "
                          f"{path or 'none'}.")
@@ -182,7 +182,10 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
     if begin:
         begin()
     if hasattr(trainer.learner.encoder, "take_counts") and not run.step:
-        trainer.learner.encoder.take_counts(data.manifest.token_counts(records.manifest))
+        if job.init_checkpoint:     # its embeddings were learned with these
+            print("the model keeps the word frequencies of --init_checkpoint", flush=True)
+        else:
+            trainer.learner.encoder.take_counts(data.manifest.token_counts(records.manifest))
     print(f"{trainer.learner.count_params():,} weights, {records.size:,} records, "
           f"{counted(trainer.strategy.num_replicas_in_sync, 'device')}", flush=True)
     if job.do_train:

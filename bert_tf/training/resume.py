@@ -206,13 +206,15 @@ def _check_fits(path, tensors, named):
                              "to another model or optimizer; name another folder.")
 
 
-def restore(path: str, trainer, weights_only: bool = False) -> dict:
+def restore(path: str, trainer, weights_only: bool = False, averaged: bool = False) -> dict:
     """Gives the trainer the state of a checkpoint, all of it or, after an error, nothing; returns
     the `extra` of `write_checkpoint`.
 
     Args:
         weights_only: take the Learner's weights and leave optimizer and step as they are; the
             network may have another memory.
+        averaged: with `weights_only`, take the averages of the weights where the run's optimizer
+            kept such, which are what the run evaluates and saves.
 
     Raises:
         DamagedError: it is not as it was written.
@@ -230,6 +232,8 @@ def restore(path: str, trainer, weights_only: bool = False) -> dict:
         raise InputError(f"{path} belongs to another network, with another {', '.join(other)}; "
                          "train with the same values as before, or name another folder.")
     named = variables(trainer)
+    if averaged and int(tensors["trainer/step"]):       # of no step, else
+        tensors = {**tensors, **_averages(tensors, trainer)}
     if weights_only:
         named, tensors = ({name: value for name, value in values.items()
                            if name.startswith("learner/")} for values in (named, tensors))
@@ -242,6 +246,16 @@ def restore(path: str, trainer, weights_only: bool = False) -> dict:
         trainer.state.assign(carried)
     trainer.scaling.settle()
     return extra
+
+
+def _averages(tensors, trainer):
+    """The averages of the weights in a checkpoint, by the weights' names; the trainer's own
+    optimizer need not keep such."""
+    kept = {name.rpartition("/")[2]: value for name, value in tensors.items()
+            if name.startswith("optimizer/")}
+    names = {f"learner/{v.path}": f"{v.path.replace('/', '_')}_average"
+             for v in trainer.learner.trainable_variables}
+    return {name: kept[average] for name, average in names.items() if average in kept}
 
 
 def _without_memory(config):

@@ -132,7 +132,8 @@ def train_into(output_dir, path, **changes):
         PretrainingFlags(**{n: v for n, v in values.items() if n in names}),
         TrainSettings(**{n: v for n, v in values.items() if n not in names}),
         transfer=teacher)
-    return checksummed.read(resume.checkpoints(values["output_dir"])[-1])[0]
+    saved = resume.checkpoints(values["output_dir"])
+    return checksummed.read(saved[-1])[0] if saved else {}      # only evaluation saves none
 
 
 @pytest.fixture(name="train")
@@ -236,6 +237,26 @@ def test_other_settings_are_noticed_when_a_run_goes_on(
     for more in ({}, changes):
         train(records(case), **options_of(case), **more)
         assert (f"resuming with another {said}" in capsys.readouterr().out) == bool(more)
+
+
+def test_a_recurrent_run_is_evaluated_as_it_was_on_any_text(
+        records, options_of, whole, train, monkeypatch, tmp_path, capsys):
+    """The averages of its weights, with the frequencies of the words that it learned from."""
+    folder, trained, _ = whole("lm_lstm")
+    wanted = (folder / "eval_results.txt").read_text()
+    counts = "learner/sequence_lstm/embeddings/token_counts"
+    other = 1 + np.arange(len(TOKENS))
+    assert not np.array_equal(trained[counts], other)
+    monkeypatch.setattr(data.manifest, "token_counts", lambda manifest: other)
+    begun = {**options_of("lm_lstm"), "init_checkpoint": str(folder)}
+    train(records("lm_lstm"), do_train=False, do_eval=True, optimizer="adamw", **{
+        name: value for name, value in begun.items() if name != "optimizer"})
+    found = (tmp_path / "out" / "eval_results.txt").read_text()
+    assert found == wanted.replace(f"global_step = {STEPS}", "global_step = 0")
+    again = train(records("lm_lstm"), output="again", num_train_steps=1, num_warmup_steps=0,
+                  **begun)
+    assert np.array_equal(again[counts], trained[counts])
+    assert "the model keeps the word frequencies of --init_ch" in capsys.readouterr().out
 
 
 def test_progressive_transfer_goes_on(records, train, tmp_path, capsys):

@@ -94,6 +94,27 @@ def test_weights_alone(trained, path):
     assert not any(np.any(v.numpy()) for v in fresh.optimizer._momentums)
 
 
+@pytest.mark.parametrize("optimizer, options", [
+    ("averaged_adam", {}), ("adamw", {"average": "ema"})])
+def test_averages_in_place_of_weights(optimizer, options, records, tmp_path):
+    plain = tiny.trainer()
+    trained = Trainer(plain.learner, make_optimizer(optimizer, 0.1, **options), plain.strategy,
+                      batch_size=BATCH)
+    begun = tiny.save_checkpoint(tmp_path, trained, EXTRA, 5)
+    before = tiny.weights(trained)
+    trained.train(iter(trained.distribute(
+        lambda *_: records.training_batches(3, 0, BATCH, 1))), 2)
+    path, raw = tiny.save_checkpoint(tmp_path, trained, EXTRA, 5), tiny.weights(trained)
+    with trained.averaged():
+        wanted = tiny.weights(trained)
+    assert not equal(wanted, raw)
+    fresh = tiny.trainer()
+    for file, averaged, expected in ((path, True, wanted), (path, False, raw),
+                                     (begun, True, before)):        # no step, no averages
+        resume.restore(file, fresh, weights_only=True, averaged=averaged)
+        assert equal(tiny.weights(fresh), expected)
+
+
 def test_weights_are_for_any_memory_but_a_run_keeps_its_own(tmp_path):
     def trainer(**memory):
         sizes = XLNetConfig(vocab_size=9, d_model=4, n_layer=1, n_head=1, d_head=4, d_inner=4,
