@@ -3,6 +3,7 @@ starts.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 from bert_tf.checkpoints.task_heads import with_head_of
 from bert_tf.errors import InputError
@@ -20,7 +21,7 @@ from bert_tf.finetuning.model import (
 )
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
-from bert_tf.tasks.task import OWN
+from bert_tf.tasks.task import OWN, Task
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 
@@ -50,7 +51,8 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
         model_flags = dataclasses.replace(model_flags, init_checkpoint=with_head_of(
             model_flags.init_checkpoint, task.name))
     model = open_encoder(model_flags, settings.output_dir, task.defaults.max_seq_length)
-    task = _as_trained(task, model, kinds, task_flags.names_kind)
+    if model.saved:
+        task = as_trained(task, model.saved, model.path, kinds, task_flags.names_kind)
     if not (model.saved or model_flags.do_train):
         task = _as_named(task, model)
     options = task.kind.options(options, _saved_options(model, options, model_flags, settings),
@@ -94,28 +96,30 @@ def _saved_options(model, given, model_flags, settings):
             if not begun or name in given or name in begun.options}
 
 
-def _as_trained(task, model, kinds, is_named):
-    """The task with the kind and the labels of the fine-tuned model.
+def as_trained(task: Task, saved: SavedTask, path: str, kinds: Sequence[str], is_named: bool,
+               flag: str = "init_checkpoint") -> Task:
+    """The task with the kind and the labels of a fine-tuned model.
 
     Args:
+        saved, path: of the model.
+        kinds: the names of the kinds of the command.
         is_named: whether a flag decides the kind.
+        flag: that of the model, for messages.
 
     Raises:
         InputError: the model is of another kind, or has other labels.
     """
-    if not model.saved:
-        return task
-    saved = model.saved.task
-    if not is_named and saved.kind.name in kinds and saved.kind != task.kind:
-        task = dataclasses.replace(task, kind=saved.kind, metrics=saved.metrics)
-    if saved.kind != task.kind:
-        raise InputError(f"{model.path} is a model for {saved.kind.title}, not for "
-                         f"{task.kind.title}; name another --init_checkpoint.")
-    if task.labels and not task.kind.fits_labels(task.labels, saved.labels):
-        raise InputError(f"{model.path} knows the labels {', '.join(saved.labels)}, but "
-                         f"{task.name} has {', '.join(task.labels)}; name another "
-                         "--init_checkpoint.")
-    return task.kind.with_labels(task, saved.labels)
+    if not is_named and saved.task.kind.name in kinds and saved.task.kind != task.kind:
+        task = dataclasses.replace(task, kind=saved.task.kind, metrics=saved.task.metrics)
+    if saved.task.kind != task.kind:
+        raise InputError(f"{path} is a model for {saved.task.kind.title}, not for "
+                         f"{task.kind.title}; name another --{flag}.")
+    known = saved.task.labels
+    if task.labels and not task.kind.fits_labels(task.labels, known):
+        how = ", the same in another order" if set(task.labels) == set(known) else ""
+        raise InputError(f"{path} knows the labels {', '.join(known)}, but {task.name} has "
+                         f"{', '.join(task.labels)}{how}; name another --{flag}.")
+    return task.kind.with_labels(task, known)
 
 
 def _as_named(task, model):

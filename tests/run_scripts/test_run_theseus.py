@@ -13,7 +13,7 @@ from bert_tf import checkpoints
 from bert_tf.compression import theseus
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.tasks.named import SQUAD
+from bert_tf.tasks.named import SQUAD, find_task
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.run import save_model
@@ -97,6 +97,21 @@ def test_a_predecessor_that_answers_questions_is_refused(tmp_path):
             run_theseus.TheseusFlags(predecessor=str(tmp_path)),
             TaskFlags(data_dir=str(tmp_path), train_file="a.json", dev_file="a.json"),
             FineTuneSettings(output_dir=str(tmp_path / "out")))
+
+
+@pytest.mark.parametrize("name, part", [
+    ("mrpc", "is a model for regression, not for classification"),
+    ("cola", "knows the labels 1, 0, but cola has 0, 1, the same in another order")])
+def test_other_labels_are_refused_before_a_successor_is_written(name, part, model, tmp_path):
+    if name == "cola":
+        saved = SavedTask.read(model)
+        dataclasses.replace(saved, task=dataclasses.replace(
+            find_task("cola"), labels=("1", "0"))).write(model)
+    with pytest.raises(InputError, match=f"^{model} {part}; name another --predecessor"):
+        run_theseus.main(run_theseus.TheseusFlags(predecessor=str(model)),
+                         TaskFlags(task=name, data_dir=str(model)),
+                         FineTuneSettings(output_dir=str(tmp_path / "out")))
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("is_earlier", [False, True])

@@ -91,6 +91,7 @@ def test_labels_of_a_scheme():
     assert scheme_of(CONLL.labels) == scheme_of(("S-x", "E-x", "NOUN")) == "bio"
     fits, own = KINDS["tagging"].fits_labels, labels_in("bioes", CONLL.labels)
     assert fits(CONLL.labels, own) and fits(own, CONLL.labels) and fits(own, own)
+    assert fits(CONLL.labels, tuple(sorted(CONLL.labels)))
     assert not fits(CONLL.labels, bioes) and not fits(("NOUN", "VERB"), own)
     with pytest.raises(InputError, match="the labels are NOUN, VERB"):
         labels_in("bioes", ("NOUN", "VERB"))
