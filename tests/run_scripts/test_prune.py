@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from benchmarks import compression
+from benchmarks import compression, runtimes
 from bert_tf import checkpoints, networks
 from bert_tf.analysis import switch_off
 from bert_tf.config import BiLstmConfig, EncoderConfig, T5Config
@@ -127,6 +127,14 @@ def test_the_layers_of_a_task_of_a_model_of_several_get_bits(of_several, tmp_pat
         init_checkpoint=str(of_several), output_dir=str(tmp_path / "bits"), examples=4, samples=1,
         most_products=1))
     assert "eigenvalues" in json.loads((tmp_path / "bits" / "results.json").read_text())
+
+
+def test_a_task_of_a_model_of_several_is_timed(of_several, tmp_path, eagerly):
+    runtimes.main(flags(of_several, "")[0], runtimes.RuntimesFlags(
+        init_checkpoint=str(of_several), output_dir=str(tmp_path), runtimes=["tensorflow"],
+        repeats=1))
+    row, = json.loads((tmp_path / "results.json").read_text())["rows"].values()
+    assert row["bytes"] == (of_several.parents[1] / "model.keras").stat().st_size
 
 
 def test_missing_weights_are_named_by_the_flag_of_the_command(model, tmp_path):
