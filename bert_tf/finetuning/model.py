@@ -79,18 +79,23 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, begu
     begun_task = SavedTask.read(run) if run else None
     found.max_seq_length = _length(flags, [saved, begun_task], default_length, config)
     found.config, found.saved = config, saved
-    found.do_lower_case = None if saved else flags.do_lower_case
-    path = found.vocab_file or (found.weights and found.weights.vocab_file)
-    if path and not saved and flags.do_lower_case is None:
-        found.do_lower_case = begun_task.do_lower_case if begun_task else default_case(path)
-    tokenizer = found.tokenizer
-    if begun_task and find_vocabulary(run):
-        kept = open_tokenizer(run, tokenizer.do_lower_case)
-        if kept.vocabulary.tokens == tokenizer.vocabulary.tokens:
-            found.tokenizer = tokenizer = kept
-    check_case(tokenizer.vocabulary, flags.vocab_file or found.weights.vocab_file,
-               tokenizer.do_lower_case)
+    _settle_tokens(found, flags, run, begun_task)
     return found
+
+
+def _settle_tokens(found, flags, run, begun):
+    """Gives a model its case and its tokenizer: those of a run that goes on in the folder `run` and
+    began with the task `begun`, else the flags' and the files'."""
+    found.do_lower_case = None if found.saved else flags.do_lower_case
+    path = found.vocab_file or (found.weights and found.weights.vocab_file)
+    if path and not found.saved and flags.do_lower_case is None:
+        found.do_lower_case = begun.do_lower_case if begun else default_case(path)
+    if begun and find_vocabulary(run):
+        kept = open_tokenizer(run, found.tokenizer.do_lower_case)
+        if kept.vocabulary.tokens == found.tokenizer.vocabulary.tokens:
+            found.tokenizer = kept
+    check_case(found.tokenizer.vocabulary, flags.vocab_file or found.weights.vocab_file,
+               found.tokenizer.do_lower_case)
 
 
 def _length(flags, known, default, config):
