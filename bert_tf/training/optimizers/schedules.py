@@ -49,13 +49,10 @@ def _noam_decay(step, warmup_steps, total_steps):
 
 def _slanted_decay(step, warmup_steps, total_steps):
     """`slanted_triangular` (arXiv:1801.06146, section 3.2): from 1/32 of the peak up to it, and
-    down again to the end of the run, after which the rate stays. The original's go below 0."""
+    down again to the end of the run, after which the rate stays. The original falls in 9 times a
+    warm-up of a tenth, rounded down, and then below 0: the same where 10 divides the steps."""
     step = ops.minimum(step, total_steps)
     rising, falling = max(warmup_steps, 1.0), max(total_steps - warmup_steps, 1.0)
-    # The original falls in 9 times a warm-up of a tenth, rounded down; its last rates are below 0
-    # in some runs of less than 280 steps.
-    if 0 < warmup_steps == total_steps // 10 and 31 * (falling - 1) <= 32 * 9 * rising:
-        falling = 9.0 * rising
     part = ops.where(step < warmup_steps, step / rising, 1.0 - (step - warmup_steps) / falling)
     return (1.0 + 31.0 * part) / 32.0
 
