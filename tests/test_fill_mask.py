@@ -129,6 +129,8 @@ def test_a_list_gives_each_answer_as_it_is_alone(fill):
     pairs = np.empty(2, object)
     pairs[:] = [("a b", "c"), ("\ud800", "d")]     # half of a surrogate pair is an unknown word
     assert fill.next_sentence(pairs) == fill.next_sentence(pairs.tolist())
+    rows = np.array([("a b", "c"), ("d", "e")])
+    assert fill.next_sentence(rows) == fill.next_sentence([("a b", "c"), ("d", "e")])
     # Rows that pad the table of words are no tokens.
     every = fill("[MASK]", top_k=len(LETTERS))["masks"][0]
     assert {guess["token"] for guess in every} == {*LETTERS}

@@ -40,6 +40,11 @@ class InStep:
             raise InputError(f"--recipe={self._row.name} compares attention head by head, but the "
                              f"student has {heads[0]} heads and --teacher={self.folder} has "
                              f"{heads[1]}; set the student's num_attention_heads to the teacher's.")
+        for name, sizes in (("the student", config), (f"--teacher={self.folder}", self.config)):
+            if sizes.pruned_heads:
+                raise InputError(f"--recipe={self._row.name} compares attention head by head, but "
+                                 f"{name} has pruned heads; take a model with all heads, or "
+                                 "another recipe.")
         widths = config.hidden_size, self.config.hidden_size
         if widths[0] != widths[1] and any(
                 term.objective == "InternalCosine" for term in self._row.terms):

@@ -276,9 +276,10 @@ class Sizes:
         """Returns whether a dense layer projects the embeddings for the first layer."""
         return self.embedding_width != self.hidden_size
 
-    # The width of the network's `embedding_output`.
-    embedding_output_width = property(
-        lambda self: self.embedding_width if self.projects else self.hidden_size)
+    @property
+    def embedding_output_width(self) -> int:
+        """The width of the network's `embedding_output`."""
+        return self.embedding_width if self.projects else self.hidden_size
 
     @property
     def segment_types(self) -> int:

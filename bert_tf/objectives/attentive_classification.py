@@ -10,7 +10,6 @@ from typing import Any
 from keras import ops
 
 from bert_tf.config import Sizes
-from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.masks import padding_bias
 from bert_tf.layers.seeds import dropout
@@ -46,9 +45,6 @@ class AttentiveClassification(LabelHead):
                  lstm_layers: int = 2, hidden_size: int = 512, pairs: bool = False,
                  dropout_rate: float = 0.2, name: str = "attentive_classification",
                  **kwargs: Any):
-        if layers == "elmo" and config.embedding_output_width != config.hidden_size:
-            raise InputError("elmo adds the embeddings and the layers, but their widths differ; "
-                             "give weighted_sum_all.")
         self._hidden_size, self.pairs = hidden_size, pairs
         dtype = kwargs.get("dtype")
         self._lstm_size = lstm_size

@@ -10,6 +10,7 @@ import keras
 from keras import ops
 
 from bert_tf.config import Sizes
+from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor
 
 # Sources of `LstmReader`'s features, and the number of layers that the encoder needs.
@@ -62,10 +63,28 @@ class LstmReader(FromConfig, keras.layers.Layer):
         choice: a key of `CHOICES`.
         do_layer_norm: see `mix_layers`.
         width: of the result.
+
+    Raises:
+        InputError: the network has no such layers, their widths differ, or a size of the LSTMs is
+            out of bounds.
     """
 
     def __init__(self, config: Sizes, choice: str, lstm_size: int, lstm_layers: int,
                  do_layer_norm: bool = False, **kwargs: Any):
+        if choice not in CHOICES:
+            raise InputError(f"there is no choice {choice!r} of layers for the features; choose "
+                             f"from {', '.join(CHOICES)}.")
+        if config.depth < CHOICES[choice]:
+            raise InputError(f"features from {choice} need {CHOICES[choice]} layers, but the "
+                             f"encoder has {config.depth}; choose other layers.")
+        if choice == "elmo" and config.embedding_output_width != config.hidden_size:
+            raise InputError("elmo adds the embeddings and the layers, but their widths differ "
+                             f"({config.embedding_output_width} and {config.hidden_size}); give "
+                             "weighted_sum_all.")
+        if lstm_size < 1:
+            raise InputError(f"lstm_size is {lstm_size}; it must be at least 1.")
+        if not 1 <= lstm_layers <= 4:
+            raise InputError(f"lstm_layers is {lstm_layers}; it must be from 1 to 4.")
         super().__init__(config, **kwargs)
         self.choice, self.width = choice, 2 * lstm_size
         self.do_layer_norm = do_layer_norm

@@ -9,10 +9,9 @@ from typing import Any
 from keras import ops
 
 from bert_tf.config import EncoderConfig
-from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch, LabelHead
-from bert_tf.objectives.lstms import CHOICES, LstmReader
+from bert_tf.objectives.lstms import LstmReader
 
 
 @register
@@ -54,20 +53,6 @@ class FeatureTagging(Tagging):
     def __init__(self, config: EncoderConfig, num_labels: int, layers: str = "concat_last_4",
                  lstm_size: int = 768, lstm_layers: int = 2, do_layer_norm: bool = False,
                  l2_coef: float = 0.0, name: str = "feature_tagging", **kwargs: Any):
-        if layers not in CHOICES:
-            raise InputError(f"there is no choice {layers!r} of layers for the features; choose "
-                             f"from {', '.join(CHOICES)}.")
-        if config.depth < CHOICES[layers]:
-            raise InputError(f"features from {layers} need {CHOICES[layers]} layers, but the "
-                             f"encoder has {config.depth}; choose other layers.")
-        if layers == "elmo" and config.embedding_output_width != config.hidden_size:
-            raise InputError("elmo adds the embeddings and the layers, but their widths differ "
-                             f"({config.embedding_width} and {config.hidden_size}); give "
-                             "weighted_sum_all.")
-        if lstm_size < 1:
-            raise InputError(f"lstm_size is {lstm_size}; it must be at least 1.")
-        if not 1 <= lstm_layers <= 4:
-            raise InputError(f"lstm_layers is {lstm_layers}; it must be from 1 to 4.")
         self.l2_coef = l2_coef
         reader = LstmReader(config, layers, lstm_size, lstm_layers, do_layer_norm,
                             name="features", dtype=kwargs.get("dtype"))

@@ -233,9 +233,12 @@ class Tokenizer:
 
 
 def listed(values: Any) -> Any:
-    """Returns a list in place of an array, a tensor or a column of pandas; else the values."""
-    is_array = hasattr(values, "__array__") and not isinstance(values, str)
-    return list(values) if is_array and getattr(values, "shape", None) else values
+    """Returns a list in place of an array, a tensor or a column of pandas; else the values. Rows of
+    an array of two dimensions, or of a table of pandas, become tuples."""
+    shape = getattr(values, "shape", None) if hasattr(values, "__array__") else None
+    if not shape:
+        return values
+    return [*map(tuple, np.asarray(values).tolist())] if len(shape) == 2 else list(values)
 
 
 def _tuples(texts):

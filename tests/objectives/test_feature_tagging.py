@@ -13,7 +13,8 @@ from bert_tf.errors import InputError
 from bert_tf.networks import build
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.attentive_classification import AttentiveClassification
-from bert_tf.objectives.tagging import CHOICES, FeatureTagging
+from bert_tf.objectives.lstms import CHOICES
+from bert_tf.objectives.tagging import FeatureTagging
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import AdamWeightDecay
 from bert_tf.training.trainer import Trainer

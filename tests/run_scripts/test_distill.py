@@ -21,9 +21,11 @@ from bert_tf.finetuning.head_flags import TaggerFlags
 from bert_tf.finetuning.mixture import MixtureFlags
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.models import open_model
+from bert_tf.recipes import find_distillation
 from bert_tf.tasks.reading import Example
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
+from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import Layout
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import (
@@ -482,6 +484,18 @@ def test_a_model_of_integers_teaches(models, tmp_path):
     assert found["probabilities"][0].tolist() == pytest.approx(list(wanted.values()))
     assert len(teacher.digest()) == len(teachers.Teacher(models[0]).digest())
     assert InStep(str(tmp_path), None).config == teacher.config
+
+
+def test_heads_of_pruned_models_are_not_compared(models):
+    teacher = InStep(models[0], find_distillation("tinybert_layers"))
+    own, tokenizer = teacher.config, open_tokenizer(models[0])
+    pruned = dataclasses.replace(own, pruned_heads={own.depth - 1: [0]})
+    teacher.check(own, tokenizer, 16)
+    with pytest.raises(InputError, match="but the student has pruned heads"):
+        teacher.check(pruned, tokenizer, 16)
+    teacher.config = pruned
+    with pytest.raises(InputError, match=f"but --teacher={models[0]} has pruned heads"):
+        teacher.check(own, tokenizer, 16)
 
 
 @pytest.mark.parametrize("student, changes, message", [

@@ -190,6 +190,8 @@ class Learner(TakesFeatures, keras.Model):
             try:
                 found[objective.name] = objective.targets(self.batch_for(objective, batch))
             except KeyError as error:
+                if error.args[0] not in objective.reads:
+                    raise
                 raise InputError(f"the data have no feature {error.args[0]!r}, which the objective "
                                  f"{objective.name!r} learns from; add it.") from error
         return found
