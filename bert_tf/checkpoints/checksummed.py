@@ -70,12 +70,10 @@ def verify(path: str) -> None:
             head, seal = file.read(_HEAD_SIZE), file.read(len(_UNSEALED))
             found = _checksum(file, google_crc32c.value(head + _UNSEALED))
     except OSError as error:
-        raise DamagedError(f"{path} can't be read ({error.strerror}); remove the file to resume "
-                           "from the checkpoint before it.") from error
+        raise DamagedError(f"{path} can't be read ({error.strerror}).") from error
     if head[8:] != _BEFORE_SEAL or seal != b"%08x" % found:
-        raise DamagedError(f"{path} is damaged or not a training checkpoint of bert_tf: its "
-                           "checksum is wrong; remove the file to resume from the checkpoint "
-                           "before it.")
+        raise DamagedError(f"{path} is damaged, or bert_tf did not write it: its checksum is "
+                           "wrong.")
 
 
 def read(path: str) -> tuple[dict[str, np.ndarray], Any]:
@@ -98,8 +96,7 @@ def _opened(path):
         with safe_open(staged(path), framework="numpy") as file:
             yield file
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise DamagedError(f"{path} can't be read ({error}); remove the file to resume from the "
-                           "checkpoint before it.") from error
+        raise DamagedError(f"{path} can't be read ({error}).") from error
 
 
 def _extra(file):

@@ -3,6 +3,7 @@
 import os
 
 from bert_tf.checkpoints import checksummed
+from bert_tf.errors import InputError
 from bert_tf.files import exists, remove_file
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.resume import read_value
@@ -21,13 +22,20 @@ class BestWeights:
         headline: the metric that counts; more is better.
         patience: evaluations without a better one after which training ends.
         eval_steps: steps between evaluations.
+
+    Raises:
+        InputError: the file is damaged.
     """
 
     def __init__(self, trainer: Trainer, folder: str, headline: str, patience: int,
                  eval_steps: int) -> None:
         self._trainer, self._path = trainer, os.path.join(folder, "best.safetensors")
         self._headline, self._patience_steps = headline, patience * eval_steps
-        self._best = checksummed.read(self._path)[1] if exists(self._path) else None
+        try:
+            self._best = checksummed.read(self._path)[1] if exists(self._path) else None
+        except checksummed.DamagedError as error:
+            raise InputError(f"{error} It holds the best weights so far. Remove "
+                             f"{folder} to begin again at step 0.") from error
 
     @property
     def is_known(self) -> bool:

@@ -109,7 +109,8 @@ class Run:
                 print(f"warning: {error}", flush=True)
                 damaged = error
         if damaged:
-            raise InputError(f"no checkpoint in {self._settings.output_dir} is intact: {damaged}")
+            raise InputError(f"no checkpoint in {self._settings.output_dir} is intact: {damaged} "
+                             "Remove the checkpoints to begin again at step 0.")
         return False
 
     def restore(self, path: str) -> dict:

@@ -325,6 +325,8 @@ def test_tasks_are_trained_in_turns(folder, records, train, mirrored, monkeypatc
     monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
     two = train("", output="two", stop_at_step=4, **options)
     assert tiny.largest_difference(checksummed.read(saved[4])[0], two) < 1e-5
+    with pytest.raises(InputError, match="--train_batch_size=44: the run took 88 records in 4 st"):
+        train("", output="two", **options, train_batch_size=2 * BATCH)
     with pytest.raises(InputError, match="--task_schedule has 3 steps, but --num_train_steps is 8"):
         train("", output="bad", **{**options, "task_schedule": ["capitalization=3"]})
     with pytest.raises(InputError, match="--task_schedule=together is for recipes with several"):

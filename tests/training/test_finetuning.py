@@ -444,6 +444,15 @@ def test_stopped_at_a_step_it_goes_on(eagerly, tune, examples, tmp_path, capsys)
     assert same(weights(tmp_path / "stopped"), weights(tmp_path / "whole"))
 
 
+def test_damaged_best_weights_are_told(eagerly, tune, examples, tmp_path):
+    options = {"early_stopping": 1, "eval_steps": 2, "num_train_steps": 12}
+    tune("stopped", **options, stop_at_step=3).train(examples)
+    (path,) = tmp_path.rglob("best.safetensors")
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match="best.* is damaged.* the best weights so far. Remove "):
+        tune("stopped", **options).train(examples)
+
+
 @pytest.mark.parametrize("is_old", [False, True])
 def test_a_resumed_trial_adds_its_seconds_up(
         eagerly, tune, examples, tmp_path, monkeypatch, capsys, is_old):

@@ -207,9 +207,16 @@ class TaskMixture:
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
                          worker: int = 0, workers: int = 1) -> tf.data.Dataset:
         """Returns batches as `RecordSet.training_batches`, to the end of the schedule. The records
-        of each task have a stream of their own; the task's steps before have taken from it,
-        whatever `taken` says."""
-        del taken
+        of each task have a stream of their own, from which the task's steps before have taken.
+
+        Raises:
+            InputError: these steps had batches of another size.
+        """
+        if taken and taken != self.step * global_batch:
+            raise InputError(f"--train_batch_size={global_batch}: the run took {taken:,} records "
+                             f"in {self.step:,} steps, and records of several tasks can't be "
+                             "resumed with another batch size; give the one that the run began "
+                             "with.")
         assert self.schedule is not None
         streams = [records.training_batches(seed, count * global_batch, global_batch, replicas,
                                             worker, workers)
