@@ -171,12 +171,11 @@ class Sizes:
         for key, only in cls.fixed_keys.items():
             if values.pop(key, only) != only:
                 raise InputError(f"{key} must be {only!r}; nothing else is supported.")
-        fields = dataclasses.fields(cls)
-        known = [field.name for field in fields]
+        known = [field.name for field in dataclasses.fields(cls)]
         for key in values:
             if key not in known:
                 raise InputError(f"unknown key {key!r}; the keys are {', '.join(known)}.")
-        for field in fields:
+        for field in dataclasses.fields(cls):
             if field.default is dataclasses.MISSING and field.name not in values:
                 raise InputError(f"{field.name} is missing.")
         return cls(**values)
