@@ -64,9 +64,10 @@ class TaughtSquadRecords(SquadRecords):
         assert self.teachers is not None
         return {"teachers": self.teachers.describe()}
 
-    def make(self, num_workers: int = 1, may_replace: bool = True) -> tuple[dict, bool]:
+    def make(self, num_workers: int = 1, may_replace: bool = True, **more: Any
+             ) -> tuple[dict, bool]:
         """See `SquadRecords.make`; the teachers work in this process."""
-        return super().make(1, may_replace)
+        return super().make(1, may_replace, **more)
 
     def encode(self, spans: AnswerSpans, first: int, last: int) -> dict[str, np.ndarray]:
         features = super().encode(spans, first, last)

@@ -248,6 +248,7 @@ class TaughtRecords(SplitRecords):
         made.teachers = self._teachers
         return made
 
-    def make(self, num_workers: int = 1, may_replace: bool = True) -> tuple[dict, bool]:
+    def make(self, num_workers: int = 1, may_replace: bool = True, **more: Any
+             ) -> tuple[dict, bool]:
         """See `SplitRecords.make`; the teachers work in this process."""
-        return super().make(1, may_replace)
+        return super().make(1, may_replace, **more)

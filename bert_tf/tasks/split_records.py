@@ -190,8 +190,8 @@ class SplitRecords:
         self._sha256 = digest.hexdigest()
         self._label_notes = source.task.kind.check_counted(source.task, self._labels, source.path)
 
-    def make(self, num_workers: int = 0, may_replace: bool = True, runner: Runner | None = None
-             ) -> tuple[dict, bool]:
+    def make(self, num_workers: int = 0, may_replace: bool = True, runner: Runner | None = None,
+             is_learned: bool = False) -> tuple[dict, bool]:
         """Writes `split`.tfrecord and its manifest, unless they exist.
 
         Args:
@@ -199,6 +199,8 @@ class SplitRecords:
             may_replace: whether other records of the same name may be removed; otherwise they are
                 an error.
             runner: see `make_shards`.
+            is_learned: whether a trial has learned from the records in the folder, and keeps its
+                tokenizer. Records of earlier versions do not tell the tokenizer's settings.
 
         Returns:
             the manifest, and whether it existed already.
@@ -207,13 +209,14 @@ class SplitRecords:
             manifest.manifest_path(self._output_file), self.fingerprint(), self._pieces(),
             self.writer(len(self._sizes)), num_workers,
             functools.partial(self._describe, self._tokenizer.vocabulary), may_replace,
-            defaults_of(RecordOptions), runner=runner)
+            {**defaults_of(RecordOptions), **(self._tokenizer.told if is_learned else {})},
+            runner=runner)
 
     def fingerprint(self) -> dict:
         """Returns all that the records depend on."""
         task = self._source.task
         return {
-            "options": self._options.describe(),
+            "options": {**self._options.describe(), **self._tokenizer.told},
             "task": [task.name, *task.kind.on_disk.values(), list(task.labels)],
             "vocabulary": self._tokenizer.vocabulary.hash, "examples": self._sha256,
             "omissions": self._omissions.describe(),

@@ -51,7 +51,8 @@ class SquadRecords:
         options."""
         return {}
 
-    def make(self, num_workers: int = 0, may_replace: bool = True) -> tuple[dict, bool]:
+    def make(self, num_workers: int = 0, may_replace: bool = True, is_learned: bool = False
+             ) -> tuple[dict, bool]:
         """Writes the records and their manifest, without repeating finished work.
 
         The file is read twice: a record's unique_ids count the spans before it, and must be known
@@ -61,6 +62,7 @@ class SquadRecords:
             num_workers: processes, 0 for one a core; the records do not depend on it.
             may_replace: whether other records of the same name may be removed; otherwise they are
                 an error.
+            is_learned: see `SplitRecords.make`.
 
         Returns:
             the manifest, whose `notes` are sentences about questions left out or cut; and whether
@@ -71,7 +73,7 @@ class SquadRecords:
         path = manifest.manifest_path(self.output_file)
         settings = {"is_training": self.is_training, "do_lower_case": self.tokenizer.do_lower_case,
                     "version_2_with_negative": self.version_2_with_negative,
-                    **dataclasses.asdict(self.options)}
+                    **dataclasses.asdict(self.options), **self.tokenizer.told}
         # The hash of this identifies records in trials, and earlier versions had no other style.
         if settings["squad_style"] == SpanOptions.squad_style:
             del settings["squad_style"]
@@ -86,7 +88,7 @@ class SquadRecords:
                    **self.further_fingerprint()},
             self._numbered_pieces(counts), self._write_piece, num_workers,
             functools.partial(self._describe, settings, size), may_replace,
-            defaults_of(SpanOptions))
+            {**defaults_of(SpanOptions), **(self.tokenizer.told if is_learned else {})})
 
     def report(self, record: dict, was_there: bool) -> None:
         """Prints the report in the manifest `record`, the first of its notes in full."""

@@ -214,6 +214,13 @@ class Tokenizer:
         """Returns name and settings as a JSON value, for manifests and task.json."""
         return {"name": self.name, "do_lower_case": self.do_lower_case, **self.settings}
 
+    @property
+    def told(self) -> dict[str, Any]:
+        """The option of records that tells the `settings` with which they are made; {} without
+        any. ELECTRA's `drop_category_c` is left out: it takes the records of BERT."""
+        told = {name: self.settings[name] for name in self.settings if name != "drop_category_c"}
+        return {"tokenizer": told} if told else {}
+
     def save(self, folder: str) -> None:
         """Writes the vocabulary's files as they were read, and what they do not show: `settings`,
         and a `do_lower_case` that the tokens leave open. `open_tokenizer` reads the folder."""

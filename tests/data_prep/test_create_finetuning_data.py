@@ -169,6 +169,15 @@ def test_other_data_replaces_the_old(prepare, folder):
     assert len(list((folder / "out").glob("train.tfrecord*"))) == 1
 
 
+def test_another_setting_of_the_tokenizer_replaces_the_old(prepare, folder, vocab_file):
+    (folder / "data/dev.tsv").write_text(RTE + "0\tcaf\u00e9\tthe\tentailment\n", encoding="utf-8")
+    prepare(splits=["dev"])
+    before = content(folder / "out")
+    (vocab_file.parent / "tokenizer_config.json").write_text('{"strip_accents": false}')
+    prepare(splits=["dev"])
+    assert content(folder / "out")["dev.tfrecord"] != before["dev.tfrecord"]
+
+
 def verify(path):
     verify_records.main(verify_records.VerifyRecordsFlags(input_file=[str(path)]))
 

@@ -108,6 +108,16 @@ def test_other_records_have_another_fingerprint(prepare, tmp_path, random_text, 
     assert second["fingerprint"]["options"] == first["fingerprint"]["options"]
 
 
+def test_settings_beside_the_vocabulary_are_in_the_fingerprint(prepare, tmp_path, vocab_file):
+    found = []
+    for settings in ("{}", '{"tokenize_chinese_chars": false}', '{"strip_accents": false}'):
+        (vocab_file.parent / "tokenizer_config.json").write_text(settings)
+        prepare("the caf\u00e9\n\u4e2d\u6587\n\nthe house\na b c\n", dupe_factor=1)
+        found.append((described(tmp_path)["fingerprint"], *columns(
+            tmp_path / "out/r.tfrecord")["input_ids"].ravel().tolist()))
+    assert len(set(map(str, found))) == 3
+
+
 def test_dynamic_records_hold_the_text(prepare, tmp_path):
     text = "".join(f"{'a b c d e f g h'[:1 + 2 * (i % 8)]}\n" for i in range(99))
     job = prepare(text, dupe_factor=1, masking="dynamic", segments="doc_sentences")

@@ -17,6 +17,7 @@ from safetensors.numpy import load_file, save_file
 from sklearn.utils.class_weight import compute_class_weight
 
 from bert_tf import checkpoints, metrics
+from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
 from bert_tf.finetuning import one_task
 from bert_tf.finetuning.model import ModelFlags
@@ -275,6 +276,31 @@ def test_initial_weights_of_other_formats(eagerly, data, flags, tmp_path, capsys
     # What is not fine-tuned is told so.
     refusal(flags(**shape | {"do_train": None}, do_eval=True, output_dir=str(tmp_path / "2")),
             name, "classification/", "--do_train")
+
+
+def test_records_are_those_of_the_tokenizers_settings(eagerly, data, flags, tmp_path):
+    shutil.copy(data / "vocab.txt", tmp_path / "vocab.txt")
+    settings = tmp_path / "tokenizer_settings.json"
+    settings.write_text('{"tokenize_chinese_chars": false}')
+    command = flags(do_eval=True, records_dir=str(tmp_path / "records"),
+                    vocab_file=str(tmp_path / "vocab.txt"))
+    main(command | {"stop_at_step": 1})
+    manifests = [tmp_path / "records" / f"{split}.manifest.json" for split in ("train", "dev")]
+    known = [read_json(path) for path in manifests]
+    assert [one["fingerprint"]["options"]["tokenizer"] for one in known] == 2 * [
+        {"tokenize_chinese_chars": False}]
+    settings.unlink()
+    refusal(command | {"output_dir": str(tmp_path / "new")}, "train.manifest.json", "with other")
+    # Earlier versions did not tell the settings. The run that was begun keeps its tokenizer.
+    for path, one in zip(manifests, known):
+        del one["fingerprint"]["options"]["tokenizer"]
+        path.write_text(json.dumps(one))
+    settings = tmp_path / "out" / "trials" / "seed12345" / "settings.json"
+    kept = read_json(settings)
+    kept["train_file"][1] = manifest.identity(known[0])
+    settings.write_text(json.dumps(kept))
+    main(command)
+    assert [read_json(path) for path in manifests] == known
 
 
 def test_the_case_is_that_of_hugging_face_but_for_a_run_that_was_begun(

@@ -9,6 +9,7 @@ import squad_case
 from bert_tf.data.records import features, tfrecord
 from bert_tf.errors import InputError
 from bert_tf.tasks.squad_records import SquadRecords
+from bert_tf.tokenization import WordpieceTokenizer
 
 
 @pytest.fixture(name="case")
@@ -76,6 +77,15 @@ def test_workers_and_repetition_change_nothing(case, tmp_path, monkeypatch):
     path = pathlib.Path(case.path)
     path.write_text(path.read_text(encoding="utf-8").replace("museum", "kingdom"), encoding="utf-8")
     other, was_there = records(case, tmp_path / "2").make(1)
+    assert not was_there and other["fingerprint"] != manifest["fingerprint"]
+
+
+def test_another_setting_of_the_tokenizer_is_other_work(case, tmp_path):
+    manifest, _ = records(case, tmp_path / "out").make(1)
+    case.tokenizer = WordpieceTokenizer(case.tokenizer.vocabulary, tokenize_chinese_chars=False)
+    with pytest.raises(InputError, match="other records"):
+        records(case, tmp_path / "out").make(1, may_replace=False)
+    other, was_there = records(case, tmp_path / "out").make(1)
     assert not was_there and other["fingerprint"] != manifest["fingerprint"]
 
 
