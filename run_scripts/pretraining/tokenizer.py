@@ -2,6 +2,7 @@
 
 import os
 
+from bert_tf import recipes
 from bert_tf.config import Sizes
 from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
@@ -11,8 +12,8 @@ from run_scripts.pretraining.flags import PretrainingFlags
 
 
 def find_tokenizer(job: PretrainingFlags) -> Tokenizer | None:
-    """Returns the tokenizer that made the records: that of --vocab_file, or the one kept beside
-    them; None where there is neither.
+    """Returns the tokenizer that made the records: that of --vocab_file with the case and the
+    settings in their manifest, or the one kept beside them; None where there is neither.
 
     Raises:
         InputError: the records were made with another vocabulary.
@@ -26,6 +27,11 @@ def find_tokenizer(job: PretrainingFlags) -> Tokenizer | None:
     if manifests and manifests[0][0]["vocabulary"]["sha256"] != tokenizer.vocabulary.hash:
         raise InputError(f"{path} did not make the records of --input_file, according to their "
                          "manifest; name the vocabulary that made them with --vocab_file.")
+    options = manifests[0][0]["options"] if manifests else {}
+    if job.vocab_file and "do_lower_case" in options:   # ERNIE's own data do not tell it
+        made = recipes.of_manifest(manifests[0][0])
+        return type(tokenizer)(tokenizer.vocabulary, options["do_lower_case"],
+                               **made.tokenizer_settings)
     return tokenizer
 
 

@@ -16,6 +16,7 @@ from data_prep import create_pretraining_data
 from data_prep.pretraining_flags import PretrainingDataFlags
 from run_scripts import run_pretraining, show_pretraining
 from run_scripts.pretraining.flags import PretrainingFlags, recipe_defaults
+from run_scripts.pretraining.tokenizer import find_tokenizer
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -141,6 +142,20 @@ def test_the_generator_of_electra_has_the_tokenizer_too(folder, tmp_path):
                 bert_config_file=str(tmp_path / "config.json"))
     for each in (run, run / "generator"):
         assert bert_tf.FillMask(each)("the [MASK]")["masks"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"strip_accents": True}])
+def test_a_named_vocabulary_has_the_settings_of_the_records(folder, tmp_path, settings):
+    (tmp_path / "tokenizer_settings.json").write_text(json.dumps(settings))
+    shutil.copy(folder / "vocab.txt", tmp_path / "vocab.txt")
+    make(folder, output_file=[str(tmp_path / "r.tfrecord")], vocab_file=str(tmp_path / "vocab.txt"))
+    other = tmp_path / "other" / "vocab.txt"
+    other.parent.mkdir()
+    shutil.copy(folder / "vocab.txt", other)
+    (other.parent / "tokenizer_settings.json").write_text('{"tokenize_chinese_chars": false}')
+    found = find_tokenizer(PretrainingFlags(
+        input_file=[str(tmp_path / "r.tfrecord")], vocab_file=str(other)))
+    assert found.describe() == {"name": "wordpiece", "do_lower_case": False, **settings}
 
 
 def test_another_vocabulary_is_refused_and_older_records_take_one(folder, tmp_path):
