@@ -27,6 +27,7 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 from bert_tf.options import settle
 from bert_tf.tasks.kinds.span import THRESHOLD
+from bert_tf.tasks.named import layout_of
 from bert_tf.tokenization.packing import LONG_TEXTS, TRUNCATE
 
 TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))
@@ -36,7 +37,7 @@ _WITHOUT_NAMES = ("multi_label", "regression")
 _COUNTED = {name for name, head in HEADS.items() if head.is_labelled} - {"regression"}
 _NAMED = _COUNTED - {*_WITHOUT_NAMES}
 _OF_CHOICES = {name for name, head in HEADS.items() if "C" in head.inputs}
-_DEFAULTS = {"do_lower_case": True, "max_seq_length": 128, "long_text": TRUNCATE,
+_DEFAULTS = {"max_seq_length": 128, "long_text": TRUNCATE,
              "max_query_length": 64, "max_answer_length": 30, "doc_stride": 128,
              "max_target_length": 128, "beams": 1}
 _RUNTIMES = {"text": "TensorFlow Serving", "ids": "TensorFlow Serving", "onnx": "ONNX",
@@ -76,8 +77,8 @@ class ExportFlags:
     vocab_file: str | None = option(None, "The model's vocab.txt (format text), if it isn't beside "
                                     "the model.")
     do_lower_case: bool | None = option(
-        None, "Lower-case the text and drop accents (format text). Default: as in the task.json "
-        "beside the model, else true.")
+        None, "Lower-case the text and drop accents (format text). Default: as the files beside "
+        "the model say, else as the vocabulary shows.")
     max_seq_length: int | None = option(
         None, "Maximum tokens (formats text, lite and lite_int8). Default: as in the task.json "
         "beside the model, else 128.")
@@ -219,9 +220,11 @@ def make_module(network, job: ExportFlags, model: Any):
                          f"is {tokenizer.name}; give --format=ids.")
     model.config.check_reads_texts(job.init_checkpoint)
     kind = getattr(export, _TEXT_MODELS.get(job.task, "TextModel"))
+    layout = layout_of(model.saved.task.name) if model.saved and job.task != "encoder" else None
     return kind(network, tokenizer.vocabulary, do_lower_case=tokenizer.do_lower_case,
                 max_seq_length=job.max_seq_length, labels=job.labels,
-                tokenizer_settings=tokenizer.settings, long_text=job.long_text, **options)
+                tokenizer_settings=tokenizer.settings, long_text=job.long_text,
+                line_break=layout.line_break if layout else "", **options)
 
 
 def _answer_options(job, saved):

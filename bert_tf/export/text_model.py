@@ -4,6 +4,7 @@ Results equal the Python model's, or a string is refused with an error that name
 batch, C choices, S sequence.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -33,7 +34,7 @@ class TextModel(tf.Module):
     def __init__(self, model, vocabulary: Vocabulary, do_lower_case: bool = True,
                  max_seq_length: int = 128, labels: Sequence[str] = (),
                  tokenizer_settings: Mapping[str, bool] = MappingProxyType({}),
-                 long_text: str = TRUNCATE):
+                 long_text: str = TRUNCATE, line_break: str = ""):
         """
         Args:
             model: an encoder or a Learner of one objective.
@@ -42,6 +43,7 @@ class TextModel(tf.Module):
             tokenizer_settings: further settings of `WordpieceTokenizer`.
             long_text: one of `packing.LONG_TEXTS`. Values other than "truncate" are for models that
                 give a text one label, several labels, a number or a choice.
+            line_break: a mark within texts or pairs that is read as a blank, as `Split` has it.
 
         Raises:
             InputError: another model's vocabulary, a length outside 8 to the model's, or a
@@ -61,7 +63,7 @@ class TextModel(tf.Module):
                              "a text one answer.")
         self._weights = [v.value for v in model.weights]    # what the SavedModel keeps
         self._answers = lambda features: answers(model, features)
-        self._long_text = long_text
+        self._long_text, self._line_break = long_text, re.escape(line_break)
         self._labels_exclude = "multi_label" not in [head.name for head in heads]
         self._labels = list(labels)
         self._tokenizer = WordpieceGraph(vocabulary, do_lower_case, **tokenizer_settings)
@@ -74,8 +76,10 @@ class TextModel(tf.Module):
                 "pair": served(self._read, "text_a", "text_b")}
 
     def _read(self, text_a, text_b):
-        a, b = (self._tokenizer.ids(self._tokenizer.checked(text)) for text in (text_a, text_b))
-        return self._answer(a, b)
+        texts = map(self._tokenizer.checked, (text_a, text_b))
+        if self._line_break:
+            texts = (tf.strings.regex_replace(text, self._line_break, " ") for text in texts)
+        return self._answer(*map(self._tokenizer.ids, texts))
 
     def _answer(self, a, b, choices=None):
         """Ragged ids [B, pieces], or [B * C, pieces] with the number of `choices` C -> answers."""

@@ -1,6 +1,7 @@
 """The command bert-export-model, from flags to a model that answers."""
 
 import dataclasses
+import json
 import os
 import pathlib
 import re
@@ -180,7 +181,37 @@ def test_flags_come_before_what_was_saved(fine_tuned, tmp_path):
     assert (given.task, given.max_seq_length, given.max_query_length, given.max_answer_length,
             given.do_lower_case, given.vocab_file) == ("encoder", 8, 3, 6, True, "other.txt")
     plain = resolve(job(tmp_path))
-    assert (plain.task, plain.max_seq_length, plain.do_lower_case) == ("encoder", 128, True)
+    assert (plain.task, plain.max_seq_length) == ("encoder", 128)
+
+
+@pytest.mark.parametrize("settings, ids", [
+    ({}, [6, 7, 1]), ({"do_lower_case": True}, [6, 1, 6]),
+    ({"do_lower_case": False, "strip_accents": True}, [6, 7, 6])])
+def test_an_encoder_has_the_tokenizer_that_its_files_describe(
+        fine_tuned, tmp_path, settings, ids):
+    folder = fine_tuned("Classification", Task("x", "classification", {}, ("no", "yes")))
+    os.remove(os.path.join(folder, "task.json"))
+    pathlib.Path(folder, "tokenizer_config.json").write_text(json.dumps(settings))
+    assert bert_tf.open_model(folder).tokenizer.encode("b C b\u0301") == ids
+    export_model.main(job(tmp_path, init_checkpoint=folder, max_seq_length=9))
+    serve = tf.saved_model.load(str(tmp_path / "out" / "1")).signatures["serving_default"]
+    assert serve(text=tf.constant(["b C b\u0301"]))["input_ids"].numpy()[0, :5].tolist() == [
+        2, *ids, 3]
+
+
+def test_breaks_of_lines_are_blanks_as_in_training(fine_tuned, tmp_path):
+    folder = fine_tuned("Classification", Task("imdb", "classification", {}, ("neg", "pos")))
+    texts = ["a<br />b", " b C <br /><br /> a ", "a <br> b"]
+    for task, ids in (("classification", [2, 5, 6, 3]), ("encoder", [2, 5, 1, 1])):
+        export_model.main(job(tmp_path, init_checkpoint=folder, task=task,
+                              output=str(tmp_path / task)))
+        serve = tf.saved_model.load(str(tmp_path / task / "1")).signatures["serving_default"]
+        found = serve(text=tf.constant(texts))
+        assert found["input_ids"].numpy()[0, :4].tolist() == ids
+        if task == "classification":
+            assert np.allclose(found["probabilities"], [
+                list(each["probabilities"].values()) for each in bert_tf.Predictor(folder)(texts)],
+                atol=2e-6)
 
 
 def test_multiple_choice(fine_tuned, tmp_path):
