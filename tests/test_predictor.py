@@ -428,7 +428,7 @@ def test_xlnet_of_hugging_face_reads_the_passage_first(tmp_path, head):
     config = XLNetConfig(
         vocab_size=made.vocabulary.size, d_model=8, n_layer=1, n_head=2, d_head=4, d_inner=12,
         initializer_range=0.6)
-    form = {} if head == "AnswerSpan" else {"form": "xlnet"}
+    form = {} if head == "AnswerSpan" else {"form": "xlnet", "num_starts": 3, "num_ends": 9}
     learner = bert_tf.Learner(build(config), [getattr(bert_tf, head)(config, **form)])
     learner.save(tmp_path / "model.keras")
     account = checkpoints.convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
@@ -440,9 +440,19 @@ def test_xlnet_of_hugging_face_reads_the_passage_first(tmp_path, head):
     found = predictor((question, passage))["n_best"]
     count = len(made.encode(passage))
     if head == "ConditionalSpan":
-        known = np.log(softmax(logits["start"][0])[:count])       # of all that it may choose
+        # The three likeliest of all that it may choose.
+        known = np.sort(np.log(softmax(logits["start"][0])[:count]))[-3:]
         assert len(found) > 3
+        assert {"start_n_top": 3, "end_n_top": 9}.items() <= predictor.saved_task.options.items()
         assert all(np.abs(known - entry["start_logit"]).min() < 2e-4 for entry in found)
+        config_file = tmp_path / "hf" / "config.json"
+        values = json.loads(config_file.read_text())
+        config_file.write_text(json.dumps({**values, "end_n_top": 0}))
+        with pytest.raises(InputError, match="config.json: end_n_top must be a number from 1"):
+            bert_tf.Predictor(tmp_path / "hf")
+        config_file.write_text(json.dumps({
+            name: value for name, value in values.items() if name != "end_n_top"}))
+        assert bert_tf.Predictor(tmp_path / "hf").saved_task.options["end_n_top"] == 5
         return
     assert close(max(entry["start_logit"] for entry in found), float(np.max(logits[0, 0, :count])))
     assert close(max(entry["end_logit"] for entry in found), float(np.max(logits[0, 1, :count])))

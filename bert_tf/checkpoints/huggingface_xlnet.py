@@ -37,6 +37,8 @@ _CLASSES = {"classification": "ForSequenceClassification", "multi_label":
             "multiple_choice": "ForMultipleChoice", "tagging": "ForTokenClassification",
             "answer_span": "ForQuestionAnsweringSimple",
             "conditional_span": "ForQuestionAnswering", "permutation_lm": "LMHeadModel"}
+# The widths of the beams of a head for questions: their name and ours. Their default is 5.
+_BEAMS = {"start_n_top": "num_starts", "end_n_top": "num_ends"}
 _LOGITS = {"tagging": "classifier", "answer_span": "qa_outputs"}
 _PROBLEMS = {"multi_label_classification": "multi_label", "regression": "regression"}
 _ERF_NOTE = ("transformers computes the exact GELU where its file has \"gelu\", but XLNet was "
@@ -106,12 +108,17 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
     path, act = rules.beside(file, "config.json"), values.get("ff_activation", "gelu")
     ours = {mine: values[theirs] for theirs, mine in _KEYS.items()
             if values.get(theirs) is not None}
+    head = _head_of(values, found)
+    beams = {key: values.get(key, 5) for key in _BEAMS if head == "conditional_span"}
     try:
         if act not in _ACTIVATIONS:
             raise InputError(f"ff_activation must be one of {', '.join(_ACTIVATIONS)}, not {act!r}")
         for key, only in _FIXED.items():
             if values.get(key, only) != only:
                 raise InputError(f"{key} must be {only!r}, not {values[key]!r}")
+        for key, width in beams.items():
+            if type(width) is not int or width < 1:
+                raise InputError(f"{key} must be a number from 1, not {width!r}")
         _check_summary(values, found)
         ours["dropatt"] = ours.get("dropout", XLNetConfig.dropout)
         width, heads = (ours.get(key, getattr(XLNetConfig, key)) for key in ("d_model", "n_head"))
@@ -127,8 +134,9 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
             raise InputError(f"{file}: tensor 'lm_loss.weight' differs from {words!r}, but the "
                              "network ties them; take another checkpoint.")
         found["copies.lm_loss.weight"] = copy
-    return Source(file, config, found, _hf_table(prefix, _head_of(values, found)),
+    return Source(file, config, found, _hf_table(prefix, head),
                   rules.vocabulary_beside(file), labels=safetensors_files.labels(values),
+                  options=beams,
                   notes=(_ERF_NOTE,) if config.ff_activation == "gelu_erf" else ())
 
 
@@ -157,6 +165,10 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `model.safetensors`, `config.json` and the files of the vocabulary into `folder`."""
     config, tokenizer = weights.config, weights.tokenizer
     head = next((name for name in _CLASSES if name in weights.heads), None)
+    made = weights.origin
+    beams = {**made.options, **{theirs: options[ours] for name, options in made.objectives
+                                if name == "ConditionalSpan" for theirs, ours in _BEAMS.items()}
+             } if made else {}
     safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {
         "architectures": [f"XLNet{_CLASSES[head] if head else 'Model'}"], "model_type": TYPE,
         **{theirs: getattr(config, ours) for theirs, ours in _KEYS.items()},
@@ -165,7 +177,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
                               if ours == config.ff_activation), **_FIXED,
         "summary_activation": "tanh" if config.use_summ_proj else "",
         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5,
-        **describe_labels(weights, [head] if head else []),
+        **describe_labels(weights, [head] if head else []), **beams,
         **next(({"problem_type": theirs} for theirs, ours in _PROBLEMS.items() if ours == head),
                {})}, tokenizer, {
             "tokenizer_class": "XLNetTokenizer",

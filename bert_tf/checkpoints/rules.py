@@ -157,6 +157,7 @@ class Source:
         table_of: function from a classifier in `HEADS` to the `Format` with that classifier; None
             where the file names it.
         objectives: class and `get_config()` of each objective of the Learner in a file of ours.
+        options: of the head, as `task.json` has them.
     """
 
     file: str
@@ -170,6 +171,7 @@ class Source:
     generator: "Source | None" = None
     table_of: Callable[[str], Format] | None = None
     objectives: tuple[tuple[str, dict], ...] = ()
+    options: dict = dataclasses.field(default_factory=dict)
 
     def for_task(self, task: str | None) -> "Source":
         """Returns the checkpoint with the head `task`, a name in `HEADS`, as its classifier, where
