@@ -1,20 +1,34 @@
 """A task as `task.json` holds it beside a fine-tuned model."""
 
 import dataclasses
+import json
 import os
+from collections.abc import Callable
+from typing import Any
 
 from bert_tf.errors import InputError, counted
 from bert_tf.files import is_file, write_json
 from bert_tf.options import check_shape, read_json
 from bert_tf.tasks.kinds.table import kind_on_disk
+from bert_tf.tasks.passages import PASSAGES
 from bert_tf.tasks.task import Task
+from bert_tf.tokenization.packing import LONG_TEXTS
 
 TASK_FILE = "task.json"
 _LONGEST = 1 << 20      # tokens
 _SHAPE = {"task": {"name": str, "labels": [str], "metrics": [str], "label_names?": [str]},
-          "options": {f"{name}?": (int, type(None)) for name in (
-              "doc_stride", "max_query_length", "n_best_size", "max_answer_length")},
-          "num_texts?": (int, type(None))}
+          "options": {}, "num_texts?": (int, type(None))}
+# What options can be, as errors say it, and whether a value is that.
+_OPTIONS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("doc_stride", "max_query_length", "n_best_size", "max_answer_length"), (
+        "a whole number from 0", lambda value: type(value) is int and 0 <= value < 1 << 40)),
+    **dict.fromkeys(("max_qa_length", "start_n_top", "end_n_top"), (
+        "a whole number from 0, or null",
+        lambda value: value is None or type(value) is int and 0 <= value < 1 << 40)),
+    "null_score_diff_threshold": (
+        "a number", lambda value: type(value) in (int, float) and value == value),
+    "squad_style": (" or ".join(PASSAGES), [*PASSAGES].__contains__),
+    "long_text": (" or ".join(LONG_TEXTS), [None, *LONG_TEXTS].__contains__)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,16 +98,27 @@ class SavedTask:
             length = int(saved["max_seq_length"])
             if not 0 < length <= _LONGEST:
                 raise ValueError(f"max_seq_length is {length}")
+            _check_options(saved["options"])
             task = saved["task"]
-            task = Task(task["name"], kind_on_disk(task), {}, tuple(task["labels"]),
+            kind = kind_on_disk(task)
+            if kind.has_labels and kind.labels_are_classes and not task["labels"]:
+                raise ValueError("task.labels is empty; write the labels in the order of their ids")
+            task = Task(task["name"], kind, {}, tuple(task["labels"]),
                         tuple(task["metrics"]), task["bounds"] and tuple(task["bounds"]),
                         label_names=tuple(task.get("label_names", ())))
             return cls(task, length, bool(saved["do_lower_case"]),
                        dict(saved["options"]), saved.get("num_texts"),
                        dict(saved.get("columns", {})))
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path} does not describe a task ({error}); fine-tune the model "
-                             "again.") from error
+            raise InputError(f"{path} does not describe a task ({error}); correct it, or fine-tune "
+                             "the model again.") from error
+
+
+def _check_options(options):
+    """Raises ValueError for an option that no command wrote."""
+    for name, (wanted, fits) in _OPTIONS.items():
+        if name in options and not fits(options[name]):
+            raise ValueError(f"options.{name} is {json.dumps(options[name])[:40]}; write {wanted}")
 
 
 def _described(task):

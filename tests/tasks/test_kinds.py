@@ -49,7 +49,15 @@ def test_files_of_tasks_that_are_none_are_refused(tmp_path):
 
 @pytest.mark.parametrize("changes, message", [
     ({"num_texts": "two"}, "num_texts is two"), ({"max_seq_length": 0}, "max_seq_length is 0"),
-    ({"options": {"doc_stride": "far"}}, "options.doc_stride is far"),
+    ({"options": {"doc_stride": "far"}}, "options.doc_stride is .far.; write a whole number"),
+    ({"options": {"n_best_size": None}}, "options.n_best_size is null; write a whole number"),
+    ({"options": {"null_score_diff_threshold": "x"}}, "options.null.* is .x.; write a number"),
+    ({"options": {"null_score_diff_threshold": None}}, "options.null.* is null; write a number"),
+    ({"options": {"squad_style": ["bert"]}}, "options.squad_style is .*; write bert or albert or"),
+    ({"options": {"long_text": "odd"}}, "options.long_text is .odd.; write truncate or"),
+    ({"options": {"max_qa_length": "x"}}, "options.max_qa_length is .x.; write .*, or null"),
+    ({"task": {"name": "own", "kind": "tagging", "labels": [], "metrics": [], "bounds": None,
+               "multi_label": False}}, "task.labels is empty; write the labels in the order of"),
     ({"options": []}, "options is not a JSON object")])
 def test_values_that_were_changed_by_hand_are_named(tmp_path, changes, message):
     SavedTask(Task("own", "span", {}), 64, False, {"doc_stride": 3}).write(tmp_path)
