@@ -19,7 +19,7 @@ from bert_tf.files import absolute, copy_file, exists, replace_aside, write_json
 from bert_tf.objectives.head_gates import HeadGates
 from bert_tf.objectives.next_token import TiedLM
 from bert_tf.training import adversarial, batches, resume, transfer, trials
-from bert_tf.training.distribution import count_workers, is_chief
+from bert_tf.training.distribution import is_chief
 from bert_tf.training.early_stopping import BestWeights
 from bert_tf.training.from_settings import make_trainer
 from bert_tf.training.learners.gated import GatedLearner, check_gates
@@ -233,12 +233,11 @@ class FineTuning:
 
 
 def _train_trial(tuning, run):
-    """Trains; returns the step in which the trial diverged if others can go on, else None."""
+    """Trains; returns the step in which the trial diverged if there are others, else None."""
     try:
         run.train()
     except DivergedError as error:
-        # Of several workers, the chief alone may have met it.
-        if len(tuning.settings.trials()) == 1 or count_workers(tuning.strategy) > 1:
+        if len(tuning.settings.trials()) == 1:
             raise
         return error.step
     return None

@@ -166,6 +166,16 @@ def copy_state(trainer, carried: dict[str, np.ndarray] | None = None) -> dict[st
     return tensors | {_CARRIED + name: value for name, value in (carried or {}).items()}
 
 
+def check_finite(state: dict[str, np.ndarray]) -> None:
+    """Raises DivergedError, which names the weight, if a number of `copy_state` is not finite."""
+    for name, value in state.items():
+        if not np.isfinite(value).all():
+            step = int(state["trainer/step"])
+            raise DivergedError(
+                f"{name} is not finite after step {step}, so this step is not saved; lower "
+                "--learning_rate and run the command again.", step)
+
+
 def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, keep: int) -> str:
     """Writes a checkpoint, removes all but the last `keep` up to it, and returns its path.
 
@@ -176,12 +186,8 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
     Raises:
         DivergedError: a weight is not a finite number; names it.
     """
+    check_finite(state)
     step = int(state["trainer/step"])
-    for name, value in state.items():
-        if not np.isfinite(value).all():
-            raise DivergedError(
-                f"{name} is not finite after step {step}, so this step is not saved; lower "
-                "--learning_rate and run the command again.", step)
     path = os.path.join(folder, _NAME.format(step))
     checksummed.write(path, state, extra)
     # Those of later steps are damaged: else the run would have resumed from one.

@@ -203,12 +203,14 @@ class Run:
         """Writes a checkpoint of the step while training goes on; the one before is written first.
         """
         carried = self._trainer.state.tensors()
+        saving.wait()           # before the copy: there is one at a time
+        state = resume.copy_state(self._trainer, carried)
+        if count_workers(self._trainer.strategy) > 1:
+            resume.check_finite(state)      # the chief would raise alone
         if self._chief:
-            saving.wait()       # before the copy: there is one at a time
             saving.start(
                 _write, self._reporter and self._reporter.copied(), self._settings.output_dir,
-                resume.copy_state(self._trainer, carried),
-                {**self._place.describe(self.step), "run": self._description, **{
+                state, {**self._place.describe(self.step), "run": self._description, **{
                     name: value for name in ("seconds", "init_checkpoint")
                     if (value := getattr(self, name)) is not None}},
                 self._settings.keep_checkpoint_max)

@@ -23,6 +23,7 @@ from bert_tf.files import write_json
 from bert_tf.networks.xlnet import XLNet
 from bert_tf.objectives.stream_lm import StreamLM
 from bert_tf.training import resume
+from bert_tf.training import run as run_module
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import make_optimizer
 from bert_tf.training.run import Run
@@ -246,9 +247,9 @@ def test_what_is_not_finite_is_not_saved(tmp_path):
 
 # Going on
 
-def run(records, folder, **settings):
+def run(records, folder, rate=1e-2, **settings):
     """A `Run` of 6 steps, with a checkpoint every 2."""
-    return Run(tiny.trainer(dropout=0.1), TrainSettings(**{
+    return Run(tiny.trainer(rate=rate, dropout=0.1), TrainSettings(**{
         "output_dir": str(folder), "train_batch_size": BATCH, "num_train_steps": 6,
         "num_warmup_steps": 0, "save_checkpoints_steps": 2, "iterations_per_loop": 2,
         "random_seed": 1, **settings}), records)
@@ -320,6 +321,16 @@ def test_a_run_that_diverges_names_what_is_kept(
         np.full(spoilt._trainer.learner.trainable_variables[0].shape, np.inf))
     with pytest.raises(DivergedError, match=f"is not a finite number; .* start again. .*{said}"):
         spoilt.train()
+
+
+def test_workers_that_write_nothing_meet_weights_that_diverge_too(
+        eagerly, records, tmp_path, monkeypatch):
+    """Else the chief alone would end the run, or the trial."""
+    monkeypatch.setattr(run_module, "count_workers", lambda _: 2)
+    monkeypatch.setattr(run_module, "is_chief", lambda _: False)
+    with pytest.raises(DivergedError, match="is not finite after step 1, so this step is not"):
+        run(records, tmp_path, rate=np.inf, num_train_steps=1).train()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("error", [tf.errors.UnavailableError, tf.errors.AbortedError])
