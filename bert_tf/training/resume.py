@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints import checksummed
+from bert_tf.checkpoints import checksummed, training_checkpoint
 from bert_tf.errors import DivergedError, InputError
 from bert_tf.files import is_file, match_names, remove_file
 from bert_tf.options import differing_options, same_options
@@ -239,7 +239,8 @@ def restore(path: str, trainer, weights_only: bool = False, averaged: bool = Fal
                          "train with the same values as before, or name another folder.")
     named = variables(trainer)
     if averaged and int(tensors["trainer/step"]):       # of no step, else
-        tensors = {**tensors, **_averages(tensors, trainer)}
+        tensors = {**tensors, **{name: tensors[average] for name, average in
+                                 training_checkpoint.averages(tensors).items()}}
     if weights_only:
         named, tensors = ({name: value for name, value in values.items()
                            if name.startswith("learner/")} for values in (named, tensors))
@@ -252,16 +253,6 @@ def restore(path: str, trainer, weights_only: bool = False, averaged: bool = Fal
         trainer.state.assign(carried)
     trainer.scaling.settle()
     return extra
-
-
-def _averages(tensors, trainer):
-    """The averages of the weights in a checkpoint, by the weights' names; the trainer's own
-    optimizer need not keep such."""
-    kept = {name.rpartition("/")[2]: value for name, value in tensors.items()
-            if name.startswith("optimizer/")}
-    names = {f"learner/{v.path}": f"{v.path.replace('/', '_')}_average"
-             for v in trainer.learner.trainable_variables}
-    return {name: kept[average] for name, average in names.items() if average in kept}
 
 
 def _without_memory(config):

@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import save_file
 
+from bert_tf import checkpoints
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import XLNetConfig
 from bert_tf.data.batches.pipeline import RecordSet
@@ -113,6 +114,9 @@ def test_averages_in_place_of_weights(optimizer, options, records, tmp_path):
     for file, averaged, expected in ((path, True, wanted), (path, False, raw),
                                      (begun, True, before)):        # no step, no averages
         resume.restore(file, fresh, weights_only=True, averaged=averaged)
+        assert equal(tiny.weights(fresh), expected)
+    for file, expected in ((path, wanted), (begun, before)):    # of other commands
+        checkpoints.load(file, fresh.learner)
         assert equal(tiny.weights(fresh), expected)
 
 
