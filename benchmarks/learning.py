@@ -4,9 +4,9 @@ Both train a model of the same size and function on the same batches in the same
 same optimizer, learning rates and number of steps, once for each seed (of initial weights, order of
 records and dropout). Both start from the same initial weights, and are evaluated on all masked
 positions and pairs of the same held-out records. The verdict compares the held-out masked LM loss,
-mean over the seeds: ours may exceed the peer's by at most two standard errors of the difference, 2
-* sqrt((s_ours^2 + s_peer^2) / n), with s the sample standard deviations over the n seeds. The exit
-status is 1 if it is above that.
+mean over the seeds: ours may exceed the peer's by at most what chance explains, t * sqrt((s_ours^2
++ s_peer^2) / n), with s the sample standard deviations over the n seeds, and t the 97.5th
+percentile of Student's t with n - 1 degrees of freedom. The exit status is 1 if it is above that.
 
 The initial weights are the peer's. With --initial_weights=own each draws its own: ours, as the
 original's, from a normal distribution cut off at two standard deviations, which makes it 12%
@@ -29,7 +29,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from benchmarks import programs
+from benchmarks import chance, programs
 from benchmarks.kept_comparison import KeptComparison
 from benchmarks.programs import OURS, PEER
 from bert_tf import data, flags, training
@@ -184,7 +184,8 @@ def _print_row(seed, name, cells):
 def judge(losses):
     """Returns (ours - peer, its upper bound) from a dict of the losses of each program."""
     spread = sum(np.var(values, ddof=1) / len(values) for values in losses.values())
-    return np.mean(losses[OURS]) - np.mean(losses[PEER]), 2 * math.sqrt(spread)
+    return np.mean(losses[OURS]) - np.mean(losses[PEER]), chance.interval(
+        math.sqrt(spread), len(losses[OURS]))
 
 
 def main(job):
@@ -209,7 +210,7 @@ def main(job):
                                   for values in column.values()])
     difference, most = judge({name: column[LOSS] for name, column in columns.items()})
     print(f"held-out masked LM loss: {OURS} - {PEER} = {difference:+.4f}, may be at most "
-          f"{most:.4f} (two standard errors)")
+          f"{most:.4f} (its 95% interval, by Student's t)")
     if difference <= most:      # not so if a loss is NaN
         print(f"{OURS} learns at least as well as {PEER}")
         return

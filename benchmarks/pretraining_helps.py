@@ -7,9 +7,10 @@ of different documents, and all labels are equally frequent. Each seed deals the
 in the same way for both networks. Random weights may choose the best of three learning rates by the
 score itself; the pre-trained ones have only one of these.
 
-The check passes if accuracy is better by --margin points in the mean over the seeds, and by more
-than two standard errors of that mean, 2 * s / sqrt(n), with s the sample standard deviation of the
-n seeds' differences; else the exit status is 1. Run the same command again to resume.
+The check passes if accuracy is better by --margin points in the mean over the seeds, and by at
+least what chance explains, t * s / sqrt(n), with s the sample standard deviation of the n seeds'
+differences, and t the 97.5th percentile of Student's t with n - 1 degrees of freedom; else the exit
+status is 1. Run the same command again to resume.
 
 Example:
     bert-quickstart && bert-benchmark pretraining-helps
@@ -23,6 +24,7 @@ import os
 import random
 import statistics
 
+from benchmarks import chance
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
@@ -103,7 +105,7 @@ def judge(pretrained, untrained, margin):
     have the accuracies of the same seeds in the same order."""
     gains = [100 * (one - other) for one, other in zip(pretrained, untrained, strict=True)]
     error = statistics.stdev(gains) / math.sqrt(len(gains))
-    return statistics.fmean(gains), max(margin, 2 * error)
+    return statistics.fmean(gains), max(margin, chance.interval(error, len(gains)))
 
 
 def print_table(seeds, columns):

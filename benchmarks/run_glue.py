@@ -22,7 +22,7 @@ import shutil
 import statistics
 from typing import Any, ClassVar
 
-from benchmarks import programs
+from benchmarks import chance, programs
 from benchmarks.finetuning import Comparison, FinetuningComparisonFlags, compare
 from benchmarks.programs import OURS, PEER
 from benchmarks.task_trials import percent, train_limits, write_table
@@ -128,7 +128,8 @@ def _difference(ours, theirs):
         return text
     error = 100 * ((statistics.variance(ours) + statistics.variance(theirs)) / len(ours)) ** 0.5
     return (f"{text} ± {error:.1f}: "
-            + ("within noise" if abs(float(text)) <= 2 * error else "more than two errors"))
+            + ("within noise" if abs(float(text)) <= chance.interval(error, len(ours))
+               else "more than noise"))
 
 
 def main(job: RunGlueFlags) -> None:

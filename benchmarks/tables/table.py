@@ -5,12 +5,9 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import lazy_loader
-
+from benchmarks import chance
 from benchmarks.tables.cells import Cell, Cells
 from bert_tf.errors import InputError, choose_from
-
-_scipy = lazy_loader.load("scipy")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,11 +100,10 @@ class Difference:
     @property
     def verdict(self) -> str:
         """Whether the direction is the published one; the direction where none is published, or
-        where the published figures are equal. The 95% interval of a difference is Student's: with
-        few seeds it is much wider than two standard errors."""
+        where the published figures are equal."""
         if self.error is None:
             return "one measurement"
-        if abs(self.ours) <= _scipy.stats.t.ppf(0.975, self.seeds - 1) * self.error:
+        if abs(self.ours) <= chance.interval(self.error, self.seeds):
             return "not distinguished from 0"
         if not self.published:
             return "higher" if self.ours > 0 else "lower"

@@ -88,7 +88,8 @@ def test_the_table_tells_noise_from_a_difference(job, monkeypatch, capsys):
     assert rows["mrpc, accuracy"][:2] == ["85.0 ± 7.1", "87.5 ± 17.7"]
     error = 100 * (statistics.variance([.8, .9]) / 2 + statistics.variance([1, .75]) / 2) ** 0.5
     assert rows["mrpc, accuracy"][2] == f"-2.5 ± {error:.1f}: within noise"
-    assert rows["sts-b, pearson"][2] == "-45.0 ± 5.0: more than two errors"
+    assert rows["sts-b, pearson"][2] == "-45.0 ± 5.0: within noise"    # 9 errors
+    assert run_glue._difference([.5, .52], [1, 1]) == "-49.0 ± 1.0: more than noise"
     assert rows["sts-b, spearman"][2] == "+0.0 ± 0.0: within noise"
     assert rows["mrpc, f1"][3] == "15" and rows["mrpc, accuracy"][3] == ""
     assert "seed 2 transformers" in capsys.readouterr().out
