@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files import exists, write_json
+from bert_tf.files import exists, with_whole_names, write_json
 from bert_tf.options import defaults_of, read_json
 
 
@@ -33,7 +33,8 @@ class KeptResults:
                  contents: dict[str, Any] | None = None):
         self._path, self._content = path, read_json(path) if exists(path) else {}
         known, contents = self._content.get("contents", {}), contents or {}
-        other = [] if self._content.get("settings", {}) == settings else ["flags"]
+        kept = self._content.get("settings", {})
+        other = [] if with_whole_names(kept) == with_whole_names(settings) else ["flags"]
         other += [name for name, value in contents.items() if known.get(name, value) != value]
         is_same = not other
         if self._content and not (is_same or forgets):

@@ -24,6 +24,7 @@ from bert_tf.files import (
     find_files,
     make_folder,
     open_file,
+    with_whole_names,
     write_json,
 )
 from bert_tf.flags import option
@@ -68,7 +69,7 @@ def _check_same_text(job, folder):
                "random_seed": job.random_seed}
     if exists(path):
         with open_file(path) as file:
-            if json.load(file) != started:
+            if with_whole_names(json.load(file)) != with_whole_names(started):
                 raise InputError(f"{folder} holds a quickstart on another text or seed; give "
                                  "another --output_dir.")
     else:

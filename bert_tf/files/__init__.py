@@ -7,7 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submodules=["finding", "hub", "leases", "locks", "places", "reading", "staging", "writing"],
     submod_attrs={
         "finding": ["FLAGFILE", "PATH_FLAGS", "TOKENIZER_ENDING", "check_decodable", "check_stores",
-                    "files_under", "find_files", "match_names"],
+                    "files_under", "find_files", "match_names", "with_whole_names"],
         "hub": ["dataset_commit", "fetched", "is_hub_name", "name_of_copies", "snapshot_of"],
         "leases": ["Held"],
         "locks": ["locked"],

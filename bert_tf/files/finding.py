@@ -5,6 +5,8 @@ import fnmatch
 import glob
 import os
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.files.places import (
@@ -26,6 +28,17 @@ TOKENIZER_ENDING = ".tokenizer"
 PATH_FLAGS = re.compile(
     "(?:.*_)?(?:file|filelist|dir|checkpoint|path)|ensemble|eval_text|glove_embs|input|masked_lm|"
     "output|peer_python|picture|predecessor|student|teacher|word_vectors")
+
+
+def with_whole_names(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns values by flag, in which a file has one name, however a user spells it."""
+    def whole(value):
+        if isinstance(value, list):
+            return list(map(whole, value))
+        return real_path(value) if isinstance(value, str) and value else value
+
+    return {name: whole(value) if PATH_FLAGS.fullmatch(name) else value
+            for name, value in flags.items()}
 
 
 def check_decodable(values: list, source: str) -> None:

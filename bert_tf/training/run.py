@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import checksummed, names
 from bert_tf.errors import DivergedError, InputError
-from bert_tf.files import locked, make_folder, replace_aside
+from bert_tf.files import locked, make_folder, real_path, replace_aside
 from bert_tf.signals import STATUS
 from bert_tf.training import footprint, resume
 from bert_tf.training.background import Background
@@ -246,7 +246,7 @@ class Run:
 
 def _begun_with(kept, given):
     """Returns what a run began with, as its checkpoint has it; says so if another is given."""
-    if given and kept not in (None, given):
+    if given and kept is not None and not (kept and real_path(kept) == real_path(given)):
         print(f"--init_checkpoint={given} is not used: this run began with "
               f"{kept or 'random weights'}", flush=True)
     return kept

@@ -135,3 +135,8 @@ def test_text_to_report(eagerly, tmp_path, monkeypatch, capsys):
     # Which documents are held out depends on the name of the file.
     (attention,) = page.frames
     assert "[CLS]" in attention and any(f'"{word}"' in attention for word in words)
+    again = quickstart.QuickstartFlags(**job | {"input_file": ["mine.txt"]})     # the same text
+    quickstart._check_same_text(again, job["output_dir"])
+    again.random_seed += 1
+    with pytest.raises(InputError, match="holds a quickstart on another text or seed"):
+        quickstart._check_same_text(again, job["output_dir"])
