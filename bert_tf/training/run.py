@@ -33,6 +33,14 @@ def _write(publish, *checkpoint):
     resume.write_checkpoint(*checkpoint)
 
 
+def _copy_state(trainer):
+    """What a checkpoint of the trainer holds."""
+    state = resume.copy_state(trainer, trainer.state.tensors())
+    if count_workers(trainer.strategy) > 1:
+        resume.check_finite(state)      # the chief would raise alone
+    return state
+
+
 class Run:
     """Training of one `Trainer` on one set of records, under `SharedSettings`.
 
@@ -202,11 +210,8 @@ class Run:
     def _save(self, saving):
         """Writes a checkpoint of the step while training goes on; the one before is written first.
         """
-        carried = self._trainer.state.tensors()
         saving.wait()           # before the copy: there is one at a time
-        state = resume.copy_state(self._trainer, carried)
-        if count_workers(self._trainer.strategy) > 1:
-            resume.check_finite(state)      # the chief would raise alone
+        state = _copy_state(self._trainer)
         if self._chief:
             saving.start(
                 _write, self._reporter and self._reporter.copied(), self._settings.output_dir,
