@@ -200,6 +200,7 @@ def test_no_word_of_a_long_text_is_left_without_a_tag(saved):
     assert [len(answer["tags"]) for answer in said] == [100, 0, 0, 3, 3, 1]
     assert len(set(said[0]["tags"][-40:])) > 1
     assert predictor("") == {"words": [], "tags": [], "entities": []}
+    assert predictor(["", "a", "", "b"]) == [predictor(one) for one in ("", "a", "", "b")]
 
 
 def test_a_choice_is_scored_beside_its_context(saved):

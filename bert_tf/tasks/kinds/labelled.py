@@ -33,6 +33,7 @@ class LabelledKind(Kind):
     labels_exclude = True       # each other
     labels_may_be_far = False   # in a long text, which is cut in windows
     may_turn_pairs = False      # with the option hypothesis_first, the second text comes first
+    shows_probabilities = True  # in a description; else their rows need not be the examples'
 
     def records(self, source, tokenizer, max_seq_length, options, output_dir):
         return SplitRecords(source, self.record_options(tokenizer, max_seq_length, options),
@@ -226,7 +227,7 @@ class LabelledKind(Kind):
 
 def _describe_all(kind, task, examples, predictions, answers):
     """Yields `describe` of each example."""
-    likely = answers.get("probabilities")
+    likely = answers.get("probabilities") if kind.shows_probabilities else None
     for index, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
         yield kind.describe(task, example, prediction, None if likely is None else likely[index])
 

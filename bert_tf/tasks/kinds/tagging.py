@@ -34,7 +34,7 @@ class Tagging(LabelledKind):
     name, title, script = "tagging", "tagging", "run_tagger"
     features = FINETUNING["tagging"]
     own_metrics = ("entity_f1", "entity_precision", "entity_recall", "tag_accuracy")
-    has_labels = True
+    has_labels, shows_probabilities = True, False
     default_columns, format = ("0", "-1"), "words"
     texts = (0, None, "a text, or a tuple of its words")
 
