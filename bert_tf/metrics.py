@@ -11,6 +11,7 @@ where "B-" begins every entity, are therefore read alike.
 
 import collections
 import itertools
+import warnings
 from collections.abc import Callable, Sequence
 
 import lazy_loader
@@ -24,7 +25,9 @@ _sacrebleu = lazy_loader.load("sacrebleu")
 
 def _scikit_learn(name, **options):
     def score(labels, predictions):
-        return getattr(_sklearn.metrics, name)(labels, predictions, **options)
+        with warnings.catch_warnings():     # of labels that are all equal
+            warnings.simplefilter("ignore", UserWarning)
+            return getattr(_sklearn.metrics, name)(labels, predictions, **options)
     return score
 
 

@@ -29,10 +29,13 @@ _MARKUP = [(re.compile(pattern), new) for pattern, new in (
 _ABBREVIATIONS = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|cf|vs|approx|resp|al|Fig|Eq|Eqs|Sec|Ch|No|Vol|pp?|Mr|Mrs|Ms|Dr|Prof|St"
     r"|Jr|Sr|Inc|Ltd|Co|Corp|Ref|Refs|w\.r\.t|a\.k\.a|U\.S)|(?:^|\s|\()[A-Z])\.$")
+# Closing marks after the stops of Chinese and Japanese, which no blank follows.
+_CLOSING = "\"'”’」』）】》〉"
 # Stops that no abbreviation has: of Devanagari, Arabic, Urdu, Armenian, Amharic, Burmese, Khmer.
 _CLEAR_STOPS = "।॥؟۔։።။។"
 _BOUNDARY = re.compile(
-    r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*([^\Wa-z_]))|(?<=[。！？])"
+    r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*([^\Wa-z_]))"
+    rf"|(?:(?<=[。！？])|(?<=[。！？][{_CLOSING}])|(?<=[。！？][{_CLOSING}]{{2}}))(?![。！？{_CLOSING}])"
     rf"|(?<=[{_CLEAR_STOPS}])[\"'”’)\]»]*\s+")
 _WORD = re.compile(r"[\"'“‘(\[]*[A-Za-z]+(?:['’-][A-Za-z]+)*[\"'”’)\],;:.!?]*")
 _STOPS = frozenset(".!?:;。！？" + _CLEAR_STOPS)

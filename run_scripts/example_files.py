@@ -85,9 +85,7 @@ def read_table(path: str, columns: Columns, omissions: Omissions) -> Iterator[Ro
     """
     table = Table(path, columns, omissions)
     keys, choices = table.keys(columns.texts), table.keys(columns.choices)
-    # A name that comes again gets the number of its column.
-    names = [name if place == table.names.index(name) else f"{name}_{place}"
-             for place, name in enumerate(table.names)] if table.names else None
+    names = _distinct(table.names) if table.names else None
     for number, row in table:
         cells = row if isinstance(row, dict) else dict(zip(
             names or map(str, range(len(row))), row))
@@ -97,6 +95,17 @@ def read_table(path: str, columns: Columns, omissions: Omissions) -> Iterator[Ro
             omissions.add_malformed(f"{shown_name(path)}, line {number}", str(problem))
             continue
         yield Row(number, texts[0] if len(texts) == 1 else tuple(texts), cells)
+
+
+def _distinct(names):
+    """Names of columns; one that comes again gets the number of its column, and no other's name."""
+    found: list[str] = []
+    for place, name in enumerate(names):
+        new = name if name not in found else f"{name}_{place}"
+        while new in found or new != name and new in names:
+            new += "_"
+        found.append(new)
+    return found
 
 
 def pieces(rows: Iterable[Row], path: str) -> Iterator[list[Row]]:
@@ -124,8 +133,16 @@ def writer(form: str, file: typing.TextIO) -> Callable[[Row, dict], None]:
         return lambda row, prediction: print(headline(prediction), file=file)
     if form == "jsonl":
         return lambda row, prediction: print(json.dumps(
-            {**row.cells, "prediction": prediction}, ensure_ascii=False), file=file)
+            _beside(row, {"prediction": prediction}), ensure_ascii=False), file=file)
     return _Cells(form, file)
+
+
+def _beside(row, found):
+    """Returns the cells of a row with what was predicted for it."""
+    if known := [name for name in found if name in row.cells]:
+        raise InputError(f"line {row.line} of the input has a column {known[0]!r} already; rename "
+                         "it, since the output has a column of this name.")
+    return {**row.cells, **found}
 
 
 def headline(prediction: dict) -> str:
@@ -141,7 +158,7 @@ class _Cells:
     """Writes a table whose first line names its columns."""
 
     def __init__(self, form, file):
-        self._names = None
+        self._names, self._has_told = None, False
         if form == "csv":
             self._write = csv.writer(file, lineterminator="\n").writerow
         else:
@@ -150,10 +167,15 @@ class _Cells:
 
     def __call__(self, row, prediction):
         found = {f"predicted_{name}": value for name, value in _flat(prediction).items()}
-        cells = {str(name): _cell(value) for name, value in {**row.cells, **found}.items()}
+        cells = {str(name): _cell(value) for name, value in _beside(row, found).items()}
         if self._names is None:
             self._names = list(cells)
             self._write(self._names)
+        if not (self._has_told or cells.keys() <= {*self._names}):
+            self._has_told = True
+            print(f"warning: line {row.line} of the input has "
+                  f"{', '.join(cells.keys() - {*self._names})}, which the first line lacks, so the "
+                  "table leaves it out; write .jsonl to keep everything", file=sys.stderr)
         self._write([cells.get(name, "") for name in self._names])
 
 

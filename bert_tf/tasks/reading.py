@@ -108,7 +108,7 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
         raise InputError(f"{path}: its label column holds only {held}; name another column with "
                          "--label_column, or give all labels with --labels.")
     try:
-        labels = sorted(found, key=int)
+        labels = sorted(found, key=lambda label: (int(label), label))
     except ValueError:
         labels = sorted(found, key=lambda label: (label != "O", label))
     return task.kind.with_labels(task, labels)

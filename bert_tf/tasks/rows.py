@@ -175,14 +175,22 @@ class Table:
 
     def keys(self, columns) -> list:
         """Returns the keys of columns given by name, number or, for several, a name such as
-        "ending*"."""
+        "ending*". These come in the order of their numbers, or of their names in JSON, whose keys
+        have no order; other columns as they stand in the file."""
         return [key for column in columns for key in self._find(column)]
 
     def _find(self, column):
         names = self._names or []
-        found = [name for name in names if name == column][:1]
+        found = [name for name in names if name == column]
+        if len(found) > 1:
+            raise InputError(f"{self._path}, line 1: {len(found)} columns have the name "
+                             f"{column!r}; give the number of the right one, from 0.")
         if not found and str(column).endswith("*"):
             found = [name for name in names if name.startswith(column[:-1])]
+            if all(_is_number(name[len(column) - 1:]) for name in found):
+                found.sort(key=lambda name: int(name[len(column) - 1:]))
+            elif self._keyed:
+                found.sort()
         if found:
             return found if self._keyed else [names.index(name) for name in found]
         if not self._keyed and _is_number(column) and -self._width <= int(column) < self._width:

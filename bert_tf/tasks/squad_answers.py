@@ -62,7 +62,7 @@ def find_file_answers(path: str, found: Mapping[str, np.ndarray], tokenizer, spa
         tokenizer, span_options: those that made the records.
     """
     first = 0
-    for piece in read_pieces(path, is_training=False):
+    for piece in read_pieces(path, False, squad_style=span_options.squad_style):
         spans = cut_spans(piece, tokenizer, span_options)
         last = first + len(spans.start)
         yield from find_answers(spans, {name: values[first:last] for name, values in found.items()},

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from bert_tf.data.denoising.inputs_and_targets import Runs
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.text_tasks import TEXT_TASKS, TextExample, TextTask, read_split
@@ -30,6 +30,7 @@ class Sources:
     maximum: int | None = None
     temperature: float = 1.0
     _read: dict = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    _cut: dict = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def of(self, split: str) -> dict[str, tuple[TextTask, list[TextExample]]]:
         """Returns the examples of a split's files, by the name in reports."""
@@ -57,30 +58,39 @@ class Sources:
                 is_padded: bool = False):
         """Returns the `TextMixture` to train on."""
         from bert_tf.data.batches.text_mixture import TextMixture, mixing_rates
-        tasks = {name: (encode([example.input for example in examples], tokenizer, max_seq_length),
-                        encode([example.target for example in examples], tokenizer,
-                               max_target_length))
-                 for name, (_, examples) in self.of("train").items()}
+        tasks = {}
+        for name, (_, examples) in self.of("train").items():
+            inputs, cut = encode([example.input for example in examples], tokenizer, max_seq_length)
+            targets, more = encode([example.target for example in examples], tokenizer,
+                                   max_target_length)
+            tasks[name], self._cut[name] = (inputs, targets), (cut, more)
         rates = mixing_rates([len(targets) for _, targets in tasks.values()], self.maximum,
                              self.temperature)
         return TextMixture(tasks, rates, max_seq_length, max_target_length, is_padded)
 
     def describe(self) -> str:
-        """Returns the report's line about the training data."""
+        """Returns the report's line about the training data of `mixture`."""
         from bert_tf.data.batches.text_mixture import mixing_rates
         sizes = {name: len(examples) for name, (_, examples) in self.of("train").items()}
         rates = mixing_rates(list(sizes.values()), self.maximum, self.temperature)
         return "training on " + ", ".join(
-            f"{name} ({size:,} examples, {rate:.1%} of a batch)"
+            f"{name} ({size:,} examples, {rate:.1%} of a batch{self._of_cut(name)})"
             for (name, size), rate in zip(sizes.items(), rates))
 
+    def _of_cut(self, name):
+        inputs, targets = self._cut.get(name, (0, 0))
+        return (f"; cut to fit: {counted(inputs, 'input')} (--max_seq_length), "
+                f"{counted(targets, 'target')} (--max_target_length)" if inputs or targets else "")
 
-def encode(texts: list[str], tokenizer, length: int) -> Runs:
-    """Returns texts as runs of at most `length` tokens, with a final token."""
+
+def encode(texts: list[str], tokenizer, length: int) -> tuple[Runs, int]:
+    """Returns texts as runs of at most `length` tokens, with a final token, and how many texts were
+    cut to fit."""
     ids, lengths = tokenizer.encode_lines(texts)
     ends = lengths.cumsum()
-    return Runs.join(np.append(ids[end - size:end][:length - 1], tokenizer.vocabulary.sep_id)
+    runs = Runs.join(np.append(ids[end - size:end][:length - 1], tokenizer.vocabulary.sep_id)
                      for end, size in zip(ends.tolist(), lengths.tolist()))
+    return runs, int((lengths >= length).sum())
 
 
 def longest_target(sources: Sources, tokenizer) -> int:

@@ -101,7 +101,7 @@ class TextSplit:
         saved, tokenizer = self.model.saved, self.model.tokenizer
         for start in range(0, self.size, size):
             sides: Any = [encode([getattr(example, side) for example in
-                                  self.examples[start:start + size]], tokenizer, most)
+                                  self.examples[start:start + size]], tokenizer, most)[0]
                           for side, most in (("input", saved.max_seq_length),
                                              ("target", saved.options["max_target_length"]))]
             pairs = TextPairs(*sides, *(int(side.lengths.max()) for side in sides))

@@ -78,6 +78,9 @@ def test_sentences_are_cut_at_their_ends_only():
         "Dr. A. Smith came, e.g. by Train.", '"Why?" he asked.', "It cost 3.5 (see Fig. 2). ok.",
         "He left!", "Done"]
     assert prose.sentences("这是。那是。") == ["这是。", "那是。"]
+    for parts in (["他说：“我们走吧。”"], ["「行こう！」", "と言った。", "「はい。」"],
+                  ["什么？！", "“他走了！！”", "真的。。。"], ["『「はい。」』", "そう（です。）"]):
+        assert prose.sentences("".join(parts)) == parts
     for ends in ("यह है। वह है।", "هل هذا؟ نعم هذا.", "یہ ہے۔ وہ ہے۔", "Սա է։ Նա է։", "ይህ ነው። ያ ነው።"):
         first, second = prose.sentences(ends)
         assert f"{first} {second}" == ends and len(first) > 3

@@ -96,6 +96,20 @@ def test_tables_get_further_columns(model, tmp_path, ending, delimiter):
     assert json.loads(lines) == {"0": "x", "1": "d e", "prediction": near(model[1][1])}
 
 
+def test_no_column_of_the_input_is_lost(model, tmp_path, capsys):
+    for name, content in (("in.csv", "body,predicted_label\nd e,mine\n"),
+                          ("in.jsonl", '{"body": "d e", "prediction": "mine"}\n')):
+        with pytest.raises(InputError, match="line . of the input has a column 'predict.* already"):
+            run(model[0], tmp_path, name, content, text_a_column="body")
+    written = run(model[0], tmp_path, "twice.csv", "body,x,x,x_2\nd e,a,b,c\n",
+                  text_a_column="body")
+    assert written.startswith("body,x,x_2_,x_2,predicted_label,") and "\nd e,a,b,c," in written
+    capsys.readouterr()
+    run(model[0], tmp_path, "more.jsonl", '{"body": "d"}\n{"body": "d", "id": 7}\n', "out.csv",
+        text_a_column="body")
+    assert "line 2 of the input has id, which the first line lacks" in capsys.readouterr().err
+
+
 def test_the_official_columns_of_a_task_need_no_flag(tmp_path):
     write(tmp_path / "model", "regression")
     saved = SavedTask.read(str(tmp_path / "model"))

@@ -62,6 +62,22 @@ def test_csv(write):
     assert len(found[2][2]) == 200_000
 
 
+def test_columns_of_choices_have_one_order(write):
+    names = [f"a{number}" for number in (10, 2, 0, 1)]
+    for form, content in (("csv", ",".join(names) + "\n" + ",".join(names)),
+                          ("jsonl", json.dumps(dict(zip(names, names))))):
+        assert rows(write(content + "\n"), ["a*"], form)[0][1:] == ("a0", "a1", "a2", "a10")
+    assert rows(write('{"a_yes": 1, "a_no": 2}\n'), ["a*"], "jsonl") == [(1, 2, 1)]
+    assert rows(write("a_yes,a_no\n1,2\n"), ["a*"], "csv") == [(2, "1", "2")]
+
+
+def test_a_name_of_two_columns_is_refused(write):
+    path = write("text,label,label\na,b,c\n")
+    assert rows(path, ["text", 2], "csv") == [(2, "a", "c")]
+    with pytest.raises(InputError, match="line 1: 2 columns have the name 'label'; give the num"):
+        rows(path, ["text", "label"], "csv")
+
+
 def test_jsonl(write):
     lines = [{"a": "x\ty", "n": 1}, {"a": "", "n": None, "more": 2}]
     path = write("\n".join(map(json.dumps, lines)))

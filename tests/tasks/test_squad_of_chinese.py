@@ -9,7 +9,7 @@ from bert_tf.errors import InputError
 from bert_tf.tasks.answer_finders import AnswerOptions
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.squad import passage_words, read_paragraphs, word_spans
-from bert_tf.tasks.squad_answers import find_answers
+from bert_tf.tasks.squad_answers import find_answers, find_file_answers
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 
@@ -53,6 +53,10 @@ def test_answers_are_learned_where_they_stand_and_found_as_they_stand(tmp_path):
         logits[kind, rows, features[name][:, 0]] = 9
     found = find_answers(spans, {"start_logits": logits[0], "end_logits": logits[1]}, tokenizer(),
                          AnswerOptions())
+    assert [each.describe(0.0)["answer"] for each in found] == list(ANSWERS)
+    # As the commands read them, from the file.
+    found = find_file_answers(str(tmp_path / "train.json"), {
+        "start_logits": logits[0], "end_logits": logits[1]}, tokenizer(), OPTIONS, AnswerOptions())
     assert [each.describe(0.0)["answer"] for each in found] == list(ANSWERS)
     ids = dict(enumerate(TOKENS))
     first = features["start_positions"][0, 0]
