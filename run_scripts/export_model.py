@@ -189,17 +189,16 @@ def _check_texts(saved, head, folder):
 
 def build(job: ExportFlags, model: Any):
     """Builds the encoder, or the Learner of the task, with every weight from the checkpoint."""
-    head, saved = HEADS.get(job.task), model.saved
+    head = HEADS.get(job.task)
     if job.task == "masked_lm":
         learner = bert_tf.fill_mask.build(model)
         return training.Learner(learner.encoder, learner.objectives[:1])
     if not head:
         return model.learner(heads=()).encoder
-    name, options = saved.task.kind.head(saved.task, saved.options) if saved else ("", {})
+    options = dict(model.heads).get(head.objective, {})
     num_labels = len(job.labels) or job.num_labels
     return model.learner(heads=[(head.objective, {
-        **(options if name == job.task else {}),
-        **({"num_labels": num_labels} if head.is_labelled and num_labels else {})})])
+        **options, **({"num_labels": num_labels} if head.is_labelled and num_labels else {})})])
 
 
 def make_module(network, job: ExportFlags, model: Any):

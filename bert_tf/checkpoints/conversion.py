@@ -121,6 +121,35 @@ def _finite(weights):
         generator=weights.generator and _finite(weights.generator))
 
 
+def _fold(weights, table, form):
+    """The `Weights` whose regression alone computes the answers, its factor included, for formats
+    that have no place for one; and sentences on that.
+
+    Raises:
+        InputError: the format has a place for a head, but not for the sequences that it adds up.
+    """
+    held = {names.head(rule.ours) for rule in table.rules(weights.config)} & set(weights.heads)
+    if form == "keras":
+        return weights, []
+    for head in sorted(held):
+        if "orders" in weights.beside(head):
+            raise InputError(f"{weights.source}: the head {head} reads each pair of texts in both "
+                             f"orders, for which the format {form} has no place; choose keras, or "
+                             f"give --leave_out={head}.")
+    scale = weights.beside("regression").get("scale") if "regression" in held else None
+    if not scale:
+        return weights, []
+
+    def scaled(tensor):
+        return dataclasses.replace(
+            tensor, read=lambda: (tensor.read() * scale).astype(tensor.dtype))
+
+    tensors = {name: scaled(tensor) if name.startswith("regression/dense/") else tensor
+               for name, tensor in weights.tensors.items()}
+    return (dataclasses.replace(weights, tensors=tensors),
+            [f"regression/dense is multiplied by {scale}, the factor of its answers."])
+
+
 def convert(path: str, output: str, form: str, changes: Changes = Changes(),
             dry_run: bool = False) -> Account:
     """Converts the checkpoint at `path` to a folder of another format.
@@ -145,8 +174,9 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
     weights = _finite(weights)
     writer = FORMATS[form].module
     table = writer.table_for(weights)
+    weights, folded = _fold(weights, table, form)
     tensors = to_table(weights, table)
-    account = _account(weights, tensors, table, form, notes)
+    account = _account(weights, tensors, table, form, (*notes, *folded))
     if weights.generator and hasattr(writer, "add_generator"):
         tensors, account = writer.add_generator(tensors, account, weights.generator)
     if dry_run:

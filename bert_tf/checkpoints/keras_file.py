@@ -220,7 +220,7 @@ def _learner(weights):
     objectives = []
     for head in map(HEADS.get, weights.heads):
         if head and head.rebuildable:
-            options = {"config": weights.config.to_dict()}
+            options = {"config": weights.config.to_dict(), **weights.beside(head.name)}
             if head.is_labelled:
                 options["num_labels"] = weights.tensors[f"{head.name}/dense/bias"].shape[0]
             if head.name == "span_boundary":

@@ -3,17 +3,20 @@
 import collections
 import dataclasses
 import functools
+import os
+import re
 from collections.abc import Collection
 
 import ml_dtypes  # noqa: F401 NumPy knows the name bfloat16 from then on
 import numpy as np
 
-from bert_tf.checkpoints import names
+from bert_tf.checkpoints import names, rules
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.config import EncoderConfig
 from bert_tf.config.sizes import letters
 from bert_tf.errors import InputError
 from bert_tf.heads import OBJECTIVES
+from bert_tf.options import read_json
 from bert_tf.tokenization import Tokenizer, open_tokenizer
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -53,6 +56,20 @@ class Weights:
         held = dict.fromkeys(map(names.head, self.tensors))
         own = [name for name in held if name not in (*names.HEADS, *names.NETWORK)]
         return [name for name in (*names.HEADS, *own) if name in held]
+
+    def beside(self, head: str) -> dict:
+        """What a file of ours, or the task.json beside a checkpoint of fine-tuning, says of a head
+        and no weight shows: `scale` and `orders`, as in `bert_tf.objectives`, unless 1."""
+        objectives = self.origin.objectives if self.origin else ()
+        found = next((options for name, options in objectives
+                      if OBJECTIVES[name].name == head), {})
+        path = rules.beside(self.source, "task.json")
+        if path and re.fullmatch(rules.OWN, os.path.basename(self.source)):
+            saved = read_json(path)
+            kind = saved.get("task", {}).get("kind")
+            found = {"regression": {"scale": saved.get("options", {}).get("label_scale") or 1},
+                     "classification": {"orders": 1 + (kind == "similarity")}}.get(head, {})
+        return {key: found[key] for key in ("scale", "orders") if found.get(key, 1) != 1}
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer | None:

@@ -14,8 +14,9 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
+import bert_tf
 from bert_tf import checkpoints
-from bert_tf.checkpoints import Changes, convert, names
+from bert_tf.checkpoints import Changes, checksummed, convert, names
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config.sizes import letters, numbers
 from bert_tf.errors import InputError
@@ -40,9 +41,12 @@ from bert_tf.objectives.span_comparison import SpanComparison
 from bert_tf.objectives.step_classification import StepClassification
 from bert_tf.objectives.stochastic_answer import StochasticAnswer
 from bert_tf.objectives.tagging import FeatureTagging, Tagging
+from bert_tf.tasks import SavedTask, Task
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import AdamWeightDecay
 from bert_tf.training.trainer import Trainer
+from run_scripts import export_model
+from run_scripts.export_model import ExportFlags
 from tests.training import tiny
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
@@ -199,6 +203,59 @@ def test_heads_of_tasks(head, target, with_head, tmp_path):
     if target == "huggingface":     # where the files tell which head it is
         for hint in (None, "classification"):
             assert_same(values(tmp_path / "theirs", hint), wanted)
+
+
+@pytest.fixture(scope="module")
+def scaled(tmp_path_factory):
+    """A regression whose labels are divided by 5, in `model.keras`, and its folder."""
+    folder = tmp_path_factory.mktemp("scaled")
+    config = checkpoints.read_config(GOLDEN / "google_gelu")
+    config.to_json_file(folder / "bert_config.json")
+    learner = Learner(BertEncoder(config), [Regression(config, scale=5)])
+    learner.save(folder / "model.keras")
+    return folder, learner.objectives[0]
+
+
+@pytest.mark.parametrize("target", ["google", "huggingface", "model_garden", "keras"])
+def test_the_scale_of_a_regression_stays(target, scaled, tmp_path):
+    folder, head = scaled
+    pooled = np.random.default_rng(0).normal(size=(3, head.config.hidden_size)).astype("float32")
+    wanted = head.answers(head({"pooled_output": pooled}, {}))["values"].numpy()
+    account = convert(folder, tmp_path / "theirs", target)
+    assert ("regression/dense is multiplied by 5" in str(account)) == (target != "keras")
+    found = checkpoints.read(tmp_path / "theirs", "regression")
+    kernel, bias = (found.tensors[f"regression/dense/{name}"].read() for name in ("kernel", "bias"))
+    factor = found.beside("regression").get("scale", 1)
+    assert np.allclose((pooled @ kernel + bias) * factor, wanted, rtol=1e-5)
+    model = bert_tf.open_model(tmp_path / "theirs")
+    again = export_model.build(ExportFlags(init_checkpoint="x", output="y", task="regression",
+                                           num_labels=1), model).objectives[0]
+    assert (again.scale == 5) == (target == "keras")
+
+
+def test_the_scale_of_a_checkpoint_of_fine_tuning_is_in_its_task(scaled, tmp_path):
+    folder, head = scaled
+    own = {name: value + (name == "regression/dense/bias")
+           for name, value in values(folder).items()}
+    shutil.copy(folder / "bert_config.json", tmp_path)
+    checksummed.write(str(tmp_path / "checkpoint-000000001.safetensors"),
+                      {f"learner/bert/{name}": value for name, value in own.items()}, {})
+    SavedTask(Task("x", "regression", {}, ()), 9, True, {"label_scale": 5.0}).write(str(tmp_path))
+    convert(tmp_path, tmp_path / "google", "google")
+    found = values(tmp_path / "google", "regression")
+    for name in ("regression/dense/bias", "regression/dense/kernel"):
+        assert np.array_equal(found[name], own[name] * 5)
+
+
+def test_both_orders_of_a_pair_have_a_place_in_keras_only(tmp_path):
+    config = checkpoints.read_config(GOLDEN / "google_gelu")
+    Learner(BertEncoder(config), [Classification(config, 2, orders=2)]).save(
+        tmp_path / "model.keras")
+    with pytest.raises(InputError, match="both orders, .*--leave_out=classification"):
+        convert(tmp_path, tmp_path / "theirs", "huggingface")
+    convert(tmp_path, tmp_path / "theirs", "huggingface", Changes(leave_out=("classification",)))
+    convert(tmp_path, tmp_path / "own", "keras")
+    assert checkpoints.read(tmp_path / "own").beside("classification") == {"orders": 2}
 
 
 @pytest.mark.parametrize("layers, lstm_layers", [("last", 1), ("weighted_sum_all", 3)])
