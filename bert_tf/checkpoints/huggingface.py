@@ -239,6 +239,9 @@ def table_for(weights: Weights) -> Format:
         if weights.tokenizer and not has_padding(weights.tokenizer.vocabulary):
             notes = (*notes, f"The vocabulary has no padding: transformers takes token {padding}, "
                      f"{weights.tokenizer.tokens([padding])[0]!r}, for it, and gives it no place.")
+    if weights.config.has_segments and weights.tokenizer and weights.tokenizer.name == "byte_bpe":
+        notes = (*notes, "The tokenizer of transformers gives both texts of a pair the segment 0; "
+                 "give the model token_type_ids.")
     if "masked_lm" in weights.heads:
         notes += _gelu_notes(model, weights.config)
     if weights.config.is_causal and "pooler" in weights.heads:
@@ -320,4 +323,5 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         **_TOKENIZERS[tokenizer.name], "do_lower_case": tokenizer.do_lower_case,
         **{name: value for name, value in tokenizer.settings.items()
            if name != "drop_category_c"},
+        "model_input_names": safetensors_files.inputs(weights.config.has_segments),
         "model_max_length": weights.config.max_position_embeddings} if tokenizer else {})

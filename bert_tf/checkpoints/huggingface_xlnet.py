@@ -181,4 +181,5 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         **next(({"problem_type": theirs} for theirs, ours in _PROBLEMS.items() if ours == head),
                {})}, tokenizer, {
             "tokenizer_class": "XLNetTokenizer",
+            "model_input_names": safetensors_files.inputs(has_segments=True),
             "do_lower_case": tokenizer.do_lower_case, **tokenizer.settings} if tokenizer else {})

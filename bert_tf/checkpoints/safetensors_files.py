@@ -69,6 +69,12 @@ def labels(values: dict) -> tuple[str, ...]:
                  for number, label in zip(numbers, found))
 
 
+def inputs(has_segments: bool) -> list[str]:
+    """Returns the `model_input_names` of a tokenizer: what it gives the model. Some classes of
+    transformers leave out the segments by default, and others give them to a model without any."""
+    return ["input_ids", *["token_type_ids"] * has_segments, "attention_mask"]
+
+
 def write(folder: str, values: Mapping[str, np.ndarray], config: Mapping[str, Any], tokenizer: Any,
           settings: Mapping[str, Any]) -> None:
     """Writes `model.safetensors`, `config.json`, and with a tokenizer its files and

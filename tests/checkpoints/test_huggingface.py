@@ -12,8 +12,9 @@ from safetensors.numpy import load_file, save_file
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints import convert
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, XLNetConfig
 from bert_tf.errors import InputError
+from bert_tf.networks import build
 from bert_tf.tokenization import byte_bpe
 from tests.rounding import ROUNDED, off
 
@@ -118,6 +119,18 @@ def test_classifiers_of_roberta(end, two_layers, roberta, tmp_path):
         f"RobertaFor{end}"]
 
 
+@pytest.mark.parametrize("network", ["albert", "xlnet"])
+def test_the_tokenizer_gives_the_segments(network, test_data, tmp_path):
+    """The class of transformers leaves them out by default."""
+    vocab_file = str(test_data / "vocabs" / "albert" / "spiece.model")
+    config = EncoderConfig(30000, 8, 1, 1, 8, model_type="albert") if network == "albert" else (
+        XLNetConfig(30000, d_model=8, n_layer=1, n_head=1, d_head=8, d_inner=8, untie_r=True))
+    build(config).save(tmp_path / "model.keras")
+    convert(tmp_path, tmp_path / "hf", "huggingface", checkpoints.Changes(vocab_file=vocab_file))
+    settings = json.loads((tmp_path / "hf" / "tokenizer_config.json").read_text())
+    assert settings["model_input_names"] == ["input_ids", "token_type_ids", "attention_mask"]
+
+
 def test_the_files_of_a_tokenizer_go_with_the_weights(roberta, tmp_path):
     first = [*byte_bpe.ROBERTA_ROLES.values(), *byte_bpe.byte_characters()]
     tokens = dict(zip([*first, "he", "hel"], range(len(first) + 2)))
@@ -135,6 +148,7 @@ def test_the_files_of_a_tokenizer_go_with_the_weights(roberta, tmp_path):
         assert not (tmp_path / after / "vocab.txt").exists()
     settings = json.loads((tmp_path / "back" / "tokenizer_config.json").read_text())
     assert settings["tokenizer_class"] == "RobertaTokenizer" and not settings["add_prefix_space"]
+    assert settings["model_input_names"] == ["input_ids", "attention_mask"]     # no segments
     (tmp_path / "back" / "tokenizer_config.json").write_text('{"add_prefix_space": true}')
     convert(tmp_path / "back", tmp_path / "kept", "keras")
     convert(tmp_path / "kept", tmp_path / "again", "huggingface")

@@ -10,6 +10,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization.packing import encode_pairs
 
 pytestmark = pytest.mark.peer
 
@@ -271,6 +272,19 @@ def test_the_tokenizer_of_transformers(with_vocabulary, tmp_path):
     checkpoints.convert(GOLDEN / "google_gelu", tmp_path / "hf", "huggingface", changes)
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
     assert theirs(TEXT, add_special_tokens=False).input_ids == ours.encode(TEXT)
+
+
+def test_the_segments_of_transformers(test_data, tmp_path):
+    transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
+    tokenizer = open_tokenizer(test_data / "vocabs" / "albert" / "spiece.model")
+    config = bert_tf.EncoderConfig(tokenizer.vocabulary.size, 8, 1, 1, 8, model_type="albert")
+    bert_tf.BertEncoder(config).save(tmp_path / "model.keras")
+    tokenizer.save(tmp_path)
+    checkpoints.convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")("A text.", "Another.")
+    ours, _ = encode_pairs([("A text.", "Another.")], tokenizer, None)
+    assert theirs.input_ids == ours["input_ids"][0].tolist()
+    assert theirs.token_type_ids == ours["segment_ids"][0].tolist()
 
 
 def test_the_tokenizer_of_keras_hub(with_vocabulary, tmp_path):
