@@ -63,8 +63,11 @@ def write_card(folder: str | os.PathLike, base: str | None = "", command: str = 
     try:
         if exists(path) and _MARK not in _read(path):
             return None
-        text = card(source or folder, base, command, name or os.path.basename(absolute(folder)),
-                    note, snippet, temporary, _config(folder))
+        name = name or os.path.basename(absolute(folder))
+        if snippet is None:
+            snippet = _snippet(folder, SavedTask.read(folder), name)
+        text = card(source or folder, base, command, name, note, snippet, temporary,
+                    _config(folder))
         with write_aside(path) as file:
             file.write(text)
     except Exception as error:      # damaged files, a network that is gone

@@ -13,6 +13,7 @@ import dataclasses
 import os
 
 from bert_tf import checkpoints, flags
+from bert_tf.checkpoints import names
 from bert_tf.config import ACTIVATIONS
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, is_file, is_folder
@@ -20,6 +21,7 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 from bert_tf.model_card import write_card
 from bert_tf.options import read_json
+from bert_tf.tasks.saved_task import SavedTask
 
 _FORMATS = tuple(name for name, form in checkpoints.FORMATS.items() if form.writable)
 _CLASSIFIERS = tuple(head.name for head in HEADS.values() if head.is_classifier)
@@ -70,6 +72,8 @@ def main(job: ConvertFlags) -> None:
         print(account.listing())
     print(account)
     if not job.dry_run:
+        if job.output_format == "keras":
+            _keep_task(job, account)
         # What was measured and learned is true of the whole model, unchanged.
         write_card(job.output, job.input, flags.command_line("bert-convert-checkpoint", job),
                    source="" if changes != checkpoints.Changes() else _folder(job.input),
@@ -80,6 +84,21 @@ def main(job: ConvertFlags) -> None:
 def _folder(path):
     """The folder of a checkpoint; "" for a name of the Hub."""
     return path if is_folder(path) else os.path.dirname(absolute(path)) if is_file(path) else ""
+
+
+def _keep_task(job, account):
+    """Writes the task.json of a fine-tuned model beside its converted head, where `Predictor` and
+    all commands find it."""
+    saved = SavedTask.read(_folder(job.input))
+    if not saved:
+        return
+    head, _ = saved.task.kind.head(saved.task, saved.options)
+    written = {*map(names.head, account.mapped)} & {*HEADS}
+    if written != ({head} if HEADS[head].shapes else set()):
+        return
+    lower = saved.do_lower_case if job.do_lower_case is None else job.do_lower_case
+    length = min(saved.max_seq_length, job.max_position_embeddings or saved.max_seq_length)
+    dataclasses.replace(saved, do_lower_case=lower, max_seq_length=length).write(job.output)
 
 
 def _snippet(job):

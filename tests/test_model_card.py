@@ -106,6 +106,31 @@ def test_a_converted_model_keeps_scores_and_labels(tmp_path):
     assert "dev/f1" not in (tmp_path / "cut" / "README.md").read_text()
 
 
+def test_a_task_goes_with_its_head(tmp_path, monkeypatch):
+    """The code of the card runs, and answers as the model does; without the head there is no
+    task."""
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "text", "."]
+    config = tiny.config(num_hidden_layers=1, vocab_size=len(words), max_position_embeddings=16)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    bert_tf.Learner(bert_tf.BertEncoder(config), [bert_tf.Regression(config, scale=5.0)]).save(
+        mine / "model.keras")
+    (mine / "vocab.txt").write_text("\n".join(words) + "\n")
+    SavedTask(Task("x", "regression", {}, ()), 16, True, {"label_scale": 5.0}, 1).write(str(mine))
+    for name, changes in (("again", {"max_position_embeddings": 8}),
+                          ("bare", {"leave_out": ["regression"]})):
+        convert_checkpoint.main(convert_checkpoint.ConvertFlags(
+            input=str(mine), output=str(tmp_path / name), output_format="keras", **changes))
+    monkeypatch.chdir(tmp_path)
+    seen = [{}, {}]
+    for name, values in zip(("again", "bare"), seen):
+        exec(re.search(r"```python\n(.*?)```", (tmp_path / name / "README.md").read_text(), re.S)[1],
+             values)
+    assert seen[0]["predictor"].saved_task.max_seq_length == 8
+    assert seen[0]["predictor"]("A text.") == bert_tf.Predictor(mine)("A text.")
+    assert isinstance(seen[1]["encoder"], bert_tf.BertEncoder)
+
+
 def test_an_empty_folder_has_a_card_without_sections(tmp_path):
     text = model_card.card(str(tmp_path))
     assert "## Scores" not in text and "## Licence" in text
