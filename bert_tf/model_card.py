@@ -6,7 +6,8 @@ import re
 import shlex
 from typing import Any
 
-from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
+from bert_tf.checkpoints.names import MODEL_FILE
+from bert_tf.checkpoints.task_heads import resolve, task_folder, tasks_beside
 from bert_tf.files import (
     FLAGFILE,
     absolute,
@@ -29,8 +30,11 @@ _SETTINGS = ("learning_rate", "train_batch_size", "num_train_epochs", "num_train
              "max_seq_length", "long_text", "seed", "step", "recipe", "teacher", "predecessor")
 _EXAMPLES = {"tagging": '"John Smith lives in New York City."',
              "span": '("Who wrote it?", "Jane Austen wrote Emma.")',
-             "text_to_text": '"cola sentence: The door is open."'}
-_CHOICES = ("multiple_choice", "ranking")
+             "text_to_text": '"cola sentence: The door is open."',
+             "word_in_context": '("They sat by the ", "bank", ".", "Ask the ", "bank", ".")',
+             "coreference": '("", "Anna", " left when she had won.", '
+                            '"Anna left when ", "she", " had won.")',
+             "pronoun_ranking": '("Anna met Mary when ", " had won.", "Anna", "Mary")'}
 
 # What manifests of fine-tuning count.
 _COUNTED = ("examples", "questions")
@@ -111,7 +115,9 @@ def card(folder: str, base: str | None = "", command: str = "", name: str = "", 
 
 
 def _config(folder) -> dict[str, Any]:
-    """The configuration of the model in a folder; {} without one."""
+    """The configuration of the model in a folder, or of the model of several tasks that a task's
+    folder belongs to; {} without one."""
+    folder = os.path.dirname(resolve(os.path.join(folder, MODEL_FILE))[1])
     return next((read_json(path) for path in (
         os.path.join(folder, name) for name in ("bert_config.json", "config.json"))
         if is_file(path)), {})
@@ -244,10 +250,10 @@ def _snippet(folder, saved, name):
         return (f"import bert_tf\n\nencoder = bert_tf.open_model({json.dumps(name)}).network()\n"
                 "# of a model with a masked LM:\n"
                 f"# bert_tf.FillMask({json.dumps(name)})(\"The [MASK] is open.\")")
-    kind, count = saved.task.kind.name, saved.num_texts or 1
-    example = _EXAMPLES.get(kind) or '("A text.", "Another.", "A third.")'
-    if kind not in _EXAMPLES and kind not in _CHOICES:
-        example = '("A text.", "Another.")' if count == 2 else '"A text."'
+    kind = saved.task.kind
+    count = saved.num_texts or max(kind.texts[0], 1)
+    texts = ", ".join(['"A text."', '"Another."', *['"A third."'] * (count - 2)][:count])
+    example = _EXAMPLES.get(kind.name) or (f"({texts})" if count > 1 else texts)
     return (f"import bert_tf\n\npredictor = bert_tf.Predictor({opened}){note}\n"
             f"print(predictor({example}))")
 

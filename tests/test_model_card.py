@@ -1,13 +1,16 @@
 """Model cards, against the files that they are made from."""
 
+import ast
 import json
 import pathlib
 import re
 
 import huggingface_hub
+import pytest
 
 import bert_tf
 from bert_tf import checkpoints, model_card
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
 from run_scripts import convert_checkpoint
@@ -86,6 +89,26 @@ def test_a_multi_task_model_names_its_tasks(tmp_path):
     text = model_card.card(str(folder))
     assert "- cola: `0`, `1`\n- sts-b: no labels\n" in text
     assert 'bert_tf.Predictor("several", task="cola")    # or sts-b\n' in text
+
+
+def test_the_task_of_a_model_of_several_is_a_model_of_its_sizes(tmp_path):
+    folder = tmp_path / "several" / "tasks" / "cola"
+    folder.mkdir(parents=True)
+    SavedTask(Task("cola", "classification", {}, ("0", "1")), 16, True, {}, 1).write(str(folder))
+    (tmp_path / "several" / "model.keras").touch()
+    (tmp_path / "several" / "bert_config.json").write_text(
+        json.dumps({"hidden_size": 1024, "model_type": "ernie"}))
+    text = model_card.card(str(folder))
+    assert "type ernie, fine-tuned for classification (cola): `hidden_size` 1,024." in text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_text_of_the_code_is_what_the_task_takes(kind, tmp_path):
+    SavedTask(Task("own", kind, {}, ("0", "1")), 16, True).write(str(tmp_path))
+    (given,) = re.findall(r"^print\(predictor\((.*)\)\)$", model_card.card(str(tmp_path)), re.M)
+    count = len(KINDS[kind].example(ast.literal_eval(given), 0).texts)
+    least, most, _ = KINDS[kind].texts
+    assert least <= count <= (most or count)
 
 
 def test_a_converted_model_keeps_scores_and_labels(tmp_path):
