@@ -42,7 +42,8 @@ _COUNTED = ("examples", "questions")
 
 def write_card(folder: str | os.PathLike, base: str | None = "", command: str = "",
                source: str = "", name: str = "", note: str = "", snippet: str | None = None,
-               file: str = NAME, temporary: str = "") -> str | None:
+               file: str = NAME, temporary: str = "", saved: SavedTask | None = None,
+               scored: str | None = "") -> str | None:
     """Writes README.md beside a model: what it is, its base, data, settings, scores, labels and
     licence, the code that uses it, and the command that made it.
 
@@ -58,6 +59,8 @@ def write_card(folder: str | os.PathLike, base: str | None = "", command: str = 
         snippet: code that uses the model; None: that of `Predictor`.
         file: the name of the card.
         temporary: a folder that will be removed; the card names no file in it.
+        saved: the task, lengths and labels; None: those in the task.json of `source`.
+        scored: a sentence on what the scores were measured with; None: the card has no scores.
 
     Returns:
         the path, or None if another README.md is there or none could be written.
@@ -71,7 +74,7 @@ def write_card(folder: str | os.PathLike, base: str | None = "", command: str = 
         if snippet is None:
             snippet = _snippet(folder, SavedTask.read(folder), name)
         text = card(source or folder, base, command, name, note, snippet, temporary,
-                    _config(folder))
+                    _config(folder), saved, scored)
         with write_aside(path) as file:
             file.write(text)
     except Exception as error:      # damaged files, a network that is gone
@@ -82,10 +85,12 @@ def write_card(folder: str | os.PathLike, base: str | None = "", command: str = 
 
 def card(folder: str, base: str | None = "", command: str = "", name: str = "", note: str = "",
          snippet: str | None = None, temporary: str = "",
-         config: dict[str, Any] | None = None) -> str:
+         config: dict[str, Any] | None = None, saved: SavedTask | None = None,
+         scored: str | None = "") -> str:
     """Returns the text of the card of a folder; see `write_card`. `config` is the model's
     configuration, if it is not the folder's."""
-    saved, flags = SavedTask.read(folder), _flags(folder)
+    saved, flags = saved or SavedTask.read(folder), _flags(folder)
+    scores = {} if scored is None else _scores(folder)
     trial = _best_trial(folder)
     if base == "":
         base = trial.get("init_checkpoint") or _value(flags, "init_checkpoint")
@@ -96,8 +101,8 @@ def card(folder: str, base: str | None = "", command: str = "", name: str = "", 
     sections = {
         "Data": _data(folder, flags, temporary),
         "Settings": _table("setting", _settings(saved, flags, trial)),
-        "Scores": _table("score", [(key, f"{value:.4f}")
-                                   for key, value in _scores(folder).items()]),
+        "Scores": f"{scored}\n\n" * bool(scored and scores) + _table(
+            "score", [(key, f"{value:.4f}") for key, value in scores.items()]),
         "Labels": _labels(saved) or _tasks(folder),
         "Use": snippet and f"```python\n{snippet}\n```",
         "Made by": _indented(name_of_copies(command or _command(flags))),

@@ -275,11 +275,30 @@ def _write_card(given, job, model):
                 f'model = tf.saved_model.load("{name}/{job.version}")\n'
                 f'model.signatures["{signature}"](**{{name: tf.constant(texts) for name, texts in\n'
                 f"    dict({texts}).items()}})")
+    saved, scored = _described(job, model.saved)
     model_card.write_card(
         folder, job.init_checkpoint, flags.command_line("bert-export-model", given),
         source=model.folder or job.init_checkpoint, name=name, snippet=code, file=file,
         note=f"It is exported for {_RUNTIMES[job.format.partition('_')[0]]}: task `{job.task}`, "
-        f"format `{job.format}`.")
+        f"format `{job.format}`.", saved=saved, scored=scored)
+
+
+def _described(job, saved):
+    """Returns the task of an export, None without a task.json, and what its card says of the
+    scores, None for nothing."""
+    scored: str | None = "Measured with the model before it was exported."
+    if not saved:
+        return None, scored
+    task, options, length = saved.task, dict(saved.options), saved.max_seq_length
+    is_other = task.kind.head(task, options)[0] != job.task
+    if is_other or job.labels not in ([], list(task.labels)):
+        task = dataclasses.replace(task, labels=tuple(job.labels), label_names=())
+    if job.format == "text" or "lite" in job.format:
+        length = job.max_seq_length
+    if job.format == "text" and job.long_text != options.get("long_text", TRUNCATE):
+        options["long_text"] = job.long_text
+    return (dataclasses.replace(saved, task=task, options=options, max_seq_length=length),
+            None if is_other else scored)
 
 
 def main(job: ExportFlags) -> None:

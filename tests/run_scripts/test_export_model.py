@@ -214,6 +214,28 @@ def test_breaks_of_lines_are_blanks_as_in_training(fine_tuned, tmp_path):
                 atol=2e-6)
 
 
+@pytest.mark.parametrize("options, shown, hidden", [
+    ({}, ["| `max_seq_length` | 9 |", "| `long_text` | mean |", "`0` (no), `1` (yes)",
+          "Measured with the model before it was exported.\n\n| score", "| dev/f1 | 0.5000 |"], []),
+    ({"max_seq_length": 8, "labels": ["bad", "good"], "long_text": "truncate"},
+     ["| `max_seq_length` | 8 |", "| `long_text` | truncate |", "`bad`, `good`", "| dev/f1 |"],
+     ["(no)"]),
+    ({"task": "encoder", "format": "lite_int8", "max_seq_length": 7},
+     ["| `max_seq_length` | 7 |", "task `encoder`"], ["## Labels", "## Scores"]),
+])
+def test_the_card_is_of_the_export(options, shown, hidden, fine_tuned, tmp_path, monkeypatch):
+    folder = fine_tuned("Classification", Task("x", "classification", {}, ("0", "1"),
+                                               label_names=("no", "yes")), long_text="mean")
+    pathlib.Path(folder, "metrics.json").write_text('{"metrics": {"dev/f1": 0.5}}')
+    monkeypatch.setattr(export_model, "write", lambda job, model: "")
+    export_model.main(job(tmp_path, init_checkpoint=folder, **options))
+    (path,) = tmp_path.rglob("out*.md") if "format" in options else [tmp_path / "out/README.md"]
+    card = path.read_text()
+    for part in shown:
+        assert part in card, card
+    assert not [part for part in hidden if part in card]
+
+
 def test_multiple_choice(fine_tuned, tmp_path):
     folder = fine_tuned("MultipleChoice", Task("x", "multiple_choice", {}))
     export_model.main(job(tmp_path, init_checkpoint=folder))
