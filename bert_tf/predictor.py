@@ -54,9 +54,10 @@ class Predictor:
     The output of pre-training, before any fine-tuning, answers texts with "[MASK]" as `FillMask`
     does: `masks`.
 
-    Beyond rounding, a prediction does not depend on what else is in the list; MobileBERT's does a
-    little, since its padding keeps some weight. Texts of a pair or a choice that are too long
-    together are cut to fit, as in training.
+    Beyond rounding, a prediction does not depend on what else is in the list. MobileBERT's does a
+    little, since its padding keeps some weight, and so does that of a quantised model whose inputs
+    have the range of the batch (`--activation_ranges=dynamic`, or never trained). Texts of a pair
+    or a choice that are too long together are cut to fit, as in training.
     """
 
     _opened: tuple | None = None    # the arguments; None: the model is in memory

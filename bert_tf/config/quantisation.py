@@ -59,7 +59,7 @@ class Quantisation:
         pooler_bits: bits of the dense layers before and after the encoder's layers.
         head_bits: bits of the dense layers of a task's head.
         activations: range of a dense layer's input: "ema", a moving average of the maxima in
-            training; "dynamic", the tensor's own; "none", inputs are not rounded.
+            training; "dynamic", the batch's own; "none", inputs are not rounded.
         activation_bits: bits of the inputs of dense layers, and of queries and keys.
         ema_decay: decay of the moving average.
         start_step: training steps before anything is rounded.

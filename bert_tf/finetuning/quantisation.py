@@ -37,7 +37,7 @@ class QuantisationFlags:
         None, "With --quantisation, bits of the word embeddings (default: 8).")
     activation_ranges: str | None = _of_rounding(
         None, "With --quantisation, source of the range of a layer's input. ema: a moving average "
-        "from training. dynamic: the input itself. none: inputs are floats. (Default: ema.)",
+        "from training. dynamic: the batch itself. none: inputs are floats. (Default: ema.)",
         choices=ACTIVATIONS)
     quantisation_start_step: int | None = _of_rounding(
         None, "With --quantisation, number of training steps before rounding begins (default: 0).",
