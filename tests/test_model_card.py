@@ -147,8 +147,8 @@ def test_a_task_goes_with_its_head(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     seen = [{}, {}]
     for name, values in zip(("again", "bare"), seen):
-        exec(re.search(r"```python\n(.*?)```", (tmp_path / name / "README.md").read_text(), re.S)[1],
-             values)
+        card = (tmp_path / name / "README.md").read_text()
+        exec(re.search(r"```python\n(.*?)```", card, re.S)[1], values)
     assert seen[0]["predictor"].saved_task.max_seq_length == 8
     assert seen[0]["predictor"]("A text.") == bert_tf.Predictor(mine)("A text.")
     assert isinstance(seen[1]["encoder"], bert_tf.BertEncoder)
