@@ -65,8 +65,9 @@ def labels(values: dict) -> tuple[str, ...]:
     found = tuple(numbered.get(number) for number in numbers)
     if not all(isinstance(label, str) for label in found):
         return ()
-    return tuple(f"LABEL_{number}" if found.count(label) > 1 else label
-                 for number, label in zip(numbers, found))
+    plain = tuple(f"LABEL_{number}" for number in numbers)
+    told = tuple(name if found.count(label) > 1 else label for name, label in zip(plain, found))
+    return told if len({*told}) == len(told) else plain
 
 
 def inputs(has_segments: bool) -> list[str]:

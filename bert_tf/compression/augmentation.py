@@ -25,8 +25,9 @@ class MarkingTokenizer:
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids of all lines, int32 [T], and their lengths, int [lines]."""
-        parts = [line.split(MASK) for line in lines]
-        ids, sizes = self._tokenizer.encode_lines([part for line in parts for part in line])
+        split = (line.split(MASK) for line in lines)
+        parts = [[self._tokenizer.at_start(first), *rest] for first, *rest in split]
+        ids, sizes = self._tokenizer.encode_parts([part for line in parts for part in line])
         counts = np.array([len(line) for line in parts])
         if len(sizes) == len(lines):
             return ids, sizes

@@ -48,7 +48,7 @@ class WordPassages:
         # An answer may begin a word, or be a part of one.
         encoded = [self._tokenizer.encode_words(texts)]
         if self._tokenizer.word_prefix:
-            encoded.append(self._tokenizer.encode_lines(texts))
+            encoded.append(self._tokenizer.encode_parts(texts))
         wanted = zip(*(np.split(part, np.cumsum(lengths)[:-1]) for part, lengths in encoded))
         for row, variants in zip(rows, wanted):
             number, question = asked[row]

@@ -160,6 +160,14 @@ class Tokenizer:
         return self.encode_lines([self.word_prefix + word for word in words]
                                  if self.word_prefix else words)
 
+    def encode_parts(self, parts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """`encode_lines` for parts of texts that follow other parts without a blank."""
+        return self.encode_lines(parts)
+
+    def at_start(self, text: str) -> str:
+        """Returns a text as `encode_lines` reads it, for `encode_parts`."""
+        return text
+
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Returns the ids of `text`, and the (start, end) of each token in `text`, without blanks
         around it."""

@@ -130,14 +130,15 @@ class ByteBpeTokenizer(Tokenizer):
         return self.encode_lines([text])[0].tolist()
 
     def encode_lines(self, lines):
-        if self.settings:
-            lines = list(map(self._with_blank, lines))
-        return encode_blocks(lines, BOUNDARY, self._encode_block)
+        return self.encode_parts(list(map(self.at_start, lines)) if self.settings else lines)
+
+    def encode_parts(self, parts):
+        return encode_blocks(parts, BOUNDARY, self._encode_block)
 
     def encode_with_offsets(self, text, trim=True):
         """See `Tokenizer`. A token covers every character that it holds a byte of, so offsets may
         overlap. `trim` leaves out the blanks before a token."""
-        ids, offsets, whole = [], [], self._with_blank(text)
+        ids, offsets, whole = [], [], self.at_start(text)
         shift = len(text) - len(whole)
         for word in find_words(whole):
             pieces = unpack(self._words[word.group()])
@@ -152,7 +153,7 @@ class ByteBpeTokenizer(Tokenizer):
                 offsets.append((max(min(first + blanks, last), 0), last))
         return ids, offsets
 
-    def _with_blank(self, text):
+    def at_start(self, text):
         return f" {text}" if text and self.settings and not text.startswith(" ") else text
 
     def _join(self, ids):

@@ -50,11 +50,12 @@ def old_files(path: str) -> tuple[dict[str, bytes], dict[str, Any]]:
                         **({"tokenize_chinese_chars": False}
                            if normalizer.get("handle_chinese_chars") is False else {})}
             return {"vocab.txt": "".join(f"{token}\n" for token in ordered).encode()}, settings
+        step = read.get("pre_tokenizer") or {}
         merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
         return {"vocab.json": json.dumps(tokens).encode(), "merges.txt": "".join(
             f"{line}\n" for line in ["#version: 0.2", *merges]).encode()}, (
-                {"add_prefix_space": True} if read["pre_tokenizer"].get("add_prefix_space")
-                and read["pre_tokenizer"]["type"] == "ByteLevel" else {})
+                {"add_prefix_space": True}
+                if step.get("type") == "ByteLevel" and step.get("add_prefix_space") else {})
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} does not describe a tokenizer ({error!r}); save it again with "
                          "transformers.") from error

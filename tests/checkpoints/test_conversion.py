@@ -429,6 +429,8 @@ def test_names_of_classes(tmp_path):
     assert found["label2id"] == {"O": 0, "B": 1, "I": 2}
     path.write_text(json.dumps({**found, "id2label": {"0": "O", "1": "B", "2": "B"}}))
     assert checkpoints.read(tmp_path / "hf").labels == ("O", "LABEL_1", "LABEL_2")
+    path.write_text(json.dumps({**found, "id2label": {"0": "LABEL_1", "1": "B", "2": "B"}}))
+    assert checkpoints.read(tmp_path / "hf").labels == ("LABEL_0", "LABEL_1", "LABEL_2")
 
 
 def test_positions_and_padding_are_cut_when_asked(hf, tmp_path):
