@@ -74,11 +74,12 @@ class Model:
             self.weights and self.weights.do_lower_case) if known is not None), None)
         recipe = recipes.RECIPES.get(self.config.model_type)
         tokenizer = open_tokenizer(
-            path, lower, **(recipe.tokenizer_settings if recipe and not self.saved
-                            and path.endswith(".txt") else {}))
+            path, lower, self.config.vocab_size, **(
+                recipe.tokenizer_settings if recipe and not self.saved and path.endswith(".txt")
+                else {}))
         check_fits(tokenizer.vocabulary, self.config.vocab_size, f"--vocab_file={path}")
-        if own and path != own and (open_tokenizer(own).vocabulary.tokens
-                                    != tokenizer.vocabulary.tokens):
+        if own and path != own and not open_tokenizer(
+                own, rows=self.config.vocab_size).vocabulary.agrees(tokenizer.vocabulary):
             raise InputError(f"--vocab_file={path} is not the model's vocabulary, which is {own}; "
                              "leave the flag out.")
         return tokenizer

@@ -28,6 +28,7 @@ from bert_tf.heads import HEADS
 from bert_tf.options import settle
 from bert_tf.tasks.kinds.span import THRESHOLD
 from bert_tf.tasks.named import layout_of
+from bert_tf.tokenization.base import ADDED
 from bert_tf.tokenization.packing import LONG_TEXTS, TRUNCATE
 
 TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))
@@ -217,6 +218,9 @@ def make_module(network, job: ExportFlags, model: Any):
     if tokenizer.name != "wordpiece":
         raise InputError(f"--format=text can only hold a WordPiece tokenizer, but {job.vocab_file} "
                          f"is {tokenizer.name}; give --format=ids.")
+    if ADDED in tokenizer.settings:
+        raise InputError(f"--format=text can't find the tokens that were added to {job.vocab_file} "
+                         "in texts; give --format=ids, or use bert_tf.Predictor.")
     model.config.check_reads_texts(job.init_checkpoint)
     kind = getattr(export, _TEXT_MODELS.get(job.task, "TextModel"))
     layout = layout_of(model.saved.task.name) if model.saved and job.task != "encoder" else None

@@ -16,7 +16,7 @@ from bert_tf.checkpoints.weights import FLOATS, Account, Weights, to_table, tran
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import folder_aside
-from bert_tf.tokenization import WordpieceTokenizer, open_tokenizer
+from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary, is_unused
 
 # The heads of every pre-trained BERT; the account lists those that a file lacks.
@@ -324,11 +324,11 @@ def grow(weights: Weights, changes) -> tuple[Weights, list[str]]:
     path = changes.vocab_file or weights.vocab_file
     if not path:
         return weights, ["There is no vocabulary; give --vocab_file to have one written."]
-    tokenizer = open_tokenizer(path)
+    tokenizer = open_tokenizer(path, rows=weights.config.vocab_size)
     new, held, rows = tokenizer.vocabulary, weights.config.vocab_size, {}
     if changes.vocab_file and weights.vocab_file:
-        old = open_tokenizer(weights.vocab_file).vocabulary
-        if old.tokens != new.tokens and not isinstance(tokenizer, WordpieceTokenizer):
+        old = open_tokenizer(weights.vocab_file, rows=held).vocabulary
+        if old.tokens != new.tokens and tokenizer.name != "wordpiece":
             raise InputError(f"{path} is not the vocabulary of the checkpoint, "
                              f"{weights.vocab_file}; words can only be added to a WordPiece "
                              "vocabulary.")

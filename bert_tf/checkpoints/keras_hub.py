@@ -16,7 +16,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import is_file, is_folder, open_file, write_json
 from bert_tf.options import read_json
-from bert_tf.tokenization import WordpieceTokenizer
+from bert_tf.tokenization.base import ADDED
 from bert_tf.tokenization.library_settings import KERAS_HUB_VOCABULARY, settings_beside
 from bert_tf.tokenization.vocabulary import VOCAB_FILE
 
@@ -84,11 +84,16 @@ def read(file: str) -> Source:
                       "do_lower_case"))
 
 
+_NOTES = (("tokenize_chinese_chars",
+           "Each ideograph is a word in keras-hub's tokenizer, but not in the model's."),
+          (ADDED, "keras-hub's tokenizer lacks the tokens that were added to the model's."))
+
+
 def table_for(weights: Weights) -> Format:
     """Returns the table to write `weights` with, or raises InputError if a BertBackbone would
     compute other outputs."""
     google.check_original(weights)
-    if weights.tokenizer and not isinstance(weights.tokenizer, WordpieceTokenizer):
+    if weights.tokenizer and weights.tokenizer.name != "wordpiece":
         raise InputError(f"{weights.vocab_file} is a vocabulary of {weights.tokenizer.name}, but "
                          "keras-hub's BertBackbone has a WordPiece vocab.txt; choose another "
                          "format.")
@@ -96,10 +101,9 @@ def table_for(weights: Weights) -> Format:
         raise InputError(f"{weights.source}: hidden_act is {weights.config.hidden_act}, but "
                          "keras-hub's BertBackbone always uses the tanh form of GELU; give "
                          "--hidden_act=gelu to change the model to it.")
-    if weights.tokenizer and "tokenize_chinese_chars" in weights.tokenizer.settings:
-        return dataclasses.replace(FORMAT, notes=(
-            "Each ideograph is a word in keras-hub's tokenizer, but not in the model's.",))
-    return FORMAT
+    settings = weights.tokenizer.settings if weights.tokenizer else {}
+    return dataclasses.replace(FORMAT, notes=tuple(
+        note for name, note in _NOTES if name in settings))
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:

@@ -74,7 +74,8 @@ class Weights:
     @functools.cached_property
     def tokenizer(self) -> Tokenizer | None:
         """The tokenizer of the vocabulary, or None if there is none."""
-        return open_tokenizer(self.vocab_file, self.do_lower_case) if self.vocab_file else None
+        return open_tokenizer(self.vocab_file, self.do_lower_case, self.config.vocab_size
+                              ) if self.vocab_file else None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,7 +20,7 @@ from bert_tf.compression.word_vectors import read_word_vectors
 from bert_tf.errors import InputError
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.tokenization import find_vocabulary, open_tokenizer
-from bert_tf.tokenization.wordpiece import WordpieceTokenizer, split_words
+from bert_tf.tokenization.wordpiece import split_words
 from bert_tf.tracing import compiled
 from bert_tf.training.learners.learner import Learner
 
@@ -37,7 +37,7 @@ class WordModel:
     def __init__(self, path: str, do_lower_case: bool = True):
         vocabulary = find_vocabulary(path)
         self.tokenizer = open_tokenizer(vocabulary, do_lower_case) if vocabulary else None
-        if not isinstance(self.tokenizer, WordpieceTokenizer):
+        if not self.tokenizer or self.tokenizer.name != "wordpiece":
             raise InputError(f"--masked_lm: {path} has no WordPiece vocabulary, which finding "
                              "words needs; name another model.")
         weights = checkpoints.read(path)

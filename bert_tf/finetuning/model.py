@@ -92,7 +92,7 @@ def _settle_tokens(found, flags, run, begun):
         found.do_lower_case = begun.do_lower_case if begun else default_case(path)
     if begun and find_vocabulary(run):
         kept = open_tokenizer(run, found.tokenizer.do_lower_case)
-        if kept.vocabulary.tokens == found.tokenizer.vocabulary.tokens:
+        if kept.vocabulary.agrees(found.tokenizer.vocabulary):
             found.tokenizer = kept
     check_case(found.tokenizer.vocabulary, flags.vocab_file or found.weights.vocab_file,
                found.tokenizer.do_lower_case)

@@ -16,6 +16,7 @@ TOKENIZERS = {
 _EXPORTS = {
     "base": ["Tokenizer", "check_sentinels", "default_case", "find_vocabulary",
              "open_tokenizer"],
+    "added": ["AddingTokenizer"],
     "dual": ["DualTokenizer", "DualVocabulary"],
     "vocabulary": ["Layout", "Vocabulary", "check_case", "check_fits", "is_unused",
                    "looks_lower_case"],

@@ -22,7 +22,7 @@ from bert_tf.files import (
 )
 from bert_tf.options import read_json
 from bert_tf.tokenization import tokenizer_json
-from bert_tf.tokenization.library_settings import settings_beside, tell_of_added_tokens
+from bert_tf.tokenization.library_settings import added_tokens, settings_beside
 from bert_tf.tokenization.packing import encode_pairs
 from bert_tf.tokenization.vocabulary import (
     PADDING,
@@ -36,6 +36,8 @@ MODEL_FILE = "spiece.model"
 # Settings of a saved tokenizer that are not at their defaults.
 SETTINGS_FILE = "tokenizer_settings.json"
 _CASE = "do_lower_case"
+# The setting that has the added tokens, transformers' name of it.
+ADDED = "added_tokens_decoder"
 
 
 class Tokenizer:
@@ -211,6 +213,10 @@ class Tokenizer:
         lengths]. `ids` and `lengths` are those that `encode_lines` returns for the lines."""
         return self.continues[ids]
 
+    def fold(self, char: str) -> str:
+        """Returns what a character becomes before the text is cut."""
+        return char
+
     def is_blank(self, line: str) -> bool:
         """Whether a line that has no tokens ends a document."""
         return not line.strip()
@@ -299,7 +305,8 @@ def _vocabulary_file(path):
     return found
 
 
-def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any) -> Tokenizer:
+def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | None = None,
+                   saved: dict[str, Any] | None = None, **settings: Any) -> Tokenizer:
     """Opens the tokenizer that fits a vocabulary file.
 
     Args:
@@ -310,6 +317,8 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
             these.
         do_lower_case: None: as saved beside the vocabulary, also by transformers or keras-hub, else
             as its tokens suggest. Byte-level BPE and T5 never lower-case.
+        rows: of the model's table; added tokens beyond it are cut as other text.
+        saved: the settings in place of those beside the vocabulary.
         settings: further settings, such as WordPiece's `strip_accents`; others are as saved beside
             the vocabulary.
 
@@ -319,17 +328,18 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
     """
     path = _vocabulary_file(path)
     if os.path.basename(path) == tokenizer_json.NAME:
-        return _open_old_files(path, do_lower_case, settings)
+        return _open_old_files(path, do_lower_case, rows, saved, settings)
     kind = next(name for name, (_, endings, _) in tokenization.TOKENIZERS.items()
                 if str(path).endswith(endings) and getattr(tokenization, name).reads(str(path)))
     tokenizer = getattr(tokenization, kind)
     beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
     vocabulary = tokenizer.read_vocabulary(str(path))
-    saved = read_json(beside) if is_file(beside) else {}
+    saved = saved if saved is not None else read_json(beside) if is_file(beside) else {}
     if not saved and tokenizer.setting_names:
         saved = {name: value for name, value in settings_beside(str(path)).items()
                  if name in (_CASE, *tokenizer.setting_names)}
-        tell_of_added_tokens(str(path), vocabulary.ids)
+        saved[ADDED] = added_tokens(str(path), vocabulary.tokens, vocabulary.ids, rows)
+    added = saved.pop(ADDED, {})
     kept = saved.pop(_CASE, None)
     lower = kept if do_lower_case is None else do_lower_case
     settings = {**saved, **settings}
@@ -337,20 +347,20 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
     if unknown:
         raise InputError(f"the tokenizer of {path} has no setting {unknown[0]}; leave the setting "
                          "out, or give a WordPiece vocab.txt.")
-    return tokenizer(vocabulary,
-                     looks_lower_case(vocabulary) if lower is None else bool(lower),
+    made = tokenizer(vocabulary, looks_lower_case(vocabulary) if lower is None else bool(lower),
                      **settings)
+    return tokenization.AddingTokenizer(made, added) if added else made
 
 
-def _open_old_files(path, do_lower_case, settings):
+def _open_old_files(path, do_lower_case, rows, given, settings):
     """Returns the tokenizer of a tokenizer.json."""
-    files, saved = tokenizer_json.old_files(path)
+    files, saved = tokenizer_json.old_files(path, rows)
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files.items():
             with write_aside(os.path.join(folder, name), "wb") as file:
                 file.write(content)
         write_json(os.path.join(folder, SETTINGS_FILE), saved)
-        return open_tokenizer(folder, do_lower_case, **settings)
+        return open_tokenizer(folder, do_lower_case, rows, given, **settings)
 
 
 def default_case(path: str) -> bool:

@@ -53,7 +53,7 @@ class DualTokenizer(Tokenizer):
         parts = []
         for flag, name in (("vocab_file", path), ("second_vocab_file", second)):
             found = open_tokenizer(name, do_lower_case)
-            if not isinstance(found, WordpieceTokenizer):
+            if found.name != "wordpiece":
                 raise InputError(f"--{flag}: {name} is not a WordPiece vocab.txt, and only "
                                  "WordPiece vocabularies can be mixed; name one.")
             parts.append(found.vocabulary)

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import textwrap
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import InputError
@@ -20,11 +20,15 @@ _KERAS_HUB = "tokenizer.json"
 _KNOWN = {"do_lower_case": (True, False), "strip_accents": (True, False),
           "tokenize_chinese_chars": (False,), "keep_accents": (True,),
           "add_prefix_space": (True,)}
-# Functions that list the added tokens in transformers' files.
-_ADDED: dict[str, Callable[[dict], Any]] = {
-    "added_tokens.json": lambda read: [{"content": token, "special": True} for token in read],
-    "tokenizer_config.json": lambda read: read.get("added_tokens_decoder", {}).values(),
-    "tokenizer.json": lambda read: read.get("added_tokens", [])}
+_MOST_ROWS = 1 << 40
+# Functions that give the added tokens in transformers' files, {id: token}.
+_ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
+    "added_tokens.json": lambda read: {
+        str(index): {"content": token, "special": True, "normalized": True}
+        for token, index in read.items()},
+    "tokenizer_config.json": lambda read: read.get("added_tokens_decoder", {}),
+    "tokenizer.json": lambda read: {str(token["id"]): token
+                                    for token in read.get("added_tokens", [])}}
 
 
 def settings_beside(path: str) -> dict[str, Any]:
@@ -42,31 +46,41 @@ def settings_beside(path: str) -> dict[str, Any]:
     return {name: given[name] for name, values in _KNOWN.items() if given.get(name) in values}
 
 
-def tell_of_added_tokens(path: str, known: Collection[str]) -> None:
-    """Prints a warning if transformers' files beside the vocabulary at `path` add tokens, which
-    transformers looks for before it cuts a text.
+def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows: int | None
+                 ) -> dict[str, dict]:
+    """Returns {id: token} of the tokens that transformers' files beside the vocabulary at `path`
+    add. Warns of those that the model's table has no row for, or whose ids leave a gap.
 
     Args:
-        known: the vocabulary's own tokens, where T5's have the mark of a blank before them; special
-            ones of these are plain text here, as in BERT.
+        tokens: in the order of their ids.
+        known: the vocabulary's own, where T5's have the mark of a blank before them; special ones
+            of these are plain text here, as in BERT.
+        rows: of the table, if it is known.
     """
-    folder, entries = os.path.dirname(path), []
+    found: dict[str, Any] = {}
+    rows = _MOST_ROWS if rows is None else rows
     for name, read in _ADDED.items():
-        if is_file(os.path.join(folder, name)):
+        file = os.path.join(os.path.dirname(path), name)
+        if is_file(file):
             # Whoever needs a damaged file tells of it.
-            with contextlib.suppress(InputError, AttributeError, TypeError):
-                entries += read(read_json(os.path.join(folder, name)))
-    added = [entry["content"] for entry in entries
-             if isinstance(entry, dict) and isinstance(entry.get("content"), str)
-             and not (entry.get("special") and (entry["content"] in known
-                                                or f"\u2581{entry['content']}" in known))]
-    if added:
-        _warn(folder or os.curdir, ", ".join(dict.fromkeys(added)))
+            with contextlib.suppress(InputError, AttributeError, TypeError, KeyError):
+                found |= read(read_json(file))
+    found = {key: token for key, token in found.items() if key.isdecimal()
+             and isinstance(token, dict) and isinstance(token.get("content"), str)
+             and token["content"] and not (token.get("special") and (
+                 token["content"] in known or f"\u2581{token['content']}" in known))}
+    size, held = len(tokens), {int(key) for key in found if int(key) >= len(tokens)}
+    taken = {key: token for key, token in found.items() if int(key) < rows and (
+                 tokens[int(key)] == token["content"] if int(key) < size
+                 else held == set(range(size, size + len(held))))}
+    if left := [found[key]["content"] for key in found.keys() - taken.keys()]:
+        _warn(os.path.dirname(path) or os.curdir, ", ".join(sorted(left)))
+    return taken
 
 
 @functools.cache
 def _warn(folder, added):
     """Prints the warning once a process."""
-    print(f"warning: {folder} adds tokens to its vocabulary ({textwrap.shorten(added, 100)}). They "
-          "are cut as other text here, but not in transformers: ids differ where texts hold them.",
-          flush=True)
+    print(f"warning: {folder} adds tokens to its vocabulary ({textwrap.shorten(added, 100)}) that "
+          "are cut as other text here: the model has no rows for them, or their ids do not follow "
+          "the vocabulary's.", flush=True)

@@ -198,6 +198,11 @@ class SentencepieceTokenizer(Tokenizer):
                     self.word_starts(lines[line]))
         return found
 
+    def fold(self, char):
+        if char.isspace() or not self._style.prepares:
+            return unicodedata.normalize("NFKC", char)
+        return prepare(char, self.do_lower_case, **self.settings)
+
     def is_blank(self, line):
         return (not prepare(line, False, **self.settings) if self._style.prepares
                 else super().is_blank(line))

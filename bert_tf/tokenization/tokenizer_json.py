@@ -11,7 +11,7 @@ from typing import Any
 from bert_tf.errors import InputError
 from bert_tf.files import is_file
 from bert_tf.options import read_json
-from bert_tf.tokenization.library_settings import tell_of_added_tokens
+from bert_tf.tokenization.library_settings import added_tokens
 
 NAME = "tokenizer.json"
 
@@ -23,7 +23,7 @@ def find(folder: str) -> str | None:
     return path if is_file(path) and _kind(read_json(path)) else None
 
 
-def old_files(path: str) -> tuple[dict[str, bytes], dict[str, Any]]:
+def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dict[str, Any]]:
     """Returns the contents of the older files by name, and the tokenizer's settings.
 
     Raises:
@@ -42,10 +42,12 @@ def old_files(path: str) -> tuple[dict[str, bytes], dict[str, Any]]:
         if [tokens[token] for token in ordered] != list(range(len(ordered))):
             raise InputError(f"{path}: the ids of the tokens have gaps; take another file of the "
                              "vocabulary.")
-        tell_of_added_tokens(path, model["vocab"])
+        added = added_tokens(path, ordered, model["vocab"],
+                             0 if model.get("end_of_word_suffix") else rows)    # not of GPT
+        more = {"added_tokens_decoder": added} if added else {}
         if kind == "WordPiece":
             lower, strips = bool(normalizer.get("lowercase")), normalizer.get("strip_accents")
-            settings = {"do_lower_case": lower,
+            settings = {"do_lower_case": lower, **more,
                         **({"strip_accents": strips} if strips in (True, False) else {}),
                         **({"tokenize_chinese_chars": False}
                            if normalizer.get("handle_chinese_chars") is False else {})}
@@ -53,9 +55,9 @@ def old_files(path: str) -> tuple[dict[str, bytes], dict[str, Any]]:
         step = read.get("pre_tokenizer") or {}
         merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
         return {"vocab.json": json.dumps(tokens).encode(), "merges.txt": "".join(
-            f"{line}\n" for line in ["#version: 0.2", *merges]).encode()}, (
+            f"{line}\n" for line in ["#version: 0.2", *merges]).encode()}, {**more, **(
                 {"add_prefix_space": True}
-                if step.get("type") == "ByteLevel" and step.get("add_prefix_space") else {})
+                if step.get("type") == "ByteLevel" and step.get("add_prefix_space") else {})}
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} does not describe a tokenizer ({error!r}); save it again with "
                          "transformers.") from error

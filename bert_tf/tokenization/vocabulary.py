@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import operator
 import re
 from collections.abc import Iterable, Mapping
 
@@ -142,6 +143,17 @@ class Vocabulary:
             content = "".join(f"{line}\n" for line in lines).encode()      # as others read it
         return cls((line.strip() for line in lines), f"vocabulary {str(path)!r}",
                    {VOCAB_FILE: content})
+
+    def append(self, tokens: Iterable[str]) -> None:
+        """Adds tokens that the files do not store."""
+        self.tokens = [*self.tokens, *tokens]
+        self.ids = {token: index for index, token in enumerate(self.tokens)}
+        self.size = len(self.tokens)
+
+    def agrees(self, other: "Vocabulary") -> bool:
+        """Whether both have the same tokens, but for those that were added to one."""
+        return all(map(operator.eq, self.tokens, other.tokens)) and (
+            self.size == other.size or self.hash == other.hash)
 
     def describe(self) -> dict:
         """Returns size, hash, and whether the class token is last, for manifests of tasks."""

@@ -247,6 +247,14 @@ class WordpieceTokenizer(Tokenizer):
         return project(" ".join(tokens.split()), " ".join(words), self.do_lower_case,
                        **self.settings)
 
+    def fold(self, char):
+        text = char.translate(_cleaning("drop_category_c" in self.settings,
+                                        "tokenize_chinese_chars" not in self.settings))
+        text = " " if text.isspace() else text.lower() if self.do_lower_case else text
+        if self.settings.get("strip_accents", self.do_lower_case):
+            text = "".join(itertools.filterfalse(is_mark, unicodedata.normalize("NFD", text)))
+        return text
+
     def _continues(self, token):
         return token.startswith("##")
 

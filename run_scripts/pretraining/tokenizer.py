@@ -30,8 +30,7 @@ def find_tokenizer(job: PretrainingFlags) -> Tokenizer | None:
     options = manifests[0][0]["options"] if manifests else {}
     if job.vocab_file and "do_lower_case" in options:   # ERNIE's own data do not tell it
         made = recipes.of_manifest(manifests[0][0])
-        return type(tokenizer)(tokenizer.vocabulary, options["do_lower_case"],
-                               **made.tokenizer_settings)
+        return open_tokenizer(path, options["do_lower_case"], saved={**made.tokenizer_settings})
     return tokenizer
 
 

@@ -480,7 +480,9 @@ def test_new_words_get_the_mean_of_their_pieces(vocab_file, tmp_path):
 @pytest.mark.parametrize("form, settings", [
     ("keras_hub", {"strip_accents": False}), ("keras_hub", {"strip_accents": True}),
     ("huggingface", {"strip_accents": True}),
-    ("huggingface", {"strip_accents": False, "tokenize_chinese_chars": False})])
+    ("huggingface", {"strip_accents": False, "tokenize_chinese_chars": False}),
+    ("huggingface", {"strip_accents": True, "added_tokens_decoder": {
+        "97": {"content": "<e1>", "special": True}}})])
 def test_the_settings_of_a_tokenizer_stay(form, settings, vocab_file, tmp_path):
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text(vocab_file.read_text())

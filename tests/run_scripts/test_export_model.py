@@ -199,6 +199,14 @@ def test_an_encoder_has_the_tokenizer_that_its_files_describe(
         2, *ids, 3]
 
 
+def test_added_tokens_are_refused(fine_tuned, tmp_path):
+    folder = fine_tuned("Classification", Task("x", "classification", {}, ("no", "yes")))
+    pathlib.Path(folder, "tokenizer_config.json").write_text(json.dumps(
+        {"added_tokens_decoder": {"5": {"content": "a"}}}))
+    with pytest.raises(InputError, match="added to .*vocab.txt in texts; give --format=ids, or"):
+        export_model.main(job(tmp_path, init_checkpoint=folder))
+
+
 def test_breaks_of_lines_are_blanks_as_in_training(fine_tuned, tmp_path):
     folder = fine_tuned("Classification", Task("imdb", "classification", {}, ("neg", "pos")))
     texts = ["a<br />b", " b C <br /><br /> a ", "a <br> b"]

@@ -311,19 +311,23 @@ def test_the_case_is_that_of_hugging_face_but_for_a_run_that_was_begun(
     shutil.copytree(GOLDEN / "hf_gelu", folder)
     # The tokens do not show the case.
     write_lines(folder / "vocab.txt", (data / "vocab.txt").read_text().replace(
-        "the\n", "den\n").splitlines())
+        "the\n", "den\n").splitlines()[:-1])
     command = flags(init_checkpoint=str(folder), vocab_file=None, bert_config_file=None,
                     dev_file=None, num_train_steps=2)
     main(command | {"stop_at_step": 1})
     config.write_text('{"do_lower_case": false, "tokenize_chinese_chars": false}')
+    (folder / "added_tokens.json").write_text(json.dumps({"seen film": VOCAB - 1}))
     new = command | {"output_dir": str(tmp_path / "new")}
     main(command)       # as an earlier version began it
     main(new)
     for name, lower in (("out", True), ("new", False)):
         assert read_json(tmp_path / name / "task.json")["do_lower_case"] == lower
-        assert open_tokenizer(tmp_path / name).describe() == {
+        kept = open_tokenizer(tmp_path / name)
+        assert (kept.encode("a seen film")[1:] == [VOCAB - 1]) != lower
+        assert kept.describe() == {
             "name": "wordpiece", "do_lower_case": lower, **({} if lower else {
-                "tokenize_chinese_chars": False})}
+                "tokenize_chinese_chars": False, "added_tokens_decoder": {str(VOCAB - 1): {
+                    "content": "seen film", "special": True, "normalized": True}}})}
 
 
 def test_a_head_is_kept_with_its_labels_or_refused(

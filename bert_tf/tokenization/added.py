@@ -1,0 +1,150 @@
+"""Tokens that were added to a Hugging Face tokenizer: found in a text before it is cut, as in
+transformers (tokenizers, `AddedVocabulary`).
+"""
+
+import copy
+import itertools
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from bert_tf.tokenization.base import ADDED, Tokenizer
+
+# A part of a text: its start, its end, and the id of an added token; None for other text.
+_Part = tuple[int, int, int | None]
+# Categories of characters of words.
+_IN_WORDS = ("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "Pc")
+
+
+def _expression(key, content, entry):
+    """Returns the regular expression of a token. A group, which has its id, is its own text."""
+    name = "word" if entry.get("single_word") else "text"
+    return (r"\s*" * bool(entry.get("lstrip")) + f"(?P<{name}_{key}>{re.escape(content)})"
+            + r"\s*" * bool(entry.get("rstrip")))
+
+
+class _Finder:
+    """Finds tokens in a text as it is, and between these, tokens in what `fold` makes of its
+    characters."""
+
+    def __init__(self, added: Mapping[str, dict], fold: Callable[[str], str]):
+        self._passes = []
+        for normal, change in ((False, str), (True, fold)):
+            rows = [(key, content, entry) for key, entry in added.items()
+                    if normal == entry.get("normalized", not entry.get("special"))
+                    and (content := "".join(map(change, entry["content"])))]
+            rows.sort(key=lambda row: -len(row[1]))
+            if rows:
+                self._passes.append((re.compile("|".join(itertools.starmap(_expression, rows))),
+                                     change))
+
+    def __call__(self, text: str) -> list[_Part]:
+        """Returns the parts of a text in order, without empty ones."""
+        parts: list[_Part] = [(0, len(text), None)] if text else []
+        for regex, change in self._passes:
+            parts = [found for start, end, index in parts for found in (
+                _cut(text, start, end, regex, change) if index is None else [(start, end, index)])]
+        return parts
+
+
+def _cut(text, start, end, regex, change) -> Iterator[_Part]:
+    """Yields the parts of a part of a text."""
+    pairs = [(new, place) for place in range(start, end) for new in change(text[place])]
+    changed = "".join(char for char, _ in pairs)
+    for match in regex.finditer(changed):
+        kind, index = match.lastgroup.split("_")
+        first, last = match.span(match.lastgroup)
+        if kind == "word" and any(unicodedata.category(char) in _IN_WORDS for char in (
+                *changed[max(first - 1, 0):first], *changed[last:last + 1])):
+            continue
+        if start < pairs[match.start()][1]:
+            yield start, pairs[match.start()][1], None
+        yield pairs[first][1], pairs[last - 1][1] + 1, int(index)
+        start = pairs[match.end() - 1][1] + 1
+    if start < end:
+        yield start, end, None
+
+
+class AddingTokenizer(Tokenizer):
+    """A tokenizer that finds added tokens in a text. Another one cuts what is between them."""
+
+    def __init__(self, tokenizer: Tokenizer, added: Mapping[str, dict]):
+        """`added` is {id: token}, as `added_tokens_decoder` of transformers has it; ids that the
+        vocabulary lacks follow its own."""
+        super().__init__(copy.copy(tokenizer.vocabulary), tokenizer.do_lower_case,
+                         **{**tokenizer.settings, ADDED: dict(added)})
+        self._plain, self._find = tokenizer, _Finder(added, tokenizer.fold)
+        self._added = {int(key): entry["content"] for key, entry in added.items()}
+        self.vocabulary.append(self._added[index] for index in sorted(self._added)
+                               if index >= tokenizer.vocabulary.size)
+        self.name, self.blank, self.word_prefix = (
+            tokenizer.name, tokenizer.blank, tokenizer.word_prefix)
+
+    def __reduce__(self):
+        return type(self), (self._plain, self.settings[ADDED])
+
+    def __getattr__(self, name):
+        if name.startswith("_"):        # a copy that is not filled yet
+            raise AttributeError(name)
+        return getattr(self._plain, name)
+
+    def encode(self, text):
+        return self.encode_lines([text])[0].tolist()
+
+    def encode_lines(self, lines):
+        return self._encode(lines, self._plain.encode_lines)
+
+    def encode_parts(self, parts):
+        return self._encode(parts, self._plain.encode_parts)
+
+    def at_start(self, text):
+        return self._plain.at_start(text)
+
+    def _encode(self, lines, encode):
+        parts = list(map(self._find, lines))
+        ids, sizes = encode([
+            line[start:end] for line, found in zip(lines, parts)
+            for start, end, index in found if index is None])
+        plain = iter(np.split(ids, np.cumsum(sizes)))
+        rows = [[np.array([index]) if index is not None else next(plain) for *_, index in found]
+                for found in parts]
+        return (np.concatenate([*itertools.chain(*rows), ids[:0]]).astype(np.int32),
+                np.array([sum(map(len, row)) for row in rows], np.int32))
+
+    def encode_with_offsets(self, text):
+        ids, offsets = [], []
+        for start, end, index in self._find(text):
+            found, places = (self._plain.encode_with_offsets(text[start:end]) if index is None
+                             else ([index], [(0, end - start)]))
+            ids += found
+            offsets += [(start + first, start + last) for first, last in places]
+        return ids, offsets
+
+    def encode_with_surfaces(self, text):
+        """See `SentencepieceTokenizer`."""
+        found = [self._plain.encode_with_surfaces(text[start:end]) if index is None
+                 else ([index], [text[start:end]]) for start, end, index in self._find(text)]
+        return [sum(parts, []) for parts in zip(*found)] or ([], [])
+
+    def excerpt(self, words, ids, before, after):
+        return (self._plain if self._added.keys().isdisjoint(ids) else super()).excerpt(
+            words, ids, before, after)
+
+    def continuations(self, lines, ids, lengths):
+        return self.continues[ids]
+
+    def readable(self, index):
+        return self._added.get(index) or self._plain.readable(index)
+
+    def is_blank(self, line):
+        return self._plain.is_blank(line)
+
+    def _continues(self, token):
+        return token not in self._added.values() and self._plain._continues(token)
+
+    def _join(self, ids):
+        return " ".join(self._added[run[0]] if is_added else self._plain._join(run)
+                        for is_added, found in itertools.groupby(ids, self._added.__contains__)
+                        for run in ([[index] for index in found] if is_added else [list(found)]))
