@@ -7,9 +7,10 @@ import operator
 import os
 from typing import Any
 
+from bert_tf import training
 from bert_tf.checkpoints import keras_file
 from bert_tf.errors import InputError
-from bert_tf.files import exists, is_folder, real_path
+from bert_tf.files import absolute, exists, is_folder, real_path
 from bert_tf.finetuning.quantisation import QuantisationFlags
 from bert_tf.flags import Scope, check, option
 from bert_tf.models import Model, open_model
@@ -79,8 +80,16 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, begu
     begun_task = SavedTask.read(run) if run else None
     found.max_seq_length = _length(flags, [saved, begun_task], default_length, config)
     found.config, found.saved = config, saved
-    _settle_tokens(found, flags, run, begun_task)
+    has_begun = begun or run and _began_with(found.path, run)
+    _settle_tokens(found, flags, run, begun_task if has_begun else None)
     return found
+
+
+def _began_with(path, output_dir):
+    """Whether a trial in an output folder began with the model at `path`, "" for random weights."""
+    return any(known.get("init_checkpoint", wanted) == wanted
+               for wanted in [path and absolute(path)]
+               for known in training.trials.descriptions(output_dir))
 
 
 def _settle_tokens(found, flags, run, begun):

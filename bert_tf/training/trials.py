@@ -86,6 +86,14 @@ def begun(settings: FineTuneSettings) -> dict | None:
     return read_json(path) if path else None
 
 
+def descriptions(output_dir: str) -> list[dict]:
+    """Returns the descriptions of all trials in an output folder."""
+    folder = os.path.join(output_dir, "trials")
+    paths = [os.path.join(folder, name, SETTINGS) for name in (
+        list_folder(folder) if is_folder(folder) else [])]
+    return list(map(read_json, filter(exists, paths)))
+
+
 def counting(results: dict[str, dict]) -> dict[str, dict]:
     """Returns the results of trials that did not diverge."""
     return {name: result for name, result in results.items() if not result.get(DIVERGED)}

@@ -328,6 +328,9 @@ def test_the_case_is_that_of_hugging_face_but_for_a_run_that_was_begun(
             "name": "wordpiece", "do_lower_case": lower, **({} if lower else {
                 "tokenize_chinese_chars": False, "added_tokens_decoder": {str(VOCAB - 1): {
                     "content": "seen film", "special": True, "normalized": True}}})}
+    # Without the trial nothing was begun.
+    shutil.rmtree(tmp_path / "out" / "trials")
+    refusal(command, "task.json has another --do_lower_case (True, now False)")
 
 
 def test_a_head_is_kept_with_its_labels_or_refused(
