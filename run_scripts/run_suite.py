@@ -152,6 +152,9 @@ def main(job: SuiteFlags) -> None:
     flags.keep(job, job.output_dir)
     run.carry_out()
     suite_reports.report(run)
+    if lost := [row.task for row in run.rows if run.is_lost(row.task)]:
+        raise InputError(f"every run of {' and '.join(lost)} diverged; give a lower "
+                         "--grid_learning_rate.")
 
 
 def run():

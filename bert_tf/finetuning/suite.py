@@ -144,11 +144,9 @@ class SuiteRun:
 
     def cells_of(self, task: str) -> dict[str, list[Cell]]:
         """The cells of a task by the point of the grid."""
-        found: dict[str, list[Cell]] = {}
-        for cell in self.cells:
-            if cell.row.task == task:
-                found.setdefault(cell.point, []).append(cell)
-        return found
+        mine = [cell for cell in self.cells if cell.row.task == task]
+        return {point: [cell for cell in mine if cell.point == point]
+                for point in dict.fromkeys(cell.point for cell in mine)}
 
     def result(self, cell: Cell) -> dict | None:
         """The results of a finished cell: `metrics`, and the name of the `headline`.
@@ -177,28 +175,34 @@ class SuiteRun:
         value = result.get("metrics", {}).get(result.get("headline"), math.nan)
         return -math.inf if math.isnan(value) else value
 
-    def chosen(self, task: str) -> Cell | None:
-        """The best cell of the point with the best median on the development set; of equal ones the
-        first. None while cells are missing.
+    def diverged(self, cell: Cell) -> bool:
+        """Whether a cell has diverged."""
+        return (self.result(cell) or {}).get(DIVERGED, False)
 
-        Raises:
-            InputError: all of them diverged.
+    def is_lost(self, task: str) -> bool:
+        """Whether every cell of a task has diverged."""
+        return all(self.diverged(cell) for cells in self.cells_of(task).values() for cell in cells)
+
+    def chosen(self, task: str) -> Cell | None:
+        """The best cell of the point with the best median on the development set, without cells
+        that diverged; of equal ones the first. None while cells are missing, or if all diverged.
         """
         points = self.cells_of(task)
         if not all(self.result(cell) for cells in points.values() for cell in cells):
             return None
-        best = max(points, key=lambda point: statistics.median(map(self.headline, points[point])))
-        chosen = max(points[best], key=self.headline)
-        if self._results[os.path.join(chosen.folder, RESULT)].get(DIVERGED):
-            raise InputError(f"every run of {task} diverged; give a lower --grid_learning_rate.")
-        return chosen
+        counted = [found for cells in points.values()
+                   if (found := [cell for cell in cells if not self.diverged(cell)])]
+        best = max(counted, default=None,
+                   key=lambda cells: statistics.median(map(self.headline, cells)))
+        return best and max(best, key=self.headline)
 
     def carry_out(self) -> None:
         """Does all cells that no process has done, and waits for those of other processes."""
         for cell in self.cells:
             make_folder(cell.folder, "output_dir")
             self.result(cell)
-        while missing := [cell for cell in self.cells if not self.result(cell)]:
+        while missing := [cell for cell in self.cells if not (
+                self.result(cell) or cell.begins_with and self.is_lost(cell.begins_with))]:
             if not any(self._work(cell) for cell in missing):
                 time.sleep(_WAIT_SECONDS)
 
@@ -261,12 +265,16 @@ class SuiteRun:
             done = [other for other in cells if self.result(other)]
             kept = chosen or (max(done, key=self.headline) if done else None)
             for other in done:
-                for path in resume.checkpoints(other.folder):
-                    with contextlib.suppress(FileNotFoundError):
-                        remove_file(path)
+                _remove(resume.checkpoints(other.folder))
                 if other != kept and other.trains:
-                    with contextlib.suppress(FileNotFoundError):
-                        remove_file(os.path.join(other.folder, MODEL_FILE))
+                    _remove([os.path.join(other.folder, MODEL_FILE)])
+
+
+def _remove(paths):
+    """Removes files that may be gone already."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            remove_file(path)
 
 
 def _describe(cell, result):

@@ -13,7 +13,6 @@ from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.named import OF_SUITES
 from bert_tf.tasks.suites import is_of
 from bert_tf.tasks.task_flags import TaskFlags
-from bert_tf.training.trials import DIVERGED
 
 _HEADING = ("task", "metric", "settings", "mean ± deviation", "median", "best", "runs")
 
@@ -55,7 +54,7 @@ def _lacking(row, scores):
 
 def _point(run, row, cells: list[Cell]) -> dict[str, Any]:
     results = {cell.seed: dict(found["metrics"]) for cell in cells
-               if (found := run.result(cell)) and not found.get(DIVERGED)}
+               if (found := run.result(cell)) and not run.diverged(cell)}
     names = next(iter(results.values()), {})
     found = {}
     for name in names:
@@ -111,7 +110,7 @@ def report(run: SuiteRun) -> dict[str, Any]:
               for task, names in summary.get("lacking", {}).items()]
     lines += [f"{cell.row.task}, {cell.point}, seed {cell.seed} diverged, and is not counted."
               for row in run.rows for cells in run.cells_of(row.task).values() for cell in cells
-              if (run.result(cell) or {}).get(DIVERGED)]
+              if run.diverged(cell)]
     if summary["missing"] and run.suite.has_score:
         lines.append(f"No score: {', '.join(summary['missing'])} not measured.")
     print("\n".join(lines), flush=True)

@@ -143,8 +143,26 @@ def test_runs_that_diverge_are_not_counted(folder, tmp_path, capsys):
         assert f"cola, {wild}, seed {seed} diverged, and is not counted." in said
     run_suite.main(job)     # which trains none of them again
     assert ": DIVERGED" not in capsys.readouterr().out
-    with pytest.raises(InputError, match="every run of cola diverged; give a lower --grid_lea"):
-        run_suite.main(dataclasses.replace(job, grid_learning_rate=["1e30"]))
+    # One of two runs may be all that a task has.
+    for point, seed in ((wild, 1), (wild, 2), (calm, 1)):
+        path = tmp_path / "tasks" / "cola" / point / f"seed{seed}" / "cell.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "metrics": {},
+                                    "diverged": True}))
+    run_suite.main(job)
+    found = json.loads((tmp_path / "results.json").read_text())["tasks"]["cola"]
+    assert (found["chosen"], found["seed"]) == (calm, 2)
+
+
+def test_a_task_whose_runs_diverge_leaves_the_others(folder, tmp_path, capsys):
+    """Nor does what begins with its model hold them up."""
+    job = flags(folder, tmp_path, tasks=["cola", "mnli", "ax", "wnli"],
+                grid_learning_rate=["1e30"], num_trials=1)
+    for _ in range(2):
+        with pytest.raises(InputError, match="every run of cola and mnli diverged; give a lower"):
+            run_suite.main(job)
+        found = json.loads((tmp_path / "results.json").read_text())
+        assert "chosen" in found["tasks"]["wnli"] and {"cola", "mnli"} <= {*found["missing"]}
+        assert "chosen" not in found["tasks"]["ax"]
 
 
 def test_another_task_is_answered_by_the_chosen_model(folder, whole):
