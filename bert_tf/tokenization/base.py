@@ -334,12 +334,14 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
     tokenizer = getattr(tokenization, kind)
     beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
     vocabulary = tokenizer.read_vocabulary(str(path))
-    saved = saved if saved is not None else read_json(beside) if is_file(beside) else {}
-    if not saved and tokenizer.setting_names:
-        saved = {name: value for name, value in settings_beside(str(path)).items()
-                 if name in (_CASE, *tokenizer.setting_names)}
-        saved[ADDED] = added_tokens(str(path), vocabulary.tokens, vocabulary.ids, rows)
-    added = saved.pop(ADDED, {})
+    if saved is None:
+        saved = read_json(beside) if is_file(beside) else {}
+        if not saved and tokenizer.setting_names:
+            saved = {name: value for name, value in settings_beside(str(path)).items()
+                     if name in (_CASE, *tokenizer.setting_names)}
+            saved[ADDED] = added_tokens(str(path), vocabulary.tokens, vocabulary.ids, rows)
+    added = {key: token for key, token in saved.pop(ADDED, {}).items()
+             if rows is None or int(key) < rows}
     kept = saved.pop(_CASE, None)
     lower = kept if do_lower_case is None else do_lower_case
     settings = {**saved, **settings}

@@ -144,15 +144,16 @@ def test_the_generator_of_electra_has_the_tokenizer_too(folder, tmp_path):
         assert bert_tf.FillMask(each)("the [MASK]")["masks"]
 
 
+@pytest.mark.parametrize("name", ["settings", "config"])
 @pytest.mark.parametrize("settings", [{}, {"strip_accents": True}])
-def test_a_named_vocabulary_has_the_settings_of_the_records(folder, tmp_path, settings):
+def test_a_named_vocabulary_has_the_settings_of_the_records(folder, tmp_path, settings, name):
     (tmp_path / "tokenizer_settings.json").write_text(json.dumps(settings))
     shutil.copy(folder / "vocab.txt", tmp_path / "vocab.txt")
     make(folder, output_file=[str(tmp_path / "r.tfrecord")], vocab_file=str(tmp_path / "vocab.txt"))
     other = tmp_path / "other" / "vocab.txt"
     other.parent.mkdir()
     shutil.copy(folder / "vocab.txt", other)
-    (other.parent / "tokenizer_settings.json").write_text('{"tokenize_chinese_chars": false}')
+    (other.parent / f"tokenizer_{name}.json").write_text('{"tokenize_chinese_chars": false}')
     found = find_tokenizer(PretrainingFlags(
         input_file=[str(tmp_path / "r.tfrecord")], vocab_file=str(other)))
     assert found.describe() == {"name": "wordpiece", "do_lower_case": False, **settings}

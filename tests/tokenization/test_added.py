@@ -76,6 +76,7 @@ def test_wordpiece(vocabulary, tmp_path, capsys, lower, file):
     again = open_tokenizer(tmp_path / "copy")
     assert again.describe() == opened.describe()
     check(again, peer, texts)
+    assert ADDED not in open_tokenizer(tmp_path / "copy", rows=vocabulary.size).settings
 
 
 @pytest.mark.parametrize("prefix", [False, True])
