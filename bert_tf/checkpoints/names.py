@@ -14,7 +14,7 @@ vectors, and B the width of one with two of width H. The weights of recurrent ne
 uses for the letters whose sizes are not in a configuration.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from bert_tf import heads
@@ -127,3 +127,12 @@ def numbered(name: str, number: int, config: EncoderConfig) -> str:
                           ("{j}", inner)):
         name = name.replace(letter, str(value))
     return name
+
+
+def averages(names: Iterable[str]) -> dict[str, str]:
+    """Returns the names of the averages in a training checkpoint of these names, by the names of
+    their weights; {} if the run's optimizer keeps none."""
+    kept = {name.rpartition("/")[2]: name for name in names if name.startswith("optimizer/")}
+    averaged = {name: f"{name.removeprefix('learner/').replace('/', '_')}_average"
+                for name in names if name.startswith("learner/")}
+    return {name: kept[average] for name, average in averaged.items() if average in kept}

@@ -2,9 +2,8 @@
 
 import os
 import re
-from collections.abc import Iterable
 
-from bert_tf.checkpoints import checksummed, electra, rules, safetensors_files
+from bert_tf.checkpoints import checksummed, electra, names, rules, safetensors_files
 from bert_tf.checkpoints.rules import Format, Source
 from bert_tf.files import is_file, is_folder, match_names
 
@@ -35,21 +34,12 @@ def _our_name(name):
     return _NETWORK.sub("", name)
 
 
-def averages(names: Iterable[str]) -> dict[str, str]:
-    """Returns the names of the averages in a checkpoint by the names of their weights; {} if the
-    run's optimizer keeps none."""
-    kept = {name.rpartition("/")[2]: name for name in names if name.startswith("optimizer/")}
-    averaged = {name: f"{name.removeprefix('learner/').replace('/', '_')}_average"
-                for name in names if name.startswith("learner/")}
-    return {name: kept[average] for name, average in averaged.items() if average in kept}
-
-
 def read(file: str) -> Source:
     """Returns a checkpoint's `Source`, or raises DamagedError. If the run keeps averages of the
     weights, these are its weights, as in the `model.keras` that it ends with."""
     checksummed.verify(file)
     held = safetensors_files.tensors(file)
-    kept = averages(held)
+    kept = names.averages(held)
     if kept and held["trainer/step"].read():        # of no step, else
         for name, average in kept.items():
             held[name], held[average] = held[average], held[name]

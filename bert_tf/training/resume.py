@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints import checksummed, training_checkpoint
+from bert_tf.checkpoints import checksummed, names
 from bert_tf.errors import DivergedError, InputError
 from bert_tf.files import is_file, match_names, remove_file
 from bert_tf.options import differing_options, same_options
@@ -240,7 +240,7 @@ def restore(path: str, trainer, weights_only: bool = False, averaged: bool = Fal
     named = variables(trainer)
     if averaged and int(tensors["trainer/step"]):       # of no step, else
         tensors = {**tensors, **{name: tensors[average] for name, average in
-                                 training_checkpoint.averages(tensors).items()}}
+                                 names.averages(tensors).items()}}
     if weights_only:
         named, tensors = ({name: value for name, value in values.items()
                            if name.startswith("learner/")} for values in (named, tensors))
