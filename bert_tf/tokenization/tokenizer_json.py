@@ -11,9 +11,10 @@ from typing import Any
 from bert_tf.errors import InputError
 from bert_tf.files import is_file
 from bert_tf.options import read_json
-from bert_tf.tokenization.library_settings import added_tokens
+from bert_tf.tokenization.library_settings import added_tokens, settings_beside
 
 NAME = "tokenizer.json"
+_OF_WORDPIECE = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 
 
 def find(folder: str) -> str | None:
@@ -24,7 +25,8 @@ def find(folder: str) -> str | None:
 
 
 def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """Returns the contents of the older files by name, and the tokenizer's settings.
+    """Returns the contents of the older files by name, and the tokenizer's settings. Those in a
+    tokenizer_config.json beside it come first, as in transformers.
 
     Raises:
         InputError: the file is no tokenizer of BERT, RoBERTa or GPT, or is damaged.
@@ -45,19 +47,22 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
         added = added_tokens(path, ordered, model["vocab"],
                              0 if model.get("end_of_word_suffix") else rows)    # not of GPT
         more = {"added_tokens_decoder": added} if added else {}
+        beside = settings_beside(path)
         if kind == "WordPiece":
             lower, strips = bool(normalizer.get("lowercase")), normalizer.get("strip_accents")
             settings = {"do_lower_case": lower, **more,
                         **({"strip_accents": strips} if strips in (True, False) else {}),
                         **({"tokenize_chinese_chars": False}
-                           if normalizer.get("handle_chinese_chars") is False else {})}
+                           if normalizer.get("handle_chinese_chars") is False else {}),
+                        **{name: beside[name] for name in _OF_WORDPIECE if name in beside}}
             return {"vocab.txt": "".join(f"{token}\n" for token in ordered).encode()}, settings
         step = read.get("pre_tokenizer") or {}
         merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
         return {"vocab.json": json.dumps(tokens).encode(), "merges.txt": "".join(
             f"{line}\n" for line in ["#version: 0.2", *merges]).encode()}, {**more, **(
                 {"add_prefix_space": True}
-                if step.get("type") == "ByteLevel" and step.get("add_prefix_space") else {})}
+                if step.get("type") == "ByteLevel" and (
+                    step.get("add_prefix_space") or "add_prefix_space" in beside) else {})}
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} does not describe a tokenizer ({error!r}); save it again with "
                          "transformers.") from error

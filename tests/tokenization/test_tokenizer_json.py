@@ -9,6 +9,7 @@ from hard_lines import HARD_LINES, random_lines
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization import find_vocabulary, open_tokenizer
+from bert_tf.tokenization.tokenizer_json import old_files
 from tests.tokenization.test_byte_bpe import make_files
 
 WORDS = [" plain", " Café", " unplainable", " masking", " CAFE"]
@@ -41,6 +42,21 @@ def test_wordpiece(vocabulary, tmp_path, settings):
         assert opened.encode(line) == peer.encode(line, add_special_tokens=False).ids, line
 
 
+@pytest.mark.parametrize("config", [
+    {"do_lower_case": False}, {"strip_accents": False, "tokenize_chinese_chars": False},
+    {"do_lower_case": True, "keep_accents": True}, {"x": 1}])
+def test_the_configuration_beside_it_comes_first(vocabulary, tmp_path, config):
+    save(tmp_path, vocabulary, lowercase=True)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    peer = tokenizers.BertWordPieceTokenizer(
+        {token: index for index, token in enumerate(vocabulary.tokens)},
+        lowercase=config.get("do_lower_case", True), strip_accents=config.get("strip_accents"),
+        handle_chinese_chars=config.get("tokenize_chinese_chars", True))
+    opened = open_tokenizer(str(tmp_path))
+    for line in ("Un plain caf\u00e9 \u4e2d\u6587 CAFE", "ABC \u00e9\u4e2da"):
+        assert opened.encode(line) == peer.encode(line, add_special_tokens=False).ids
+
+
 def test_what_was_opened_is_saved_as_the_older_files(vocabulary, tmp_path):
     save(tmp_path / "new", vocabulary, lowercase=True, strip_accents=False)
     opened = open_tokenizer(str(tmp_path / "new" / "tokenizer.json"))
@@ -69,6 +85,15 @@ def test_byte_bpe(tmp_path, capsys, prefix):
         if "<" not in line:
             assert opened.encode(line) == peer.encode(line).ids, line
     assert not capsys.readouterr().out
+    (tmp_path / "new" / "tokenizer_config.json").write_text('{"add_prefix_space": true}')
+    assert open_tokenizer(str(tmp_path / "new")).settings == {"add_prefix_space": True}
+    (tmp_path / "new" / "tokenizer_config.json").unlink()
+    # As GPT's, which gives every word an ending in place of a blank before it.
+    path = tmp_path / "new" / "tokenizer.json"
+    read = json.loads(path.read_text())
+    read["model"]["end_of_word_suffix"], read["pre_tokenizer"] = "</w>", None
+    path.write_text(json.dumps(read))
+    assert "merges.txt" in old_files(str(path))[0]
     peer.add_tokens(["added"])
     peer.save(str(tmp_path / "new" / "tokenizer.json"))
     assert open_tokenizer(str(tmp_path / "new")).encode("added") == peer.encode("added").ids
