@@ -76,8 +76,8 @@ def _check_vocabulary(job, recipe, vocabulary):
 
 def _warn_of_case(job, tokenizer):
     """Prints a warning if --do_lower_case does not fit the vocabulary."""
-    share = share_cased(tokenizer.vocabulary)
-    if 0 < share < _FEW:
+    has_fixed_case = tokenizer.do_lower_case != job.do_lower_case
+    if has_fixed_case or 0 < share_cased(tokenizer.vocabulary) < _FEW:
         return
     try:
         check_case(tokenizer.vocabulary, f"--vocab_file: {job.vocab_file}",

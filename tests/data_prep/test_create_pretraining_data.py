@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import types
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ import tensorflow as tf
 
 from bert_tf.data.records import features
 from bert_tf.data.text import python_random
-from data_prep.create_pretraining_data import StreamFlags
+from bert_tf.tokenization import open_tokenizer
+from data_prep.create_pretraining_data import StreamFlags, _warn_of_case
 from tests.goldens import at_hand
 
 GOLDEN = {
@@ -255,6 +257,15 @@ def test_the_case_that_does_not_fit_the_vocabulary_is_told(prepare, vocab_file, 
     prepare("the house\n\nthe\n", do_lower_case=lowers, dupe_factor=1)
     said = f"warning: --vocab_file: {vocab_file} {warning}"
     assert (said in capsys.readouterr().out) == bool(warning)
+
+
+def test_a_tokenizer_without_a_choice_of_case_needs_no_warning(tmp_path, capsys):
+    path = tmp_path / "vocab.txt"
+    path.write_text("<S>\n</S>\n<UNK>\nthe\n")
+    words = open_tokenizer(str(path), True)
+    assert words.name != "wordpiece"
+    _warn_of_case(types.SimpleNamespace(do_lower_case=True, vocab_file=str(path)), words)
+    assert not capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text, flags", [
