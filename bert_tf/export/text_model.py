@@ -171,7 +171,7 @@ class TaggerModel(TextModel):
 
     def _tag(self, text):
         text = self._tokenizer.checked(text)
-        ids, start, end = self._tokenizer.with_offsets(text)
+        ids, start, end = self._tokenizer.word_offsets(text)
         outputs = self._answer(_all_fit(ids, self._pack.room(ids[:, :0])), ids[:, :0])
         begins = ids.with_values(tf.cast(self._tokenizer.starts_word(ids.values), tf.int32))
         before = self._pack.layout.before

@@ -150,6 +150,7 @@ class WordpieceGraph(tf.Module):
         super().__init__()
         self.words = words_graph(do_lower_case, **settings)
         self._starts_word = tf.constant([not t.startswith("##") for t in vocabulary.tokens])
+        self._unknown = vocabulary.unk_id
         self._wordpiece = tf_text.FastWordpieceTokenizer(
             vocabulary.tokens, unknown_token=vocabulary.tokens[vocabulary.unk_id],
             token_out_type=tf.int32, no_pretokenization=True, max_bytes_per_word=1 << 20)
@@ -201,6 +202,24 @@ class WordpieceGraph(tf.Module):
         last = tf.gather(ends, tf.gather(origin, starts + last.flat_values - 1))
         ids = ids.merge_dims(-2, -1)
         return ids, ids.with_values(first), ids.with_values(last)
+
+    def word_offsets(self, text):
+        """`with_offsets` of each word between white space, as a tagger reads text. A word without a
+        token, such as a lone control character, has the unknown one, which covers all of it."""
+        # The split would end at a NUL. U+0001 is deleted too.
+        words, begin, end = tf_text.regex_split_with_offsets(
+            tf.strings.regex_replace(text, r"\x00", "\1"), _regex(str.isspace) + "+")
+        ids, first, last = self.with_offsets(words.values)
+        begin, end = (tf.cast(offsets.values, tf.int32) for offsets in (begin, end))
+        is_gap = ids.row_lengths() == 0
+
+        def filled(pieces, values):
+            gaps = tf.RaggedTensor.from_row_lengths(
+                tf.boolean_mask(values, is_gap), tf.cast(is_gap, tf.int64))
+            return words.with_values(tf.concat([pieces, gaps], axis=1)).merge_dims(1, 2)
+
+        return (filled(ids, tf.fill(tf.shape(begin), self._unknown)),
+                filled(first + begin[:, None], begin), filled(last + begin[:, None], end))
 
     def starts_word(self, ids):
         """Whether pieces (int32) begin a word; bool of the same shape."""

@@ -17,7 +17,9 @@ from bert_tf.export.text_model import ChoiceModel, TaggerModel, TextModel
 from bert_tf.tasks import squad
 from bert_tf.tasks.answer_finders import AnswerOptions
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.squad_answers import predict_answers
+from bert_tf.tasks.task import Task
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.tokenization.wordpiece_graph import words_graph
@@ -130,6 +132,16 @@ def test_a_tagger_tells_where_its_tokens_stand(make_model, vocabulary, tokenizer
         assert spans == [(-1, -1), *expected] + [(-1, -1)] * (len(spans) - 1 - len(ids))
     assert outputs["is_word_start"][1].tolist() == [0, 1, 0, 1, 1, 0, 0]
     assert set(outputs["label"].ravel()) <= {b"A", b"B", b"C"}
+
+
+def test_a_tagger_reads_the_tokens_that_the_python_model_reads(tokenizer, exported):
+    lines = ["a\x00b \x00 c", "\x7f\x80\x9f ab", "the \ufffd 20 \u200b", "a\x85b\xad"]
+    tag = exported(TaggerModel, "tagging").functions["serving_default"]
+    kind = KINDS["tagging"]
+    features, _ = kind.encode(Task("own", kind, {}, tuple("ABC")),
+                              [kind.example(line, 0) for line in lines], tokenizer, 16)
+    ids = tag(tf.constant(lines))["input_ids"].numpy()
+    assert ids.tolist() == features["input_ids"][:, :ids.shape[1]].tolist()
 
 
 def answers_of_run_squad(model, tokenizer, pairs, threshold=None, **settings):

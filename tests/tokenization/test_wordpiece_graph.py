@@ -147,6 +147,23 @@ def test_offsets_are_those_of_python(pair):
         assert (ids[row], list(zip(first[row], last[row]))) == offsets_in_bytes(python, line)
 
 
+def test_a_word_without_a_token_has_the_unknown_one(pair):
+    python, graph = pair
+    lines = [*HARD_LINES, "a\x00b \x00 c", "\x7f\x80\x9f ctl", "price \ufffd 20 euro", "\u200b", "",
+             "a\x85b\x1cc\u3000\xad"]
+    found = [ragged.to_list() for ragged in graph.word_offsets(lines)]
+    for line, ids, first, last in zip(lines, *found, strict=True):
+        expected, end = [], 0
+        for word in line.split():
+            begin = line.index(word, end)
+            end = begin + len(word)
+            ids_of_word, offsets = python.encode_with_offsets(word)
+            expected += [(index, *(len(line[:begin + place].encode()) for place in pair))
+                         for index, pair in zip(ids_of_word or [python.vocabulary.unk_id],
+                                                offsets or [(0, len(word))])]
+        assert list(zip(ids, first, last, strict=True)) == expected
+
+
 def test_offsets_are_refused_where_signs_change_places(pair):
     python, graph = pair
     line = "a\u302e\U00016ff0b"
