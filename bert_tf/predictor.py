@@ -139,7 +139,7 @@ class Predictor:
 
     def __call__(self, examples: str | tuple | list) -> dict | list[dict]:
         """Returns the predictions: a dict, or for a list of examples a list of dicts in their
-        order. A list may also be an array or a column of pandas.
+        order. A list may also be an array, or a column or a table of pandas: a row an example.
 
         Raises:
             InputError: the model can't take an example; names its index.

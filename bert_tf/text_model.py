@@ -17,6 +17,7 @@ from bert_tf.model_card import write_card
 from bert_tf.predictor import Predictor
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tokenization.base import listed
 
 _KINDS = ("classification", "multi_label", "regression")
 _TEXTS, _LABEL = ("text_a", "text_b"), "label"
@@ -95,7 +96,7 @@ class TextModel:
         `keep_head=False` it gets a new head, for other labels.
 
         Args:
-            texts: str, or tuples of two; a list, an array or a column of pandas.
+            texts: str, or tuples of two; a list, an array, or a column or a table of pandas.
             labels: one for each text: str or int; of several labels lists of str; or numbers.
             dev_texts, dev_labels: the same, to score the model on; None or empty: no such.
             settings: flags of `bert-finetune`, such as `learning_rate`, `train_batch_size`,
@@ -130,7 +131,7 @@ class TextModel:
 
     def predict(self, texts: Any) -> Any:
         """Returns the predictions of `bert_tf.Predictor`: a dict, or a list of dicts for a list, an
-        array or a column of pandas."""
+        array, or a column or a table of pandas."""
         if not SavedTask.read(self.path):
             raise InputError(f"{self.path} is not trained for a task yet; call fit first.")
         self._predictor = self._predictor or Predictor(self.path)
@@ -159,7 +160,7 @@ def _write(path, texts, labels):
         raise InputError("texts is one str; give a list of texts.")
     if texts is None or labels is None:
         raise InputError("texts or labels are None; give a list of both.")
-    rows = [text if isinstance(text, tuple) else (text,) for text in texts]
+    rows = [text if isinstance(text, tuple) else (text,) for text in listed(texts)]
     labels = list(labels)
     if len(rows) != len(labels) or not rows:
         raise InputError(f"there are {len(rows)} texts and {len(labels)} labels; give a label for "

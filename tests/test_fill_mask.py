@@ -167,7 +167,7 @@ def test_the_mask_is_text_where_it_is_not_asked_for(run, fill):
     (lambda fill: fill("[MASK]", top_k=0), "top_k is 0; it must be a whole number from 1 to the"),
     (lambda fill: fill("[MASK]", top_k=2.0), "top_k is 2.0; it must be a whole number"),
     (lambda fill: fill("[MASK]", top_k=None), "top_k is None; it must be a whole number"),
-    (lambda fill: fill.next_sentence(np.array([["a", "b"]])), "pair 0 must be a tuple"),
+    (lambda fill: fill.next_sentence(np.array(["a", "b"])), "pair 0 must be a tuple"),
     (lambda fill: fill.next_sentence("a"), "pair 0 must be a tuple of two texts"),
     (lambda fill: fill.pseudo_perplexity(["a", " "]), "text 1 has no token"),
 ])

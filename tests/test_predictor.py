@@ -13,8 +13,10 @@ import weakref
 
 import keras
 import numpy as np
+import pandas
 import pytest
 import sentencepiece
+import tensorflow as tf
 
 import bert_tf
 from bert_tf import checkpoints
@@ -203,6 +205,17 @@ def test_no_word_of_a_long_text_is_left_without_a_tag(saved):
     assert predictor(["", "a", "", "b"]) == [predictor(one) for one in ("", "a", "", "b")]
 
 
+def test_rows_of_tables_are_examples(saved):
+    table = pandas.DataFrame({"body": ["ab c", "d"], "more": ["e", "f g"]})
+    for kind in ("tagging", "classification"):
+        predictor = saved(kind)[-1]
+        for values in (table[["body"]], table[["body"]].to_numpy(), table.body):
+            assert predictor(values) == predictor(["ab c", "d"])
+        assert predictor(table) == predictor([("ab c", "e"), ("d", "f g")])
+    with pytest.raises(InputError, match="^example 0 has 1 text.*question and a passage"):
+        saved("span")[-1](table[["body"]])
+
+
 def test_a_choice_is_scored_beside_its_context(saved):
     _, learner, predictor = saved("multiple_choice")
     example = ("ab", "c d", "ef.", "g h", "i")
@@ -285,6 +298,7 @@ def test_dtype(saved):
     ("classification", None, "^the example: found a value of type NoneType in place of a text"),
     ("classification", b"a", "type bytes"),
     ("classification", 3, "type int"),
+    ("classification", tf.constant("a"), "^the example: .* type EagerTensor"),
     ("classification", ["a", "b", float("nan")], "^example 2: .* type float"),
     ("classification", [["a", "b"]], "^example 0: .* type list"),
     ("classification", [("a", None)], "^example 0: .* type NoneType"),

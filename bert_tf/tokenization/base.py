@@ -85,7 +85,8 @@ class Tokenizer:
             tokenizer([("A text.", "Another."), ("A third.", "")])     # pairs; "" is no text
 
         Args:
-            texts: a text, a tuple of two, or a list of such; also an array or a column of pandas.
+            texts: a text, a tuple of two, or a list of such; also an array, or a column or a table
+                of pandas.
             max_seq_length: tokens of a row, special ones included; texts beyond it are cut, of
                 two the longer one first. None: nothing is cut.
             pad_to_max: whether rows are padded to `max_seq_length`, not to the longest of them.
@@ -255,11 +256,12 @@ class Tokenizer:
 
 def listed(values: Any) -> Any:
     """Returns a list in place of an array, a tensor or a column of pandas; else the values. Rows of
-    an array of two dimensions, or of a table of pandas, become tuples."""
-    shape = getattr(values, "shape", None) if hasattr(values, "__array__") else None
-    if not shape:
-        return values
-    return [*map(tuple, np.asarray(values).tolist())] if len(shape) == 2 else list(values)
+    an array of two dimensions, or of a table of pandas, become tuples, or what a table of one
+    column holds."""
+    rank = len(getattr(values, "shape", ())) if hasattr(values, "__array__") else 0
+    if rank != 2:
+        return list(values) if rank else values
+    return [tuple(row) if len(row) > 1 else row[0] for row in np.asarray(values).tolist()]
 
 
 def _tuples(texts):

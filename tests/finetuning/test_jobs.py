@@ -5,6 +5,7 @@ import csv
 import json
 
 import numpy as np
+import pandas
 import pytest
 
 import bert_tf
@@ -195,6 +196,7 @@ def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
                                 (["a", ("b", "c")], [0, 1], "text 1 is"),
                                 (["a"], None, "labels are None"),
                                 ([3], [0], "text 0 is 3"), ("ab", [0, 1], "texts is one str"),
+                                (pandas.DataFrame({"a": ["x", 3]}), [0, 1], "text 1 is 3"),
                                 (["a", "b"], np.eye(2), "label 0 is the array"),
                                 (iter(["a", np.nan]), [0, 1], "text 1 is nan"),
                                 (["a", "b"], np.array(["x", np.nan], object), "label 1 is nan"),

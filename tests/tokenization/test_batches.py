@@ -90,9 +90,19 @@ def test_arrays_and_columns_are_lists(test_data, column):
             assert (tokenizer(column(TEXTS))[name] == values).all()
 
 
+def test_rows_of_tables_are_texts(test_data):
+    tokenizer = open_tokenizer(str(test_data / "vocabs" / "bert-base-uncased"))
+    table = pd.DataFrame(PAIRS, columns=["a", "b"])
+    for name, values in tokenizer(PAIRS).items():
+        assert (tokenizer(table)[name] == values).all()
+    for name, values in tokenizer([first for first, _ in PAIRS]).items():
+        assert (tokenizer(table[["a"]])[name] == values).all()
+
+
 def test_what_is_no_text_is_refused(test_data):
     tokenizer = open_tokenizer(str(test_data / "vocabs" / "bert-base-uncased"))
     for texts, length, part in (([], None, "no text"), ([3], None, r"text 0 is \(3,\)"),
+                                (tf.constant("a"), None, "text 0 is .*Tensor"),
                                 ([("a", "b", "c")], None, "a tuple of two"), ("a", 3, "at least 4")):
         with pytest.raises(InputError, match=part):
             tokenizer(texts, length)
