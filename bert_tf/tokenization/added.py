@@ -100,13 +100,15 @@ class AddingTokenizer(Tokenizer):
         return self._encode(parts, self._plain.encode_parts)
 
     def at_start(self, text):
-        return self._plain.at_start(text)
+        begins_with = self._find(text)[:1]
+        return text if begins_with and begins_with[0][2] is not None else self._plain.at_start(text)
 
     def _encode(self, lines, encode):
         parts = list(map(self._find, lines))
+        # What follows an added token is read as the start of a text.
         ids, sizes = encode([
-            line[start:end] for line, found in zip(lines, parts)
-            for start, end, index in found if index is None])
+            self._plain.at_start(line[start:end]) if start else line[start:end]
+            for line, found in zip(lines, parts) for start, end, index in found if index is None])
         plain = iter(np.split(ids, np.cumsum(sizes)))
         rows = [[np.array([index]) if index is not None else next(plain) for *_, index in found]
                 for found in parts]

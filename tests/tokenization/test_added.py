@@ -39,6 +39,7 @@ def check(tokenizer, peer, texts):
     ids, sizes = tokenizer.encode_lines(texts)
     assert [row.tolist() for row in np.split(ids, np.cumsum(sizes))[:-1]] == expected
     assert ids.dtype == sizes.dtype == np.int32
+    assert tokenizer.encode_parts(list(map(tokenizer.at_start, texts)))[0].tolist() == ids.tolist()
     contents = {int(key): entry["content"] for key, entry in tokenizer.settings[ADDED].items()}
     for text, row in zip(texts, expected):
         found, offsets = tokenizer.encode_with_offsets(text)
