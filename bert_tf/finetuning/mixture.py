@@ -13,7 +13,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import exists, is_folder
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.mixture_teaching import distillation_of, teachers_of
-from bert_tf.finetuning.model import ModelFlags, check_keeps, open_encoder
+from bert_tf.finetuning.model import ModelFlags, open_encoder
 from bert_tf.finetuning.task_rows import check_row
 from bert_tf.flags import option
 from bert_tf.heads import HEADS
@@ -256,11 +256,9 @@ def open_model(flags: MixtureFlags, job, settings) -> Any:
     if job.do_train and not tasks and exists(os.path.join(folder, TASK_FILE)):
         raise InputError(f"--output_dir: {folder} holds a model of one task, and it would be "
                          "overwritten; name another folder.")
-    if job.do_train and job.init_checkpoint:
-        check_keeps(job.init_checkpoint, folder)
     # A run that was begun keeps its length and its tokens, whatever the defaults are now.
     trained = (job.keep_head or not job.do_train) and job.init_checkpoint or folder
-    return open_encoder(job, "" if job.do_train and tasks else folder, _length(trained),
+    return open_encoder(job, folder, _length(trained),
                         task_folder(folder, tasks[0]) if tasks else "")
 
 

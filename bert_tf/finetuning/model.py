@@ -48,7 +48,7 @@ def check_keeps(path: str, output_dir: str) -> None:
                          "would be overwritten; name another folder.")
 
 
-def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, begun: str = ""
+def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task_dir: str = ""
                  ) -> Model:
     """The model that flags name, an encoder on which heads go, with its length.
 
@@ -56,14 +56,14 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, begu
         output_dir: that of the run; "" if it writes no model.
         default_length: S if neither the flag nor a saved model gives it; at most the model's
             positions are taken.
-        begun: the folder of the task of a run that goes on; "": `output_dir`, if it has a task.
+        task_dir: where a run in `output_dir` would have its task; "": in `output_dir`.
 
     Raises:
         InputError: there is no such model, or the flags, the vocabulary and the model disagree.
     """
     model = os.path.join(output_dir, keras_file.NAME)
     if flags.do_train and output_dir and exists(model) and not exists(
-            os.path.join(output_dir, TASK_FILE)):
+            os.path.join(task_dir or output_dir, TASK_FILE)):
         raise InputError(f"--output_dir: {model} is not a fine-tuned model, and it would be "
                          "overwritten; name another folder.")
     found = open_beginning(flags, output_dir)
@@ -76,11 +76,11 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, begu
             config, **dict.fromkeys(config.dropout_keys, flags.encoder_dropout))
     saved = found.saved if flags.keep_head or not flags.do_train else None
     # A run that was begun keeps its length and its tokens, whatever the defaults are now.
-    run = (begun or output_dir) if flags.do_train else ""
+    run = (task_dir or output_dir) if flags.do_train else ""
     begun_task = SavedTask.read(run) if run else None
     found.max_seq_length = _length(flags, [saved, begun_task], default_length, config)
     found.config, found.saved = config, saved
-    has_begun = begun or run and _began_with(found.path, run)
+    has_begun = run and _began_with(found.path, output_dir)
     _settle_tokens(found, flags, run, begun_task if has_begun else None)
     return found
 

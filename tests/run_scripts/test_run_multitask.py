@@ -5,6 +5,7 @@ import dataclasses
 import io
 import json
 import random
+import shutil
 
 import keras
 import numpy as np
@@ -116,8 +117,12 @@ def test_tasks_are_learned_together(
     capsys.readouterr()
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
     parts = run("parts", max_seq_length=None)
-    (folder / "tokenizer_config.json").unlink()
     assert same(first, weights(parts)) and "at step 7" in capsys.readouterr().out
+    # Without the trial nothing was begun.
+    shutil.rmtree(parts / "trials")
+    with pytest.raises(InputError, match=r"task.json has another --do_lower_case \(True, now Fal"):
+        run("parts")
+    (folder / "tokenizer_config.json").unlink()
     # With one turn, none is left out.
     one = run("one", num_train_steps=3, do_eval=False, answer_num_turn=1)
     monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
