@@ -190,16 +190,20 @@ def _check_texts(saved, head, folder):
 
 def build(job: ExportFlags, model: Any):
     """Builds the encoder, or the Learner of the task, with every weight from the checkpoint."""
-    head = HEADS.get(job.task)
+    head, saved = HEADS.get(job.task), model.saved
     if job.task == "masked_lm":
         learner = bert_tf.fill_mask.build(model)
         return training.Learner(learner.encoder, learner.objectives[:1])
     if not head:
         return model.learner(heads=()).encoder
-    options = dict(model.heads).get(head.objective, {})
+    if saved:
+        name, options = saved.task.kind.head(saved.task, saved.options)
+    else:       # as a file of ours has them; its head may have the name of one of several tasks
+        name, options = job.task, dict(model.heads).get(head.objective, {})
     num_labels = len(job.labels) or job.num_labels
     return model.learner(heads=[(head.objective, {
-        **options, **({"num_labels": num_labels} if head.is_labelled and num_labels else {})})])
+        **(options if name == job.task else {}), "name": job.task,
+        **({"num_labels": num_labels} if head.is_labelled and num_labels else {})})])
 
 
 def make_module(network, job: ExportFlags, model: Any):

@@ -14,7 +14,7 @@ import bert_tf
 from bert_tf.errors import InputError
 from bert_tf.finetuning.head_flags import TaggerFlags
 from bert_tf.finetuning.model import FEATURE_LAYERS, ModelFlags
-from bert_tf.objectives import tagging
+from bert_tf.objectives import lstms
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_tagger
@@ -254,7 +254,7 @@ def test_tags_that_the_model_never_saw_are_wrong(eagerly, data, tagger, tmp_path
 
 
 def test_the_flag_names_all_choices():
-    assert FEATURE_LAYERS == tuple(tagging.CHOICES)
+    assert FEATURE_LAYERS == tuple(lstms.CHOICES)
 
 
 @pytest.mark.parametrize("flags, message", [
