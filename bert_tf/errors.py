@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Iterable
+from typing import Any
 
 
 class InputError(ValueError):
@@ -22,6 +23,12 @@ class DivergedError(InputError):
     def __init__(self, message: str, step: int) -> None:
         super().__init__(message)
         self.step = step
+
+
+def check_least(name: str, value: Any, least: int = 1) -> None:
+    """Raises InputError if a setting is no whole number of at least `least`."""
+    if not hasattr(value, "__index__") or value < least:
+        raise InputError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
 
 
 def counted(number: int, noun: str) -> str:

@@ -17,7 +17,7 @@ import tensorflow as tf
 from bert_tf import checkpoints, networks, objectives, recipes
 from bert_tf.data.batches.bucketing import sorted_batches
 from bert_tf.data.records.features import pack_pairs
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, check_least
 from bert_tf.files import is_folder
 from bert_tf.models import Model, open_model
 from bert_tf.tokenization import Tokenizer
@@ -76,8 +76,7 @@ class FillMask:
         Raises:
             InputError: the model has no masked LM or no vocabulary.
         """
-        if batch_size < 1:
-            raise InputError(f"batch_size is {batch_size}; it must be at least 1.")
+        check_least("batch_size", batch_size)
         if mask == "":
             raise InputError("mask is empty; give the text that marks a masked word, such as ___.")
         self._opened = (path, batch_size, dtype, vocab_file, do_lower_case, mask)

@@ -147,7 +147,7 @@ def open_model(path: str | os.PathLike, config_file: str | None = None,
             `model.keras` is read then, not the checkpoints of the training. Without one, it may be
             in Hugging Face's format, whose config.json describes the task.
     """
-    path = fetched(os.fspath(path))
+    path = fetched(path)
     if finetuned and (model := _described_by_labels(path)):
         return model
     file, saved = finetuned_file(path) if finetuned else (path, SavedTask.read(folder_of(path))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from bert_tf.checkpoints import task_heads
-from bert_tf.errors import InputError, counted
+from bert_tf.errors import InputError, check_least, counted
 from bert_tf.export.ids_model import answers
 from bert_tf.files import absolute, fetched, is_folder
 from bert_tf.fill_mask import FillMask, open_masked_lm
@@ -73,7 +73,7 @@ class Predictor:
             dtype: Keras's name of the policy, such as "bfloat16"; its default if None.
             task: the task to predict for, if the model has several.
         """
-        folder = fetched(os.fspath(path))
+        folder = fetched(path)
         self._opened = (absolute(folder), batch_size, dtype, task)
         if task is not None:
             known = task_heads.tasks_beside(folder)
@@ -97,8 +97,7 @@ class Predictor:
         return predictor
 
     def _take(self, learner, tokenizer, saved_task, batch_size):
-        if batch_size < 1:
-            raise InputError(f"batch_size is {batch_size}; it must be at least 1.")
+        check_least("batch_size", batch_size)
         _check(learner, tokenizer, saved_task.task)
         self._fill = None
         self._saved, self._kind = saved_task, saved_task.task.kind

@@ -45,7 +45,7 @@ class TextModel:
     def __init__(self, path: str | os.PathLike, kind: str = "classification"):
         if kind not in _KINDS:
             raise InputError(f"kind is {kind!r}; choose from {', '.join(_KINDS)}.")
-        self.path, self.kind = fetched(os.fspath(path)), kind
+        self.path, self.kind = fetched(path), kind
         self._base = self.path
         self.scores: dict[str, float] = {}
         self._discard: weakref.finalize | None = None       # removes the folder of `fit`

@@ -193,6 +193,14 @@ def test_models_that_know_no_masks_are_named(head, config, part, tmp_path):
         FillMask(folder)
 
 
+def test_what_opens_no_model_is_named(tmp_path):
+    folder = write(tmp_path, Learner(networks.build(CONFIG), [bert_tf.MaskedLM(CONFIG)]))
+    for given, part in (({"batch_size": 2.5}, "batch_size is 2.5; it must be a whole number"),
+                        ({"dtype": "spam"}, "dtype is 'spam'; give"), ({"path": None}, "is None")):
+        with pytest.raises(InputError, match=part):
+            FillMask(**{"path": folder, **given})
+
+
 def test_a_model_without_next_sentences_says_so(tmp_path):
     folder = write(tmp_path, Learner(networks.build(CONFIG), [bert_tf.MaskedLM(CONFIG)]))
     with pytest.raises(InputError, match="was not trained to predict the next sentence"):

@@ -315,6 +315,19 @@ def test_what_is_no_example_is_refused(saved, kind, example, message):
         saved(kind)[-1](example)
 
 
+@pytest.mark.parametrize("given, message", [
+    ({"batch_size": 1.5}, "^batch_size is 1.5; it must be a whole number of at least 1"),
+    ({"batch_size": "3"}, "^batch_size is '3'; "), ({"batch_size": None}, "^batch_size is None; "),
+    ({"batch_size": 0}, "^batch_size is 0; "), ({"dtype": "spam"}, "^dtype is 'spam'; give a "),
+    ({"dtype": "int8"}, "^dtype is 'int8'; "), ({"dtype": "int32"}, "^dtype is 'int32'; "),
+    ({"path": b"path"}, "^the path is b'path'; give the name"), ({"path": None}, "path is None; "),
+    ({"path": ["a"]}, r"^the path is \['a'\]; "),
+])
+def test_what_opens_no_model_is_refused(saved, given, message):
+    with pytest.raises(InputError, match=message):
+        bert_tf.Predictor(**{"path": saved("regression")[0], **given})
+
+
 def test_marks_of_line_ends_are_read_as_in_training(tmp_path):
     write(tmp_path, "classification")
     text = " a b<br /><br />c d<br />"

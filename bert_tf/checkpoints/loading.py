@@ -62,7 +62,7 @@ def _find(path):
     Raises:
         InputError: there are no weights, several, or only in a format that can't be trusted.
     """
-    path = fetched(os.fspath(path))
+    path = fetched(path)
     files = _files(path)
     found = weights_at(path)
     if len(found) == 1:

@@ -107,19 +107,25 @@ def dataset_commit(path: str, name: str, revision: str = "main") -> str:
     return info.sha
 
 
-@functools.cache
-def fetched(path: str, with_weights: bool = True) -> str:
+def fetched(path: str | os.PathLike, with_weights: bool = True) -> str:
     """Returns the local folder, or file, of a model of the Hub; another path as it is.
 
     Args:
         with_weights: whether weights are wanted beside the configuration and the vocabulary.
 
     Raises:
-        InputError: there is no such model, it is not open, its weights are pickles, a file is not
-            what the Hub promised, or the Hub does not answer.
+        InputError: `path` is no path; there is no such model, it is not open, its weights are
+            pickles, a file is not what the Hub promised, or the Hub does not answer.
     """
-    if not is_hub_name(path):
-        return path
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"the path is {path!r}; give the name of a folder or a file, a str.")
+    path = os.fspath(path)
+    return _place(path, with_weights) if is_hub_name(path) else path
+
+
+@functools.cache
+def _place(path, with_weights):
+    """The local folder, or file, of a model of the Hub."""
     match = _NAME.fullmatch(path)
     if not match:
         raise InputError(f"{path}: write models of the Hub as hf://OWNER/NAME, with @REVISION and "

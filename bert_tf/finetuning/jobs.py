@@ -134,7 +134,7 @@ def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
     """Opens the run that `finetune` carries out; the arguments and errors are those of it."""
     asked = {**_named(task), **settings}
     given = {**{name: plain(value) for name, value in asked.items() if value is not None},
-             "init_checkpoint": fetched(os.fspath(init_checkpoint)),
+             "init_checkpoint": fetched(init_checkpoint),
              "output_dir": os.fspath(output_dir)}
     given.setdefault("do_train", True)
     files = [name for name in ("train_file", "dev_file", "predict_file") if given.get(name)]

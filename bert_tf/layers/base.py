@@ -74,6 +74,15 @@ def shown_shapes(model: keras.Model) -> Iterator[None]:
             layer._build_shapes_dict = shapes
 
 
+def _check_policy(dtype):
+    """Raises InputError if Keras has no policy `dtype`, or one that does not compute in floats."""
+    with contextlib.suppress(TypeError, ValueError):
+        if keras.backend.is_float_dtype(keras.dtype_policies.get(dtype).compute_dtype):
+            return
+    raise InputError(f"dtype is {dtype!r}; give a policy of Keras that computes in floats, such as "
+                     "float32 or mixed_bfloat16.")
+
+
 class FromConfig:
     """Mixin for Keras layers and models that are made from a configuration of `bert_tf.config`.
 
@@ -90,6 +99,7 @@ class FromConfig:
     rounded_dense: Any = QuantisedDense
 
     def __init__(self, config: Sizes, **kwargs: Any):
+        _check_policy(kwargs.get("dtype"))
         # Each weight is cast where it is used; masks and biases stay in float32 on their way there.
         super().__init__(autocast=False, **kwargs)  # type: ignore[call-arg]
         self.config: Any = config

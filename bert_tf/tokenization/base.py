@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import tokenization
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, check_least
 from bert_tf.files import (
     exists,
     fetched,
@@ -96,8 +96,8 @@ class Tokenizer:
         """
         given = _tuples(texts)
         least = self.vocabulary.layout.special(True) + 1
-        if max_seq_length is not None and max_seq_length < least:
-            raise InputError(f"max_seq_length is {max_seq_length}; it must be at least {least}.")
+        if max_seq_length is not None:
+            check_least("max_seq_length", max_seq_length, least)
         if pad_to_max and max_seq_length is None:
             raise InputError("pad_to_max needs max_seq_length, the length to pad to; give it.")
         width = max(map(len, given))
@@ -114,12 +114,19 @@ class Tokenizer:
         Args:
             skip_special: whether special tokens and padding are left out, but not unknown tokens
                 and masks.
+
+        Raises:
+            InputError: an id has no token.
         """
         rows = ids if isinstance(ids, (list, tuple)) else np.atleast_1d(ids)
         if np.ndim(rows[0]) if len(rows) else np.ndim(rows) == 2:
             return [str(self.decode(row, skip_special)) for row in rows]
-        kept = np.asarray(rows).tolist()
-        return self._join(self._without_special(kept) if skip_special else kept)
+        return self._join(self._shown(np.asarray(rows).tolist(), skip_special))
+
+    def _shown(self, ids, skip_special):
+        """Returns the ids of a row whose text `decode` gives."""
+        check_ids(ids, len(self.vocabulary.tokens))
+        return self._without_special(ids) if skip_special else ids
 
     def _without_special(self, ids):
         """Leaves out special tokens, unknown ones and masks aside, and padding. If padding is a
@@ -254,6 +261,14 @@ class Tokenizer:
                 file.write(content)
 
 
+def check_ids(ids: Iterable, limit: float) -> None:
+    """Raises InputError if ids are no whole numbers from 0 to before `limit`."""
+    for index in ids:
+        if not isinstance(index, int) or not 0 <= index < limit:
+            raise InputError(f"there is no token with the id {index!r}; give whole numbers from 0 "
+                             "to before the vocabulary's size.")
+
+
 def listed(values: Any) -> Any:
     """Returns a list in place of an array, a tensor or a column of pandas; else the values. Rows of
     an array of two dimensions, or of a table of pandas, become tuples, or what a table of one
@@ -298,7 +313,7 @@ def find_vocabulary(folder: str) -> str | None:
 
 def _vocabulary_file(path):
     """Returns the path of the vocabulary's file, which is at `path` or in that folder."""
-    path = fetched(os.fspath(path), with_weights=False)
+    path = fetched(path, with_weights=False)
     if not is_folder(path):
         return path
     found = find_vocabulary(path)

@@ -6,18 +6,18 @@ zihangdai/xlnet, prepro_utils.py; seqio's SentencePieceVocabulary (T5).
 
 import dataclasses
 import itertools
+import math
 import re
 import string
 import struct
 import unicodedata
-from typing import Any
 
 import numpy as np
 import sentencepiece
 
 from bert_tf.errors import InputError
 from bert_tf.files import open_file
-from bert_tf.tokenization.base import MODEL_FILE, Tokenizer
+from bert_tf.tokenization.base import MODEL_FILE, Tokenizer, check_ids
 from bert_tf.tokenization.blocks import encode_blocks
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
@@ -152,15 +152,13 @@ class SentencepieceTokenizer(Tokenizer):
         ids, _, offsets = self._pieces(text)
         return ids, offsets
 
-    def decode(self, ids: Any, skip_special: bool = True) -> str | list[str]:
-        """See `Tokenizer`. Of T5, the text of the tokens up to the first </s> (seqio's
-        `Vocabulary.decode`)."""
-        ids = np.asarray(ids)
-        if ids.ndim == 2 or not self.has_sentinels:
-            return super().decode(ids, skip_special)
-        kept = ids.tolist()
+    def _shown(self, ids, skip_special):
+        """See `Tokenizer`. Of T5, the tokens up to the first </s> (seqio's `Vocabulary.decode`)."""
+        if not self.has_sentinels:
+            return super()._shown(ids, skip_special)
+        check_ids(ids, math.inf)        # a network may have more rows than there are tokens
         end = self.vocabulary.sep_id
-        return self._join(kept[:kept.index(end) + 1] if end in kept else kept)
+        return ids[:ids.index(end) + 1] if end in ids else ids
 
     def _join(self, ids):
         size = self._model.get_piece_size()

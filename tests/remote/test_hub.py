@@ -69,7 +69,7 @@ def hub(model, tmp_path, monkeypatch):
 
 def forget():
     """Begins as a new process does."""
-    files.fetched.cache_clear()
+    ours._place.cache_clear()
 
 
 def fetched_files(hub):

@@ -103,10 +103,22 @@ def test_what_is_no_text_is_refused(test_data):
     tokenizer = open_tokenizer(str(test_data / "vocabs" / "bert-base-uncased"))
     for texts, length, part in (([], None, "no text"), ([3], None, r"text 0 is \(3,\)"),
                                 (tf.constant("a"), None, "text 0 is .*Tensor"),
-                                ([("a", "b", "c")], None, "a tuple of two"), ("a", 3, "at least 4")):
+                                ([("a", "b", "c")], None, "a tuple of two"), ("a", 3, "at least 4"),
+                                ("a", 4.0, "max_seq_length is 4.0; it must be a whole number"),
+                                ("a", "4", "max_seq_length is '4'; ")):
         with pytest.raises(InputError, match=part):
             tokenizer(texts, length)
     assert repr(tokenizer) == "WordpieceTokenizer(30,522 tokens, lower-cases)"
+
+
+def test_ids_without_a_token_are_refused(named):
+    for ids in ([-1], [[1, 2], [3, -1]], [1.5], ["a"], None, -1):
+        with pytest.raises(InputError, match="there is no token with the id"):
+            named.decode(ids)
+    assert named.decode([[5], [6, 7]]) == [named.decode([5]), named.decode([6, 7])]
+    if not getattr(named, "has_sentinels", False):      # of T5, whose networks have further rows
+        with pytest.raises(InputError, match="no token with the id 999999; give whole numbers"):
+            named.decode([999999])
 
 
 def test_nothing_is_cut_without_a_length(tmp_path):
