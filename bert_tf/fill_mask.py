@@ -18,7 +18,7 @@ from bert_tf import checkpoints, networks, objectives, recipes
 from bert_tf.data.batches.bucketing import sorted_batches
 from bert_tf.data.records.features import pack_pairs
 from bert_tf.errors import InputError, check_least
-from bert_tf.files import is_folder
+from bert_tf.files import absolute, is_folder
 from bert_tf.models import Model, open_model
 from bert_tf.tokenization import Tokenizer
 from bert_tf.tokenization.base import listed
@@ -79,8 +79,9 @@ class FillMask:
         check_least("batch_size", batch_size)
         if mask == "":
             raise InputError("mask is empty; give the text that marks a masked word, such as ___.")
-        self._opened = (path, batch_size, dtype, vocab_file, do_lower_case, mask)
         model = open_masked_lm(path, vocab_file, do_lower_case)
+        self._opened = (absolute(path), batch_size, dtype, vocab_file and absolute(vocab_file),
+                        do_lower_case, mask)
         self.tokenizer: Tokenizer = model.tokenizer
         self._vocabulary, self._path = model.tokenizer.vocabulary, os.fspath(path)
         if self._vocabulary.mask_id is None:

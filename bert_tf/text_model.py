@@ -80,7 +80,8 @@ class TextModel:
             raise InputError("a model that was just trained can't be copied, since its files last "
                              "as long as it does; save the model, and open the folder with "
                              "from_pretrained.")
-        return {**self.__dict__, "_predictor": None}
+        return {**self.__dict__, "path": absolute(self.path), "_base": absolute(self._base),
+                "_predictor": None}
 
     def __repr__(self) -> str:
         task = SavedTask.read(self.path)

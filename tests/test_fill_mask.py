@@ -193,6 +193,14 @@ def test_models_that_know_no_masks_are_named(head, config, part, tmp_path):
         FillMask(folder)
 
 
+def test_a_copy_opens_the_files_from_anywhere(tmp_path, monkeypatch):
+    write(tmp_path / "run", Learner(networks.build(CONFIG), [bert_tf.MaskedLM(CONFIG)]))
+    monkeypatch.chdir(tmp_path)
+    kept = pickle.dumps(FillMask("run", vocab_file="run/vocab.txt"))
+    monkeypatch.chdir("/")
+    assert pickle.loads(kept).tokenizer.tokenize("a b") == ["a", "b"]
+
+
 def test_what_opens_no_model_is_named(tmp_path):
     folder = write(tmp_path, Learner(networks.build(CONFIG), [bert_tf.MaskedLM(CONFIG)]))
     for given, part in (({"batch_size": 2.5}, "batch_size is 2.5; it must be a whole number"),

@@ -161,7 +161,8 @@ class MaskModel(TextModel):
 class TaggerModel(TextModel):
     """Takes `text`, string [B]. Returns for each token [B, S] the tagger's answers, its first byte
     in the text (`start`) and the byte after its last (`end`), both -1 for special tokens, and
-    `is_word_start`, 1 for a word's first piece, whose label counts.
+    `is_word_start`, 1 for a word's first piece, whose label counts. Labels of `bioes` stay so,
+    where `Predictor` gives `bio`.
 
     Overlong texts are refused.
     """

@@ -3,6 +3,7 @@
 import copy
 import csv
 import json
+import pickle
 
 import numpy as np
 import pandas
@@ -186,6 +187,13 @@ def test_texts_in_memory_give_the_model_of_files(folder, tmp_path):
     assert f"- train: {len(texts)} examples\n" in card and ".jsonl" not in card
     with pytest.raises(InputError, match="already"):
         again.save(tmp_path / "saved")
+
+
+def test_a_copy_of_a_text_model_opens_its_folder_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept = pickle.dumps(bert_tf.TextModel("model"))
+    monkeypatch.chdir("/")
+    assert pickle.loads(kept).path == str(tmp_path / "model")
 
 
 def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
