@@ -15,13 +15,7 @@ from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import check_file, find_files, make_folder, open_unpacked, write_aside
 from bert_tf.flags import REQUIRED, option
-from bert_tf.tokenization import (
-    Vocabulary,
-    is_unused,
-    open_tokenizer,
-    split_chunks,
-    split_words,
-)
+from bert_tf.tokenization import Vocabulary, is_unused, open_tokenizer, split_chunks
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
 
 
@@ -54,14 +48,13 @@ def _given_words(job):
                                      "file as UTF-8.") from error
 
 
-def read_words(job):
+def read_words(job, tokenizer):
     """Returns the words of both flags, as the tokenizer will see them, each once; the tokenizer
     must see each as one word."""
     words = {}
     for place, word in _given_words(job):
         mark, bare = ("##", word[2:]) if word.startswith("##") else ("", word)
-        parts = [part for chunk in split_chunks(bare)
-                 for part in split_words(chunk, job.do_lower_case)]
+        parts = [part for chunk in split_chunks(bare) for part in tokenizer.split(chunk)]
         if word and (len(parts) != 1 or len(parts[0]) > MAX_WORD_CHARS):
             raise InputError(f"{place}: {word!r} is not a single word to the tokenizer, which sees "
                              f"{' '.join(parts) or 'nothing'!r}; add its parts.")
@@ -91,7 +84,7 @@ def main(job):
                          f"and {job.init_vocab_file} is {tokenizer.name}; "
                          "build another vocabulary.")
     vocabulary = tokenizer.vocabulary
-    words = read_words(job)
+    words = read_words(job, tokenizer)
     new = Vocabulary(extend(vocabulary, words, job.fill_unused))
     folder, name = os.path.split(job.output_file)
     make_folder(folder, "output_file")

@@ -20,7 +20,6 @@ from bert_tf.compression.word_vectors import read_word_vectors
 from bert_tf.errors import InputError
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.tokenization import find_vocabulary, open_tokenizer
-from bert_tf.tokenization.wordpiece import split_words
 from bert_tf.tracing import compiled
 from bert_tf.training.learners.learner import Learner
 
@@ -57,9 +56,8 @@ class WordModel:
 
     def words(self, text: str) -> tuple[list[str], list[list[int]]]:
         """Returns the words of a text, and the ids of each one's pieces."""
-        tokenizer = self.tokenizer
-        words = split_words(text, tokenizer.do_lower_case)
-        ids, sizes = tokenizer.encode_lines(words)
+        words = self.tokenizer.split(text)
+        ids, sizes = self.tokenizer.encode_lines(words)
         return words, [part.tolist() for part in np.split(ids, np.cumsum(sizes)[:-1])]
 
     def candidates(self, pieces: Sequence[Sequence[int]], places: Sequence[int]

@@ -5,13 +5,14 @@ Shapes: T tokens, W words.
 
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization.base import Tokenizer, open_tokenizer
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
-from bert_tf.tokenization.wordpiece import WordpieceTokenizer, split_words
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 
 # The prefix of the second vocabulary's tokens.
 _SECOND = "second:"
@@ -33,37 +34,44 @@ class DualTokenizer(Tokenizer):
     """WordPiece that splits each word with the second of two vocabularies with probability
     `second_share`.
 
-    The draws are a function of the lines that are encoded together.
+    The draws are a function of the lines that are encoded together. Further settings are those of
+    `WordpieceTokenizer`, for both vocabularies.
     """
 
     name = "dual_wordpiece"
-    setting_names = ("second_share",)
+    setting_names = ("second_share", *WordpieceTokenizer.setting_names)
 
     def __init__(self, vocabulary: DualVocabulary, do_lower_case: bool = True,
-                 second_share: float = 0.5):
+                 second_share: float = 0.5, **settings: Any):
         if not 0 <= second_share <= 1:
             raise InputError(f"--second_share is {second_share}; it must be from 0 to 1.")
-        super().__init__(vocabulary, do_lower_case, second_share=second_share)
-        self._parts = [WordpieceTokenizer(part, do_lower_case) for part in vocabulary.parts]
+        self._parts = [WordpieceTokenizer(part, do_lower_case, **settings)
+                       for part in vocabulary.parts]
+        super().__init__(vocabulary, do_lower_case, second_share=second_share,
+                         **self._parts[0].settings)
 
     @classmethod
     def open(cls, path: str, second: str, do_lower_case: bool, second_share: float
              ) -> "DualTokenizer":
-        """Opens the tokenizer of two vocab.txt files."""
+        """Opens the tokenizer of two vocab.txt files. Words are split as the files beside the first
+        say."""
         parts = []
         for flag, name in (("vocab_file", path), ("second_vocab_file", second)):
             found = open_tokenizer(name, do_lower_case)
             if found.name != "wordpiece":
                 raise InputError(f"--{flag}: {name} is not a WordPiece vocab.txt, and only "
                                  "WordPiece vocabularies can be mixed; name one.")
-            parts.append(found.vocabulary)
-        return cls(DualVocabulary(parts), do_lower_case, second_share)
+            parts.append(found)
+        known = {name: value for name, value in parts[0].settings.items()
+                 if name in WordpieceTokenizer.setting_names}
+        return cls(DualVocabulary([part.vocabulary for part in parts]), do_lower_case,
+                   second_share, **known)
 
     def encode(self, text: str) -> list[int]:
         return self.encode_lines([text])[0].tolist()
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        words = [split_words(line, self.do_lower_case) for line in lines]
+        words = list(map(self._parts[0].split, lines))
         flat = [word for line in words for word in line]
         seed = zlib.crc32("\n".join(lines).encode("utf-8", "surrogatepass"))
         chosen = (np.random.default_rng(seed).random(len(flat)) < self.settings["second_share"]

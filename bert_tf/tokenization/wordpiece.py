@@ -225,6 +225,10 @@ class WordpieceTokenizer(Tokenizer):
     def read_vocabulary(path):
         return Vocabulary.from_file(path)
 
+    def split(self, text: str) -> list[str]:
+        """Returns the words of a text, which are then cut into pieces."""
+        return split_words(text, self.do_lower_case, **self.settings)
+
     def encode(self, text):
         return self.encode_lines([text])[0].tolist() if len(text) > blocks.BLOCK_CHARS else unpack(
             b"".join(map(self._chunks.__getitem__, split_chunks(text.replace(_LINE_END, "")))))
@@ -270,8 +274,7 @@ class WordpieceTokenizer(Tokenizer):
 
     def _encode_chunk(self, chunk):
         """Returns the packed ids of a part of the text between spaces."""
-        words = split_words(chunk, self.do_lower_case, **self.settings)
-        return b"".join(map(self._words.__getitem__, words))
+        return b"".join(map(self._words.__getitem__, self.split(chunk)))
 
     def _piece_offsets(self, pieces, positions):
         """Returns the (start, end) of each piece of a word whose characters come from `positions`.

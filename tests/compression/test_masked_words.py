@@ -75,7 +75,10 @@ def test_candidates_are_those_of_the_masked_language_model(tmp_path):
         "input_ids": np.array([row]), "segment_ids": np.array([segments]),
         "masked_lm_positions": np.array([[4]])})["masked_lm"])[0, 0]
     best = [TOKENS[i] for i in np.argsort(-logits)[:15]]
+    assert model.words("Càt")[0] == ["cat"]
     assert model.candidates(pieces, [2]) == [[t for t in best if not t.startswith("##")]]
+    (tmp_path / "tokenizer_config.json").write_text('{"strip_accents": false}')
+    assert WordModel(str(tmp_path)).words("Càt") == (["càt"], [[1]])
 
 
 def test_near_words(tmp_path):

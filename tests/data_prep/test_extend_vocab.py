@@ -41,6 +41,11 @@ def test_cased(extend):
     assert extend(words=["Covid", "Café"], do_lower_case=False).tokens[-2:] == ["Covid", "Café"]
 
 
+def test_settings_beside_the_vocabulary_count(extend, tmp_path):
+    (tmp_path / "tokenizer_config.json").write_text('{"strip_accents": false}')
+    assert extend(words=["Café"]).tokens[-1] == "café"
+
+
 def test_files(extend, tmp_path):
     (tmp_path / "words.txt").write_text("one\n\ntwo\r\n中\n")
     assert extend(input_file=[str(tmp_path / "words.txt")]).tokens[-3:] == ["one", "two", "中"]

@@ -1,5 +1,7 @@
 """Each word of a text is split with one of two vocabularies."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -53,5 +55,11 @@ def test_files_that_are_not_mixed(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(LARGE.tokens) + "\n")
     path = str(tmp_path / "vocab.txt")
     assert DualTokenizer.open(path, path, True, 0.5).vocabulary.size == 2 * LARGE.size
+    (tmp_path / "tokenizer_config.json").write_text('{"strip_accents": false}')
+    opened, plain = DualTokenizer.open(path, path, True, 0.0), WordpieceTokenizer(
+        LARGE, True, strip_accents=False)
+    assert opened.encode("Göod film") == plain.encode("Göod film")
+    assert opened.describe() == pickle.loads(pickle.dumps(opened)).describe()
+    assert opened.describe()["strip_accents"] is False
     with pytest.raises(InputError, match="nowhere.txt"):
         DualTokenizer.open(path, str(tmp_path / "nowhere.txt"), True, 0.5)
