@@ -95,10 +95,14 @@ def test_hard_and_random_lines(pair):
     assert not differing(pair, encoded(HARD_LINES + random_lines(5000, seed=4)))
 
 
-@pytest.mark.parametrize("settings", [{"tokenize_chinese_chars": False}, {"strip_accents": True}])
-def test_settings_of_cased_text(vocabulary, settings):
-    assert not differing((WordpieceTokenizer(vocabulary, False, **settings),
-                          WordpieceGraph(vocabulary, False, **settings)), encoded(HARD_LINES))
+@pytest.mark.parametrize("settings, text, tokens", [
+    ({"tokenize_chinese_chars": False}, "a中文", ["a", "##中", "##文"]),
+    ({"strip_accents": True}, "café", ["cafe"])])
+def test_settings_of_cased_text(vocabulary, settings, text, tokens):
+    graph = WordpieceGraph(vocabulary, False, **settings)
+    assert graph([text]).to_list() == [[vocabulary.ids[token] for token in tokens]]
+    assert not differing((WordpieceTokenizer(vocabulary, False, **settings), graph),
+                         encoded(HARD_LINES))
 
 
 @pytest.mark.parametrize("context", ["a{}b {}", "e\u0301{}\u0327x"])
