@@ -16,10 +16,9 @@ from bert_tf.options import read_json
 # keras-hub's places of a vocabulary and of its tokenizer's settings, in the folder of a preset.
 KERAS_HUB_VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.txt")
 _KERAS_HUB = "tokenizer.json"
-# Our settings, with transformers' names, and the values of theirs that count.
-_KNOWN = {"do_lower_case": (True, False), "strip_accents": (True, False),
-          "tokenize_chinese_chars": (False,), "keep_accents": (True,),
-          "add_prefix_space": (True,)}
+# Our settings, which are true or false, with transformers' names.
+_KNOWN = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents",
+          "add_prefix_space")
 _MOST_ROWS = 1 << 40
 # Functions that give the added tokens in transformers' files, {id: token}.
 _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
@@ -33,7 +32,7 @@ _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
 
 def settings_beside(path: str) -> dict[str, Any]:
     """Returns the settings in transformers' tokenizer_config.json beside the file at `path`, or of
-    keras-hub's tokenizer whose vocabulary the file is; without those at their defaults."""
+    keras-hub's tokenizer whose vocabulary the file is."""
     beside = os.path.join(os.path.dirname(path), "tokenizer_config.json")
     preset = path.removesuffix(KERAS_HUB_VOCABULARY) + _KERAS_HUB
     given: Any = {}
@@ -43,7 +42,7 @@ def settings_beside(path: str) -> dict[str, Any]:
         given = read_json(preset).get("config")
         given = {**given, "do_lower_case": given.get("lowercase")} if isinstance(
             given, dict) else {}
-    return {name: given[name] for name, values in _KNOWN.items() if given.get(name) in values}
+    return {name: given[name] for name in _KNOWN if given.get(name) in (True, False)}
 
 
 def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows: int | None

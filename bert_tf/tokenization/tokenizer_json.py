@@ -61,8 +61,8 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
         return {"vocab.json": json.dumps(tokens).encode(), "merges.txt": "".join(
             f"{line}\n" for line in ["#version: 0.2", *merges]).encode()}, {**more, **(
                 {"add_prefix_space": True}
-                if step.get("type") == "ByteLevel" and (
-                    step.get("add_prefix_space") or "add_prefix_space" in beside) else {})}
+                if step.get("type") == "ByteLevel" and beside.get(
+                    "add_prefix_space", step.get("add_prefix_space")) else {})}
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} does not describe a tokenizer ({error!r}); save it again with "
                          "transformers.") from error

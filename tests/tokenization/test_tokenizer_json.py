@@ -42,11 +42,13 @@ def test_wordpiece(vocabulary, tmp_path, settings):
         assert opened.encode(line) == peer.encode(line, add_special_tokens=False).ids, line
 
 
-@pytest.mark.parametrize("config", [
-    {"do_lower_case": False}, {"strip_accents": False, "tokenize_chinese_chars": False},
-    {"do_lower_case": True, "keep_accents": True}, {"x": 1}])
-def test_the_configuration_beside_it_comes_first(vocabulary, tmp_path, config):
-    save(tmp_path, vocabulary, lowercase=True)
+@pytest.mark.parametrize("written, config", [
+    ({}, {"do_lower_case": False}), ({}, {"strip_accents": False, "tokenize_chinese_chars": False}),
+    ({}, {"do_lower_case": True, "keep_accents": True}), ({}, {"x": 1}),
+    ({"strip_accents": False, "handle_chinese_chars": False},
+     {"strip_accents": True, "tokenize_chinese_chars": True})])
+def test_the_configuration_beside_it_comes_first(vocabulary, tmp_path, written, config):
+    save(tmp_path, vocabulary, lowercase=True, **written)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     peer = tokenizers.BertWordPieceTokenizer(
         {token: index for index, token in enumerate(vocabulary.tokens)},
@@ -85,8 +87,11 @@ def test_byte_bpe(tmp_path, capsys, prefix):
         if "<" not in line:
             assert opened.encode(line) == peer.encode(line).ids, line
     assert not capsys.readouterr().out
-    (tmp_path / "new" / "tokenizer_config.json").write_text('{"add_prefix_space": true}')
-    assert open_tokenizer(str(tmp_path / "new")).settings == {"add_prefix_space": True}
+    for value in (True, False):
+        (tmp_path / "new" / "tokenizer_config.json").write_text(
+            json.dumps({"add_prefix_space": value}))
+        assert open_tokenizer(str(tmp_path / "new")).settings == (
+            {"add_prefix_space": True} if value else {})
     (tmp_path / "new" / "tokenizer_config.json").unlink()
     # As GPT's, which gives every word an ending in place of a blank before it.
     path = tmp_path / "new" / "tokenizer.json"
