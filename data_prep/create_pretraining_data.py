@@ -44,12 +44,13 @@ from bert_tf.files import (
 )
 from bert_tf.tokenization.base import (
     Tokenizer,
+    check_case,
     check_sentinels,
     find_vocabulary,
     open_tokenizer,
 )
 from bert_tf.tokenization.dual import DualTokenizer
-from bert_tf.tokenization.vocabulary import check_case, share_cased
+from bert_tf.tokenization.vocabulary import share_cased
 from data_prep import prose
 from data_prep.denoising_flags import DenoisingFlags
 from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
@@ -76,12 +77,10 @@ def _check_vocabulary(job, recipe, vocabulary):
 
 def _warn_of_case(job, tokenizer):
     """Prints a warning if --do_lower_case does not fit the vocabulary."""
-    has_fixed_case = tokenizer.do_lower_case != job.do_lower_case
-    if has_fixed_case or 0 < share_cased(tokenizer.vocabulary) < _FEW:
+    if 0 < share_cased(tokenizer.vocabulary) < _FEW:
         return
     try:
-        check_case(tokenizer.vocabulary, f"--vocab_file: {job.vocab_file}",
-                   tokenizer.do_lower_case)
+        check_case(tokenizer, f"--vocab_file: {job.vocab_file}")
     except InputError as found:
         print(f"warning: {found}", flush=True)
 

@@ -103,8 +103,7 @@ def _settle_tokens(found, flags, run, begun):
         kept = open_tokenizer(run, found.tokenizer.do_lower_case)
         if kept.vocabulary.agrees(found.tokenizer.vocabulary):
             found.tokenizer = kept
-    check_case(found.tokenizer.vocabulary, flags.vocab_file or found.weights.vocab_file,
-               found.tokenizer.do_lower_case)
+    check_case(found.tokenizer, flags.vocab_file or found.weights.vocab_file)
 
 
 def _length(flags, known, default, config):

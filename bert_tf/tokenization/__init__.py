@@ -14,12 +14,11 @@ TOKENIZERS = {
 }
 
 _EXPORTS = {
-    "base": ["Tokenizer", "check_sentinels", "default_case", "find_vocabulary",
+    "base": ["Tokenizer", "check_case", "check_sentinels", "default_case", "find_vocabulary",
              "open_tokenizer"],
     "added": ["AddingTokenizer"],
     "dual": ["DualTokenizer", "DualVocabulary"],
-    "vocabulary": ["Layout", "Vocabulary", "check_case", "check_fits", "is_unused",
-                   "looks_lower_case"],
+    "vocabulary": ["Layout", "Vocabulary", "check_fits", "is_unused", "looks_lower_case"],
     "wordpiece": ["split_chunks", "split_words"],
     "wordpiece_graph": ["WordpieceGraph"],
 }

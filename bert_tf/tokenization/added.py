@@ -79,8 +79,8 @@ class AddingTokenizer(Tokenizer):
         self._added = {int(key): entry["content"] for key, entry in added.items()}
         self.vocabulary.append(self._added[index] for index in sorted(self._added)
                                if index >= tokenizer.vocabulary.size)
-        self.name, self.blank, self.word_prefix = (
-            tokenizer.name, tokenizer.blank, tokenizer.word_prefix)
+        self.name, self.blank, self.word_prefix, self.has_choice_of_case = (
+            tokenizer.name, tokenizer.blank, tokenizer.word_prefix, tokenizer.has_choice_of_case)
 
     def __reduce__(self):
         return type(self), (self._plain, self.settings[ADDED])

@@ -46,6 +46,7 @@ class Tokenizer:
     Attributes:
         name: the kind of tokenizer, as recipes and `describe` give it.
         do_lower_case: whether text is lower-cased and stripped of accents.
+        has_choice_of_case: whether `do_lower_case` can be chosen.
         settings: further settings that are not at their defaults.
         setting_names: the names that `settings` can have.
         word_prefix: the text put before a word that is encoded alone, so that it gets the tokens
@@ -55,6 +56,7 @@ class Tokenizer:
 
     name = word_prefix = blank = ""
     setting_names: tuple[str, ...] = ()
+    has_choice_of_case = True
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False, **settings: Any):
         self.vocabulary = vocabulary
@@ -290,6 +292,19 @@ def _tuples(texts):
     if not given:
         raise InputError("there is no text; give at least one.")
     return given
+
+
+def check_case(tokenizer: Tokenizer, source: str) -> None:
+    """Raises InputError for a cased vocabulary with lower-cased text, and for a lower-case one with
+    cased text, where the tokens show it and the case can be chosen. `source` names the vocabulary.
+    """
+    shown = shown_case(tokenizer.vocabulary) if tokenizer.has_choice_of_case else None
+    if shown is False and tokenizer.do_lower_case:
+        raise InputError(f"{source} has tokens with capital letters, which lower-cased text never "
+                         "uses; give --do_lower_case=False.")
+    if shown and not tokenizer.do_lower_case:
+        raise InputError(f"{source} has no token with a capital letter, so each capitalised word "
+                         "would be [UNK]; give --do_lower_case.")
 
 
 def check_sentinels(tokenizer: Tokenizer, source: str) -> None:

@@ -95,6 +95,7 @@ class ByteBpeTokenizer(Tokenizer):
     """Text -> ids of byte-level BPE. Special tokens such as "<mask>" are plain text here."""
 
     name, word_prefix, blank = "byte_bpe", " ", _BLANK
+    has_choice_of_case = False
     setting_names = ("add_prefix_space",)
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False,

@@ -86,6 +86,7 @@ class GptTokenizer(Tokenizer):
     """Text -> ids of GPT's byte pair encoding; an unknown piece is token 0."""
 
     name = "gpt_bpe"
+    has_choice_of_case = False
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True):
         """`do_lower_case` has no effect: text is always lower-cased."""

@@ -116,6 +116,7 @@ class SentencepieceTokenizer(Tokenizer):
                  keep_accents: bool = False):
         """`do_lower_case` and `keep_accents` have no effect for T5."""
         self._style = _style_of(vocabulary.tokens)
+        self.has_choice_of_case = self._style.prepares
         super().__init__(vocabulary, do_lower_case and self._style.prepares, **(
             {"keep_accents": True} if keep_accents and self._style.prepares else {}))
         self._model = _load(vocabulary.files[MODEL_FILE], self._style.extra_ids)

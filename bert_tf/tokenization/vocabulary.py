@@ -205,18 +205,6 @@ def shown_case(vocabulary: Vocabulary) -> bool | None:
     return None if vocabulary.ids.keys().isdisjoint(("the", "\u2581the")) else True
 
 
-def check_case(vocabulary: Vocabulary, vocab_file: str, do_lower_case: bool) -> None:
-    """Refuses a cased vocabulary for lower-cased text, and a lower-case one for cased text, where
-    the tokens show it."""
-    shown = shown_case(vocabulary)
-    if shown is False and do_lower_case:
-        raise InputError(f"{vocab_file} has tokens with capital letters, which lower-cased text "
-                         "never uses; give --do_lower_case=False.")
-    if shown and not do_lower_case:
-        raise InputError(f"{vocab_file} has no token with a capital letter, so each capitalised "
-                         "word would be [UNK]; give --do_lower_case.")
-
-
 def check_fits(vocabulary: Vocabulary, vocab_size: int, source: str = "the vocabulary") -> None:
     """Refuses a vocabulary that a model was not trained with: the model must have a row for every
     token and at most 127 more, as tables padded to a multiple of 128 have.

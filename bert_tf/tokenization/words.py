@@ -95,6 +95,7 @@ class ElmoTokenizer(Tokenizer):
     """Words between white space, with their case."""
 
     name = "elmo_words"
+    has_choice_of_case = False
     setting_names = ("max_characters",)
     vocabulary: SpelledVocabulary
 

@@ -259,12 +259,13 @@ def test_the_case_that_does_not_fit_the_vocabulary_is_told(prepare, vocab_file, 
     assert (said in capsys.readouterr().out) == bool(warning)
 
 
-def test_a_tokenizer_without_a_choice_of_case_needs_no_warning(tmp_path, capsys):
+@pytest.mark.parametrize("lower", [True, False])
+def test_a_tokenizer_without_a_choice_of_case_needs_no_warning(tmp_path, capsys, lower):
     path = tmp_path / "vocab.txt"
     path.write_text("<S>\n</S>\n<UNK>\nthe\n")
-    words = open_tokenizer(str(path), True)
+    words = open_tokenizer(str(path), lower)
     assert words.name != "wordpiece"
-    _warn_of_case(types.SimpleNamespace(do_lower_case=True, vocab_file=str(path)), words)
+    _warn_of_case(types.SimpleNamespace(do_lower_case=lower, vocab_file=str(path)), words)
     assert not capsys.readouterr().out
 
 

@@ -76,7 +76,8 @@ def test_golden_lines_of_t5(test_data):
     vocabulary = tokenizer.vocabulary
     assert vocabulary.size == 32100 and vocabulary.tokens[32099] == "\u2581<extra_id_0>"
     assert (vocabulary.sep_id, vocabulary.cls_id, vocabulary.pad_id) == (1, None, 0)
-    assert vocabulary.layout == Layout(0, 0, 1) and not tokenizer.do_lower_case
+    assert vocabulary.layout == Layout(0, 0, 1)
+    assert not tokenizer.do_lower_case and not tokenizer.has_choice_of_case
     assert tokenizer.encode("<extra_id_3> </s>")[0] == 32096
 
 

@@ -5,14 +5,8 @@ import hashlib
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.tokenization import open_tokenizer
-from bert_tf.tokenization.vocabulary import (
-    Layout,
-    Vocabulary,
-    check_case,
-    check_fits,
-    looks_lower_case,
-)
+from bert_tf.tokenization import WordpieceTokenizer, check_case, open_tokenizer
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary, check_fits, looks_lower_case
 
 SPECIAL = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 
@@ -112,12 +106,16 @@ def test_a_model_has_a_row_for_each_token_and_at_most_127_more(rows, fits):
             check_fits(vocabulary, rows, "--vocab_file=v")
 
 
-def test_the_case_of_a_vocabulary_is_seen():
+def test_the_case_of_a_vocabulary_is_seen(tmp_path):
     lower, cased = (Vocabulary([*SPECIAL.split(), "the", word]) for word in ("an", "An"))
     assert looks_lower_case(lower) and not looks_lower_case(cased)
-    check_case(lower, "v", do_lower_case=True)
-    check_case(cased, "v", do_lower_case=False)
+    check_case(WordpieceTokenizer(lower, True), "v")
+    check_case(WordpieceTokenizer(cased, False), "v")
     with pytest.raises(InputError, match="v has tokens with capital .*--do_lower_case=False"):
-        check_case(cased, "v", do_lower_case=True)
+        check_case(WordpieceTokenizer(cased, True), "v")
     with pytest.raises(InputError, match="v has no token with a capital .*give --do_lower_case"):
-        check_case(lower, "v", do_lower_case=False)
+        check_case(WordpieceTokenizer(lower, False), "v")
+    (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\nthe\n")     # of ELMo, always cased
+    check_case(open_tokenizer(str(tmp_path)), "v")
+    (tmp_path / "added_tokens.json").write_text('{"<e1>": 4}')
+    check_case(open_tokenizer(str(tmp_path)), "v")
