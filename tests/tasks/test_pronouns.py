@@ -101,6 +101,7 @@ def test_masks_stand_for_the_tokens_of_both_candidates(tokenizer):
 @pytest.mark.parametrize("blank, parts", [
     (False, ["The drain is clogged. ", " stinks.", "The hair", "Bo"]),
     (True, ["The drain is clogged. ", " stinks.", "The hair", "Bo"]),
+    (True, ["", " stinks.", "The hair", "Bo"]),
     (True, ["The hair (of ", ") is Bo's.", "Bo", "it"]), (True, ["I hit (", ")'s.", "Bo", "it"])])
 def test_byte_pairs_keep_the_blank_before_a_candidate(test_data, blank, parts):
     tokenizer = open_tokenizer(str(test_data / "vocabs" / "roberta-base"))

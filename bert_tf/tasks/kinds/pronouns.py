@@ -75,8 +75,9 @@ class PronounRanking(MultipleChoice):
         for example in examples:
             before, after, *both = example.texts
             blank = " " * before[-1:].isspace()
+            begin = str if before else tokenizer.at_start
             texts += [tokenizer.at_start(before.rstrip()), after,
-                      *(blank + candidate for candidate in both)]
+                      *(begin(blank + candidate) for candidate in both)]
         ids, lengths = tokenizer.encode_parts(texts)
         parts = iter(np.split(ids, np.cumsum(lengths)[:-1]))
         tokens, sizes, is_cut = [], [], np.zeros(len(examples), bool)
