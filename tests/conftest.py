@@ -88,6 +88,13 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=rank)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Seeds each test, fixtures included: what passes once passes always."""
+    import keras
+    keras.utils.set_random_seed(1)
+
+
 @pytest.fixture(scope="session")
 def mirrored():
     """The one MirroredStrategy of the session: a second one would break the collectives."""
