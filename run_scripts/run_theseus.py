@@ -108,7 +108,7 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     from bert_tf import checkpoints
     from bert_tf.checkpoints import keras_file
     from bert_tf.compression import theseus
-    from bert_tf.finetuning.one_task import as_trained
+    from bert_tf.finetuning.one_task import as_trained, check_has_training_set
     from bert_tf.finetuning.run import open_run
     from bert_tf.tasks.kinds.table import KINDS
     from bert_tf.training import adversarial
@@ -119,8 +119,9 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     kept = job.successor_layers or layers // 2
     theseus.check_layers(layers, kept)
     kinds = [name for name, kind in KINDS.items() if kind.script == saved.task.kind.script]
-    as_trained(task_flags.read_task(kinds[0]), saved, job.predecessor, kinds,
-               task_flags.names_kind, "predecessor")     # before the successor is written
+    task = task_flags.read_task(kinds[0])       # checked before the successor is written
+    check_has_training_set(task)
+    as_trained(task, saved, job.predecessor, kinds, task_flags.names_kind, "predecessor")
     start = theseus.open_successor(job.predecessor, kept,
                                    os.path.join(settings.output_dir, "successor"))
     model = ModelFlags(do_train=True, do_eval=job.do_eval, do_predict=job.do_predict,

@@ -43,9 +43,8 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
     if task.kind.name not in kinds:
         raise InputError(f"{task.name} is a task of the kind {task.kind}, but this command is for "
                          f"{', '.join(kinds)}; use the command for its kind.")
-    if model_flags.do_train and task.model_of:
-        raise InputError(f"{task.name} has no training set; train --task={task.model_of}, and give "
-                         "that model as --init_checkpoint.")
+    if model_flags.do_train:
+        check_has_training_set(task)
     model_flags.check(settings)
     if model_flags.keep_head or not model_flags.do_train:
         model_flags = dataclasses.replace(model_flags, init_checkpoint=with_head_of(
@@ -79,6 +78,13 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
         for split in member.predicted_splits:
             model.saved.check_texts(task.kind.num_texts(task, split), wanted.sources[split].path)
     return member
+
+
+def check_has_training_set(task: Task) -> None:
+    """Raises InputError for a task that the model of another task answers."""
+    if task.model_of:
+        raise InputError(f"{task.name} has no training set; train with --task={task.model_of}, "
+                         f"then give the model as --init_checkpoint to score --task={task.name}.")
 
 
 def fixed_options(task, options: dict) -> dict:

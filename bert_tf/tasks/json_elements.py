@@ -78,6 +78,8 @@ def read_elements(path: str | os.PathLike, key: str) -> Iterator[Any]:
         text = _Text(io.TextIOWrapper(file, "utf-8-sig", newline=""))
         try:
             yield from _elements(text, key)
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path} is not UTF-8 text; save it as UTF-8.") from error
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path} is not a JSON object with a list {key!r} ({error}); name the "
                              "right file, or download it again.") from error

@@ -30,7 +30,8 @@ class BestWeights:
     def __init__(self, trainer: Trainer, folder: str, headline: str, patience: int,
                  eval_steps: int) -> None:
         self._trainer, self._path = trainer, os.path.join(folder, "best.safetensors")
-        self._headline, self._patience_steps = headline, patience * eval_steps
+        self._headline, self._eval_steps = headline, eval_steps
+        self._patience_steps = patience * eval_steps
         try:
             self._best = checksummed.read(self._path)[1] if exists(self._path) else None
         except checksummed.DamagedError as error:
@@ -47,6 +48,13 @@ class BestWeights:
 
     def _rank(self, metrics):
         return rank(metrics, self._headline, bool(metrics.get("degenerate")))
+
+    def check(self, step: int) -> None:
+        """Raises InputError if a run that resumes at a step has lost its best weights."""
+        if self._best is None and step >= self._eval_steps > 0:
+            raise InputError(f"{self._path} is not there, but this run has been evaluated: its "
+                             "best weights are lost. Put the file back, or name another "
+                             "--output_dir.")
 
     def keep(self, step: int, metrics: dict) -> None:
         """Keeps the weights if they are the best."""

@@ -112,6 +112,8 @@ class Run:
                 kept = self.restore(path).get("init_checkpoint")
                 self.init_checkpoint = _begun_with(kept, self.init_checkpoint)
                 print(f"resuming at step {self.step:,}: {path}", flush=True)
+                if self._best:
+                    self._best.check(self.step)
                 return True
             except checksummed.DamagedError as error:
                 print(f"warning: {error}", flush=True)

@@ -99,15 +99,17 @@ def test_a_predecessor_that_answers_questions_is_refused(tmp_path):
             FineTuneSettings(output_dir=str(tmp_path / "out")))
 
 
-@pytest.mark.parametrize("name, part", [
-    ("mrpc", "is a model for regression, not for classification"),
-    ("cola", "knows the labels 1, 0, but cola has 0, 1, the same in another order")])
-def test_other_labels_are_refused_before_a_successor_is_written(name, part, model, tmp_path):
+@pytest.mark.parametrize("name, message", [
+    ("mrpc", "^{0} is a model for regression, not for classification; name another --predecessor"),
+    ("cola", "^{0} knows the labels 1, 0, but cola has 0, 1, the same in another order; "
+             "name another --predecessor"),
+    ("ax", "^ax has no training set; train with --task=mnli")])
+def test_other_tasks_are_refused_before_a_successor_is_written(name, message, model, tmp_path):
     if name == "cola":
         saved = SavedTask.read(model)
         dataclasses.replace(saved, task=dataclasses.replace(
             find_task("cola"), labels=("1", "0"))).write(model)
-    with pytest.raises(InputError, match=f"^{model} {part}; name another --predecessor"):
+    with pytest.raises(InputError, match=message.format(model)):
         run_theseus.main(run_theseus.TheseusFlags(predecessor=str(model)),
                          TaskFlags(task=name, data_dir=str(model)),
                          FineTuneSettings(output_dir=str(tmp_path / "out")))

@@ -444,12 +444,15 @@ def test_stopped_at_a_step_it_goes_on(eagerly, tune, examples, tmp_path, capsys)
     assert same(weights(tmp_path / "stopped"), weights(tmp_path / "whole"))
 
 
-def test_damaged_best_weights_are_told(eagerly, tune, examples, tmp_path):
+def test_damaged_and_missing_best_weights_are_told(eagerly, tune, examples, tmp_path):
     options = {"early_stopping": 1, "eval_steps": 2, "num_train_steps": 12}
     tune("stopped", **options, stop_at_step=3).train(examples)
     (path,) = tmp_path.rglob("best.safetensors")
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(InputError, match="best.* is damaged.* the best weights so far. Remove "):
+        tune("stopped", **options).train(examples)
+    path.unlink()
+    with pytest.raises(InputError, match="best.safetensors is not there, .* Put the file back"):
         tune("stopped", **options).train(examples)
 
 
