@@ -147,7 +147,7 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
         if not (is_task and job.format == "text"):
             found["long_text"] = TRUNCATE
         if is_task:
-            has_names = name not in _WITHOUT_NAMES and not (job.labels or job.num_labels)
+            has_names = name in _NAMED and not (job.labels or job.num_labels)
             found |= {"task": name, "labels": list(saved.task.labels) if has_names else None,
                       "num_labels": None if job.labels else head.get("num_labels")}
     found["vocab_file"] = model.weights and model.weights.vocab_file
@@ -210,7 +210,9 @@ def make_module(network, job: ExportFlags, model: Any):
     """Makes the tf.Module to export."""
     encoder = getattr(network, "encoder", network)
     if job.format == "ids" and hasattr(encoder, "generate"):
-        return export.GenerationModel(network, job.max_target_length, job.beams)
+        options = model.saved.options if model.saved else {}
+        return export.GenerationModel(network, job.max_target_length, job.beams,
+                                      options.get("alpha", 0.6))
     if job.format != "text":
         return export.IdsModel(network, job.max_seq_length if "lite" in job.format else None)
     if job.task == "conditional_span":

@@ -48,6 +48,8 @@ class AnswerModel(TextModel):
         return {"serving_default": served(self._find, "question", "passage")}
 
     def _find(self, question, passage):
+        tf.debugging.assert_equal(tf.size(question), tf.size(passage),
+                                  "give as many questions as passages")
         passage = self._tokenizer.checked(passage)
         ids, starts, ends = self._tokenizer.with_offsets(passage)
         tf.debugging.assert_positive(ids.row_lengths(), "a passage is empty; leave it out")

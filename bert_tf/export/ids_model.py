@@ -48,6 +48,14 @@ def answers(model, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
             for name, value in named.items()}
 
 
+def check_length(model: Any, length: int, least: int = 1) -> None:
+    """Raises InputError if a model can't read sequences of this length, or it is below `least`."""
+    longest = getattr(model, "encoder", model).config.max_position_embeddings
+    if not least <= length <= longest:
+        raise InputError(f"max_seq_length is {length}; it must be from {least} to the model's "
+                         f"{longest}.")
+
+
 class IdsModel(tf.Module):
     """Maps a network's features, int32 [B, S], or [B, C, S] if the model `takes_choices`, to
     `answers`. A masked LM takes `masked_lm_positions`, int32 [B, P], too, and answers for these
@@ -62,6 +70,8 @@ class IdsModel(tf.Module):
         """`length` is the only S that the function takes, for runtimes that need a fixed one; None:
         any S."""
         super().__init__()
+        if length is not None:
+            check_length(model, length)
         self._weights = [v.value for v in model.weights]    # what the SavedModel keeps
         shape = [None, None, length] if takes_choices(model) else [None, length]
         shapes = dict.fromkeys(getattr(model, "encoder", model).reads, shape)

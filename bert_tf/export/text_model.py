@@ -11,7 +11,7 @@ from types import MappingProxyType
 import tensorflow as tf
 
 from bert_tf.errors import InputError
-from bert_tf.export.ids_model import answers, heads_of
+from bert_tf.export.ids_model import answers, check_length, heads_of
 from bert_tf.export.long_texts import ends, joined, windows
 from bert_tf.export.packing import Packer, repeated
 from bert_tf.tokenization.packing import HEAD_TAIL, LONG_TEXTS, MAX, MEAN, TRUNCATE
@@ -52,9 +52,7 @@ class TextModel(tf.Module):
         super().__init__()
         config = getattr(model, "encoder", model).config
         check_fits(vocabulary, config.vocab_size)
-        if not 8 <= max_seq_length <= config.max_position_embeddings:
-            raise InputError(f"max_seq_length is {max_seq_length}; it must be from 8 to the "
-                             f"model's {config.max_position_embeddings}.")
+        check_length(model, max_seq_length, least=8)
         heads = heads_of(model)
         if long_text not in LONG_TEXTS or long_text != TRUNCATE and not (
                 heads and all(head.reads_windows for head in heads)):
@@ -114,6 +112,8 @@ class ChoiceModel(TextModel):
 
     def _choose(self, context, choices):
         rows, count = tf.unstack(tf.shape(choices))
+        tf.debugging.assert_equal(tf.size(context), rows,
+                                  "give as many contexts as rows of choices")
         contexts = self._tokenizer.ids(self._tokenizer.checked(context))
         a = tf.gather(contexts, tf.repeat(tf.range(rows), count))
         b = self._tokenizer.ids(self._tokenizer.checked(tf.reshape(choices, [-1])))
@@ -161,8 +161,8 @@ class MaskModel(TextModel):
 class TaggerModel(TextModel):
     """Takes `text`, string [B]. Returns for each token [B, S] the tagger's answers, its first byte
     in the text (`start`) and the byte after its last (`end`), both -1 for special tokens, and
-    `is_word_start`, 1 for a word's first piece, whose label counts. Labels of `bioes` stay so,
-    where `Predictor` gives `bio`.
+    `is_word_start`, 1 for the first token of a word between white space, whose label is the word's,
+    as in `Predictor`. Labels of `bioes` stay so, where `Predictor` gives `bio`.
 
     Overlong texts are refused.
     """
@@ -172,9 +172,8 @@ class TaggerModel(TextModel):
 
     def _tag(self, text):
         text = self._tokenizer.checked(text)
-        ids, start, end = self._tokenizer.word_offsets(text)
+        ids, start, end, begins = self._tokenizer.word_offsets(text)
         outputs = self._answer(_all_fit(ids, self._pack.room(ids[:, :0])), ids[:, :0])
-        begins = ids.with_values(tf.cast(self._tokenizer.starts_word(ids.values), tf.int32))
         before = self._pack.layout.before
 
         def placed(ragged, other):    # special tokens and padding around

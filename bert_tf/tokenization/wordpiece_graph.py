@@ -149,7 +149,6 @@ class WordpieceGraph(tf.Module):
         """Takes the settings of `WordpieceTokenizer`."""
         super().__init__()
         self.words = words_graph(do_lower_case, **settings)
-        self._starts_word = tf.constant([not t.startswith("##") for t in vocabulary.tokens])
         self._unknown = vocabulary.unk_id
         self._wordpiece = tf_text.FastWordpieceTokenizer(
             vocabulary.tokens, unknown_token=vocabulary.tokens[vocabulary.unk_id],
@@ -204,14 +203,17 @@ class WordpieceGraph(tf.Module):
         return ids, ids.with_values(first), ids.with_values(last)
 
     def word_offsets(self, text):
-        """`with_offsets` of each word between white space, as a tagger reads text. A word without a
-        token, such as a lone control character, has the unknown one, which covers all of it."""
+        """`with_offsets` of each word between white space, as a tagger reads text, and whether each
+        piece is its word's first, 0 or 1: RaggedTensor int32 [B, pieces]. A word without a token,
+        such as a lone control character, has the unknown one, which covers all of it."""
         # The split would end at a NUL. U+0001 is deleted too.
         words, begin, end = tf_text.regex_split_with_offsets(
             tf.strings.regex_replace(text, r"\x00", "\1"), _regex(str.isspace) + "+")
         ids, first, last = self.with_offsets(words.values)
         begin, end = (tf.cast(offsets.values, tf.int32) for offsets in (begin, end))
         is_gap = ids.row_lengths() == 0
+        number = words.with_values(tf.ragged.range(
+            tf.maximum(ids.row_lengths(), 1))).merge_dims(1, 2)         # of a piece in its word
 
         def filled(pieces, values):
             gaps = tf.RaggedTensor.from_row_lengths(
@@ -219,11 +221,8 @@ class WordpieceGraph(tf.Module):
             return words.with_values(tf.concat([pieces, gaps], axis=1)).merge_dims(1, 2)
 
         return (filled(ids, tf.fill(tf.shape(begin), self._unknown)),
-                filled(first + begin[:, None], begin), filled(last + begin[:, None], end))
-
-    def starts_word(self, ids):
-        """Whether pieces (int32) begin a word; bool of the same shape."""
-        return tf.gather(self._starts_word, ids)
+                filled(first + begin[:, None], begin), filled(last + begin[:, None], end),
+                number.with_values(tf.cast(number.values == 0, tf.int32)))
 
     def _pieces(self, words):
         """string [B, words] -> ids [B, words, pieces], and each piece's first and last byte in its

@@ -130,18 +130,21 @@ def test_a_tagger_tells_where_its_tokens_stand(make_model, vocabulary, tokenizer
         spans = list(zip(outputs["start"][row], outputs["end"][row]))
         expected = [(len(line[:i].encode()), len(line[:j].encode())) for i, j in offsets]
         assert spans == [(-1, -1), *expected] + [(-1, -1)] * (len(spans) - 1 - len(ids))
-    assert outputs["is_word_start"][1].tolist() == [0, 1, 0, 1, 1, 0, 0]
+    assert outputs["is_word_start"][1].tolist() == [0, 1, 0, 0, 1, 0, 0]
     assert set(outputs["label"].ravel()) <= {b"A", b"B", b"C"}
 
 
 def test_a_tagger_reads_the_tokens_that_the_python_model_reads(tokenizer, exported):
-    lines = ["a\x00b \x00 c", "\x7f\x80\x9f ab", "the \ufffd 20 \u200b", "a\x85b\xad"]
+    lines = ["a\x00b \x00 c", "\x7f\x80\x9f ab", "the \ufffd 20 \u200b", "a\x85b\xad",
+             "plaining, a.b. c-d"]
     tag = exported(TaggerModel, "tagging").functions["serving_default"]
     kind = KINDS["tagging"]
     features, _ = kind.encode(Task("own", kind, {}, tuple("ABC")),
                               [kind.example(line, 0) for line in lines], tokenizer, 16)
-    ids = tag(tf.constant(lines))["input_ids"].numpy()
-    assert ids.tolist() == features["input_ids"][:, :ids.shape[1]].tolist()
+    found = tag(tf.constant(lines))
+    for name, feature in (("input_ids", "input_ids"), ("is_word_start", "label_weights")):
+        rows = found[name].numpy()
+        assert rows.tolist() == features[feature][:, :rows.shape[1]].astype(int).tolist()
 
 
 def answers_of_run_squad(model, tokenizer, pairs, threshold=None, **settings):
@@ -216,6 +219,18 @@ def test_texts_come_in_pairs(exported):
     for counts in ((1, 2), (2, 1)):
         with pytest.raises(tf.errors.InvalidArgumentError, match="as many second texts as first"):
             module.functions["pair"](*(tf.constant(["a b"] * count) for count in counts))
+
+
+@pytest.mark.parametrize("counts", [(3, 2), (1, 2), (2, 1), (2, 3)])
+def test_inputs_have_as_many_rows(make_model, vocabulary, exported, counts):
+    first, second = (["a b", "c", "d"][:count] for count in counts)
+    ask = exported(AnswerModel, "answer_span").functions["serving_default"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="as many questions as passages"):
+        ask(tf.constant(first), tf.constant(second))
+    choose = ChoiceModel(make_model("multiple_choice", vocabulary.size), vocabulary,
+                         max_seq_length=30).functions["serving_default"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="as many contexts as rows"):
+        choose(tf.constant(first), tf.constant([[text, "b"] for text in second]))
 
 
 def test_no_text_and_a_short_one(exported):

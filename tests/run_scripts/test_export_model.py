@@ -59,6 +59,8 @@ def test_lite_in_a_new_folder(tmp_path, capsys):
      "has no classification/dense/kernel, .* give a model that was trained for"),
     ({"format": "ids", "version": -1}, "--version is -1"),
     ({"format": "lite", "task": "multiple_choice"}, "export a model of --task=multiple_choice as"),
+    ({"format": "lite", "max_seq_length": 1000}, "max_seq_length is 1000; it must be from 1 to"),
+    ({"format": "lite", "max_seq_length": 0}, "max_seq_length is 0; it must be from 1 to"),
 ])
 def test_bad_flags_leave_nothing_behind(options, message, tmp_path):
     with pytest.raises(InputError, match=message):
@@ -95,7 +97,8 @@ def fine_tuned(tmp_path):
     """A function that writes the folder of a fine-tuned model of a task."""
     def make(head, task, **settings):
         config = EncoderConfig(len(WORDS), 8, 1, 2, 8, max_position_embeddings=16)
-        options = {"num_labels": len(task.labels)} if task.labels else {}
+        options = {"num_labels": len(task.labels)} if task.kind.labels_are_classes and (
+            task.labels) else {}
         learner = bert_tf.Learner(bert_tf.BertEncoder(config),
                                   [getattr(bert_tf, head)(config, **options)])
         folder = tmp_path / "model"
@@ -244,8 +247,10 @@ def test_the_card_is_of_the_export(options, shown, hidden, fine_tuned, tmp_path,
     assert not [part for part in hidden if part in card]
 
 
-def test_multiple_choice(fine_tuned, tmp_path):
-    folder = fine_tuned("MultipleChoice", Task("x", "multiple_choice", {}))
+@pytest.mark.parametrize("kind, labels", [
+    ("multiple_choice", ()), ("ranking", ("entailment", "not_entailment"))])
+def test_multiple_choice(fine_tuned, tmp_path, kind, labels):
+    folder = fine_tuned("MultipleChoice", Task("x", kind, {}, labels))
     export_model.main(job(tmp_path, init_checkpoint=folder))
     serve = tf.saved_model.load(str(tmp_path / "out" / "1")).signatures["serving_default"]
     found = serve(context=tf.constant(["a b"]), choices=tf.constant([["a", "C", "b b"]]))
@@ -317,6 +322,18 @@ def test_a_network_that_makes_sequences(tmp_path, capsys):
     assert np.allclose(logits["logits"], network.logits(outputs["sequence_output"]), atol=1e-5)
     with pytest.raises(InputError, match="--beams is 0"):
         export_model.main(job(tmp_path, init_checkpoint=str(tmp_path), format="ids", beams=0))
+
+
+def test_sequences_are_made_as_the_task_says(tmp_path, monkeypatch):
+    config = T5Config(vocab_size=20, d_model=8, d_kv=3, d_ff=12, num_layers=1, num_heads=2)
+    network = bert_tf.networks.T5(config)
+    network.save(tmp_path / "model.keras")
+    SavedTask(Task("x", "text_to_text", {}), 8, False, {
+        "max_target_length": 4, "beams": 3, "alpha": 1.5}).write(str(tmp_path))
+    given = job(tmp_path, init_checkpoint=str(tmp_path), format="ids")
+    monkeypatch.setattr(export_model.export, "GenerationModel", lambda *given: given)
+    assert export_model.make_module(network, resolve(given), bert_tf.open_model(tmp_path)) == (
+        network, 4, 3, 1.5)
 
 
 def test_a_masked_lm_answers_as_fill_mask(tmp_path):

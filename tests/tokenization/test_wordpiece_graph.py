@@ -155,7 +155,7 @@ def test_a_word_without_a_token_has_the_unknown_one(pair):
     python, graph = pair
     lines = [*HARD_LINES, "a\x00b \x00 c", "\x7f\x80\x9f ctl", "price \ufffd 20 euro", "\u200b", "",
              "a\x85b\x1cc\u3000\xad"]
-    found = [ragged.to_list() for ragged in graph.word_offsets(lines)]
+    found = [ragged.to_list() for ragged in graph.word_offsets(lines)[:3]]
     for line, ids, first, last in zip(lines, *found, strict=True):
         expected, end = [], 0
         for word in line.split():
