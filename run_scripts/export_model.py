@@ -20,9 +20,11 @@ from absl import logging
 
 import bert_tf
 from bert_tf import export, flags, model_card, training
+from bert_tf.checkpoints import names
 from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
+from bert_tf.checkpoints.weights import variables
 from bert_tf.errors import InputError, counted
-from bert_tf.files import file_size, make_folder
+from bert_tf.files import check_file, file_size, make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 from bert_tf.options import settle
@@ -213,8 +215,10 @@ def make_module(network, job: ExportFlags, model: Any):
         options = model.saved.options if model.saved else {}
         return export.GenerationModel(network, job.max_target_length, job.beams,
                                       options.get("alpha", 0.6))
+    left_out = _left_out(network, model)
     if job.format != "text":
-        return export.IdsModel(network, job.max_seq_length if "lite" in job.format else None)
+        return export.IdsModel(network, job.max_seq_length if "lite" in job.format else None,
+                               left_out)
     if job.task == "conditional_span":
         raise InputError("--format=text: the exported model can't search answers in beams; give "
                          "--format=ids, or use bert_tf.Predictor.")
@@ -233,7 +237,18 @@ def make_module(network, job: ExportFlags, model: Any):
     return kind(network, tokenizer.vocabulary, do_lower_case=tokenizer.do_lower_case,
                 max_seq_length=job.max_seq_length, labels=job.labels,
                 tokenizer_settings=tokenizer.settings, long_text=job.long_text,
-                line_break=layout.line_break if layout else "", **options)
+                line_break=layout.line_break if layout else "", left_out=left_out, **options)
+
+
+def _left_out(network, model):
+    """Returns the outputs of an encoder whose weights its checkpoint lacks, and prints them."""
+    if not model.weights or "pooler" in model.weights.heads or hasattr(network, "objectives"):
+        return ()
+    if not any(names.head(name) == "pooler" for name in variables(network)):
+        return ()
+    print(f"note: pooled_output is left out, since {model.weights.source} has no pooler",
+          flush=True)
+    return ("pooled_output",)
 
 
 def _answer_options(job, saved):
@@ -313,14 +328,15 @@ def _described(job, saved):
 
 def main(job: ExportFlags) -> None:
     """Checks the flags, then reads the model and writes the export."""
-    given = job
+    given, is_folder = job, job.format in ("text", "ids")
+    if not is_folder:
+        check_file(job.output, "output")
     if "onnx" in job.format:
         export.check_onnx(int8=job.format == "onnx_int8")
     model = (bert_tf.fill_mask.open_masked_lm if job.task == "masked_lm" else bert_tf.open_model)(
         job.init_checkpoint)
     job = resolve(job, model)
     job.check()
-    is_folder = job.format in ("text", "ids")
     make_folder(job.output if is_folder else os.path.dirname(job.output), "output")
     if logging.get_verbosity() >= logging.DEBUG:
         line = write(job, model)

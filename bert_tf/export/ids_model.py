@@ -1,5 +1,6 @@
 """A model as a function of ids, which every runtime can run."""
 
+from collections.abc import Collection
 from typing import Any
 
 import tensorflow as tf
@@ -24,13 +25,15 @@ def takes_choices(model) -> bool:
         "C" in head.inputs for head in heads_of(model))
 
 
-def answers(model, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+def answers(model, features: dict[str, tf.Tensor], left_out: Collection[str] = ()
+            ) -> dict[str, tf.Tensor]:
     """Returns a model's named outputs, float32 except positions.
 
     Args:
         model: an encoder, for `sequence_output` [B, S, H] and `pooled_output` [B, H]; a network
             with a decoder, for `logits` [B, T, V]; or a Learner of one objective, for its answers.
         features: int32 [B, S], or [B, C, S] if the model `takes_choices`.
+        left_out: names of outputs that are not returned.
     """
     if len(getattr(model, "objectives", ())) > 1:
         names = ", ".join(objective.name for objective in model.objectives)
@@ -45,7 +48,7 @@ def answers(model, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     else:
         named = {name: outputs[name] for name in ("sequence_output", "pooled_output")}
     return {name: tf.cast(value, tf.float32) if value.dtype.is_floating else value
-            for name, value in named.items()}
+            for name, value in named.items() if name not in left_out}
 
 
 def check_length(model: Any, length: int, least: int = 1) -> None:
@@ -66,9 +69,9 @@ class IdsModel(tf.Module):
         functions: the signatures of a SavedModel by name.
     """
 
-    def __init__(self, model, length: int | None = None):
+    def __init__(self, model, length: int | None = None, left_out: Collection[str] = ()):
         """`length` is the only S that the function takes, for runtimes that need a fixed one; None:
-        any S."""
+        any S. For `left_out` see `answers`."""
         super().__init__()
         if length is not None:
             check_length(model, length)
@@ -78,7 +81,7 @@ class IdsModel(tf.Module):
         if any(_POSITIONS in objective.reads for objective in getattr(model, "objectives", ())):
             shapes[_POSITIONS] = [None, None]
         self.function = tf.function(
-            lambda *ids: answers(model, dict(zip(shapes, ids))), autograph=False,
+            lambda *ids: answers(model, dict(zip(shapes, ids)), left_out), autograph=False,
             input_signature=[tf.TensorSpec(shape, tf.int32, name)
                              for name, shape in shapes.items()])
         self.functions = {"serving_default": self.function}

@@ -5,7 +5,7 @@ batch, C choices, S sequence.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 import tensorflow as tf
@@ -34,7 +34,8 @@ class TextModel(tf.Module):
     def __init__(self, model, vocabulary: Vocabulary, do_lower_case: bool = True,
                  max_seq_length: int = 128, labels: Sequence[str] = (),
                  tokenizer_settings: Mapping[str, bool] = MappingProxyType({}),
-                 long_text: str = TRUNCATE, line_break: str = ""):
+                 long_text: str = TRUNCATE, line_break: str = "",
+                 left_out: Collection[str] = ()):
         """
         Args:
             model: an encoder or a Learner of one objective.
@@ -44,6 +45,7 @@ class TextModel(tf.Module):
             long_text: one of `packing.LONG_TEXTS`. Values other than "truncate" are for models that
                 give a text one label, several labels, a number or a choice.
             line_break: a mark within texts or pairs that is read as a blank, as `Split` has it.
+            left_out: names of outputs that are not returned.
 
         Raises:
             InputError: another model's vocabulary, a length outside 8 to the model's, or a
@@ -60,7 +62,7 @@ class TextModel(tf.Module):
                              f"{', '.join(LONG_TEXTS)}, and {TRUNCATE} if the model does not give "
                              "a text one answer.")
         self._weights = [v.value for v in model.weights]    # what the SavedModel keeps
-        self._answers = lambda features: answers(model, features)
+        self._answers = lambda features: answers(model, features, left_out)
         self._long_text, self._line_break = long_text, re.escape(line_break)
         self._labels_exclude = "multi_label" not in [head.name for head in heads]
         self._labels = list(labels)

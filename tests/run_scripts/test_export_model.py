@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from safetensors.numpy import load_file, save_file
 
 import bert_tf
 from bert_tf import flags
@@ -39,6 +40,20 @@ def test_an_encoder_of_ids(tmp_path, capsys):
         **{name: tf.constant(expected[name], tf.int32)
            for name in ("input_ids", "input_mask", "segment_ids")})
     assert np.allclose(outputs["pooled_output"], expected["pooled_output"], atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["ids", "text"])
+def test_an_encoder_without_a_pooler_gives_no_pooled_output(form, tmp_path, capsys):
+    """Its pooler would have random weights."""
+    save_file({name: tensor for name, tensor in load_file(GOLDEN / "model.safetensors").items()
+               if "pooler" not in name}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text((GOLDEN / "config.json").read_text())
+    (tmp_path / "vocab.txt").write_text("\n".join([*WORDS, *map(str, range(93))]))
+    export_model.main(job(tmp_path, init_checkpoint=str(tmp_path), format=form, max_seq_length=8))
+    assert "note: pooled_output is left out, since" in capsys.readouterr().out
+    outputs = tf.saved_model.load(str(tmp_path / "out" / "1")).signatures[
+        "serving_default"].structured_outputs
+    assert "sequence_output" in outputs and "pooled_output" not in outputs
 
 
 def test_lite_in_a_new_folder(tmp_path, capsys):
@@ -108,6 +123,12 @@ def fine_tuned(tmp_path):
         SavedTask(task, 9, False, settings).write(str(folder))
         return str(folder)
     return make
+
+
+@pytest.mark.parametrize("name", ["", "new/"])
+def test_a_file_is_not_written_in_the_place_of_a_folder(name, tmp_path):
+    with pytest.raises(InputError, match="--output: .* is a folder; name a file"):
+        export_model.main(job(tmp_path, format="lite", output=f"{tmp_path}/{name}"))
 
 
 def test_what_a_fine_tuned_model_is_needs_no_flag(fine_tuned, tmp_path, monkeypatch):
