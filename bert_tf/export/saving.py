@@ -79,11 +79,20 @@ def check_onnx(int8: bool = False) -> None:
 
 def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> None:
     """Writes an ONNX file; needs tf2onnx. `int8` stores matrices in 8 bits, computes activation
-    scales at run time, and needs onnxruntime."""
+    scales at run time, and needs onnxruntime.
+
+    Raises:
+        InputError: tf2onnx can't convert a part of the network, such as an LSTM's loop.
+    """
     check_onnx(int8)
     import tf2onnx
-    model, _ = tf2onnx.convert.from_function(
-        module.function, input_signature=module.function.input_signature, opset=_OPSET)
+    try:
+        model, _ = tf2onnx.convert.from_function(
+            module.function, input_signature=module.function.input_signature, opset=_OPSET)
+    except ValueError as error:
+        raise _refusal("ONNX", error) from error
+    if left := _unconverted(model.graph):
+        raise _refusal("ONNX", f"it has no operation {', '.join(sorted(left))}")
     if not int8:
         _write(path, model.SerializeToString())
         return
@@ -113,9 +122,22 @@ def save_lite(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> 
             content = converter.convert()
     except ConverterError as error:
         reason = str(error).partition("error: ")[2].partition("\n")[0]
-        raise InputError(f"LiteRT can't hold this network ({reason}); "
-                         "choose --format=ids or --format=onnx.") from error
+        raise _refusal("LiteRT", reason) from error
     _write(path, content)
+
+
+def _refusal(runtime, reason):
+    return InputError(f"{runtime} can't hold this network ({reason}); choose --format=ids.")
+
+
+def _unconverted(graph):
+    """Returns the operations of TensorFlow that tf2onnx left in a graph of ONNX: no runtime takes
+    them."""
+    import onnx
+    found = {node.op_type for node in graph.node
+             if not node.domain and not onnx.defs.has(node.op_type)}
+    return found.union(*(_unconverted(attribute.g) for node in graph.node
+                         for attribute in node.attribute if attribute.HasField("g")))
 
 
 def _write(path, content):

@@ -119,12 +119,24 @@ def test_lite(task, activation, make_model, tmp_path):
     assert os.path.getsize(tmp_path / "True.tflite") < os.path.getsize(tmp_path / "False.tflite")
 
 
-def test_lite_of_an_lstm_is_refused(tmp_path):
-    config = config_from_dict({"model_type": "bilstm", "vocab_size": 12, "embedding_size": 4,
+def lstm(kind="bilstm"):
+    config = config_from_dict({"model_type": kind, "vocab_size": 12, "embedding_size": 4,
                                "hidden_size": 4})
-    learner = Learner(networks.build(config), [Classification(config, 3)])
-    with pytest.raises(InputError, match="LiteRT can't hold this network .*--format=ids"):
-        save_lite(IdsModel(learner, 8), tmp_path / "m.tflite")
+    return Learner(networks.build(config), [Classification(config, 3)])
+
+
+def test_lite_of_an_lstm_is_refused(tmp_path):
+    with pytest.raises(InputError, match="LiteRT can't hold this network .*; choose --format=ids."):
+        save_lite(IdsModel(lstm(), 8), tmp_path / "m.tflite")
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("kind", ["bilstm", "sequence_lstm"])
+def test_onnx_of_an_lstm_is_refused(kind, tmp_path):
+    pytest.importorskip("tf2onnx")
+    with pytest.raises(InputError, match="ONNX can't hold this network .*; choose --format=ids."):
+        save_onnx(IdsModel(lstm(kind)), tmp_path / "m.onnx")
+    assert not list(tmp_path.iterdir())
 
 
 def test_one_objective_at_a_time(make_model):
