@@ -100,7 +100,8 @@ def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> 
     with tempfile.TemporaryDirectory() as folder:
         floats, integers = (os.path.join(folder, name) for name in ("floats.onnx", "int8.onnx"))
         _write(floats, model.SerializeToString())
-        quantization.quantize_dynamic(floats, integers, weight_type=quantization.QuantType.QInt8)
+        # With signed weights, sums overflow on x86 processors without VNNI.
+        quantization.quantize_dynamic(floats, integers, weight_type=quantization.QuantType.QUInt8)
         with open_file(integers, "rb") as file:
             _write(path, file.read())
 
