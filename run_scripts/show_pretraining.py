@@ -328,6 +328,9 @@ def _guess(fill, sentences, counts, seed):
 
 def main(job: ShowPretrainingFlags) -> None:
     """Runs `show` as a program."""
+    if not exists(job.output_dir):
+        raise InputError(f"--output_dir: there is no {job.output_dir}; name the --output_dir of "
+                         "bert-run-pretraining.")
     if job.picture:
         make_folder(os.path.dirname(job.picture), "picture")
     known = {} if job.input_file and job.eval_input_file else records_of(job.output_dir)

@@ -246,6 +246,14 @@ def test_the_report_warns_of(prepare, capsys, text, warning):
     assert f"warning: {warning}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("flags", [{"segments": "doc_sentences", "masking": "dynamic"},
+                                   {"recipe": "ernie2", "task": "token_document"}])
+def test_copies_that_are_equal_are_told(prepare, capsys, flags):
+    prepare("the house\n\na tree\n", dupe_factor=2, **flags)
+    assert ("warning: the records repeat each other, since neither their masks nor their segments "
+            "are drawn") in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("tokens, lowers, warning", [
     (["the", "The", "House"], True, "has tokens with capital letters, which lower-cased"),
     (["the", "house"], False, "has no token with a capital letter"),

@@ -57,6 +57,11 @@ def test_what_is_damaged_or_missing_is_named(folder, tmp_path, name, change, par
             eval_text=str(tmp_path / "run" / "text.txt")))
 
 
+def test_a_run_that_does_not_exist_is_named():
+    with pytest.raises(InputError, match="--output_dir: there is no absent; name"):
+        show_pretraining.main(show_pretraining.ShowPretrainingFlags(output_dir="absent"))
+
+
 def test_the_picture_gets_a_folder_before_the_work_begins(folder, tmp_path):
     for picture, message in (("new/a.png", "--input_file: no file"), ("text/a.png", "--picture: ")):
         (tmp_path / "text").write_text("a file")

@@ -215,6 +215,6 @@ def _warnings(record):
             yield (f"{1 - kept:.0%} of the tokens are left out, in sentences that are longer than "
                    "--max_seq_length: raise it, or give shorter sentences, one per line.")
         if not {"predictions", "label_1", "pairs"} & counts.keys() and copies > 1:
-            yield ("the records repeat each other: with dynamic masks and no choice in the "
-                   "segments, --dupe_factor=1 is enough.")
+            yield ("the records repeat each other, since neither their masks nor their segments "
+                   "are drawn at random: --dupe_factor=1 is enough.")
     yield from record["notes"]
