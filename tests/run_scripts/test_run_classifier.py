@@ -561,6 +561,7 @@ def test_records_that_others_use_are_not_replaced(eagerly, data, flags, tmp_path
     (["--output_dir=x"], "error: --task must be given"),
     (["--output_dir=x", "--task=MRPC"], "error: give --do_train, --do_eval, --do_predict"),
     (["--output_dir=x", "--task=nothing", "--do_train"], "error: there is no task 'nothing'"),
+    (["--output_dir=x", "--task=SQuAD", "--do_train"], "SQuAD': for SQuAD give --predict_file"),
 ])
 def test_the_command_says_one_sentence(tmp_path, arguments, message):
     done = subprocess.run(
