@@ -93,15 +93,19 @@ class FineTuneRun:
                   if member.name in self.deciding]
         return sum(values) / len(values)
 
-    def carry_out(self) -> None:
+    def carry_out(self, begin: Callable[[], None] = lambda: None) -> None:
         """Trains, scores and predicts as the flags ask for, while no other run writes to the
-        output folder."""
+        output folder. The process that writes calls `begin` first."""
         if self.others:
             with self.tuning.sole_writer():
+                if self.is_chief:
+                    begin()
                 _answer_together([self, *self.others])
             training.wait_for_workers(self.tuning.strategy)
             return
         with self.tuning.sole_writer():
+            if self.is_chief:
+                begin()
             path = self.model.path
             if self.flags.do_train:
                 for member in self.members if self.is_chief else ():
@@ -191,17 +195,18 @@ class FineTuneRun:
         return os.path.join(folder, member.name) if member.head_name else folder
 
     def make_records(self, strategy, planned: list[dict]) -> None:
-        """Makes the records of all tasks, `Member.plan_records` of each, and opens them."""
+        """Makes the records of all tasks, `Member.plan_records` of each, and opens them, while no
+        other run writes to the output folder."""
         everyone = [*self.members, *self.guests]
         self.padding = self._padding(strategy)
         self.is_chief = training.is_chief(strategy)
-        make_folder(self.settings.output_dir, "output_dir")
-        for member, records in zip(everyone, planned) if self.is_chief else ():
-            folder = self.records_folder(member)
-            member.make_records(folder, records, ("train",) * self._has_learned_from(folder))
-        training.wait_for_workers(strategy)
-        for member in everyone:
-            member.open_records(self.records_folder(member), self.padding)
+        with training.sole_writer(self.settings.output_dir, strategy):
+            for member, records in zip(everyone, planned) if self.is_chief else ():
+                folder = self.records_folder(member)
+                member.make_records(folder, records, ("train",) * self._has_learned_from(folder))
+            training.wait_for_workers(strategy)
+            for member in everyone:
+                member.open_records(self.records_folder(member), self.padding)
 
     def _has_learned_from(self, folder):
         """Whether a trial has begun with the records to train on in a folder. The trial keeps their

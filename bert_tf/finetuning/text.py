@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 from bert_tf import training
@@ -125,8 +126,9 @@ class TextRun:
         """The files of a split: (the name in reports, the path, the official split)."""
         return [file for source in self._sources.tasks for file in source.files.get(split, ())]
 
-    def carry_out(self) -> None:
-        """Does what the flags ask for, while no other run writes to the output folder."""
+    def carry_out(self, begin: Callable[[], None] = lambda: None) -> None:
+        """Does what the flags ask for, while no other run writes to the output folder. The process
+        that writes calls `begin` when the folder is known to be this run's."""
         settings, job = self.settings, self.flags
         strategy = self._strategy
         with training.sole_writer(settings.output_dir, strategy):
@@ -142,19 +144,21 @@ class TextRun:
             run = training.Run(trainer, settings, records, evaluate, best,
                                {"early_stopping": job.early_stopping} if best else {})
             if job.do_train:
-                if not self._train(run, trainer, best):
+                if not self._train(run, trainer, best, begin):
                     print(f"stopped at --stop_at_step={settings.last_step}; to resume, run "
                           "the same command without the flag.", flush=True)
                     return
             else:
                 print(self._model.load(trainer.learner), flush=True)
+                if self.is_chief:
+                    begin()
             if self.is_chief:
                 self._write(trainer)
 
     def _make_learner(self, dtype):
         return training.Learner.of_terms(self._model.config, (Term("SequenceLM"),), dtype)
 
-    def _train(self, run, trainer, best):
+    def _train(self, run, trainer, best, begin):
         """Trains and saves the model; returns whether that was all."""
         settings, folder = self.settings, self.settings.output_dir
         present = SavedTask.read(folder)
@@ -168,6 +172,7 @@ class TextRun:
             raise InputError(f"{folder} holds a run with other training files, lengths or "
                              "--random_seed; name another --output_dir.")
         if self.is_chief:
+            begin()
             self._model.saved.write(folder)
             self._model.tokenizer.save(folder)
         print(self._sources.describe(), flush=True)

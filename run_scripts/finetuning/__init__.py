@@ -5,6 +5,4 @@ from bert_tf import flags
 
 def carry_out(run, job) -> None:
     """Carries out a `FineTuneRun`, and keeps the flags, of which `job` has some, beside it."""
-    if run.is_chief:
-        flags.keep(job, run.settings.output_dir)
-    run.carry_out()
+    run.carry_out(lambda: flags.keep(job, run.settings.output_dir))

@@ -556,6 +556,18 @@ def test_records_that_others_use_are_not_replaced(eagerly, data, flags, tmp_path
     assert listing(tmp_path / "records") == before
 
 
+def test_records_of_a_run_at_work_are_not_replaced(eagerly, data, flags, hold, tmp_path):
+    """Not before its first trial has begun, either."""
+    main(flags(num_train_steps=1, dev_file=None))
+    shutil.rmtree(tmp_path / "out" / "trials")
+    before = listing(tmp_path / "out")
+    holder = hold(tmp_path / "out")
+    refusal(flags(train_file="dev.csv", num_train_steps=1, dev_file=None),
+            f"--output_dir: process {holder.pid}", "is at work on")
+    holder.communicate()
+    assert listing(tmp_path / "out") == before
+
+
 @pytest.mark.parametrize("arguments, message", [
     ([], "error: --output_dir must be given"),
     (["--output_dir=x"], "error: --task must be given"),

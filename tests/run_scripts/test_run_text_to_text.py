@@ -12,9 +12,11 @@ import pytest
 import sentencepiece
 
 import bert_tf
+from bert_tf import flags
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
+from bert_tf.files import write_json
 from bert_tf.networks import attentions
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
@@ -114,8 +116,9 @@ def test_a_task_is_learned_and_goes_on_after_a_stop(run, learned, tmp_path, caps
     assert json.loads((again / "metrics.json").read_text())["metrics"]["average"] == 100.0
 
 
-def test_a_folder_of_another_run_is_left_as_it_is(run, folder, learned, tmp_path):
+def test_a_folder_of_another_run_is_left_as_it_is(run, folder, learned, tmp_path, monkeypatch):
     whole, _ = learned
+    monkeypatch.setattr(flags, "keep", lambda _, folder: write_json(f"{folder}/flags.txt", []))
     begun = shutil.copytree(whole, tmp_path / "begun")
     (tmp_path / "more.tsv").write_text((folder / "pairs.tsv").read_text() + "color: snow\twhite\n")
     before = files_of(begun)
