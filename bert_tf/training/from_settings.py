@@ -33,7 +33,14 @@ def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool
         trains, evaluates: the batches that will be needed.
         others: further dataclasses of flags, in which all workers must agree.
         records: JSON values that identify the records of flags, on which they must agree too.
+
+    Raises:
+        InputError: the devices can't share the batches or can't be used; or the program is in the
+            scope of a strategy, whose end would fail since training clears Keras's state.
     """
+    if tf.distribute.has_strategy():
+        raise InputError("this can't run within strategy.scope(); leave the scope, and give "
+                         "--distribution_strategy=mirrored to train on several devices.")
     workers = None
     if settings.distribution_strategy == "multi_worker":
         workers = cluster.find(settings.cluster, settings.cluster_hosts)

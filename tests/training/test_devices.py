@@ -8,7 +8,9 @@ import types
 import pytest
 import tensorflow as tf
 
-from bert_tf.training import devices
+from bert_tf.errors import InputError
+from bert_tf.training import devices, open_strategy
+from bert_tf.training.settings import FineTuneSettings
 
 
 @pytest.fixture(name="gpus")
@@ -67,3 +69,8 @@ print("2", file=__import__("sys").stderr)
 """
     said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
     assert said.stderr == b"2\n"
+
+
+def test_the_scope_of_a_strategy_is_to_be_left(mirrored, tmp_path):
+    with mirrored.scope(), pytest.raises(InputError, match="leave the scope, and give --distr"):
+        open_strategy(FineTuneSettings(output_dir=str(tmp_path), train_batch_size=8))
