@@ -109,10 +109,12 @@ class Run:
         damaged = None
         for path in reversed(resume.checkpoints(self._settings.output_dir)):
             try:
-                kept = self.restore(path).get("init_checkpoint")
-                self.init_checkpoint = _begun_with(kept, self.init_checkpoint)
+                saved = self.restore(path)
+                self.init_checkpoint = _begun_with(saved.get("init_checkpoint"),
+                                                   self.init_checkpoint)
                 print(f"resuming at step {self.step:,}: {path}", flush=True)
-                if self._best:
+                # Earlier versions did not keep whether the best weights were wanted.
+                if self._best and saved.get("run", {"early_stopping": 1}).get("early_stopping"):
                     self._best.check(self.step)
                 return True
             except checksummed.DamagedError as error:

@@ -143,6 +143,14 @@ def test_a_stop_before_the_first_evaluation_is_no_error(run, capsys):
     assert "stopped at --stop_at_step=1" in capsys.readouterr().out
 
 
+def test_a_run_that_was_begun_without_early_stopping_goes_on_with_it(run, capsys):
+    run(stop_at_step=2, do_eval=False)
+    run(stop_at_step=3, eval_steps=1, early_stopping=2)
+    said = capsys.readouterr().out
+    assert "resuming at step 2" in said and "another --early_stopping (none, now 2)" in said
+    assert "ended at step 3 of 24; the weights of step 3 are the best" in said
+
+
 def test_the_averages_that_are_saved_write_the_texts(run, monkeypatch):
     seen = []
 
