@@ -168,6 +168,8 @@ class FineTuning:
             print(cost, flush=True)
         headline, old = self.headline, set(results)
         for name, trial in settings.items():
+            if name in old and is_chief(self.strategy):
+                self._folder(trial, examples).clear()       # a kill at its end left it
             if name not in results:
                 result = self._run(trial, examples, results)
                 if result is None:
@@ -227,8 +229,8 @@ class FineTuning:
             with trainer.averaged():
                 _keep(self, trainer.learner, folder, result, earlier)
         wait_for_workers(self.strategy)    # others may still have read the best weights
-        if best and is_chief(self.strategy):
-            best.remove()
+        if is_chief(self.strategy):
+            folder.clear()
         return result
 
 

@@ -22,6 +22,7 @@ REMEDY = (
     f"{ONE_ANSWER} Train for more epochs, with another --learning_rate, or with several seeds "
     "(--num_trials), of which the best is kept.")
 RESULTS, RESULT, SETTINGS = "results.json", "result.json", "settings.json"
+BEST = "best.safetensors"       # the best weights of a run that stops early
 DEGENERATE = "DEGENERATE: one answer to all examples"
 DIVERGED = "diverged"       # key of results, and of summaries
 
@@ -68,9 +69,13 @@ class TrialFolder:
         write_json(os.path.join(self.path, SETTINGS), self._description)
 
     def end(self, result: dict) -> None:
-        """Writes the result and removes the checkpoints."""
+        """Writes the result."""
         write_json(os.path.join(self.path, RESULT), result)
-        for path in resume.checkpoints(self.path):
+
+    def clear(self) -> None:
+        """Removes what nobody needs once the trial has ended: checkpoints and best weights."""
+        best = os.path.join(self.path, BEST)
+        for path in [*resume.checkpoints(self.path), *filter(exists, [best])]:
             remove_file(path)
 
 

@@ -456,6 +456,16 @@ def test_damaged_and_missing_best_weights_are_told(eagerly, tune, examples, tmp_
         tune("stopped", **options).train(examples)
 
 
+def test_what_a_kill_at_the_end_of_a_trial_left_is_removed(eagerly, tune, examples, tmp_path):
+    options = {"num_train_steps": 2, "early_stopping": 1, "eval_steps": 2}
+    expected = tune(**options).train(examples)
+    trial = tmp_path / "out" / "trials" / "seed1"
+    names = sorted(os.listdir(trial))
+    for name in ("best.safetensors", "checkpoint-000000002.safetensors"):
+        (trial / name).write_bytes(b"left")
+    assert tune(**options).train(examples) == expected and sorted(os.listdir(trial)) == names
+
+
 @pytest.mark.parametrize("is_old", [False, True])
 def test_a_resumed_trial_adds_its_seconds_up(
         eagerly, tune, examples, tmp_path, monkeypatch, capsys, is_old):
