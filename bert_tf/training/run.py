@@ -110,10 +110,9 @@ class Run:
         for path in reversed(resume.checkpoints(self._settings.output_dir)):
             try:
                 saved = self.restore(path)
-                self.init_checkpoint = _begun_with(saved.get("init_checkpoint"),
-                                                   self.init_checkpoint)
+                self.init_checkpoint = _begun_with(saved, self.init_checkpoint)
                 print(f"resuming at step {self.step:,}: {path}", flush=True)
-                # Earlier versions did not keep whether the best weights were wanted.
+                # The run may have begun without early stopping; earlier versions did not keep that.
                 if self._best and saved.get("run", {"early_stopping": 1}).get("early_stopping"):
                     self._best.check(self.step)
                 return True
@@ -253,8 +252,9 @@ class Run:
                     save_model(self._settings.output_dir, learner, name)
 
 
-def _begun_with(kept, given):
+def _begun_with(saved, given):
     """Returns what a run began with, as its checkpoint has it; says so if another is given."""
+    kept = saved.get("init_checkpoint")
     if given and kept is not None and not (kept and real_path(kept) == real_path(given)):
         print(f"--init_checkpoint={given} is not used: this run began with "
               f"{kept or 'random weights'}", flush=True)
