@@ -61,18 +61,11 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
 
 
 def _look_at_neighbours(learner, seed, path):
-    """Gives the encoder, and a generator, first weights that look at neighbours."""
+    """Gives the networks of a learner first weights that look at neighbours."""
     if path:
         raise InputError(f"--first_weights=neighbours and --init_checkpoint={path} both set the "
                          "first weights; give one of the two flags.")
-    if type(learner.encoder) is not networks.BertEncoder:
-        raise InputError("--first_weights=neighbours is for BERT's encoder, not for a "
-                         f"{type(learner.encoder).__name__}; leave the flag out.")
-    networks.first_weights.look_at_neighbours(learner.encoder, seed)
-    generator = getattr(learner, "generator", None)
-    if generator not in (None, learner.encoder):
-        networks.first_weights.look_at_neighbours(
-            generator, seed, generator.embeddings is not learner.encoder.embeddings)
+    networks.first_weights.give_learner(learner, seed)
     print("first weights: heads look at neighbouring tokens", flush=True)
 
 

@@ -23,8 +23,11 @@ Shapes: V vocabulary, E width of the embeddings, H hidden, N heads, D = H / N wi
 frequencies of a table.
 """
 
+from typing import Any
+
 import numpy as np
 
+from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 
 # The standard deviation of a word's embedding, times the square root of E.
@@ -60,6 +63,23 @@ def look_at_neighbours(encoder: BertEncoder, seed: int, has_own_embeddings: bool
         if number < _STRONG:
             times = sum(one is layer for one in encoder.layers_)
             _look(layer, number, table[chosen], encoder.config.is_causal, times, rng)
+
+
+def give_learner(learner: Any, seed: int) -> None:
+    """Gives the encoder of a `training.Learner`, and a generator, first weights that look at
+    neighbours.
+
+    Raises:
+        InputError: the network is not BERT's encoder; names the flag --first_weights.
+    """
+    if type(learner.encoder) is not BertEncoder:
+        raise InputError("--first_weights=neighbours is for BERT's encoder, not for a "
+                         f"{type(learner.encoder).__name__}; leave the flag out.")
+    look_at_neighbours(learner.encoder, seed)
+    generator = getattr(learner, "generator", None)
+    if generator not in (None, learner.encoder):
+        look_at_neighbours(generator, seed,
+                           generator.embeddings is not learner.encoder.embeddings)
 
 
 def frequencies(width: int) -> np.ndarray:
