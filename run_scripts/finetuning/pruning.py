@@ -231,11 +231,12 @@ def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFl
                                   for name in masked)
         print(f"its outputs differ by at most {found['difference']:.1e} from the outputs of the "
               "model with the same parts switched off")
-    for what, (before, after) in ((name, found[name]) for name in
-                                  ("parameters", "bytes", "seconds")):
-        numbers = f"{before:,} -> {after:,}" if what != "seconds" else (
-            f"{1000 * before:.2f} -> {1000 * after:.2f} ms of CPU an example")
-        print(f"  {what}: {numbers} ({after / before - 1:+.1%})", flush=True)
+    for name, shown, form, scale in (
+            ("parameters", "parameters", ",", 1), ("bytes", "bytes", ",", 1),
+            ("seconds", "ms of CPU an example", ".2f", 1000)):
+        before, after = found[name]
+        print(f"  {shown}: {scale * before:{form}} -> {scale * after:{form}} "
+              f"({after / before - 1:+.1%})", flush=True)
     whole, left = found["parameters"]
     write_card(folder, job.model_dir, flags.command_line("bert-prune", task_flags, job),
                note=f"{len(off)} of {curve.total} {job.parts} are removed; {left:,} of "

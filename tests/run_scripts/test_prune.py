@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import re
 import shutil
 import types
 
@@ -55,10 +56,11 @@ def flags(model, output, **change):
         model_dir=str(model), output_dir=str(output), **change)
 
 
-def test_prune_and_compare(model, tmp_path, eagerly, monkeypatch):
+def test_prune_and_compare(model, tmp_path, eagerly, monkeypatch, capsys):
     """The smaller model answers as the masked one; scores that are known are not measured again."""
     job = {"orders": ["importance", "oracle"], "prune_percent": ["50", "100"]}
     prune.main(*flags(model, tmp_path / "out", **job, actually_prune=True))
+    assert re.search(r"\n  ms of CPU an example: [0-9.]+ -> [0-9.]+ \(", capsys.readouterr().out)
     found = json.loads((tmp_path / "out" / "prune.json").read_text())
     assert found["removed"]["difference"] <= 1e-6
     assert found["removed"]["parameters"][1] < found["removed"]["parameters"][0]
