@@ -84,7 +84,10 @@ def read_table(path: str, columns: Columns, omissions: Omissions) -> Iterator[Ro
             than the first; names the line.
     """
     table = Table(path, columns, omissions)
-    keys, choices = table.keys(columns.texts), table.keys(columns.choices)
+    flags = ["--text_a_column", *["--text_b_column"] * (len(columns.texts) > 1),
+             *["--choice_columns"] * bool(columns.choices)]
+    keys, choices = (table.keys(names, f"; name the right ones with {' and '.join(flags)}")
+                     for names in (columns.texts, columns.choices))
     names = _distinct(table.names) if table.names else None
     for number, row in table:
         cells = row if isinstance(row, dict) else dict(zip(

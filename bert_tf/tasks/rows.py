@@ -173,13 +173,14 @@ class Table:
         """The names of the columns, or None if they have none."""
         return self._names
 
-    def keys(self, columns) -> list:
+    def keys(self, columns, advice: str = "") -> list:
         """Returns the keys of columns given by name, number or, for several, a name such as
         "ending*". These come in the order of their numbers, or of their names in JSON, whose keys
-        have no order; other columns as they stand in the file."""
-        return [key for column in columns for key in self._find(column)]
+        have no order; other columns as they stand in the file. `advice` ends the error of a column
+        that is not there."""
+        return [key for column in columns for key in self._find(column, advice)]
 
-    def _find(self, column):
+    def _find(self, column, advice):
         names = self._names or []
         found = [name for name in names if name == column]
         if len(found) > 1:
@@ -196,7 +197,7 @@ class Table:
         if not self._keyed and _is_number(column) and -self._width <= int(column) < self._width:
             return [int(column)]
         known = f"its columns are {', '.join(names)}" if names else f"it has {self._width} columns"
-        raise InputError(f"{self._path}, line 1: there is no column {column!r}; {known}.")
+        raise InputError(f"{self._path}, line 1: there is no column {column!r}; {known}{advice}.")
 
     def __iter__(self):
         """Yields (line number, row): a list of str, or a dict if cells have names."""

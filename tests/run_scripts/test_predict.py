@@ -130,7 +130,8 @@ def test_the_columns_of_the_training_file_need_no_flag(model, tmp_path):
     written = run(str(tmp_path / "own"), tmp_path, "in.csv", table)
     assert written == run(model[0], tmp_path, "in.csv", table, text_a_column="body")
     assert written != run(str(tmp_path / "own"), tmp_path, "in.csv", table, text_a_column="more")
-    with pytest.raises(InputError, match="no column 'body'; its columns are text"):
+    with pytest.raises(InputError, match="no column 'body'; its columns are text; name the "
+                       "right ones with --text_a_column[.]$"):
         run(str(tmp_path / "own"), tmp_path, "in.csv", "text\nd e\n")
 
 
@@ -161,6 +162,9 @@ def test_all_rows_have_the_choices_of_the_first(name, content, tmp_path):
     assert next(rows).texts[:3] == ("x", "b", "c")
     with pytest.raises(InputError, match=rf"{name}, line . does not have . choices, as line 1"):
         next(rows)
+    other = Columns(("q",), ("b*",), format=name[3:])
+    with pytest.raises(InputError, match="'b.'; .* with --text_a_column and --choice_columns[.]$"):
+        next(example_files.read_table(str(path), other, Omissions()))
 
 
 def test_columns_of_one_name_stay_apart(model, tmp_path):
