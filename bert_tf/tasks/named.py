@@ -277,8 +277,8 @@ def find_task(name: str) -> Task:
     plain = name.lower().replace("-", "")
     found = [task for known, task in TASKS.items() if known.replace("-", "") == plain]
     if not found and plain.startswith("squad"):
-        raise InputError(f"there is no task {name!r}: for SQuAD give --predict_file, and "
-                         "--train_file to train.")
+        raise InputError(f"there is no task {name!r}: for SQuAD run bert-finetune with "
+                         "--predict_file, and --train_file to train.")
     if not found:
         raise InputError(f"there is no task {name!r}; {choose_from(name, TASK_NAMES)[:-1]}, or "
                          "describe your own file with --text_a_column and --label_column.")

@@ -573,7 +573,8 @@ def test_records_of_a_run_at_work_are_not_replaced(eagerly, data, flags, hold, t
     (["--output_dir=x"], "error: --task must be given"),
     (["--output_dir=x", "--task=MRPC"], "error: give --do_train, --do_eval, --do_predict"),
     (["--output_dir=x", "--task=nothing", "--do_train"], "error: there is no task 'nothing'"),
-    (["--output_dir=x", "--task=SQuAD", "--do_train"], "SQuAD': for SQuAD give --predict_file"),
+    (["--output_dir=x", "--task=SQuAD", "--do_train"], "SQuAD': for SQuAD run bert-finetune with "
+     "--predict_file"),
 ])
 def test_the_command_says_one_sentence(tmp_path, arguments, message):
     done = subprocess.run(
