@@ -58,6 +58,26 @@ def test_required_flags(arguments, missing):
         parse(*arguments)
 
 
+@pytest.mark.parametrize("arguments, is_refused", [
+    (["--output_dir="], True), (["--input_file=a,,b"], True), (["--input_file=,"], True),
+    (["--input_file=", "--vocab_file="], False)])
+def test_empty_names_of_files_are_refused(arguments, is_refused):
+    @dataclasses.dataclass
+    class Paths:
+        """Flags of files."""
+
+        output_dir: str = option("here", "A folder.")
+        input_file: list[str] = option(["f"], "Files.")
+        vocab_file: str = option("", "A file, or none.")
+
+    values = absl_flags.FlagValues()
+    flags.define(Paths, values)
+    values(["program", *arguments])
+    with pytest.raises(InputError, match=f"{arguments[0].partition('=')[0]}: the name of a file or "
+                       "folder is empty") if is_refused else contextlib.nullcontext():
+        assert flags.read(Paths, values) == Paths("here", [], "")
+
+
 def test_a_list_is_not_shared_between_jobs():
     parse("--name=n", "--files=f").many.append("c")
     assert parse("--name=n", "--files=f").many == ["a", "b"]

@@ -65,6 +65,9 @@ def read(config_class, flag_values):
         parts = value if isinstance(value, list) else [value]
         check_decodable(parts, f"--{field.name}")
         if PATH_FLAGS.fullmatch(field.name):
+            if "" in parts and (isinstance(value, list) or default_of(field)):
+                raise InputError(f"--{field.name}: the name of a file or folder is empty; write "
+                                 "the name, or leave it out.")
             check_stores(parts, f"--{field.name}: ")
             fetched = [_fetch(part, field.name) for part in parts]
             value = fetched if isinstance(value, list) else fetched[0]
