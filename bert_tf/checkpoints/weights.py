@@ -10,7 +10,7 @@ from collections.abc import Collection
 import ml_dtypes  # noqa: F401 NumPy knows the name bfloat16 from then on
 import numpy as np
 
-from bert_tf.checkpoints import names, rules
+from bert_tf.checkpoints import names, rules, task_heads
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.config import EncoderConfig
 from bert_tf.config.sizes import letters
@@ -27,7 +27,7 @@ class Weights:
     """A checkpoint in our names and shapes, whatever its format.
 
     Attributes:
-        source: the file.
+        source: the file that holds them.
         config: the `EncoderConfig`.
         tensors: a dict of `Tensor` by our names.
         ignored: for each tensor of the file that is not used, the reason.
@@ -63,7 +63,7 @@ class Weights:
         objectives = self.origin.objectives if self.origin else ()
         found = next((options for name, options in objectives
                       if OBJECTIVES[name].name == head), {})
-        path = rules.beside(self.source, "task.json")
+        path = rules.beside(self.origin.file if self.origin else self.source, "task.json")
         if path and re.fullmatch(rules.OWN, os.path.basename(self.source)):
             saved = read_json(path)
             kind = saved.get("task", {}).get("kind")
@@ -170,6 +170,7 @@ def translate(source: Source, config: EncoderConfig) -> Weights:
     """
     rules = source.table.rules(config)
     by_name, labels = {rule.theirs: rule for rule in rules}, {}
+    file = task_heads.resolve(source.file)[1]
     tensors, ignored = {}, {}
     # A dense layer on top of an LSTM has the LSTM's width.
     on_lstms = {names.head(rule.ours) for name, rule in by_name.items()
@@ -180,7 +181,7 @@ def translate(source: Source, config: EncoderConfig) -> Weights:
             sizes = {**letters(config, rule.ours), "C": labels.get(names.head(rule.ours))}
             if names.head(rule.ours) in on_lstms:
                 sizes["H"] = None
-            check(tensor, [sizes[letter] for letter in rule.their_shape], source.file)
+            check(tensor, [sizes[letter] for letter in rule.their_shape], file)
             sizes |= dict(zip(rule.their_shape, tensor.shape))
             if "C" in rule.shape:
                 labels[names.head(rule.ours)] = sizes["C"]
@@ -189,11 +190,11 @@ def translate(source: Source, config: EncoderConfig) -> Weights:
         elif reason:
             ignored[tensor.name] = reason
         else:
-            raise InputError(f"{source.file}: the model has no place for tensor {tensor.name!r}; "
+            raise InputError(f"{file}: the model has no place for tensor {tensor.name!r}; "
                              "use the configuration of the checkpoint, or another checkpoint.")
-    _check_complete(tensors, rules, source.table, source.file)
+    _check_complete(tensors, rules, source.table, file)
     lower = source.do_lower_case if isinstance(source.do_lower_case, bool) else None
-    return Weights(source.file, config, tensors, ignored, source.vocab_file, lower,
+    return Weights(file, config, tensors, ignored, source.vocab_file, lower,
                    source.labels, source.notes, origin=source)
 
 

@@ -121,6 +121,7 @@ def test_a_task_of_a_model_of_several_is_pruned(of_several, tmp_path, eagerly):
                       actually_prune=True))
     found = checkpoints.read(str(tmp_path / "out" / "model"))
     assert "regression" in found.heads and "classification" not in found.heads
+    assert checkpoints.read(str(of_several)).source == str(of_several.parents[1] / "model.keras")
     assert weights_files(str(of_several)) == [str(of_several.parents[1] / "model.keras")]
 
 
