@@ -201,6 +201,11 @@ def _choose_held_out(job, text):
         return lambda name: _draw("eval", name) < job.eval_share
     if text.is_one_document:
         names = [name for name, _ in text.documents()]
+        if len(names) == 1:
+            text.close()
+            raise InputError(f"--eval_file: the text is one document of up to {PART} sentences, "
+                             "from which none are held out; give more text, or leave out "
+                             "--eval_file.")
         count = min(max(round(job.eval_share * len(names)), 1), len(names) - 1)
         print(f"note: the text is one document; it is cut into {len(names)} documents of up to "
               f"{PART} sentences, and the last {count} are held out. Blank lines divide documents.",

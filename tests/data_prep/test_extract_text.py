@@ -244,15 +244,20 @@ def test_one_document_is_cut_and_its_end_held_out(tmp_path, capsys):
     assert (tmp_path / "eval.txt").read_text().startswith("This is sentence 100.\n")
 
 
-@pytest.mark.parametrize("source", [{"packages": ["json"]}, {"input_file": "one.txt"}])
-def test_held_out_text_is_not_empty(tmp_path, source):
+@pytest.mark.parametrize("source, message", [
+    ({"packages": ["json"]}, "no document was drawn for --eval_file"),
+    ({"input_file": "one.txt"}, "--eval_file: the text is one document of up to 50 sentences"),
+    ({"input_file": "none.txt"}, "no text was found")])
+def test_held_out_text_is_not_empty(tmp_path, source, message, capsys):
+    (tmp_path / "none.txt").write_text("\n")
     (tmp_path / "one.txt").write_text("A short sentence is here. Another one is too.\n")
     if "input_file" in source:
-        source = {"input_file": [str(tmp_path / "one.txt")], "num_workers": 1}
-    with pytest.raises(InputError, match="no document was drawn for --eval_file"):
+        source = {"input_file": [str(tmp_path / source["input_file"])], "num_workers": 1}
+    with pytest.raises(InputError, match=message):
         extract_text.main(extract_text.ExtractTextFlags(
             output_file=str(tmp_path / "out"), eval_file=str(tmp_path / "eval"), **source))
     assert not (tmp_path / "out").exists() and not (tmp_path / "eval").exists()
+    assert "held out" not in capsys.readouterr().out
 
 
 def test_prose_with_hard_line_breaks_is_told_from_sentences(test_data):
