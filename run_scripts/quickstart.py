@@ -106,17 +106,18 @@ def _train(job, folder, train_records, eval_records, vocab):
     # A model that reads its text less than once needs no dropout.
     EncoderConfig.preset("tiny", vocab_size=vocab_size, hidden_dropout_prob=0.0,
                          attention_probs_dropout_prob=0.0).to_json_file(config_file)
-    run_pretraining.main(
-        run_pretraining.PretrainingFlags(
-            bert_config_file=config_file, input_file=[train_records],
-            eval_input_file=[eval_records], do_train=True, do_eval=True, max_seq_length=_LENGTH,
-            max_predictions_per_seq=_PREDICTIONS, first_weights="neighbours"),
-        TrainSettings(
-            output_dir=os.path.join(folder, "model"), learning_rate=2e-3,
-            num_train_steps=job.num_train_steps, num_warmup_steps=job.num_train_steps // 10,
-            save_checkpoints_steps=max(1, job.num_train_steps // 4), eval_batch_size=32,
-            iterations_per_loop=max(1, job.num_train_steps // 40), max_eval_steps=0,
-            eval_steps=max(1, job.num_train_steps // 10), random_seed=job.random_seed))
+    run = run_pretraining.PretrainingFlags(
+        bert_config_file=config_file, input_file=[train_records], eval_input_file=[eval_records],
+        do_train=True, do_eval=True, max_seq_length=_LENGTH,
+        max_predictions_per_seq=_PREDICTIONS, first_weights="neighbours")
+    settings = TrainSettings(
+        output_dir=os.path.join(folder, "model"), learning_rate=2e-3,
+        num_train_steps=job.num_train_steps, num_warmup_steps=job.num_train_steps // 10,
+        save_checkpoints_steps=max(1, job.num_train_steps // 4), eval_batch_size=32,
+        iterations_per_loop=max(1, job.num_train_steps // 40), max_eval_steps=0,
+        eval_steps=max(1, job.num_train_steps // 10), random_seed=job.random_seed)
+    run_pretraining.main(run, settings)
+    flags.keep_for("bert-run-pretraining", settings.output_dir, run, settings)
 
 
 def main(job: QuickstartFlags) -> None:

@@ -32,5 +32,5 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "help": ["help_text"],
     "options": ["REQUIRED", "Scope", "check", "command_line", "option"],
     "parsing": ["define", "read", "take_defaults"],
-    "program": ["keep", "run"],
+    "program": ["keep", "keep_for", "run"],
 })

@@ -10,7 +10,7 @@ from bert_tf import huge_pages, signals
 from bert_tf.errors import InputError, explained, nearest
 from bert_tf.files import FLAGFILE, hub, write_aside
 from bert_tf.flags import help as help_pages
-from bert_tf.flags.options import given_in, shown
+from bert_tf.flags.options import default_of, given_in, shown
 from bert_tf.flags.parsing import define, given_in_flags, read, stage_flagfiles, take_defaults
 
 _ENDLESS = 1 << 30     # steps that no run takes, such as a warm-up that never ends
@@ -30,14 +30,33 @@ def keep(config, folder: str, prefix: str = "", without: type | None = None) -> 
     if not any(config is filled for filled in _filled):
         return
     left_out = [f"--{field.name}=" for field in help_pages.fields_of(without)] if without else []
-    given = [line for line in _given if not line.startswith(tuple(left_out))]
+    _write_flags(os.path.join(folder, prefix + FLAGFILE), os.path.basename(sys.argv[0]),
+                 [line for line in _given if not line.startswith(tuple(left_out))])
+
+
+def keep_for(command: str, folder: str, *configs) -> None:
+    """Writes the flags with which `command` is given filled dataclasses to `flags.txt` in a folder,
+    for a program that calls it from Python."""
+    values = absl_flags.FlagValues()
+    for config in configs:
+        define(type(config), values)
+    changed = {field.name: getattr(config, field.name) for config in configs
+               for field in help_pages.fields_of(config)
+               if getattr(config, field.name) != default_of(field)}
+    for name, value in changed.items():
+        setattr(values, name, value)
+    _write_flags(os.path.join(folder, FLAGFILE), command,
+                 [values[name].serialize() for name in changed])
+
+
+def _write_flags(path, command, given):
     if unkept := next((line for line in given if line.split("\n") != [line.strip()]), None):
         print(f"warning: {FLAGFILE} is not written, because a flagfile "
               f"can't hold {unkept!r}", flush=True)
         return
-    with write_aside(os.path.join(folder, prefix + FLAGFILE)) as file:
+    with write_aside(path) as file:
         file.writelines(line + "\n" for line in [
-            f"# {os.path.basename(sys.argv[0])} --flagfile=THIS_FILE",
+            f"# {command} --flagfile=THIS_FILE",
             *(f"# {found}" for found in hub.taken()), *given])
 
 
