@@ -84,7 +84,7 @@ class ExportFlags:
         "the model say, else as the vocabulary shows.")
     max_seq_length: int | None = option(
         None, "Maximum tokens (formats text, lite and lite_int8). Default: as in the task.json "
-        "beside the model, else 128.")
+        "beside the model, else 128 or, if that is less, the maximum that the model reads.")
     long_text: str | None = option(
         None, "How the model reads texts longer than --max_seq_length; bert-finetune --helpfull "
         "explains the values. Only for format text, and for classification, regression and "
@@ -134,6 +134,8 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
     else with defaults."""
     saved = model.saved
     found = {"task": "encoder", **_DEFAULTS}
+    longest = getattr(model.config, "max_position_embeddings", None) or found["max_seq_length"]
+    found["max_seq_length"] = min(found["max_seq_length"], longest)
     if not saved and job.task is None:
         _name_heads(model)
     if saved:
