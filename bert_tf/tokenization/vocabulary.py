@@ -68,6 +68,7 @@ class Vocabulary:
     Attributes:
         tokens: `tokens[id]` is the token.
         ids: {token: id}.
+        source: names the vocabulary in errors.
         files: {name: content} of the files that store the vocabulary.
         hash: hex SHA-256 of these contents, which identifies the vocabulary in manifests.
         special: {role: token}, without roles that have no token.
@@ -88,7 +89,7 @@ class Vocabulary:
         """
         Args:
             tokens: in the order of their ids.
-            source: names the vocabulary in errors.
+            source: see `Vocabulary`.
             files: None: a vocab.txt with one token a line.
             roles: {role: token}; the roles are unk, cls, sep, mask and pad.
 
@@ -97,12 +98,12 @@ class Vocabulary:
         """
         self.tokens = list(tokens)
         self.ids = {token: index for index, token in enumerate(self.tokens)}
-        self.size = len(self.tokens)
+        self.size, self.source = len(self.tokens), source
         self.files = dict(files or {
             VOCAB_FILE: "".join(f"{token}\n" for token in self.tokens).encode("utf-8")})
         self.hash = hashlib.sha256(b"".join(self.files.values())).hexdigest()
         self.layout = layout
-        self._check(source, roles)
+        self._check(roles)
         self.special = {role: token for role, token in roles.items() if token in self.ids}
         special_ids = {role: self.ids[token] for role, token in self.special.items()}
         self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
@@ -160,18 +161,18 @@ class Vocabulary:
         return {"size": self.size, "sha256": self.hash,
                 **({"cls_last": True} if self.layout.cls_last else {})}
 
-    def _check(self, source, roles):
+    def _check(self, roles):
         missing = [token for role, token in roles.items()
                    if role != "pad" and token not in self.ids]
         if missing:
-            raise InputError(f"{source} lacks {', '.join(missing)} in its {self.size} lines; give "
-                             "a WordPiece vocab.txt of BERT.")
+            raise InputError(f"{self.source} lacks {', '.join(missing)} in its {self.size} lines; "
+                             "give a WordPiece vocab.txt of BERT.")
         for index, token in enumerate(self.tokens):
             # An empty line is a token that no text reaches; the released Chinese vocabulary has
             # one.
             if token and self.ids[token] != index:
-                raise InputError(f"{source} has {token!r} on line {index + 1} and again on line "
-                                 f"{self.ids[token] + 1}; keep one of them.")
+                raise InputError(f"{self.source} has {token!r} on line {index + 1} and again on "
+                                 f"line {self.ids[token] + 1}; keep one of them.")
 
 
 def is_unused(token: str) -> bool:

@@ -12,9 +12,11 @@ import unicodedata
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from bert_tf.errors import InputError
 from bert_tf.tokenization import wordpiece
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS, split_words
 
+_MOST_BYTES = 256       # of a token in FastWordpieceTokenizer, without ##
 _UNKNOWN_WORD = "\0"    # in the place of words that are too long: cleaned text does not hold it
 # The characters that text is made of. The planes left out hold only private and unassigned ones.
 # Ideographs have no case, and most have no decomposition.
@@ -146,12 +148,25 @@ class WordpieceGraph(tf.Module):
     """
 
     def __init__(self, vocabulary, do_lower_case=True, **settings):
-        """Takes the settings of `WordpieceTokenizer`."""
+        """Takes the settings of `WordpieceTokenizer`.
+
+        Raises:
+            InputError: a token is too long for tensorflow-text.
+        """
         super().__init__()
+        # tensorflow-text takes each token once, and none that is long. Those that no word holds are
+        # replaced: cleaned text does not hold U+0001.
+        tokens = [token if 0 < len(token) <= MAX_WORD_CHARS + len("##") else f"\1{line}"
+                  for line, token in enumerate(vocabulary.tokens, 1)]
+        for line, token in enumerate(tokens, 1):
+            if len(token.removeprefix("##").encode()) > _MOST_BYTES:
+                raise InputError(f"{vocabulary.source}, line {line}: the token {token[:20]!r}... "
+                                 f"has more than {_MOST_BYTES} bytes, which no exported text model "
+                                 "can hold; give --format=ids, or use bert_tf.Predictor.")
         self.words = words_graph(do_lower_case, **settings)
         self._unknown = vocabulary.unk_id
         self._wordpiece = tf_text.FastWordpieceTokenizer(
-            vocabulary.tokens, unknown_token=vocabulary.tokens[vocabulary.unk_id],
+            tokens, unknown_token=vocabulary.tokens[vocabulary.unk_id],
             token_out_type=tf.int32, no_pretokenization=True, max_bytes_per_word=1 << 20)
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string)])

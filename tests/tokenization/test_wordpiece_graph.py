@@ -1,5 +1,6 @@
 """The tokenizer in a graph equals the Python one; where it can't, the boundary is known."""
 
+import contextlib
 import gzip
 import json
 import unicodedata
@@ -9,6 +10,7 @@ import pytest
 import tensorflow as tf
 from hard_lines import HARD_LINES, random_lines
 
+from bert_tf.errors import InputError
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.tokenization.wordpiece_graph import WordpieceGraph, words_graph
@@ -103,6 +105,20 @@ def test_settings_of_cased_text(vocabulary, settings, text, tokens):
     assert graph([text]).to_list() == [[vocabulary.ids[token] for token in tokens]]
     assert not differing((WordpieceTokenizer(vocabulary, False, **settings), graph),
                          encoded(HARD_LINES))
+
+
+@pytest.mark.parametrize("token, is_refused", [
+    ("##" + 85 * "ก" + "a", False), ("##" + 86 * "ก", True), (86 * "ก", True), (257 * "a", False),
+    ("\n", False)])
+def test_tokens_that_are_too_long_for_a_graph_are_refused(token, is_refused, tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(["[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", token]), encoding="utf-8")
+    vocabulary = Vocabulary.from_file(str(path))
+    with pytest.raises(InputError, match=rf"vocab.txt', line 6: the token '{token[:20]}'... has "
+                       "more than 256 bytes") if is_refused else contextlib.nullcontext():
+        assert not differing(
+            (WordpieceTokenizer(vocabulary, True), WordpieceGraph(vocabulary, True)),
+            encoded(["a" + token.removeprefix("##"), token, 200 * "a", "a a", 201 * "a", "\0"]))
 
 
 @pytest.mark.parametrize("context", ["a{}b {}", "e\u0301{}\u0327x"])
