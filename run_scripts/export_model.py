@@ -19,7 +19,7 @@ from typing import Any
 from absl import logging
 
 import bert_tf
-from bert_tf import export, flags, model_card, training
+from bert_tf import checkpoints, export, flags, model_card, training
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
 from bert_tf.checkpoints.weights import variables
@@ -287,9 +287,12 @@ _TEXTS = {"answer_span": 'question=["Who wrote it?"], passage=["Jane Austen wrot
 
 
 def _write_card(given, job, model):
-    """Writes the card of an export: README.md in the folder of a SavedModel, NAME.md for a file."""
+    """Writes the card of an export: README.md in the folder of a SavedModel, or in that of its
+    version where another model is beside it; NAME.md for a file."""
     folder, file = (job.output, model_card.NAME) if job.format in ("text", "ids") else (
         os.path.dirname(job.output) or os.curdir, f"{os.path.basename(job.output)}.md")
+    if file == model_card.NAME and checkpoints.weights_at(folder):
+        folder = os.path.join(folder, str(job.version))
     name = os.path.basename(job.output.rstrip("/"))
     code = ""
     if job.format == "text":

@@ -14,7 +14,7 @@ import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf import flags
+from bert_tf import flags, model_card
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
 from bert_tf.models import Model
@@ -156,6 +156,14 @@ def test_what_a_fine_tuned_model_is_needs_no_flag(fine_tuned, tmp_path, monkeypa
     # Cased, and cut to 9 tokens, as it was trained.
     assert found["input_ids"].numpy().tolist() == [
         [2, 7, 6, 1, 3, 0, 0, 0, 0], [2, 5, 5, 5, 5, 5, 5, 5, 3]]
+
+
+def test_an_export_in_the_folder_of_a_model_leaves_its_card(fine_tuned, tmp_path):
+    folder = fine_tuned("Classification", Task("x", "classification", {}, ("no", "yes")))
+    before = model_card.write_card(folder) and pathlib.Path(folder, "README.md").read_text()
+    export_model.main(job(tmp_path, init_checkpoint=folder, output=folder, format="ids"))
+    assert pathlib.Path(folder, "README.md").read_text() == before
+    assert "exported for TensorFlow Serving" in pathlib.Path(folder, "1/README.md").read_text()
 
 
 def test_a_model_that_reads_windows_is_exported_with_them(fine_tuned, tmp_path, capsys):
