@@ -126,16 +126,19 @@ _FORMS: dict[str, Callable[[Iterable[Row]], Iterator[Row]]] = {
     "race": _articles, "squad": _paragraphs, "trivia_qa": _documents, "words": _sentences}
 
 
-def read_library(name: str, form: str) -> Iterator[tuple[int, Row]]:
+def read_library(name: str, form: str, rows: Iterable[Row] | None = None
+                 ) -> Iterator[tuple[int, Row]]:
     """Yields (number from 1, line) of a data set's split.
 
     Args:
         form: of the official file, a format of `Split`, or "trivia_qa".
+        rows: of a file; None: those of the data set.
 
     Raises:
         InputError: there is no such split, or its rows are not of this form.
     """
-    rows = itertools.chain.from_iterable(map(official_rows, _names(name, form)))
+    if rows is None:
+        rows = itertools.chain.from_iterable(map(official_rows, _names(name, form)))
     try:
         yield from enumerate(_FORMS[form](rows), 1)
     except InputError:

@@ -1,11 +1,12 @@
-"""Questions of TriviaQA (arXiv:1705.03551) and of MRQA's shared task (arXiv:1910.09753) in the form
-of SQuAD.
+"""Questions of TriviaQA (arXiv:1705.03551), of MRQA's shared task (arXiv:1910.09753) and of the
+library datasets in the form of SQuAD.
 
 TriviaQA's file is qa/NAME.json of its archive; a document is evidence/wikipedia/FILE or
 evidence/web/FILE beside the folder qa. As in section 4.2 of arXiv:1810.04805, a document's first
 400 words are read, and one to train on must hold an answer. The questions, documents and answers
 that count are those of mandarjoshi90/triviaqa, evaluation/triviaqa_evaluation.py: a question of
-Wikipedia is one whatever its documents. MRQA's file has JSON lines, with a header.
+Wikipedia is one whatever its documents. MRQA's file has JSON lines, with a header. The
+library's rows of SQuAD are JSON lines, too: a question each, with its paragraph.
 """
 
 import collections
@@ -29,6 +30,7 @@ _WORD = re.compile(r"\S+")
 # The first key of a file, by which its form is known; SQuAD's keys are "version" and "data".
 _FORMS = {"trivia_qa": re.compile(rb'\s*\{\s*"(Data|Domain|Split|VerifiedEval|Version)"\s*:'),
           "mrqa": re.compile(rb'\s*\{\s*"(header|context|id|qas|context_tokens)"\s*:')}
+_ROW = re.compile(rb'\s*\{\s*"(id|title|context|question|answers)"\s*:')
 _FOLDERS = {"EntityPages": "wikipedia", "SearchResults": "web"}
 # Keys of the whole file, which may follow all questions.
 _IS_VERIFIED, _IS_WEB, _IS_WIKIPEDIA = (re.compile(pattern) for pattern in (
@@ -39,11 +41,13 @@ Paragraph = tuple[str, list[tuple[dict, str]]]      # the text; questions, and t
 
 
 def form_of(path: str) -> str | None:
-    """Returns "trivia_qa" or "mrqa", or None for another file, such as SQuAD's."""
+    """Returns "trivia_qa", "mrqa" or "rows", or None for another file, such as SQuAD's."""
     if is_library_name(path):
         return "trivia_qa" if holds_documents(path) else None
     with open_unpacked(path) as file:
         start = file.read(1 << 10).removeprefix(b"\xef\xbb\xbf")
+    if _ROW.match(start) and isinstance(next(_rows(path)).get("answers"), dict):
+        return "rows"
     return next((form for form, pattern in _FORMS.items() if pattern.match(start)), None)
 
 
@@ -54,7 +58,28 @@ def read_questions(path: str, form: str, is_training: bool) -> Iterator[Paragrap
     Raises:
         InputError: the file has another form, or a document is not there.
     """
-    yield from {"mrqa": _read_mrqa, "trivia_qa": _read_trivia_qa}[form](path, is_training)
+    yield from {"mrqa": _read_mrqa, "trivia_qa": _read_trivia_qa, "rows": _read_rows}[form](
+        path, is_training)
+
+
+def _read_rows(path, is_training):
+    del is_training
+    for _, article in read_library(path, "squad", _rows(path)):
+        for paragraph in article["paragraphs"]:
+            yield paragraph["context"], [(raw, f"{path}: question {raw['id']!r}")
+                                         for raw in paragraph["qas"]]
+
+
+def _rows(path):
+    """Yields the objects of JSON lines."""
+    for line, text in read_lines(path):
+        try:
+            row = json.loads(text)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            raise InputError(f"{path}, line {line} is not a JSON object; correct the line.")
+        yield row
 
 
 def _read_mrqa(path, is_training):

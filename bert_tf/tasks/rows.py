@@ -55,11 +55,15 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
 
     Only a line feed, with or without a carriage return before it, ends a line: a lone carriage
     return or a Unicode separator within a text does not. The byte-order mark and blank lines at the
-    end are left out. A line of more than 256 MB is refused.
+    end are left out. A line of more than 256 MB is refused, and a file that has only carriage
+    returns.
     """
     blank, name = [], shown_name(path)
     with open_unpacked(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE + 1), b""), 1):
+            if number == 1 and not line.endswith(b"\n") and b"\r" in line[:-1]:
+                raise InputError(f"{name}: its lines end with a carriage return alone, as on old "
+                                 "Macs; convert them to line feeds.")
             if len(line) > _LONGEST_LINE:
                 raise InputError(f"{name}, line {number} has more than {_LONGEST_LINE >> 20} MB; "
                                  "put each example on its own line.")

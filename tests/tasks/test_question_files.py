@@ -62,6 +62,29 @@ def test_lines_of_mrqa(tmp_path):
         list(read_paragraphs(str(path), False))
 
 
+def test_rows_as_the_library_datasets_writes_them(tmp_path):
+    """As the same questions in SQuAD's file."""
+    asked = [("a", "who?", {"text": ["Bo", "Bo left"], "answer_start": [12, 12]}),
+             ("b", "when?", {"text": [], "answer_start": []})]
+    context, path, squad = MRQA[1]["context"], tmp_path / "rows.json", tmp_path / "squad.json"
+    path.write_text("".join(json.dumps({
+        "id": name, "title": "t", "context": context, "question": question, "answers": answers
+    }) + "\n" for name, question, answers in asked))
+    squad.write_text(json.dumps({"data": [{"paragraphs": [{"context": context, "qas": [{
+        "id": name, "question": question, "is_impossible": not answers["text"], "answers": [
+            {"text": text, "answer_start": start} for text, start in zip(*answers.values())]}
+        for name, question, answers in asked]}]}]}))
+    assert form_of(str(path)) == "rows" and form_of(str(squad)) is None
+    for read in (read_answers, lambda path: list(read_paragraphs(path, True, True))):
+        assert read(str(path)) == read(str(squad))
+    rows = path.read_text()
+    for line, message in (('["c"]', "rows.json, line 3 is not a JSON object"), (
+            '{"id": "c"}', "rows.json does not have the usual columns .*answers")):
+        path.write_text(f"{rows}{line}\n")
+        with pytest.raises(InputError, match=message):
+            read_answers(str(path))
+
+
 @pytest.fixture(name="trivia")
 def fixture_trivia(tmp_path):
     """A question with a page of Wikipedia and two of the web."""

@@ -110,6 +110,7 @@ def test_malformed_lines_are_named_or_counted(write, name, content, where):
     ("a.jsonl", b"", ["a"], ["a.jsonl is empty"]),
     ("a.tsv", b"a\tb\n1\t2\n", ["c"], ["a.tsv, line 1: there is no column 'c'", "are a, b"]),
     ("a.tsv", b"a\tb\n1\t2\n", ["2"], ["there is no column '2'"]),
+    ("a.csv", b"a,b\r1,2\r", ["a"], ["a.csv: its lines end with a carriage return alone"]),
     ("a.tsv", b"a\tb\n1\t2\n", ["c*"], ["there is no column 'c*'"]),
     ("a.jsonl", b'{"a": 1}', ["0"], ["there is no column '0'", "are a"]),
     ("a.tsv", b"a\tb\n1\t2\n1\t\xff\n", ["a"], ["a.tsv, line 3, byte 3 is not UTF-8"]),
