@@ -20,6 +20,7 @@ Example:
         --data_dir=glue/STS-B --transfer_file=sentences.txt --output_dir=/tmp/sts_small
 """
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -245,7 +246,7 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     from bert_tf.finetuning.run import open_run
     from bert_tf.models import open_model
     from bert_tf.training import adversarial
-    from run_scripts.finetuning import carry_out
+    from run_scripts.finetuning import alone, carry_out
     from run_scripts.finetuning.teaching import Teaching
 
     adversarial.check_gold(settings, [row])
@@ -261,8 +262,9 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
         options["long_text"] = way
     options |= {name: saved.options.get(name) for name in getattr(files, "options", {})
                 if name != THRESHOLD}
-    carry_out(open_run(saved.task.kind.script, files, _model_flags(job, saved, settings),
-                       settings, options, teaching), job)
+    with alone(settings) if job.student_layers else contextlib.nullcontext():
+        carry_out(open_run(saved.task.kind.script, files, _model_flags(job, saved, settings),
+                           settings, options, teaching), job)
 
 
 def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -112,7 +112,7 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     from bert_tf.finetuning.run import open_run
     from bert_tf.tasks.kinds.table import KINDS
     from bert_tf.training import adversarial
-    from run_scripts.finetuning import carry_out
+    from run_scripts.finetuning import alone, carry_out
 
     adversarial.check_draws(settings, theseus.Theseus)
     layers = checkpoints.read_config(os.path.join(job.predecessor, keras_file.NAME)).depth
@@ -122,13 +122,14 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     task = task_flags.read_task(kinds[0])       # checked before the successor is written
     check_has_training_set(task)
     as_trained(task, saved, job.predecessor, kinds, task_flags.names_kind, "predecessor")
-    start = theseus.open_successor(job.predecessor, kept,
-                                   os.path.join(settings.output_dir, "successor"))
-    model = ModelFlags(do_train=True, do_eval=job.do_eval, do_predict=job.do_predict,
-                       init_checkpoint=start, keep_head=True,
-                       max_seq_length=saved.max_seq_length)
-    carry_out(open_run(saved.task.kind.script, task_flags, model, settings, teaching=teaching),
-              job)
+    with alone(settings):
+        start = theseus.open_successor(job.predecessor, kept,
+                                       os.path.join(settings.output_dir, "successor"))
+        model = ModelFlags(do_train=True, do_eval=job.do_eval, do_predict=job.do_predict,
+                           init_checkpoint=start, keep_head=True,
+                           max_seq_length=saved.max_seq_length)
+        carry_out(open_run(saved.task.kind.script, task_flags, model, settings,
+                           teaching=teaching), job)
 
 
 def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:

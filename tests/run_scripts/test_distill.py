@@ -407,6 +407,14 @@ def test_a_student_finds_answers(answering, tmp_path):
     assert bert_tf.open_model(str(tmp_path), finetuned=True).learner().encoder.config.depth == 1
 
 
+def test_a_student_is_not_written_where_another_run_is_at_work(answering, hold, tmp_path):
+    (tmp_path / "out").mkdir()
+    holder = hold(tmp_path / "out")
+    with pytest.raises(InputError, match=f"--output_dir: process {holder.pid} .* is at work on"):
+        answering_student(answering, tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [".lock"]
+
+
 @pytest.mark.parametrize("changes, message", [
     ({"vocab_file": "other.txt", "student": "config.json", "student_layers": []},
      "and the student have different tokenizers"),

@@ -71,6 +71,14 @@ def test_a_killed_run_ends_with_the_same_bits(missing, whole, tmp_path):
     assert all(np.array_equal(old, new) for old, new in zip(weights, again, strict=True))
 
 
+def test_nothing_is_written_where_another_run_is_at_work(model, hold, tmp_path):
+    (tmp_path / "out").mkdir()
+    holder = hold(tmp_path / "out")
+    with pytest.raises(InputError, match=f"--output_dir: process {holder.pid} .* is at work on"):
+        train(model, tmp_path / "out")
+    assert os.listdir(tmp_path / "out") == [".lock"]
+
+
 def test_the_successor_keeps_the_options_of_the_predecessor(whole):
     model, folder, _ = whole()
     assert SavedTask.read(folder).options == SavedTask.read(model).options
