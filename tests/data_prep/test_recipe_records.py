@@ -242,6 +242,10 @@ def test_every_feature_is_known():
 
 def test_defaults_of_a_recipe_name_what_the_recipe_has():
     assert recipe_defaults({"recipe": "bert"})[1]["random_next_sentence"] is True
+    for task, copies in (("capitalization", 1), ("token_document", 1), ("knowledge_masking", 10),
+                         ("sentence_reordering", 10)):
+        found = recipe_defaults({"recipe": "ernie2", "task": task})[1]
+        assert found.get("dupe_factor", 10) == copies
     for name in ("roberta", "electra"):     # which have no next sentence
         assert "random_next_sentence" not in recipe_defaults({"recipe": name})[1]
 
