@@ -16,7 +16,7 @@ from bert_tf.training.learners.learner import Learner
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
-ROWS, COUNT = 2, 41
+ROWS, COUNT = 2, 21
 
 
 def config(**values):
@@ -35,11 +35,11 @@ def fixture_weights():
 
 
 def records(steps):
-    """Records of 3 documents of 40 tokens, most of which continue a word."""
+    """Records of 3 documents of 20 tokens, most of which continue a word."""
     rng = np.random.default_rng(0)
     return stream_rows(Documents(
-        tokens=rng.integers(5, 30, 40).astype(np.int32), sentence_starts=[0, 9, 17, 40],
-        ranges=[(0, 1), (1, 2), (2, 3)], continues=rng.integers(0, 2, 40).astype(np.uint8)),
+        tokens=rng.integers(5, 30, 20).astype(np.int32), sentence_starts=[0, 5, 9, 20],
+        ranges=[(0, 1), (1, 2), (2, 3)], continues=rng.integers(0, 2, 20).astype(np.uint8)),
         3, ROWS, steps)
 
 
