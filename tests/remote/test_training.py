@@ -35,7 +35,8 @@ def expected(folder):
 
 def flags_of(folder, records, output_dir, **changes):
     return local_runs.flags_of(folder, output_dir, **{
-        "input_file": [f"{records}/short*.tfrecord"], **changes})
+        "input_file": [f"{records}/short*.tfrecord"], "num_train_steps": 4,
+        "save_checkpoints_steps": 1, "iterations_per_loop": 1, **changes})
 
 
 @pytest.fixture
@@ -57,12 +58,12 @@ def check(place, expected):
     for name in {*expected} - {"metrics.jsonl", "README.md"}:
         assert name.endswith(".keras") or found[name] == expected[name], name
     assert any(name.startswith("tensorboard/train/events") for name in found)
-    assert [line["step"] for line in read_metrics(f"{place}/run", "train")] == [2, 4, 6, 8]
+    assert [line["step"] for line in read_metrics(f"{place}/run", "train")] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("place", ["memory"], indirect=True)
 def test_a_run_that_stopped_goes_on(flags, place, expected, monkeypatch):
-    local_runs.main(flags(do_train=True, stop_at_step=4))
+    local_runs.main(flags(do_train=True, stop_at_step=2))
     monkeypatch.setenv("BERT_TF_STAGE_FOLDER", os.environ["BERT_TF_STAGE_FOLDER"] + "-of-another")
     local_runs.main(flags(do_train=True))
     check(place, expected)
@@ -74,7 +75,7 @@ def test_an_upload_that_is_cut_leaves_the_checkpoint_before(flags, place, expect
     send = staging.send
 
     def cut(source, target):
-        if target.endswith("checkpoint-000000006.safetensors"):
+        if target.endswith("checkpoint-000000003.safetensors"):
             raise KeyboardInterrupt
         send(source, target)
     for module in (staging, writing):
@@ -82,8 +83,8 @@ def test_an_upload_that_is_cut_leaves_the_checkpoint_before(flags, place, expect
     with pytest.raises(KeyboardInterrupt):
         local_runs.main(flags(do_train=True))
     found = stores.content(f"{place}/run")
-    assert "checkpoint-000000004.safetensors" in found
-    assert "checkpoint-000000006.safetensors" not in found and "model.keras" not in found
+    assert "checkpoint-000000002.safetensors" in found
+    assert "checkpoint-000000003.safetensors" not in found and "model.keras" not in found
     for module in (staging, writing):
         monkeypatch.setattr(module, "send", send)
     local_runs.main(flags(do_train=True))
@@ -103,8 +104,8 @@ def test_steps_wait_for_nothing_that_is_sent(flags, place, expected, monkeypatch
     local_runs.main(flags(do_train=True))
     check(place, expected)
     threads = dict(sent)
-    assert threads["metrics.jsonl"] is threads["checkpoint-000000008.safetensors"]
+    assert threads["metrics.jsonl"] is threads["checkpoint-000000004.safetensors"]
     assert threads["metrics.jsonl"] is not threading.main_thread()
     names = [name for name, _ in sent if name.startswith(("metrics", "checkpoint-"))]
-    assert names == [name for step in (2, 4, 6, 8) for name in (
+    assert names == [name for step in (1, 2, 3, 4) for name in (
         "metrics.jsonl", f"checkpoint-{step:09d}.safetensors")]
