@@ -24,11 +24,11 @@ from tests.run_scripts.test_analysis import TOKENS, write_task
 pytestmark = pytest.mark.usefixtures("eagerly")
 
 
-def write_model(folder):
-    """Writes a fine-tuned model of 4 layers, beside its task's files."""
+def write_model(folder, layers=4):
+    """Writes a fine-tuned model of so many layers, beside its task's files."""
     write_task(folder, "sts-b", EncoderConfig.preset(
-        "tiny", vocab_size=len(TOKENS), hidden_size=16, intermediate_size=16, num_hidden_layers=4,
-        max_position_embeddings=24), [0.0, 1.5, 3.0, 4.5, 5.0, 2.0])
+        "tiny", vocab_size=len(TOKENS), hidden_size=16, intermediate_size=16,
+        num_hidden_layers=layers, max_position_embeddings=24), [0.0, 1.5, 3.0, 4.5, 5.0, 2.0])
     shutil.copy(folder / "dev.tsv", folder / "train.tsv")
     dataclasses.replace(SavedTask.read(folder), options={
         "label_scale": 5.0, "hypothesis_first": True}).write(folder)
@@ -54,7 +54,7 @@ def fixture_whole(tmp_path_factory):
     @functools.cache
     def run():
         folder = tmp_path_factory.mktemp("theseus")
-        model = write_model(folder / "model")
+        model = write_model(folder / "model", layers=2)
         return model, folder / "whole", train(model, folder / "whole")
     return run
 
