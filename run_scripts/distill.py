@@ -152,10 +152,9 @@ class DistillFlags:
         flags.check(self)
         row = find_distillation(self.recipe).with_soft(
             self.soft_weight, self.gold_weight, form=self.soft_loss,
-            temperature=self.distill_temperature)
+            temperature=self.distill_temperature).with_phases(self.phase_steps)
         return dataclasses.replace(
-            row.with_phases(self.phase_steps),
-            augmentation=self.augmentation or row.augmentation, terms=tuple(
+            row, augmentation=self.augmentation or row.augmentation, terms=tuple(
             term if term.objective != "Patience" else dataclasses.replace(
                 term, weight=term.weight if self.patience_weight is None else self.patience_weight,
                 options={"layers": self.patience_layers or term.options["layers"],

@@ -55,7 +55,7 @@ class Distillation:
         after the other."""
         return dataclasses.replace(self, terms=tuple(
             dataclasses.replace(term, options={**term.options, "phase_steps": steps})
-            if "stacked" in term.options else term for term in self.terms))
+            if steps and "stacked" in term.options else term for term in self.terms))
 
     def with_soft(self, weight: float | None = None, gold: float | None = None,
                   **options: Any) -> "Distillation":
