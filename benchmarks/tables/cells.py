@@ -32,6 +32,7 @@ from bert_tf.files import (
     write_json,
 )
 from bert_tf.options import read_json
+from bert_tf.tokenization import open_tokenizer
 from run_scripts import commands
 
 RESULT, LOG = "cell.json", "log.txt"
@@ -158,9 +159,18 @@ class Cells:
             return False
         return True
 
+    def _fitted(self, content, cell):
+        """A configuration for the vocabulary that its cell reads, which may have fewer tokens than
+        were asked for. A model may have up to 127 rows more than tokens."""
+        if not (vocabulary := _vocabulary(cell)) or "vocab_size" not in content:
+            return content
+        path = self.path(vocabulary, vocabulary.flags["output_file"].path)
+        surplus = max(content["vocab_size"] - open_tokenizer(path).vocabulary.size, 0)
+        return {**content, "vocab_size": content["vocab_size"] - surplus // 128 * 128}
+
     def _do(self, cell, folder):
         for name, content in cell.files.items():
-            write_json(os.path.join(folder, name), content)
+            write_json(os.path.join(folder, name), self._fitted(content, cell))
         start = time.process_time()
         print(f"{cell.folder} ...", end=" ", flush=True)
         with open_log(os.path.join(folder, LOG)) as log, contextlib.redirect_stdout(log):
@@ -177,6 +187,12 @@ class Cells:
         if not cell.is_kept:
             _clean(folder)
         print(f"{seconds:,.0f} CPU s", flush=True)
+
+
+def _vocabulary(cell):
+    """The cell whose vocabulary a cell reads; None if it reads none."""
+    return next((found for need in cell.needs if (
+        found := need if need.command == "bert-build-vocab" else _vocabulary(need))), None)
 
 
 def _numbers(folder):

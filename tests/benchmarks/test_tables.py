@@ -43,12 +43,15 @@ from bert_tf.data.records.manifest import manifest_path
 from bert_tf.errors import InputError
 from bert_tf.files import locked
 from bert_tf.options import defaults_of
+from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization.vocabulary import check_fits
 from run_scripts import commands
 from tests.data import test_dynamic_masks as rooms
 
 FILES = {"translate_de_en": ("train.tsv", "dev.tsv"),
          "MNLI": ("train.tsv", "dev_matched.tsv"), "MRPC": ("train.tsv", "dev.tsv"),
          "SST-2": ("train.tsv", "dev.tsv"), "conll2003": ("eng.train", "eng.testa")}
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SQUAD = {f"squad{version}_{part}_file": f"{part}{version}.json"
          for version in ("", "_v2") for part in ("train", "predict")}
 # The published figures again, as the papers print them, row after row.
@@ -231,6 +234,29 @@ def test_an_error_names_the_cell(tmp_path, monkeypatch):
     cell = Cell("a", "bert-first", {})
     with pytest.raises(InputError, match=f"{cell.folder}: --seed is 0"):
         Cells(str(tmp_path)).carry_out([cell])
+
+
+@pytest.mark.parametrize("tokens, rows", [(1000, 1000), (873, 1000), (872, 872), (300, 360)])
+def test_a_model_has_rows_for_the_vocabulary_that_was_made(tmp_path, monkeypatch, tokens, rows):
+    """Up to 127 rows more, which no tokenizer refuses."""
+    def parse(arguments):
+        def main():
+            if arguments[0] == "bert-build-vocab":
+                with open(arguments[1].split("=")[1], "w", encoding="utf-8") as file:
+                    file.write("\n".join([*SPECIAL, *map(str, range(tokens - len(SPECIAL)))]))
+        return main, []
+
+    monkeypatch.setattr(commands, "parse", parse)
+    made = Cell("v", "bert-build-vocab", {"output_file": Made("vocab.txt")}, is_kept=True)
+    records = Cell("r", "bert-first", {"vocab_file": made / "vocab.txt"}, is_kept=True)
+    sizes = {"vocab_size": 1000, "hidden_size": 2}
+    model = Cell("m", "bert-second", {"input_file": records / "r.tfrecord"},
+                 files={"sizes.json": sizes, "other.json": {"a": 1}}, is_kept=True)
+    cells = Cells(str(tmp_path))
+    cells.carry_out([model])
+    assert kept.read_json(cells.path(model, "sizes.json")) == {**sizes, "vocab_size": rows}
+    assert kept.read_json(cells.path(model, "other.json")) == {"a": 1}
+    check_fits(open_tokenizer(cells.path(made, "vocab.txt")).vocabulary, rows)
 
 
 # Reports
