@@ -124,6 +124,15 @@ def test_squared_error_of_logits_is_distillers(tmp_path, of_masked):
         Distiller.of_terms(STUDENT, terms[:1], settings=settings)
 
 
+def test_a_cosine_of_vectors_of_other_widths_is_refused_before_training(tmp_path):
+    save_model(str(tmp_path), Learner(networks.build(TEACHER), [objectives.MaskedLM(TEACHER)]))
+    terms, settings = find("distilbert").terms, TransferSettings(teacher=str(tmp_path))
+    with pytest.raises(InputError, match=f"^--teacher={tmp_path} is 32 wide and the network 16 "
+                                         "wide, but .*; set .* out of --terms.$"):
+        Distiller.of_terms(STUDENT, terms, settings=settings)
+    assert len(Distiller.of_terms(STUDENT, terms[:2], settings=settings).objectives) == 2
+
+
 def test_examples_that_fill_a_batch_up_do_not_count():
     learner, batch = make_distiller(), make_batch()
     part = {name: value[:3] for name, value in batch.items()}

@@ -199,6 +199,11 @@ def read_teacher(path: str, config: Sizes, terms: Sequence, dtype: str | None = 
         raise InputError(f"--teacher={path} has a vocabulary of {theirs.vocab_size} tokens, and "
                          f"the network a vocabulary of {config.vocab_size}; both must have the "
                          "same.")
+    widths = config.hidden_size, theirs.hidden_size
+    if widths[0] != widths[1] and any(term.objective == "HiddenCosine" for term in terms):
+        raise InputError(f"--teacher={path} is {widths[1]} wide and the network {widths[0]} wide, "
+                         "but the cosine of their vectors needs equal widths; set the network's "
+                         "hidden_size to the teacher's, or leave hidden_cosine out of --terms.")
     return load_teacher(path, dtype, bool(wanted & {TOKEN_LOGITS, "masked_lm"}))
 
 
