@@ -1,14 +1,13 @@
-"""Measures on a GPU how much sooner a model learns if its heads first look at neighbours.
+"""Measures on a GPU what first weights that look at neighbours gain.
 
     bert-benchmark first-weights-gpu --input_file=r.tfrecord --eval_file=e.tfrecord --output_dir=gpu
 
 As bert-benchmark first-weights, but on JAX, without TensorFlow, and of larger models: both first
 weights and all seeds are trained side by side, as one computation. The records hold masks
-(--masking=static); the manifest beside them tells the recipe. Needs jax, keras and absl-py under
-the interpreter --python.
+(--masking=static); the manifest beside them tells the recipe. Needs jax, keras and absl-py.
 
-Run the same command again to measure only what is missing. Writes results.json, and
-first-weights-gpu.md, a table.
+Run the same command again to measure only what is missing. Writes results.json,
+first-weights-gpu.md, a table, and first-weights-gpu.png, the curves.
 """
 
 import dataclasses
@@ -16,11 +15,12 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 from typing import ClassVar
 
 from benchmarks.kept_comparison import KeptComparison
-from benchmarks.peers.running import FOLDER, OURS_ON_JAX, has_system
+from benchmarks.peers.running import FOLDER, OURS_ON_JAX, PACKAGES, chosen_pythons
+from benchmarks.tables.report import draw
+from benchmarks.tables.table import Column, Table
 from bert_tf import flags
 from bert_tf.data.records.manifest import manifest_path
 from bert_tf.errors import InputError
@@ -48,9 +48,10 @@ class FirstWeightsGpuFlags(KeptComparison):
     points: int = option(5, "Evaluations, at equal distances.", least=1)
     seeds: int = option(3, "Number of seeds.", least=1)
     dtype: str = option("float32", "Type of the computation.", choices=("float32", "bfloat16"))
-    python: str = option(sys.executable, "Interpreter that has JAX.")
+    peer_python: list[str] = option([], "Another interpreter, such as "
+                                    "bert_tf_jax=/envs/a/bin/python.")
 
-    free: ClassVar = ("python",)
+    free: ClassVar = ("peer_python",)
 
     def __post_init__(self) -> None:
         if self.num_train_steps % self.points:
@@ -58,14 +59,14 @@ class FirstWeightsGpuFlags(KeptComparison):
                              f"of --points={self.points}.")
 
 
-def train(job: FirstWeightsGpuFlags) -> list[dict]:
+def train(job: FirstWeightsGpuFlags, python: str) -> list[dict]:
     """Trains all models; returns the points that first_weights_on_jax.py writes."""
     rows = [(row, seed) for row in ROWS for seed in range(1, job.seeds + 1)]
     given = {**dataclasses.asdict(job), "rows": rows, "manifest": manifest_path(job.input_file)}
     root = os.path.dirname(os.path.dirname(FOLDER))
     found = []
     with subprocess.Popen(
-            [job.python, os.path.join(FOLDER, "first_weights_on_jax.py"), json.dumps(given)],
+            [python, os.path.join(FOLDER, "first_weights_on_jax.py"), json.dumps(given)],
             stdout=subprocess.PIPE, text=True, env={
                 **os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": os.pathsep.join(
                     filter(None, (root, os.environ.get("PYTHONPATH"))))}) as process:
@@ -80,16 +81,28 @@ def train(job: FirstWeightsGpuFlags) -> list[dict]:
     return found
 
 
-def table(points: list[dict], seeds: int) -> list[str]:
-    """The lines of a table in Markdown: a row for each kind of first weights."""
-    lines = [f"| step | {' | '.join(format(point['step'], ',') for point in points)} |",
-             "|---" * (len(points) + 1) + "|"]
-    for number, row in enumerate(ROWS):
-        cells = []
-        for point in points:
+def scores(points: list[dict], seeds: int) -> dict[str, dict[str, dict]]:
+    """Returns the mean share of masked words, in percent, and its deviation over the seeds, by the
+    kind of first weights and the step."""
+    found: dict[str, dict[str, dict]] = {row: {} for row in ROWS}
+    for point in points:
+        for number, row in enumerate(ROWS):
             values = [100 * value for value in point[_SCORE][number * seeds:][:seeds]]
-            cells.append(f"{statistics.mean(values):.1f}" + (
-                f" ± {statistics.stdev(values):.1f}" if seeds > 1 else ""))
+            found[row][str(point["step"])] = {
+                "mean": statistics.mean(values),
+                "stdev": statistics.stdev(values) if seeds > 1 else None}
+    return found
+
+
+def table(found: dict[str, dict[str, dict]]) -> list[str]:
+    """The lines of a table in Markdown: a row for each kind of first weights."""
+    steps = list(found[ROWS[0]])
+    lines = [f"| step | {' | '.join(f'{int(step):,}' for step in steps)} |",
+             "|---" * (len(steps) + 1) + "|"]
+    for row, places in found.items():
+        cells = [f"{place['mean']:.1f}" + (
+            "" if place["stdev"] is None else f" ± {place['stdev']:.1f}")
+            for place in places.values()]
         lines.append(f"| {row} | {' | '.join(cells)} |")
     return lines
 
@@ -97,11 +110,17 @@ def table(points: list[dict], seeds: int) -> list[str]:
 def main(job: FirstWeightsGpuFlags) -> None:
     """Measures unless it is done, and writes the table."""
     job.check()
-    if not has_system(job.python, OURS_ON_JAX):
-        raise InputError("jax and keras are needed; install them, or name an interpreter that has "
-                         "them with --python.")
+    pythons = chosen_pythons((OURS_ON_JAX,), job.peer_python)
+    if not pythons:
+        raise InputError(f"{OURS_ON_JAX} needs {PACKAGES[OURS_ON_JAX]}; install them, or name an "
+                         "interpreter that has them with --peer_python.")
     kept = job.open_results()
-    lines = table(kept.get("points", measure=lambda: train(job)), job.seeds)
+    found = scores(kept.get("points", measure=lambda: train(job, pythons[OURS_ON_JAX])), job.seeds)
+    lines = table(found)
+    draw(job.path("first-weights-gpu.png"), Table(
+        "first-weights-gpu", "accuracy on held-out masked words (%) after so many steps", "",
+        ROWS, [Column(step, "") for step in found[ROWS[0]]], lambda *place: None, {},
+        over="steps of pre-training"), found)
     with write_aside(job.path("first-weights-gpu.md")) as file:
         file.write("\n".join(lines) + "\n")
     print("\n".join(lines), flush=True)

@@ -16,7 +16,7 @@ POINTS = [{"step": step, "masked_lm_accuracy": scores} for step, scores in (
 
 
 def test_a_row_has_the_mean_and_the_deviation_of_its_seeds():
-    assert first_weights_gpu.table(POINTS, 2) == [
+    assert first_weights_gpu.table(first_weights_gpu.scores(POINTS, 2)) == [
         "| step | 10 | 1,000 |", "|---|---|---|",
         "| original | 15.0 ± 7.1 | 25.0 ± 0.0 |", "| neighbours | 40.0 ± 14.1 | 50.0 ± 0.0 |"]
 
@@ -44,6 +44,7 @@ def test_each_model_is_trained_as_if_alone(tmp_path):
         first_weights_gpu.main(first_weights_gpu.FirstWeightsGpuFlags(
             input_file=path, eval_file=path, output_dir=str(folder), num_hidden_layers=1,
             hidden_size=64, num_train_steps=4, points=2, train_batch_size=4, seeds=seeds))
+        assert (folder / "first-weights-gpu.png").exists()
         return json.loads((folder / "results.json").read_text())["points"]
 
     for one, two in zip(train(1), train(2), strict=True):
