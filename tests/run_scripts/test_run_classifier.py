@@ -284,7 +284,7 @@ def test_records_are_those_of_the_tokenizers_settings(eagerly, data, flags, tmp_
     shutil.copy(data / "vocab.txt", tmp_path / "vocab.txt")
     settings = tmp_path / "tokenizer_settings.json"
     settings.write_text('{"tokenize_chinese_chars": false}')
-    command = flags(do_eval=True, records_dir=str(tmp_path / "records"),
+    command = flags(do_eval=True, records_dir=str(tmp_path / "records"), num_train_steps=2,
                     vocab_file=str(tmp_path / "vocab.txt"))
     main(command | {"stop_at_step": 1})
     manifests = [tmp_path / "records" / f"{split}.manifest.json" for split in ("train", "dev")]
@@ -527,7 +527,7 @@ def test_another_training_file_is_another_run(eagerly, data, flags, model, tmp_p
 def test_a_resumed_run_keeps_the_padding_of_its_batches(eagerly, data, flags, tmp_path):
     """Dropout depends on it. A run of an earlier version has no name for its padding."""
     settings = tmp_path / "out" / "trials" / "seed12345" / "settings.json"
-    command = flags(num_train_steps=3, dev_file=None)
+    command = flags(num_train_steps=2, dev_file=None)
 
     def weights():
         learner = keras.saving.load_model(tmp_path / "out" / "model.keras", compile=False)

@@ -473,15 +473,16 @@ def test_a_resumed_trial_adds_its_seconds_up(
     monkeypatch.setattr("bert_tf.training.run.time.monotonic", lambda: now[0])
     monkeypatch.setattr(Run, "train", lambda self: (
         now.__setitem__(0, now[0] + 100), train(self)))
-    tune(stop_at_step=2).train(examples)
+    steps = {"num_train_steps": 3}
+    tune(**steps, stop_at_step=1).train(examples)
     if is_old:      # an earlier version kept no time
         (path,) = tmp_path.rglob("checkpoint-*.safetensors")
         tensors, extra = checksummed.read(str(path))
         del extra["seconds"]
         checksummed.write(str(path), tensors, extra)
-        tune(stop_at_step=4).train(examples)
+        tune(**steps, stop_at_step=2).train(examples)
     now[0] = 5000.0
-    (result,) = tune().train(examples)["trials"].values()
+    (result,) = tune(**steps).train(examples)["trials"].values()
     assert result["seconds"] == (None if is_old else 200.0)
     said = capsys.readouterr().out
     assert (", in 3 min 20 s" in said) != is_old and "seed1: dev/closeness" in said
@@ -491,14 +492,14 @@ def test_a_resumed_trial_adds_its_seconds_up(
     {"adv_train": "smart", "adv_noise_var": 0.01, "weight_average": "swa", "optimizer": "radam"},
     {"adv_train": "freelb", "weight_average": "ema", "adv_steps": 2}])
 def test_stopped_in_adversarial_training_it_goes_on(eagerly, tune, examples, tmp_path, capsys, way):
-    way = {**way, "num_train_steps": 4, "learning_rate": 0.05}
+    way = {**way, "num_train_steps": 3, "learning_rate": 0.05}
     expected = plain(tune("whole", **way).train(examples))
     assert f"adversarial training ({way['adv_train']}): each step takes" in capsys.readouterr().out
-    assert tune("stopped", **way, stop_at_step=3).train(examples) is None
+    assert tune("stopped", **way, stop_at_step=2).train(examples) is None
     assert plain(tune("stopped", **way).train(examples)) == expected
     assert same(weights(tmp_path / "stopped"), weights(tmp_path / "whole"))
     with pytest.raises(InputError, match=r"--adv_train \("):
-        tune("whole", num_train_steps=4, learning_rate=0.05).train(examples)
+        tune("whole", num_train_steps=3, learning_rate=0.05).train(examples)
 
 
 # Early stopping
