@@ -265,7 +265,7 @@ def test_a_task_reads_long_texts_in_windows(folder, tmp_path):
     out = tmp_path / "out"
     run_multitask.main(
         MixtureFlags(task_config_path=str(tmp_path / "tasks.json"), data_dir=str(folder)), flags,
-        FineTuneSettings(output_dir=str(out), train_batch_size=4, num_train_epochs=1.0))
+        FineTuneSettings(output_dir=str(out), train_batch_size=16, num_train_epochs=1.0))
     records = json.loads((out / "records" / "long" / "train.manifest.json").read_text())
     assert records["counts"]["examples"] == 4 and records["counts"]["records"] == 1 + 5 + 2 + 3
     found = [json.loads(line)["probabilities"] for line in
