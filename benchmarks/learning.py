@@ -38,12 +38,15 @@ from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
+from bert_tf.objectives.base import perplexity
 from bert_tf.options import read_json
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import create_pretraining_data
 
 LOSS = "masked_lm/loss"
-METRICS = (LOSS, "masked_lm/accuracy", "next_sentence/accuracy", "cpu_seconds", "seconds")
+PERPLEXITY = "masked_lm/perplexity"
+METRICS = (LOSS, PERPLEXITY, "masked_lm/accuracy", "next_sentence/accuracy", "cpu_seconds",
+           "seconds")
 WEIGHT_DECAY = 0.01
 
 
@@ -199,8 +202,9 @@ def main(job):
     for seed in seeds:
         make_folder(job.path(f"seed{seed}"), "output_dir")
         for name, measure in ((OURS, run_ours), (PEER, run_peer)):
-            found[name, seed] = results.get("seeds", seed, name, measure=functools.partial(
+            kept = results.get("seeds", seed, name, measure=functools.partial(
                 measure, job, int(seed)))
+            found[name, seed] = {**kept, PERPLEXITY: perplexity(kept[LOSS])}
             _print_row(seed, name, [f"{found[name, seed][metric]:.4f}" for metric in METRICS])
 
     columns = {name: {metric: [found[name, seed][metric] for seed in seeds]

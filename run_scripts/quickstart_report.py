@@ -13,7 +13,7 @@ from bert_tf import analysis
 from bert_tf.data.text.vectors import Texts
 from bert_tf.files import open_file, write_aside
 from run_scripts.quickstart_answers import LABELS, Answers, snippet
-from run_scripts.show_pretraining import Learned
+from run_scripts.show_pretraining import Learned, shown_perplexity
 
 _LONGEST = 64       # tokens of the text whose attention is shown
 
@@ -32,8 +32,9 @@ def write_report(path: str, title: str, summary: str, learned: Learned, answers:
         page = html.escape(file.read())
     sections = [
         ("What it learned", "Scores on held-out text, beside guesses that look at no context.",
-         _table(("", "loss", "accuracy"), [(name, f"{loss:.3f}", f"{accuracy:.1%}")
-                                           for name, loss, accuracy in learned.scores])),
+         _table(("", "loss", "accuracy", "perplexity"), [
+             (name, f"{loss:.3f}", f"{accuracy:.1%}", shown_perplexity(likely))
+             for name, loss, accuracy, likely in learned.scores])),
         ("How it learned", "Loss and accuracy over the steps.",
          f'<img alt="curves of loss and accuracy" src="data:image/png;base64,{picture}">'),
         *_guesses(learned), *_answers(answers),

@@ -19,6 +19,7 @@ from bert_tf import checkpoints, data, flags
 from bert_tf.errors import InputError
 from bert_tf.files import FLAGFILE, exists, is_file, make_folder, replace_aside, staged
 from bert_tf.flags import REQUIRED, option
+from bert_tf.objectives.base import perplexity
 from bert_tf.tasks.rows import read_lines
 from bert_tf.tokenization.base import Tokenizer, find_vocabulary, open_tokenizer
 from bert_tf.tokenization.vocabulary import MASK, check_fits
@@ -87,10 +88,11 @@ class Guess(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """Held-out (title, loss, accuracy) of each objective and its baseline; guesses, and what the
-    guess would be by frequency alone; whether the first objective is better than its baseline."""
+    """Held-out (title, loss, accuracy, perplexity or None) of each objective and its baseline;
+    guesses, and what the guess would be by frequency alone; whether the first objective is better
+    than its baseline."""
 
-    scores: list[tuple[str, float, float]]
+    scores: list[tuple[str, float, float, float | None]]
     guesses: list[Guess]
     most_frequent: str
     helps: bool
@@ -237,11 +239,12 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
     check_fits(tokenizer.vocabulary, vocab_size, f"--vocab_file={vocab_file}")
     baselines = measure_baselines(objectives, records, held_out, vocab_size)
 
-    scores = _scores(evaluations[-1], baselines)
+    scores = _scores(evaluations[-1], baselines, [
+        each.metrics_name for each in objectives if each.likelihood == "loss"])
     heading = evaluated_on(train_records, eval_records)
-    print(f"{heading:<24}{'loss':>10}{'accuracy':>10}")
-    for line, loss, accuracy in scores:
-        print(f"{line:<24}{loss:>10.3f}{accuracy:>10.1%}")
+    print(f"{heading:<24}{'loss':>10}{'accuracy':>10}{'perplexity':>12}")
+    for line, loss, accuracy, likely in scores:
+        print(f"{line:<24}{loss:>10.3f}{accuracy:>10.1%}{shown_perplexity(likely):>12}".rstrip())
     first = next(iter(baselines))
     has_learned = evaluations[-1][f"{first}/accuracy"] > baselines[first][1]
     if not has_learned:
@@ -258,14 +261,22 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
     return Learned(scores, guesses, always, has_learned)
 
 
-def _scores(evaluation, baselines):
-    """The title, loss and accuracy of each objective, and below it those of its baseline."""
+def shown_perplexity(value: float | None) -> str:
+    """The text of a perplexity; "" for what is no language model."""
+    return "" if value is None else f"{value:,.1f}"
+
+
+def _scores(evaluation, baselines, language_models):
+    """The title, loss, accuracy and perplexity of each objective, and below it those of its
+    baseline."""
     found = []
     for name, (loss, accuracy) in baselines.items():
         title, label, _ = titles(name)
         label = {"shares": "majority"}.get(label, label)
-        found += [(title, evaluation[f"{name}/loss"], evaluation[f"{name}/accuracy"]),
-                  (f"  {label} baseline", loss, accuracy)]
+        found += [(title, evaluation[f"{name}/loss"], evaluation[f"{name}/accuracy"],
+                   evaluation.get(f"{name}/perplexity")),
+                  (f"  {label} baseline", loss, accuracy,
+                   perplexity(loss) if name in language_models else None)]
     return found
 
 

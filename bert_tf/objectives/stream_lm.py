@@ -3,7 +3,6 @@
 Shapes: B batch, S sequence, H hidden, V vocabulary.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ from keras import ops
 
 from bert_tf.config import XLNetConfig
 from bert_tf.layers.base import Tensor, register
-from bert_tf.objectives.base import Batch, ratio
+from bert_tf.objectives.base import Batch, perplexity, ratio
 from bert_tf.objectives.next_token import predict_tokens
 from bert_tf.objectives.permutation import PermutationLM
 
@@ -72,5 +71,5 @@ class StreamLM(PermutationLM):
     def summarize(self, tallies: Mapping[str, np.ndarray]) -> dict[str, float]:
         """Returns `word_perplexity`, where there is a word."""
         words = float(tallies["words"])
-        return {"word_perplexity": math.exp(min(float(tallies["total_loss"]) / words, 700))
+        return {"word_perplexity": perplexity(float(tallies["total_loss"]) / words)
                 } if words else {}

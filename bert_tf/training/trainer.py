@@ -7,7 +7,6 @@ global counts, and the optimizer adds the gradients up, clips and applies them.
 
 import contextlib
 import hashlib
-import math
 from collections.abc import Callable, Iterator
 
 import keras
@@ -19,6 +18,7 @@ from bert_tf.errors import DivergedError
 from bert_tf.layers.activations import training_forms
 from bert_tf.layers.quantisation import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
+from bert_tf.objectives.base import perplexity
 from bert_tf.tracing import compiled
 from bert_tf.training import adversarial, distribution, memory
 from bert_tf.training.compiler import silence_compiler
@@ -356,7 +356,7 @@ class Trainer:
         sums, tallies = total
         found = self.means(sums)
         counts = self._counts(sums)
-        found |= {f"{name}/perplexity": math.exp(min(found[loss], 700))
+        found |= {f"{name}/perplexity": perplexity(found[loss])
                   for name, loss in self.replica.likelihoods.items() if counts.get(loss)}
         return found | {
             f"{one.metrics_name}/{kind}": value for one in self.learner.objectives

@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import json
+import math
 import os
 import random
 import re
@@ -118,7 +119,8 @@ def test_finished_runs_are_not_run_again(job, fakes, capsys):
         input_file=list(map(os.path.relpath, job.input_file))))
     assert runs == [("bert_tf", 1), ("transformers", 1), ("bert_tf", 2), ("transformers", 2),
                     ("transformers", 2)]
-    assert "7.1000 ± 0.1414" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "7.1000 ± 0.1414" in said and f"{math.exp(7.2):.4f}" in said
     with open(job.path("results.json"), encoding="utf-8") as file:
         assert json.load(file)["seeds"]["2"]["transformers"]["masked_lm/loss"] == 7.1
     with pytest.raises(InputError, match="other flags"):

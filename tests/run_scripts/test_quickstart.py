@@ -102,7 +102,8 @@ def test_the_report_is_one_page_whose_texts_are_escaped(with_answers, tmp_path):
     odd = "x < y & \"z\" </script><b>"
     (tmp_path / "curves.png").write_bytes(b"\x89PNG")
     (tmp_path / "attention.html").write_text("<p>a \"page\"</p>")
-    learned = Learned([("masked LM", 4.5, 0.3), ("  unigram baseline", 6.5, 0.066)],
+    learned = Learned([("masked LM", 4.5, 0.3, 90.02),
+                       ("  unigram baseline", 7.4176, 0.066, 1665.14), ("order", 0.6, 0.7, None)],
                       [Guess(f"{odd} [MASK]", "tree", [("house", 0.5), ("Tree", 0.25)])], "the",
                       True)
     answers = Answers({"pre-trained": [0.5, 0.7], "random weights": [0.3, 0.4]}, 432,
@@ -116,6 +117,7 @@ def test_the_report_is_one_page_whose_texts_are_escaped(with_answers, tmp_path):
     assert [one[:22] for one in page.addresses] == ["data:image/png;base64,"]
     said = "\n".join(page.texts)
     assert f"{odd} [MASK]" in said and "house 50%, Tree 25%" in said and "of $5" in said
+    assert "90.0" in said and "1,665.1" in said
     assert ("60.0%" in said) == ("scipy 90%" in said) == with_answers
     assert "bert-fill-mask '<'" in said
 

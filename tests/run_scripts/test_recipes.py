@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import io
 import json
+import math
 import os
 import shutil
 
@@ -21,6 +22,7 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training import Learner, distribution, resume, save_model
 from bert_tf.training.recipe_settings import GeneratorSettings
+from bert_tf.training.reporting import read_metrics
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.transfer_settings import TransferSettings
 from data_prep import create_pretraining_data, verify_records
@@ -360,6 +362,12 @@ def test_what_was_learned_is_shown(case, lines, folder, records, whole, tmp_path
     assert [line[:24].rstrip() for line in said[:said.index("")]] == ["training records", *lines]
     assert sum("[MASK]" in line and "stood there" not in line for line in said) == 6
     assert len(learned.scores) == len(lines) and len(learned.guesses) == 6
+    evaluation = read_metrics(output, "eval")[-1]
+    (_, loss, _, likely), (_, unigram, _, by_frequency), *others = learned.scores
+    assert likely == evaluation["masked_lm/perplexity"] and said[1].endswith(f" {likely:,.1f}")
+    assert by_frequency == pytest.approx(math.exp(unigram)) or case == "structbert"
+    assert likely == pytest.approx(math.exp(loss)) or case == "structbert"
+    assert all(none is None for *_, none in others)
     assert isinstance(learned.helps, bool) and bool(learned) == learned.helps
     assert any("not better than its baseline" in line for line in said) != learned.helps
     assert picture.read_bytes().startswith(b"\x89PNG")
