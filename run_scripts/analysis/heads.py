@@ -7,8 +7,9 @@ outputs 0 (Michel et al., arXiv:1905.10650). Each head is tried alone, then each
 --reverse_head_mask also tries each layer with only its best head on --choose_split. Each difference
 has a p-value. A head that layers share, as in ALBERT, is switched off in all of them. T5 has three
 kinds of attention: in the encoder, from the decoder to the encoder ("cross"), and in the decoder.
-For T5, --task is a task of bert-finetune text-to-text. Writes heads.json and heads.png. scores.json
-keeps each score; run the same command again to resume.
+For T5, --task is a task of bert-finetune text-to-text. Of other models the command also shows the
+entropy of each head's attention, as transformers' run_bertology.py does. Writes heads.json and
+heads.png. scores.json keeps each score; run the same command again to resume.
 """
 
 import dataclasses
@@ -19,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf import analysis, flags
-from bert_tf.config import EncoderConfig
+from bert_tf import analysis, compression, flags
+from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, option
@@ -149,6 +150,15 @@ def try_all(scorer: Scorer) -> dict[str, np.ndarray]:
     return found
 
 
+def show_entropies(scorer: Scorer, batch_size: int) -> list[list[float]]:
+    """Prints and returns the entropy of each head of the L layers in nats, L lists of N."""
+    found = compression.attention_entropy(scorer.model.learner, scorer.split.batches(batch_size))
+    print("entropy of each head's attention in nats, mean over tokens")
+    for name, entropies in zip(attentions(scorer.encoder), found):
+        print(f"{name:>10}" + "".join(f"{each:>7.2f}" for each in entropies))
+    return [each.tolist() for each in found]
+
+
 def try_alone(scorer: Scorer, job: HeadsFlags) -> list[dict]:
     """Returns, for each row of layers that share heads, the head that is best alone on
     --choose_split, and the score with it alone."""
@@ -212,6 +222,8 @@ def main(job: HeadsFlags) -> None:
     flags.keep(job, job.output_dir)
     found = try_all(scorer)
     (heads, chances), whole = found["without_head"], scorer.whole
+    entropies = {} if isinstance(scorer.encoder.config, T5Config) else {
+        "attention_entropy": show_entropies(scorer, job.batch_size)}
     rows = [name_of_row(scorer.encoder, group) for group in analysis.sharing(scorer.encoder)]
     best, worst = (np.unravel_index(index, heads.shape)
                    for index in (heads.argmax(), heads.argmin()))
@@ -230,7 +242,7 @@ def main(job: HeadsFlags) -> None:
         "score": whole, "layers": rows, "without_head": heads.tolist(),
         "p_without_head": chances.tolist(),
         "without_layer": found["without_layer"][0].tolist(),
-        "p_without_layer": found["without_layer"][1].tolist()}
+        "p_without_layer": found["without_layer"][1].tolist(), **entropies}
     if job.reverse_head_mask:
         described["one_head_alone"] = try_alone(scorer, job)
     write_json(os.path.join(job.output_dir, "heads.json"), described)

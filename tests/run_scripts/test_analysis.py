@@ -378,6 +378,11 @@ def test_heads(name, labels, tmp_path, eagerly):
                 score([(layer, head)]), abs=0.01)
         assert found["without_layer"][layer] == pytest.approx(
             score([(layer, 0), (layer, 1)]), abs=0.01)
+    mask = np.array(batch["input_mask"]) > 0
+    for entropies, maps in zip(found["attention_entropy"], learner.encoder(
+            batch, return_attention=True)["attention_probs"], strict=True):
+        rows = np.moveaxis(stats.entropy(maps, axis=-1), 1, -1)             # [B, S, N]
+        assert entropies == pytest.approx(rows[mask].mean(0), rel=1e-4)
     assert (tmp_path / "out" / "heads.png").stat().st_size > 5_000
 
 
