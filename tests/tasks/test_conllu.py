@@ -73,6 +73,23 @@ def test_every_line_is_read_as_a_slow_reader_reads_it(tmp_path):
     assert len(found) == 80
 
 
+@pytest.mark.parametrize("column, place, feature", [
+    ("upos", 3, ""), ("xpos", 4, ""), ("feats", 5, ""), ("feats.Number", 5, "Number"),
+    ("deprel", 7, "")])
+def test_every_word_and_label_of_a_real_treebank_is_read(test_data, column, place, feature):
+    path = str(test_data / "ud/en_partut-ud-dev.conllu")
+    with open(path, encoding="utf-8") as file:
+        rows = [line.split("\t") for line in file.read().split("\n") if line[:1].isdigit()]
+    rows = [row for row in rows if row[0].isdigit()]
+    labels = [row[place] for row in rows]
+    if feature:
+        labels = [(re.findall(rf"\b{feature}=([^|]*)", label) or ["_"])[0] for label in labels]
+    found = read(path, column)
+    assert [word for _, words, _, _ in found for word in words] == [row[1] for row in rows]
+    assert [tag for _, _, tags, _ in found for tag in tags] == labels and len(labels) > 2000
+    assert len(found) == sum(row[0] == "1" for row in rows)
+
+
 @pytest.mark.parametrize("rows, tag, message", [
     ("1 a b", "upos", "line 1 does not have 10 columns"),
     ("x a a X _ _ 0 _ _ _", "upos", "line 1 has 'x' where the number of a word must be"),
