@@ -5,6 +5,7 @@ begins the names of its weights. A row is data: no class is imported here.
 """
 
 import dataclasses
+import typing
 
 
 def dense(name: str, inputs: str, outputs: str) -> dict[str, str]:
@@ -15,6 +16,24 @@ def dense(name: str, inputs: str, outputs: str) -> dict[str, str]:
 def norm(name: str, width: str) -> dict[str, str]:
     """The weights of a layer normalisation and their shapes."""
     return {f"{name}/gamma": width, f"{name}/beta": width}
+
+
+class Choice(typing.NamedTuple):
+    """A head of texts as `bert-finetune classifier --head` offers it.
+
+    Attributes:
+        name: the flag's value.
+        help: the head in words, with its defaults.
+        flags: the flags of the head, and the arguments of its objective that they give.
+        compares: whether the objective is built with `pairs`: whether each text is a pair.
+        freezes: whether the head reads features, for which the encoder stays as it is.
+    """
+
+    name: str
+    help: str
+    flags: dict[str, str] = {}
+    compares: bool = False
+    freezes: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +53,7 @@ class Head:
             or empty.
         problem_type: the `problem_type` of that model's configuration, where one such class serves
             several heads.
+        choice: how a user chooses it; None if the task decides.
     """
 
     name: str
@@ -47,6 +67,7 @@ class Head:
     rebuildable: bool = True
     huggingface: str = "SequenceClassification"
     problem_type: str = ""
+    choice: Choice | None = None
 
     @property
     def is_classifier(self) -> bool:
@@ -141,11 +162,16 @@ HEADS = {head.name: head for head in (
       for name, objective in (("bidirectional_lm", "BidirectionalLM"),
                               ("recurrent_lm", "RecurrentLM"))),
     _task("classification", "Classification", "classification",
-          problem_type="single_label_classification"),
+          problem_type="single_label_classification",
+          choice=Choice("linear", "one layer on the pooled output (default).")),
     # With two labels it has one output.
     Head("step_classification", "StepClassification", "step_classification",
          {**dense("hidden", "H", "Q"), **dense("dense", "Q", "C")},
-         tuple(dense("hidden", "H", "Q")), rebuildable=False, huggingface=""),
+         tuple(dense("hidden", "H", "Q")), rebuildable=False, huggingface="",
+         choice=Choice(
+             "step", "a hidden layer of 30 units on the output at the last token "
+             "(arXiv:1511.01432; the default of its LSTM).",
+             {"head_size": "hidden_size", "label_gain": "label_gain"})),
     # G is three times H; the answers are found in several turns, which have the same weights.
     Head("stochastic_answer", "StochasticAnswer", "stochastic_answer",
          {**dense("query", "H", "1"), **dense("attention", "H", "H"), "gru/kernel": "HG",
@@ -156,7 +182,13 @@ HEADS = {head.name: head for head in (
           "features/layer_weights": "K", "features/scale": ""},
          (*(name for name in _LSTMS if "/lstm_0/" not in name), *_COMPARE,
           "features/layer_weights", "features/scale"),
-         exportable=False, rebuildable=False, huggingface=""),
+         exportable=False, rebuildable=False, huggingface="",
+         choice=Choice(
+             "attentive", "2 LSTMs of 1500 units each way, with attention between the two texts "
+             "and a hidden layer of 512 units, on features from the model's frozen layers "
+             "(arXiv:1804.07461).",
+             {"head_size": "hidden_size", "feature_layers": "layers", "lstm_size": "lstm_size",
+              "lstm_layers": "lstm_layers"}, compares=True, freezes=True)),
     _task("multi_label", "MultiLabel", "classification", problem_type="multi_label_classification"),
     _task("regression", "Regression", "classification", problem_type="regression"),
     _task("tagging", "Tagging", "tagging", huggingface="TokenClassification"),
@@ -186,6 +218,8 @@ HEADS = {head.name: head for head in (
     _task("multiple_choice", "MultipleChoice", "classification", "1", inputs="BCS",
           huggingface="MultipleChoice"),
 )}
+# The heads that `--head` may name, by its values.
+CHOICES = {head.choice.name: head for head in HEADS.values() if head.choice}
 # Objectives of left-to-right networks, whose heads have the weights of another's: class -> name of
 # that head, module.
 CAUSAL = {"NextTokenLM": ("masked_lm", "next_token"),

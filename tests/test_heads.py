@@ -10,7 +10,9 @@ import pytest
 import bert_tf
 from bert_tf import objectives
 from bert_tf.config import ElmoConfig, EncoderConfig, UniversalConfig
-from bert_tf.heads import CAUSAL, HEADS, OBJECTIVES, TAUGHT
+from bert_tf.finetuning.head_flags import ClassifierFlags
+from bert_tf.flags.options import applies, fields_of
+from bert_tf.heads import CAUSAL, CHOICES, HEADS, OBJECTIVES, TAUGHT
 from bert_tf.objectives.base import Objective
 
 CONFIG = EncoderConfig(vocab_size=7, hidden_size=4, num_hidden_layers=4, num_attention_heads=2,
@@ -60,6 +62,17 @@ def test_rows_describe_their_objectives(name):
                    for letter, size in zip(shape, variable.shape)), name
     held = {variable.path.split("/", 1)[1] for variable in objective.weights}
     assert set(head.shapes) - held <= set(head.optional)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_head_of_a_flag_has_the_flags_and_the_arguments_of_its_row(name):
+    head, scopes = CHOICES[name], {field.name: field.metadata["for"]
+                                   for field in fields_of(ClassifierFlags) if field.name != "head"}
+    assert head.choice.flags.keys() == {
+        flag for flag, scope in scopes.items() if applies(scope, name)}
+    arguments = inspect.signature(getattr(bert_tf, head.objective)).parameters.keys()
+    assert {*head.choice.flags.values()} <= arguments
+    assert head.choice.compares == ("pairs" in arguments)
 
 
 def test_every_head_has_from_pretrained():

@@ -4,12 +4,14 @@ import dataclasses
 
 from bert_tf.finetuning.model import FEATURE_LAYERS, frozen
 from bert_tf.flags import Scope, check, option
+from bert_tf.heads import CHOICES
 from bert_tf.training.settings import FineTuneSettings
 
-HEADS = ("linear", "step", "attentive")
-_WIDE = Scope("--head=step and --head=attentive", HEADS[1:].__contains__, "head")
-_STEP = Scope("--head=step", "step".__eq__, "head")
-_ATTENTIVE = Scope("--head=attentive", "attentive".__eq__, "head")
+
+def _heads_with(flag):
+    """The `Scope` of a flag that only some heads have."""
+    names = [name for name, head in CHOICES.items() if flag in head.choice.flags]
+    return Scope(" and ".join(f"--head={name}" for name in names), names.__contains__, "head")
 
 
 @dataclasses.dataclass
@@ -17,24 +19,24 @@ class ClassifierFlags:
     """The head; by default as the model was trained."""
 
     head: str | None = option(
-        None, "Head that classifies a text. linear: one layer on the pooled output (default). "
-        "step: a hidden layer on the output at the last token (arXiv:1511.01432; the default of "
-        "its LSTM). attentive: LSTMs with attention between the two texts, on features from the "
-        "model's frozen layers (arXiv:1804.07461).", choices=HEADS)
+        None, " ".join(["Head that classifies a text.", *(
+            f"{name}: {head.choice.help}" for name, head in CHOICES.items())]),
+        choices=tuple(CHOICES))
     head_size: int | None = option(
-        None, "Width of the hidden layer of --head=step (default: 30) or --head=attentive "
-        "(default: 512).", for_=_WIDE)
+        None, "Width of the head's hidden layer; --head tells the default.",
+        for_=_heads_with("head_size"))
     label_gain: bool | None = option(
-        None, "With --head=step, train the classifier at every token, with more weight on later "
-        "tokens (default: False).", for_=_STEP)
+        None, "Train the classifier at every token, with more weight on later tokens (default: "
+        "False).", for_=_heads_with("label_gain"))
     feature_layers: str | None = option(
-        None, "With --head=attentive, layers that give the features (default: elmo, the sum of all "
-        "layers with learned weights).", choices=FEATURE_LAYERS, for_=_ATTENTIVE)
+        None, "Layers that give the features (default: elmo, the sum of all layers with learned "
+        "weights).", choices=FEATURE_LAYERS, for_=_heads_with("feature_layers"))
     lstm_size: int | None = option(
-        None, "Width of each direction of the LSTMs of --head=attentive (default: 1500).",
-        for_=_ATTENTIVE)
+        None, "Width of each direction of the head's LSTMs; --head tells the default.",
+        for_=_heads_with("lstm_size"))
     lstm_layers: int | None = option(
-        None, "Number of stacked LSTMs of --head=attentive (default: 2).", for_=_ATTENTIVE)
+        None, "Number of the head's stacked LSTMs; --head tells the default.",
+        for_=_heads_with("lstm_layers"))
 
     def options(self) -> dict:
         """Returns the flags by name."""

@@ -15,6 +15,7 @@ from bert_tf.finetuning.model import ModelFlags, frozen
 from bert_tf.finetuning.python_values import plain, typed, written
 from bert_tf.finetuning.run import FineTuneRun, open_mixture, open_task
 from bert_tf.finetuning.text import TextModelFlags, TextRun, open_writer
+from bert_tf.heads import CHOICES
 from bert_tf.options import read_json
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import find_task
@@ -40,8 +41,9 @@ def classify(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneS
     """Opens a run that classifies or rates texts."""
     head_flags = head_flags or ClassifierFlags()
     options = head_flags.options()
-    if head_flags.head == "attentive" and model_flags.do_train:
-        settings = frozen(settings, "head=attentive")
+    head = CHOICES.get(head_flags.head or "")
+    if head and head.choice.freezes and model_flags.do_train:
+        settings = frozen(settings, f"head={head_flags.head}")
     return open_task("run_classifier", task_flags, model_flags, settings,
                      {"label_scale": task_flags.label_scale, "long_text": task_flags.long_text,
                       **options})

@@ -11,6 +11,7 @@ from bert_tf import metrics
 from bert_tf.data.records.features import FINETUNING
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
+from bert_tf.heads import CHOICES
 from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.encoding import encode_choices, encode_pairs, label_id, with_label_ids
 from bert_tf.tasks.kinds.labelled import LabelledKind, rounded
@@ -19,11 +20,6 @@ from bert_tf.tokenization.packing import TRUNCATE
 
 _BOOLEANS = {"False": "false", "True": "true"}      # as SuperGLUE's server reads BoolQ and WiC
 LABEL_SEPARATOR = ","           # between the labels of one example, where it may have several
-# Arguments of --head's heads, by their flags.
-_HEAD_OPTIONS = {
-    "step": {"head_size": "hidden_size", "label_gain": "label_gain"},
-    "attentive": {"head_size": "hidden_size", "feature_layers": "layers", "lstm_size": "lstm_size",
-                  "lstm_layers": "lstm_layers"}}
 _LEAST_PROBABILITY = 0.5        # of a label, where an example may have several
 
 
@@ -46,14 +42,15 @@ class Classification(LabelledKind):
         if options.get("answer_turns"):
             return "stochastic_answer", {"num_labels": len(task.labels),
                                          "turns": options["answer_turns"]}
-        if self.name != "classification" or options.get("head", "linear") == "linear":
+        if self.name != "classification":
             return super()._head(task, options)
-        name, found = f"{options['head']}_classification", {"num_labels": len(task.labels)}
-        found |= {key: options[flag] for flag, key in _HEAD_OPTIONS[options["head"]].items()
-                  if flag in options}
-        if options["head"] == "attentive":
+        head = CHOICES[options.get("head", "linear")]
+        found = {"num_labels": len(task.labels), **{
+            argument: options[flag] for flag, argument in head.choice.flags.items()
+            if flag in options}}
+        if head.choice.compares:
             found["pairs"] = self.num_texts(task) == 2
-        return name, found
+        return head.name, found
 
     def num_texts(self, task, split="train"):
         return len(task.splits[split].texts) if split in task.splits else None
