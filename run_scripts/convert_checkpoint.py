@@ -72,6 +72,7 @@ def main(job: ConvertFlags) -> None:
         print(account.listing())
     print(account)
     if not job.dry_run:
+        flags.keep(job, job.output)
         if job.output_format == "keras":
             _keep_task(job, account)
         # What was measured and learned is true of the whole model, unchanged.

@@ -286,6 +286,16 @@ _TEXTS = {"answer_span": 'question=["Who wrote it?"], passage=["Jane Austen wrot
           "masked_lm": 'text=["The [MASK] is open."]'}
 
 
+def _keep(given):
+    """Writes the flags into the folder of a SavedModel's version, since the model's own folder may
+    hold another model, or next to a file."""
+    if given.format in ("text", "ids"):
+        flags.keep(given, os.path.join(given.output, str(given.version)))
+    else:
+        folder, name = os.path.split(given.output)
+        flags.keep(given, folder, name + ".")
+
+
 def _write_card(given, job, model):
     """Writes the card of an export: README.md in the folder of a SavedModel, or in that of its
     version where another model is beside it; NAME.md for a file."""
@@ -348,6 +358,7 @@ def main(job: ExportFlags) -> None:
     else:
         with export.quiet():
             line = write(job, model)
+    _keep(given)
     _write_card(given, job, model)
     print(line)
 

@@ -241,6 +241,7 @@ def main(job: ExtractFeaturesFlags) -> None:
                          "first token sees no other; give --pooling=last.")
     layers = (["pooler"] if job.pooling == "pooler"
               else read_layers(job.layers, config.depth))
+    given = job
     if job.pooling == "cls" and tokenizer.vocabulary.layout.cls_last:
         job = dataclasses.replace(job, pooling="last")
     run_model = compile_model(job, model, layers)
@@ -248,6 +249,8 @@ def main(job: ExtractFeaturesFlags) -> None:
     widths = {layer: config.embedding_output_width if layer == "embeddings" else config.hidden_size
               for layer in layers}
     extraction = Extraction(job, training.counted_heads(config), widths, run_model, progress)
+    folder, name = os.path.split(job.output_file)
+    flags.keep(given, folder, name + ".")
     vectors.write(job.output_file, form, extraction.pieces(tokenizer), tokenizer.vocabulary)
     if extraction.cut:
         print(f"{extraction.cut:,} lines were cut to {job.max_seq_length} tokens")

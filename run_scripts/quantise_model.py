@@ -52,6 +52,7 @@ def main(job: QuantiseFlags) -> None:
     path = write_integers(job.output, learner)
     model.saved.write(job.output)
     model.tokenizer.save(job.output)
+    flags.keep(job, job.output)
     floats = 4 * learner.count_params()
     size = file_size(path)
     told = f"{size:,} bytes, {size / floats:.1%} of what the weights take as floats"

@@ -118,6 +118,18 @@ def as_in_programs():
     tf.config.optimizer.set_experimental_options(UNOPTIMIZED)
 
 
+@pytest.fixture
+def as_program(monkeypatch):
+    """Function of a job, which then is as a program that was given --x=1 has it."""
+    from bert_tf.flags import program
+
+    def fill(job):
+        monkeypatch.setattr(program, "_filled", [job])
+        monkeypatch.setattr(program, "_given", ["--x=1"])
+        return job
+    return fill
+
+
 @pytest.fixture(scope="session")
 def test_data():
     """The folder of real material and of the originals' outputs; see tests/goldens.py."""

@@ -121,7 +121,7 @@ def test_mobilebert_is_written_as_integers(eagerly, tmp_path, how, floats_too):
             checkpoints.convert(floats, tmp_path / form, form)
 
 
-def test_a_float_model_is_rounded_by_flags(eagerly, tmp_path):
+def test_a_float_model_is_rounded_by_flags(eagerly, tmp_path, as_program):
     floats, integers = tmp_path / "floats", tmp_path / "integers"
     floats.mkdir()
     sizes = {"hidden_size": 128, "intermediate_size": 512, "num_attention_heads": 2}
@@ -139,9 +139,10 @@ def test_a_float_model_is_rounded_by_flags(eagerly, tmp_path):
         assert [path.name for path in integers.iterdir()] == [name]
         shutil.rmtree(integers)
     for _ in range(2):      # a second time in the same folder, too
-        quantise_model.main(quantise_model.QuantiseFlags(
+        quantise_model.main(as_program(quantise_model.QuantiseFlags(
             init_checkpoint=str(floats), output=str(integers), quantisation="q8bert",
-            activation_ranges="dynamic"))
+            activation_ranges="dynamic")))
+    assert (integers / "flags.txt").read_text().endswith("\n--x=1\n")
     size = os.path.getsize(integers / "quantised.safetensors")
     assert 0.25 < size / (4 * learner.count_params()) < 0.28
     checkpoints.convert(integers, tmp_path / "back", "keras")

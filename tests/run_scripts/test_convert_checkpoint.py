@@ -20,15 +20,16 @@ def test_flags_name_what_the_library_knows():
     assert convert_checkpoint._HEADS == names.HEADS
 
 
-def test_converts_and_prints_the_account(tmp_path, capsys):
-    job = convert_checkpoint.ConvertFlags(
+def test_converts_and_prints_the_account(tmp_path, capsys, as_program):
+    job = as_program(convert_checkpoint.ConvertFlags(
         input=str(GOLDEN / "google_gelu"), output_format="huggingface",
-        output=str(tmp_path / "out"), leave_out=["next_sentence"])
+        output=str(tmp_path / "out"), leave_out=["next_sentence"]))
     convert_checkpoint.main(job)
     said = capsys.readouterr().out
     assert "44 tensors read" in said and "2 not used: left out as asked for." in said
     assert f"wrote {tmp_path / 'out'}" in said
     assert (tmp_path / "out" / "model.safetensors").is_file()
+    assert (tmp_path / "out" / "flags.txt").read_text().endswith("\n--x=1\n")
 
 
 def test_dry_run_writes_nothing(tmp_path, capsys):

@@ -41,8 +41,12 @@ def functions(flags):
     return export_model.make_module(export_model.build(flags, model), flags, model).functions
 
 
-def test_an_encoder_of_ids(tmp_path, capsys):
-    export_model.main(job(tmp_path, format="ids", version=2))
+def test_an_encoder_of_ids(tmp_path, capsys, as_program):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/flags.txt").write_text("of the model that lies here\n")
+    export_model.main(as_program(job(tmp_path, format="ids", version=2)))
+    assert (tmp_path / "out/flags.txt").read_text() == "of the model that lies here\n"
+    assert (tmp_path / "out/2/flags.txt").read_text().endswith("\n--x=1\n")
     assert capsys.readouterr().out == f"{tmp_path}/out/2: signatures serving_default\n"
     expected = np.load(GOLDEN / "expected.npz")
     outputs = tf.saved_model.load(str(tmp_path / "out" / "2")).signatures["serving_default"](
@@ -65,10 +69,11 @@ def test_an_encoder_without_a_pooler_gives_no_pooled_output(form, tmp_path, caps
     assert "sequence_output" in outputs and "pooled_output" not in outputs
 
 
-def test_lite_in_a_new_folder(tmp_path, capsys):
-    export_model.main(job(tmp_path, format="lite_int8", max_seq_length=8,
-                          output=str(tmp_path / "new" / "m.tflite")))
-    assert sorted(os.listdir(tmp_path / "new")) == ["m.tflite", "m.tflite.md"]
+def test_lite_in_a_new_folder(tmp_path, capsys, as_program):
+    export_model.main(as_program(job(tmp_path, format="lite_int8", max_seq_length=8,
+                                     output=str(tmp_path / "new" / "m.tflite"))))
+    assert sorted(os.listdir(tmp_path / "new")) == [
+        "m.tflite", "m.tflite.flags.txt", "m.tflite.md"]
     assert "exported for LiteRT" in (tmp_path / "new" / "m.tflite.md").read_text()
     assert "m.tflite: " in capsys.readouterr().out
 

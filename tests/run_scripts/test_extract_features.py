@@ -85,14 +85,14 @@ def one_line(encoder, tokenizer, line, max_seq_length):
                  "pooler": np.array(outputs["pooled_output"][0])}
 
 
-def run(tmp_path, model, lines, name, **options):
-    """Runs the command on lines; returns the path of its output."""
+def run(tmp_path, model, lines, name, fill=lambda job: job, **options):
+    """Runs the command on lines; returns the path of its output. `fill` is done to its flags."""
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines))
     job = ExtractFeaturesFlags(**{
         "input_file": str(tmp_path / "in.txt"), "output_file": str(tmp_path / name),
         "init_checkpoint": str(model), "layers": ["-1", "0", "embeddings"],
         "max_seq_length": 24, "batch_size": 4, **options})
-    extract_features.main(job)
+    extract_features.main(fill(job))
     return tmp_path / name
 
 
@@ -229,14 +229,16 @@ def test_vocabularies_that_do_not_fit(tmp_path, model):
         run(tmp_path, GOLDEN / "google_gelu", ["a"], "out.npz")
 
 
-def test_a_checkpoint_without_a_pooler(tmp_path, model):
+def test_a_checkpoint_without_a_pooler(tmp_path, model, as_program):
     from bert_tf import checkpoints
     bare = tmp_path / "bare"
     checkpoints.convert(str(model), str(bare), "huggingface",
                        checkpoints.Changes(leave_out=("pooler", "next_sentence")))
-    run(tmp_path, bare, ["a"], "out.npz", pooling="mean")
+    run(tmp_path, bare, ["a"], "out.npz", as_program, pooling="mean")
     with pytest.raises(InputError, match="has no pooler/dense/.*; give another --pooling"):
-        run(tmp_path, bare, ["a"], "other.npz", pooling="pooler")
+        run(tmp_path, bare, ["a"], "other.npz", as_program, pooling="pooler")
+    (kept,) = tmp_path.glob("*flags.txt")
+    assert kept.name == "out.npz.flags.txt" and kept.read_text().endswith("\n--x=1\n")
 
 
 @pytest.mark.parametrize("config, width", [
