@@ -1,8 +1,11 @@
 """The one kind of error that the user can fix."""
 
 import difflib
+import os.path
 from collections.abc import Callable, Iterable
 from typing import Any
+
+_SIMILAR = 0.6      # as in difflib.get_close_matches
 
 
 class InputError(ValueError):
@@ -37,10 +40,14 @@ def counted(number: int, noun: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Returns what similar name of `known` is meant by a wrong one, "" where none is similar."""
-    names = {str(other).lower(): str(other) for other in known}
-    found = difflib.get_close_matches(str(name).lower(), names)
-    begun = [other for other in found[:2] if other.startswith(str(name).lower())]
+    """Returns what similar name of `known` is meant by a wrong one, "" where none is similar. Among
+    equally similar names, it begins as the wrong one does."""
+    wrong, names = str(name).lower(), {str(other).lower(): str(other) for other in known}
+    likeness = {other: (difflib.SequenceMatcher(None, other, wrong).ratio(),
+                        len(os.path.commonprefix([other, wrong])), other) for other in names}
+    found = sorted((other for other in names if likeness[other][0] >= _SIMILAR),
+                   key=likeness.__getitem__, reverse=True)
+    begun = [other for other in found[:2] if other.startswith(wrong)]
     return next((names[other] for other in (*begun, *found)), "")
 
 

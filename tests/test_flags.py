@@ -11,7 +11,7 @@ import pytest
 from absl import flags as absl_flags
 
 from bert_tf import flags
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, nearest
 from bert_tf.flags import REQUIRED, Scope, option
 
 
@@ -40,6 +40,12 @@ def parse(*arguments):
 
 def test_defaults():
     assert parse("--name=n", "--files=f") == Job("n", ["f"])
+
+
+@pytest.mark.parametrize("wrong, meant", [
+    ("adamv", "adamw"), ("Radan", "radam"), ("lam", "lamb"), ("zebra", "")])
+def test_of_equally_similar_names_the_one_with_the_same_beginning_is_meant(wrong, meant):
+    assert nearest(wrong, ["adamw", "radam", "lamb"]) == meant
 
 
 def test_every_kind_is_read():
