@@ -50,7 +50,8 @@ def test_answers_are_those_of_the_pipeline_of_transformers(name, test_data, tmp_
                                rtol=1e-5)
     if len(wanted["follows"]):
         pairs = list(zip(CASES["plain"], CASES["plain"][1:]))
-        np.testing.assert_allclose(fill.next_sentence(pairs), wanted["follows"], atol=1e-5)
+        np.testing.assert_allclose(fill.next_sentence(pairs), wanted["follows"],
+                                   rtol=1e-5, atol=1e-5)
 
 
 def write(folder, learner):

@@ -57,8 +57,8 @@ def test_a_mask_equals_rows_of_zeros_in_the_output_projection(name, whole):
     cut = np.array(network(batch)["sequence_output"])
     also = np.array(network.generate(batch["encoder_input_tokens"], 3))
     kernel.assign(values)
-    np.testing.assert_allclose(masked, cut, atol=1e-6)
-    np.testing.assert_allclose(off, cut, atol=1e-6)
+    np.testing.assert_allclose(masked, cut, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(off, cut, rtol=1e-6, atol=1e-6)
     assert np.array_equal(written, also)
 
 
@@ -70,7 +70,8 @@ def test_a_decoder_alone_has_one_kind(architecture):
     assert list(attentions(network)) == ["decoder 1", "decoder 2"]
     masked = np.array(network(batch, head_mask=np.eye(2))["sequence_output"])
     with analysis.disabled(network, [(0, 1), (1, 0)], "zero"):
-        np.testing.assert_allclose(masked, np.array(network(batch)["sequence_output"]), atol=1e-6)
+        np.testing.assert_allclose(masked, np.array(network(batch)["sequence_output"]),
+                                   rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("maps", ["decoder", "cross"])
@@ -88,7 +89,7 @@ def test_maps_of_the_decoder_are_read_without_padding(maps, whole):
         expected = outputs[{"decoder": "attention_probs", "cross": "cross_attention_probs"}[maps]]
         np.testing.assert_allclose(reading.attention, np.array(expected)[:, 0], rtol=1e-4,
                                    atol=1e-6)
-        np.testing.assert_allclose(reading.attention.sum(-1), 1, atol=1e-6)
+        np.testing.assert_allclose(reading.attention.sum(-1), 1, rtol=1e-6, atol=1e-6)
         assert reading.input_ids.tolist() == (target if maps == "decoder" else source).tolist()
         if maps == "decoder":       # no token sees a later one
             assert not np.triu(reading.attention, 1).any() and reading.from_ids is None
@@ -125,7 +126,8 @@ def test_heads_of_xlnet():
     masked = np.array(network(batch, head_mask=mask)["sequence_output"])
     assert np.abs(masked - np.array(network(batch)["sequence_output"])).max() > 1e-4
     with analysis.disabled(network, [(0, 1)], "zero"):
-        np.testing.assert_allclose(masked, np.array(network(batch)["sequence_output"]), atol=1e-6)
+        np.testing.assert_allclose(masked, np.array(network(batch)["sequence_output"]),
+                                   rtol=1e-6, atol=1e-6)
 
 
 def test_what_cannot_be_switched_off():

@@ -49,7 +49,8 @@ def test_temperature_and_stretch_are_those_of_the_formula(temperature, low, high
     np.testing.assert_allclose(head.gates(noise[0][:, :2].astype("float32")), wanted[0][:, :2],
                                atol=1e-5)
     s = 1 / (1 + np.exp(-log_a[:, :2]))
-    np.testing.assert_allclose(head.gates(), np.clip(s * (high - low) + low, 0, 1), atol=1e-5)
+    np.testing.assert_allclose(head.gates(), np.clip(s * (high - low) + low, 0, 1),
+                               rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(head({}, {}), (wanted[..., :2] > 0).mean(0).sum(-1), atol=0.06)
     again = objectives.HeadGates.from_config(head.get_config())
     assert (again.temperature, again.stretch) == (temperature, (low, high))
@@ -105,7 +106,8 @@ def test_gates_are_equal_on_all_replicas_and_in_all_parts(tmp_path, mirrored):
     one_device = train(records)
     for options in ({"accumulation": 4}, {"strategy": mirrored, "accumulation": 2}):
         for found, expected in zip(train(records, **options), one_device):
-            np.testing.assert_allclose(found, expected, atol=5e-6)      # of steps of 0.05
+            np.testing.assert_allclose(found, expected,
+                                       rtol=5e-6, atol=5e-6)      # of steps of 0.05
     moved = np.abs(one_device[2]).max()     # by Adam, at twice the rate of 0.05
     assert 0.15 < moved < 0.21
 

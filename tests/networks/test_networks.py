@@ -167,7 +167,7 @@ def test_keras_exports_a_model(make, names, tmp_path):
     served = found.serve(features)
     assert names <= served.keys() and len(served) == len(expected)
     for one, other in zip(keras.tree.flatten(dict(served)), expected, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
 
 
 def test_keras_exports_features_of_given_types(tmp_path):

@@ -27,7 +27,7 @@ def test_fixed_heads_have_the_given_maps():
     outputs = network(BATCH, return_attention=True)
     maps = np.array(fixed_patterns(BATCH["encoder_input_tokens"] != 0, FIXED.fixed_heads))
     for probs in outputs["encoder_attention_probs"]:
-        np.testing.assert_allclose(np.array(probs)[:, :2], maps, atol=1e-6)
+        np.testing.assert_allclose(np.array(probs)[:, :2], maps, rtol=1e-6, atol=1e-6)
     weights = {name: np.array(value) for name, value in variables(network).items()}
     x = weights["embeddings/word_embeddings"][BATCH["encoder_input_tokens"]]
     layer = "encoder/layer_0/attention"
@@ -38,14 +38,15 @@ def test_fixed_heads_have_the_given_maps():
     wanted = x + context.reshape(2, 5, 9) @ weights[f"{layer}/output/kernel"]
     found = network.encode(BATCH["encoder_input_tokens"])["layers"][0]["attention"]
     is_token = BATCH["encoder_input_tokens"] != 0
-    np.testing.assert_allclose(np.array(found)[is_token], wanted[is_token], atol=1e-5)
+    np.testing.assert_allclose(np.array(found)[is_token], wanted[is_token], rtol=1e-5, atol=1e-5)
     query = (normed @ weights[f"{layer}/query/kernel"])[:, :, None]       # of the learned head
     key = (normed @ weights[f"{layer}/key/kernel"])[:, :, None]
     bias = np.array(network.encoder_stack.relative_bias(np.arange(5), np.arange(5)))[:, 2:]
     scores = np.einsum("bqnd,bsnd->bnqs", query, key) + bias
     scores = np.where(is_token[:, None, None], scores, -1e9)
     scores = np.exp(scores - scores.max(-1, keepdims=True))
-    np.testing.assert_allclose((scores / scores.sum(-1, keepdims=True))[0], learned[0], atol=1e-5)
+    np.testing.assert_allclose((scores / scores.sum(-1, keepdims=True))[0], learned[0],
+                               rtol=1e-5, atol=1e-5)
 
 
 def test_the_learned_head_alone_is_that_of_a_network_without_fixed_ones():

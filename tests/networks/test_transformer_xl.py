@@ -70,7 +70,7 @@ def test_segments_with_memory_equal_the_whole_text(weights, steps):
     total, same, found = run(weights, steps, mem_len=COUNT)
     assert total == pytest.approx(wanted, abs=1e-4) and same == words
     length = min(found.shape[1], losses.shape[1])
-    np.testing.assert_allclose(found[:, :length], losses[:, :length], atol=1e-5)
+    np.testing.assert_allclose(found[:, :length], losses[:, :length], rtol=1e-5, atol=1e-5)
     assert abs(run(weights, steps, mem_len=2)[0] - wanted) > 1e-3
     assert abs(run(weights, steps)[0] - wanted) > 1e-3
 

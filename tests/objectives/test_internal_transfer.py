@@ -81,7 +81,7 @@ def test_losses_and_gradients_are_those_of_the_equations(make, slow, shape, stac
         wanted, by_hand = slow(ours[layer].astype(np.float64),
                                theirs[EVERY * layer + EVERY - 1].astype(np.float64))
         total += wanted * (layer in chosen)
-        np.testing.assert_allclose(slope, by_hand * (layer in chosen), atol=1e-6)
+        np.testing.assert_allclose(slope, by_hand * (layer in chosen), rtol=1e-6, atol=1e-6)
     assert float(loss) == pytest.approx(total, abs=1e-6)
 
 

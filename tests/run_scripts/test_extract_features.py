@@ -254,7 +254,7 @@ def test_embeddings_of_their_own_width(tmp_path, config, width):
     found = np.load(run(tmp_path, folder, ["a b c"], "out.npz"))
     wanted = network({"input_ids": found["input_ids"][None]})["embedding_output"]
     assert found["embeddings"].shape == (5, width)
-    np.testing.assert_allclose(found["embeddings"], wanted[0], atol=1e-6)
+    np.testing.assert_allclose(found["embeddings"], wanted[0], rtol=1e-6, atol=1e-6)
 
 
 def test_the_command_and_its_errors(tmp_path, model):

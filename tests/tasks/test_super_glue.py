@@ -275,7 +275,8 @@ def test_a_predictor_reads_the_marked_words(tokenizer):
     made, _ = task.kind.encode(task, [Example(list(row), 0) for row in rows], tokenizer, 16)
     outputs = network({name: made[name].astype("int32") for name in network.reads})
     logits = np.array(learner.objectives[0](outputs, made))
-    np.testing.assert_allclose(found, 1 / (1 + np.exp(logits[:, 0] - logits[:, 1])), atol=1e-5)
+    np.testing.assert_allclose(found, 1 / (1 + np.exp(logits[:, 0] - logits[:, 1])),
+                               rtol=1e-5, atol=1e-5)
     assert found[0] != found[1]
 
 
