@@ -17,9 +17,9 @@ def _gelu(twice_phi_and_slope: Callable) -> Callable:
     a function that returns it again with its slope.
 
     The derivative is written out: it is a little faster than the single steps' derivatives, and has
-    no sum of three gradients, whose order TensorFlow may choose. What is cheap is computed again,
-    not kept in memory. It is written in another way then, since TensorFlow keeps what two
-    operations compute alike.
+    no sum of three gradients, whose order TensorFlow may choose. The backward pass computes cheap
+    values again instead of keeping them. It writes them in another form, since TensorFlow keeps a
+    value that two equal operations compute.
     """
 
     @ops.custom_gradient
@@ -79,7 +79,7 @@ def training_forms() -> Iterator[None]:
 
 def form_of(activation: Any, training: bool | None) -> Any:
     """Returns the form of an activation for a call of a layer. `training` is None outside of a
-    model's call, as where the backward pass computes a layer again: this is training."""
+    model's call, such as when the backward pass computes a layer again: None means training."""
     if training is not False or _is_training_step.get():
         return activation
     return _IN_PREDICTION.get(activation, activation)

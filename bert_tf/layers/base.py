@@ -106,7 +106,7 @@ class FromConfig:
 
     @property
     def output_shape(self) -> tuple[int | None, ...] | None:
-        """Shape of the first output, which `summary` shows; None if it is not told."""
+        """Shape of the first output, which `summary` shows; None if it is not known."""
         width = getattr(self.config, "hidden_size", None)
         return (None, None, width) if width else None
 
@@ -174,7 +174,7 @@ class TakesFeatures:
     feature_axes: dict[str, int]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        # `inputs` and `batch` are what networks and learners call them.
+        # Networks call the features `inputs`; learners call them `batch`.
         features = args[0] if args else kwargs.get("inputs", kwargs.get("batch"))
         if not isinstance(features, Mapping):
             raise InputError("give a dict of features, such as {'input_ids': ids, 'input_mask': "
@@ -197,7 +197,7 @@ class TakesFeatures:
         """Writes the model as Keras does, with its features as named inputs.
 
         Each output has a name. A list of tensors, one for each layer, becomes `layer_outputs_0` and
-        so on, and a dict likewise. The arguments are those of `keras.Model.export`.
+        so on, and a dict likewise. `keras.Model.export` takes the same arguments.
 
         Args:
             filepath: the folder or file to write.

@@ -1,8 +1,8 @@
 """Masks of the tokens that see each other, in rows with padding and in packed rows.
 
-Records share rows so that padding is not computed (arXiv:2107.02027). A network packs what it
-reads, computes the rows, and unpacks what it returns, so that objectives see the batch as if it had
-not been packed. Two features say how; `bert_tf/data/batches/row_layout.py` makes them:
+Records share rows so that padding is not computed (arXiv:2107.02027). A network packs its features,
+computes the rows, and unpacks its outputs, so that objectives see the batch as if it had not been
+packed. `bert_tf/data/batches/row_layout.py` makes the two features that describe the packing:
 
     packed_from  integer [R, S]: record * S + position of the token at each place of the rows, or -1
     packed_at    integer [B, S]: row * S + column of each token; 0 for padding
@@ -65,9 +65,8 @@ class Packing:
         return self._token % self._source.shape[1]
 
     def pack(self, inputs: Mapping[str, Tensor]) -> dict[str, Any]:
-        """Returns the features of the tokens, integer [R, S]; those of a place without a token are
-        the first token's. Features are [B, S], or [B, 1] where all tokens of a record share one.
-        """
+        """Returns the features of the tokens, integer [R, S]; a place without a token gets the
+        first token's. Features are [B, S], or [B, 1] where all tokens of a record share one."""
         record = ops.floor_divide(self._token, self._source.shape[1])
         return {name: ops.take(ops.reshape(values, (-1,)),
                                self._token if values.shape[1] == self._source.shape[1] else record)

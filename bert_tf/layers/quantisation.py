@@ -49,7 +49,7 @@ class Ranges(KeepsRanges):
 
     @property
     def is_active(self) -> Tensor:
-        """Whether training has reached the step in which rounding begins (scalar)."""
+        """Whether training has reached the first step with rounding (scalar)."""
         return self.steps >= self._start_step
 
     def end_step(self) -> None:
@@ -290,7 +290,7 @@ class QuantisedDense(keras.layers.Dense):
         return self._once_active(x, rounded) if training else rounded
 
     def _once_active(self, x, rounded):
-        """Returns `x` before the step in which rounding begins, then `rounded`."""
+        """Returns `x` before the first step with rounding, then `rounded`."""
         if not self.start_step:
             return rounded
         return ops.where(self.ranges.is_active, rounded, x)

@@ -26,8 +26,8 @@ class _Given(keras.random.SeedGenerator):
 
 
 def split_seed(seed: Tensor | None, count: int) -> list[Tensor] | list[None]:
-    """Returns `count` seeds, integer [2], that are independent of each other and of other seeds'
-    parts; `count` None if `seed` is None."""
+    """Returns a list of `count` seeds, integer [2], that are independent of each other and of other
+    seeds' parts. If `seed` is None, the list has `count` times None."""
     if seed is None:
         return [None] * count
     dtype = "uint32" if keras.config.backend() == "jax" else "int32"

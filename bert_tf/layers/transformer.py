@@ -256,7 +256,7 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
         attention_of: a layer whose attention this layer shares.
         feed_forward_of: a layer whose feed-forward network this layer shares.
         numbers: of its attention and feed-forward network in the configuration's `layer_weights`,
-            which tells their size after pruning; None: not pruned.
+            which has their sizes after pruning; None: not pruned.
     """
 
     def __init__(self, config: EncoderConfig, attention_of: "TransformerLayer | None" = None,
@@ -318,15 +318,15 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
 def rematerialized(layer: Callable, x: Tensor, bias: Any, head_mask: Tensor | None,
                    dropout_seed: Tensor | None, unit_mask: Tensor | None
                    ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Returns what a layer with `TransformerLayer`'s interface does, [B, S, H], and no maps.
+    """Returns the output of a layer with `TransformerLayer`'s interface, [B, S, H], and no maps.
 
     Only the layer's inputs are kept for the backward pass, which computes the layer again
     (arXiv:1604.06174). `bias` gets no gradient.
     """
     given = {"x": x, "head_mask": head_mask, "unit_mask": unit_mask}
     if dropout_seed is not None:
-        # What is drawn from an argument is drawn again; of another tensor it would be kept. Exact
-        # in float64, while gradients take no integers.
+        # The backward pass draws masks again if the seed is an argument, and keeps them otherwise.
+        # Gradients take no integers; float64 holds a seed exactly.
         given["seed"] = ops.cast(dropout_seed, "float64")
     given = {name: value for name, value in given.items() if value is not None}
 

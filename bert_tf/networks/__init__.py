@@ -53,8 +53,8 @@ def first_state(outputs: Any) -> Any:
 
 
 def attentions(network: Any) -> dict[str, Any]:
-    """Returns a network's layers of attention by name, in the order of `head_mask`: "1" and those
-    after it, or those of T5 (`T5.attentions`)."""
+    """Returns a network's attention layers by name, in the order of `head_mask`: "1", "2", ..., or
+    T5's names (`T5.attentions`)."""
     if hasattr(network, "attentions"):
         return network.attentions()
     return {str(number): layer.attention for number, layer in enumerate(network.layers_, 1)}

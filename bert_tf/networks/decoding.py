@@ -15,7 +15,7 @@ from keras import ops
 from bert_tf.layers.base import Tensor
 from bert_tf.layers.from_keras import argmax
 
-_NEVER = -1e9           # the score of what must not be chosen
+_NEVER = -1e9           # the score of a token that must not be chosen
 
 Step = Callable[[Tensor, Tensor, list[Tensor]], tuple[Tensor, list[Tensor]]]
 

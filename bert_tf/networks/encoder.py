@@ -47,16 +47,16 @@ class BertEncoder(Network):
     Args:
         config: `EncoderConfig`.
         embeddings: the `embeddings` of another encoder of the same sizes, which this encoder then
-            shares; None: new ones. A saved encoder describes no other one, so the model that holds
-            both encoders must share the embeddings again in its own `from_config`.
+            shares; None: new ones. A saved encoder does not describe the other one, so the model
+            that holds both must share the embeddings again in its own `from_config`.
 
     Attributes:
         reads: names of the features; only the first is required.
         also_reads: names of rarer features.
         packs: whether records may share rows, see bert_tf/layers/masks.py.
         takes_noise: whether features are added to its embeddings, see `call`.
-        rematerializes: whether the backward pass computes each layer again, instead of keeping what
-            is within it; not where attention is returned or gets a bias from outside.
+        rematerializes: whether the backward pass computes each layer again, instead of keeping its
+            inner values; not where attention is returned or gets a bias from outside.
         layers_: the L layers in the order of application; a layer with shared weights several
             times.
     """

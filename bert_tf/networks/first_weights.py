@@ -5,19 +5,19 @@ for its first thousand steps, until its heads have found out where neighbours ar
 weights they know it. The variables, their shapes and the training are BERT's. Related are mimetic
 initialisation (arXiv:2305.09828) and heads with fixed patterns (arXiv:2002.10260).
 
-What makes it work, and in deep networks too:
+These parts make it work, in deep networks too:
 
 - The embedding of position p is cos(w p) and sin(w p) for frequencies w spread evenly over (0, pi).
   These codes are nearly orthogonal for different positions. Queries turn them by a shift d, keys
   take them as they are, so a head attends from position i to position i + d.
 - Codes and words share no dimension, and neither values nor feed-forward layers write into the
   codes' dimensions. So all layers find the codes unchanged.
-- The first position, which is that of [CLS], has no code. Its heads look at all tokens alike, and
-  so do half of the heads of the second layer. Without them a network learns neighbours and hardly
-  anything of what a text is about, which is what fine-tuning asks for.
+- The first position, which [CLS] takes, has no code. Its heads look at all tokens alike, and so do
+  half of the heads of the second layer. Without these heads a network learns neighbours, but hardly
+  the topic of a text, and fine-tuning needs the topic.
 - In the two lowest layers values and outputs are large enough to carry a neighbour's word. In
-  higher layers all is small, as in the original: after each sum a layer norm follows, and large
-  layers one upon the other would wash the words out.
+  higher layers all weights are small, as in the original: a layer norm follows each sum, so many
+  layers with large weights would wash the words out.
 
 Shapes: V vocabulary, E width of the embeddings, H hidden, N heads, D = H / N width of a head, F
 frequencies of a table.
@@ -45,8 +45,8 @@ def look_at_neighbours(encoder: BertEncoder, seed: int, has_own_embeddings: bool
     Args:
         encoder: a new one; it keeps the weights that this function does not name, such as biases.
         seed: of the random numbers.
-        has_own_embeddings: whether the embeddings are this encoder's; a generator that shares those
-            of another encoder, which has these first weights, leaves them as they are.
+        has_own_embeddings: whether the embeddings are this encoder's; a generator that shares the
+            embeddings of an encoder with these first weights leaves them as they are.
     """
     rng = np.random.default_rng([seed, encoder.config.hidden_size, not has_own_embeddings])
     table = frequencies(encoder.config.embedding_width)

@@ -48,7 +48,7 @@ class FixedPatternEncoder(BertEncoder):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "FixedPatternEncoder":
-        # The first version stored the patterns beside the configuration.
+        # The first version stored the patterns next to the configuration.
         beside = {key: config[key] for key in ("fixed_heads", "empty_rows") if key in config}
         own = {key: value for key, value in config.items() if key not in beside}
         return super().from_config({**own, "config": {**config["config"], **beside}})

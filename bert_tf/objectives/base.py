@@ -55,8 +55,8 @@ class Objective(FromConfig, keras.layers.Layer):
             the name of the class, "masked_lm" for MaskedLM.
         metrics_name: the prefix of its metrics; by default the name.
         reads: names of the features that training records must have.
-        inputs: names of the features, of a fixed length, that its logits depend on beside the
-            network's outputs.
+        inputs: names of the features, of a fixed length, that its logits depend on in addition to
+            the network's outputs.
         positional: names of its answers per position, [B, S, ...].
         measures: names of the results of `measure` that are (sum, count).
         tallies: names of its other results, float32 arrays that add up over batches and devices.

@@ -28,7 +28,7 @@ class CandidateLM(MaskedLM):
 
     inputs = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     reads = ("label_ids", *inputs)
-    likelihood = ""     # the loss is of whole candidates
+    likelihood = ""     # the loss compares whole candidates
 
     def __init__(self, config: EncoderConfig, margin_alpha: float = 1.0, margin_beta: float = 0.0,
                  dropout_rate: float = 0.0, name: str = "candidate_lm", **kwargs: Any):

@@ -19,10 +19,10 @@ _NEVER = -1e9
 @register
 class DualMaskedLM(MaskedLM):
     """Predicts each masked token among its own vocabulary's tokens. It is a teacher's objective,
-    trained beside a network and not saved.
+    trained with a student and not saved.
 
-    A batch without such texts has zero `masked_lm_weights`, and predicts nothing. `second` is the
-    number of the second vocabulary's tokens, which are the last ones.
+    A batch without the teacher's texts has zero `masked_lm_weights`, and predicts nothing. `second`
+    is the number of the second vocabulary's tokens, which are the last ones.
     """
 
     auxiliary = True

@@ -18,7 +18,7 @@ from bert_tf.objectives.base import Batch, LabelHead
 
 class SequenceTask(LabelHead):
     """A class of the sequence: logits [B, num_labels], labels `next_sentence_labels`, for the
-    records whose task is `task_id`. `defaults` are those of both numbers."""
+    records whose task is `task_id`. `defaults` has the defaults of `num_labels` and `task_id`."""
 
     defaults: tuple[int, int]
     reads: tuple[str, ...] = ("next_sentence_labels", "task_ids")

@@ -1,4 +1,4 @@
-"""The next token for recurrent networks, whose records hold it beside each token.
+"""The next token for recurrent networks, whose records hold it with each token.
 
 Shapes: B batch, S sequence, H hidden, P ELMo's projection, V vocabulary.
 """

@@ -34,8 +34,8 @@ def logit_histogram(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
 
 def area_under_curve(histogram: np.ndarray) -> float:
     """The area under the receiver operating characteristic, from `logit_histogram`: the share of
-    pairs, one of each label, in which the logit of label 1 is the larger one; a pair within one bin
-    counts as half.
+    pairs, one of each label, whose logit of label 1 is the larger one; a pair within one bin counts
+    as half.
 
     It differs from the exact area by at most half the share of pairs that lie within one bin. The
     original (`disc_auc`) has 200 thresholds of the probability instead of the bins. NaN if a label

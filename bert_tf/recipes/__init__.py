@@ -3,11 +3,11 @@
 A recipe has a data half (tokenizer, segments, corruption), which decides the records, and a model
 half (network, terms, learner). Numbers such as rates, lengths and sizes are flags or the
 configuration; a row may only give a flag another default. Rows are data and names: this package
-imports no model. Ways to distil a fine-tuned model are the rows of `DISTILLATIONS`, of the same
-terms, in distillation.py.
+imports no model. The rows of `DISTILLATIONS` in distillation.py, with terms of the same class, are
+the ways to distil a fine-tuned model.
 
-A new relative of BERT is a row here, plus what a new name refers to: a row of
-`data.segments.pairing.PAIRINGS` or `heads.HEADS`, a file of `data.masking`.
+A new relative of BERT is a row here. A new name in the row needs its own code: a row of
+`data.segments.pairing.PAIRINGS` or `heads.HEADS`, or a file of `data.masking`.
 """
 
 import lazy_loader

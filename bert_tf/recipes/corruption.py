@@ -13,16 +13,16 @@ class Segments:
 
     Attributes:
         pairing: a key of `data.segments.pairing.PAIRINGS`; the value of --segments.
-        negatives: what a pair of the other label is: "random", B is text from elsewhere (BERT),
-            "swapped", A and B in the wrong order (ALBERT), or "three_way", either of them with a
+        negatives: the pairs of the other label: "random", B is text from elsewhere (BERT);
+            "swapped", A and B are in the wrong order (ALBERT); or "three_way", both kinds, with a
             label each (StructBERT).
         sentence_ends: whether a separator follows every sentence, and one more every document.
         random_share: share of the pairs that get a B from elsewhere, where B may be in order.
         swapped_share: share of the other pairs that are swapped, with negatives="three_way".
         next_label: the label of a pair in order, 0 (BERT) or 1 (ERNIE).
         bare: whether sequences have no special tokens around the text (GPT).
-        autoencoder: whether a text is read once more to predict it, not only what follows
-            (arXiv:1511.01432).
+        autoencoder: whether a text is read once more to predict the text itself, not only the text
+            that follows (arXiv:1511.01432).
         reverse: whether texts are read from right to left.
         num_labels: classes of the labels that a user's file gives; 0 if there is none.
     """
@@ -50,13 +50,13 @@ _NAMES_ON_DISK = {
 
 @dataclasses.dataclass(frozen=True)
 class MaskTokens:
-    """Settings of predicted tokens, and of what the model sees in their place.
+    """Settings of predicted tokens, and of the tokens that the model sees in their place.
 
     Attributes:
         masking: the file of `bert_tf/data/masking/` that chooses and hides tokens.
-        units: what is predicted together or not at all: "subwords", one at a time; "words", with
-            all their sub-words; "tags", words that follow each other under one tag; or "phrases" of
-            a list. Words outside of tags and phrases are units of their own.
+        units: the tokens that are predicted together or not at all: "subwords", one at a time;
+            "words", with all their sub-words; "tags", words that follow each other under one tag;
+            or "phrases" of a list. A word outside of tags and phrases is a unit by itself.
         replace_from: the source of random tokens: "vocabulary"; "words", all but special tokens,
             [MASK] included (RoBERTa); "corpus", as often as the text has them (SpanBERT); or
             "tokens", any but padding, id 0 (ERNIE).

@@ -1,4 +1,4 @@
-"""T5's objectives: what a text becomes, an input and a target (arXiv:1910.10683, section 3.3)."""
+"""T5's objectives, which turn a text into an input and a target (arXiv:1910.10683, section 3.3)."""
 
 import dataclasses
 from typing import Any
@@ -16,7 +16,7 @@ CONVERTERS = ("encoder_decoder", "lm", "prefix_lm")
 
 @dataclasses.dataclass(frozen=True)
 class Denoising:
-    """An objective: how documents are cut into sequences, and what of these is input and target.
+    """An objective: how documents are cut into sequences, and these into inputs and targets.
 
     Attributes:
         noise: a key of `data.denoising.noise.NOISE_MASKS`; empty: no noise and no input (language
@@ -24,7 +24,7 @@ class Denoising:
         noise_density: share of noise tokens.
         mean_noise_span_length: mean length of a span, with random spans.
         random_roll: whether masks are turned by a random offset; not so in T5.
-        inputs, targets: what is made of the text and the noise, keys of
+        inputs, targets: the functions that make them from the text and the noise, keys of
             `data.denoising.noise.NOISE_FUNCTIONS`.
         most_tokens: a longer document gives only a random piece of so many tokens; 0: all of it.
         concatenated: how many documents follow each other without a mark between them; 0: each is
@@ -32,8 +32,8 @@ class Denoising:
         length: how long the sequences are that a text is cut into: "spans", as long as makes full
             inputs; "inputs" or "targets", as long as these; "random", up to an input, by document;
             "stream": a target, of all documents in a row.
-        document_ends: whether documents end with a token of their own, not sequences.
-        converter: what rows hold, a key of `CONVERTERS`.
+        document_ends: whether a final token ends each document instead of each sequence.
+        converter: the form of the rows, one of `CONVERTERS`.
         pack: whether a row holds as many pairs of input and target as fit.
     """
 
@@ -65,7 +65,7 @@ class Denoising:
 
     def vary(self, noise_density: float | None = None,
              mean_noise_span_length: float | None = None) -> "Denoising":
-        """This objective with other noise; what is None stays as it is.
+        """This objective with other noise; a value of None leaves the setting as it is.
 
         Raises:
             InputError: a value has no effect here, or can't be.
@@ -95,8 +95,8 @@ def _lm(**values):
     return Denoising("", converter="lm", **values)
 
 
-# By the names of the original's gin files, without their numbers: what inputs and targets become,
-# "u" unique sentinels, "d" dropped, "m" one sentinel for each token, "r" random tokens, "f" full.
+# By the names of the original's gin files, without their numbers. In inputs and targets, tokens are
+# "u" unique sentinels, "d" dropped, "m" one sentinel for each, "r" random tokens, "f" full text.
 OBJECTIVES = {
     "span_corruption": Denoising(),
     "iid_u_u": _iid(),

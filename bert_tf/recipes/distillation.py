@@ -6,9 +6,9 @@ from typing import Any
 from bert_tf.errors import InputError, choose_from
 from bert_tf.recipes.recipe import Term
 
-# What soft targets can be compared by, the names of `objectives.divergences.DIVERGENCES`.
+# The divergences between soft targets, the names of `objectives.divergences.DIVERGENCES`.
 FORMS = ("kl", "cross_entropy", "mse", "log_mse", "ns_kl", "sym_kl", "ns_sym_kl", "js", "hl")
-# What further texts are made by; see augmentation.py.
+# The ways to make further texts; see augmentation.py.
 AUGMENTATIONS = ("none", "random_words", "masked_words")
 
 
@@ -19,13 +19,13 @@ class Distillation:
     Attributes:
         name: of `--recipe`.
         paper: where it is described.
-        terms: what is learned from the teacher; classes of `bert_tf.compression.student.TERMS` or
-            of `bert_tf.objectives`, which no saved model has.
+        terms: the losses against the teacher; classes of `bert_tf.compression.student.TERMS` or of
+            `bert_tf.objectives`, which no saved model has.
         gold_weight: of the loss of gold labels, where examples have any.
         teaches: whether the teacher answers beforehand, and its answers are kept ("stored"), or in
             every step ("in_step").
-        average: what is averaged of several teachers: "probabilities" or "logits".
-        augmentation: what makes further examples of the training file, of `AUGMENTATIONS`.
+        average: the values of several teachers that are averaged: "probabilities" or "logits".
+        augmentation: the way to make further examples of the training file, one of `AUGMENTATIONS`.
         defaults: flag -> value.
     """
 
@@ -39,7 +39,7 @@ class Distillation:
     defaults: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
-        """Returns the JSON value by which a run recognises this row, as all versions write it."""
+        """Returns the JSON value that identifies this row to a run, as all versions write it."""
         return {**dataclasses.asdict(self), "terms": [
             {name: getattr(term, name) for name in ("objective", "weight", "options")}
             for term in self.terms]}
@@ -60,7 +60,7 @@ class Distillation:
     def with_soft(self, weight: float | None = None, gold: float | None = None,
                   **options: Any) -> "Distillation":
         """This row with another weight of its soft targets and of gold labels, and with other
-        options of its soft targets; None leaves what is there."""
+        options of its soft targets; None leaves a value as it is."""
         given = {name: value for name, value in options.items() if value is not None}
         terms = tuple(dataclasses.replace(
             term, weight=term.weight if weight is None else weight,
@@ -117,10 +117,10 @@ DISTILLATIONS = {row.name: row for row in (
 
 
 def find_distillation(name: str) -> Distillation:
-    """The row of a name.
+    """Returns the row of a name.
 
     Raises:
-        InputError: there is none.
+        InputError: no row has this name.
     """
     if name not in DISTILLATIONS:
         raise InputError(f"there is no recipe of distillation {name!r}; "

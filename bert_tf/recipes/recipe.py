@@ -1,4 +1,4 @@
-"""A kind of pre-training: what its records are made of, and what is trained on them."""
+"""A kind of pre-training: how records are made, and which network and losses learn from them."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ class Term:
         network: "encoder", or another network of the learner, whose outputs the objective reads.
         optional: whether it is left out where the records lack what it reads.
         by_name: whether it is trained only where --terms names it.
-        task: the recipe's task whose records it learns from; it is left out where there are none.
-            Empty: all records.
+        task: the recipe's task whose records it learns from; the term is left out where there are
+            no such records. Empty: all records.
     """
 
     objective: str
@@ -59,7 +59,7 @@ class Task:
 
 
 def _describe(segments):
-    """`Segments` as a JSON value: the pairing, and what has not its default."""
+    """Returns `Segments` as JSON: the pairing, and the fields that differ from their defaults."""
     return {field.name: value for field in dataclasses.fields(segments)
             if (value := getattr(segments, field.name)) != field.default or field.name == "pairing"}
 

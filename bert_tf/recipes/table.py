@@ -23,8 +23,8 @@ def _size(layers: int, width: int, heads: int, **values: Any) -> dict[str, Any]:
 _ALBERT = {"base": _size(12, 768, 12), "large": _size(24, 1024, 16), "xlarge": _size(24, 2048, 16),
            "xxlarge": _size(12, 4096, 64, **_NO_DROPOUT)}
 
-# google-research mobilebert/: MobileBERT, the same without what makes it quick to run, the smaller
-# one, and the teacher, IB-BERT.
+# google-research mobilebert/: MobileBERT; MobileBERT with GELU and layer norm, which are slower;
+# the smaller one; and the teacher, IB-BERT.
 _THIN: dict[str, Any] = {"num_hidden_layers": 24, "hidden_size": 512, "num_attention_heads": 4,
          "embedding_size": 128, "intra_bottleneck_size": 128, "intermediate_size": 512}
 _MOBILEBERT: dict[str, dict[str, Any]] = {
@@ -162,7 +162,7 @@ RECIPES = {recipe.name: recipe for recipe in (
            sizes={"hidden_act": "gelu_erf"},
            presets={"4x312": {**_size(4, 312, 12), "intermediate_size": 1200},
                     "6x768": _size(6, 768, 12)}),
-    # Without dual training, in which the teacher learns too, and with it.
+    # Without dual training and with it: there the teacher learns, too.
     Recipe("small_vocabulary", "1909.11687", learner="Distiller",
            terms=(Term("MaskedLM"), Term("SentencePrediction", optional=True),
                   Term("WeightProjection")),

@@ -27,9 +27,9 @@ class SpanOptions:
         doc_stride: tokens from a span's start to the next one's, which is at most at the span's
             end.
         max_query_length: longer questions lose their last tokens.
-        squad_style: the system whose code is followed, a key of `passages.PASSAGES`. In ALBERT's
-            and XLNet's a span without the learned answer is impossible to answer; the others say
-            that of questions. In XLNet's the passage precedes the question.
+        squad_style: the system whose code is followed, a key of `passages.PASSAGES`. For ALBERT and
+            XLNet a span without the learned answer is impossible to answer; for the others a
+            question is. In XLNet the passage precedes the question.
     """
 
     max_seq_length: int = 384
@@ -93,8 +93,7 @@ class AnswerSpans:
         return 0 * length + layout.before if self.passage_first else layout.b_offset(length)
 
     def no_answer(self, layout: Layout) -> np.ndarray:
-        """Returns the position that stands for no answer in each span, the class token's: int [M].
-        """
+        """Returns the position that means no answer in each span, the class token's: int [M]."""
         if not layout.cls_last:
             return 0 * self.length
         return layout.length(self.query_length[self.question], self.length) - 1

@@ -20,9 +20,9 @@ _CONFIGURATIONS = {"sst-2": "sst2", "sts-b": "stsb", "ax-b": "axb", "ax-g": "axg
 _CLASSES = {"paws-x": {"different_meaning": "0"}}
 _ALONE = ("race", "swag", "conll2003", "snli", "scitail", "imdb", "nsmc", *_OF_LANGUAGES)
 _WITHOUT_DEV = ("imdb", "nsmc")     # the test set is read in place of a dev set
-# Tasks that are data sets of their own beside one that --data_dir names.
+# Tasks that are separate data sets next to the data set that --data_dir names.
 _SQUAD = {"squad": "v1.1", "squad_v2": "v2.0"}
-# What SuperGLUE's tasks may begin with: on the Hub, and in tensorflow_datasets.
+# Tasks that SuperGLUE's tasks may begin with: on the Hub, and in tensorflow_datasets.
 _BEFORE_SUPER_GLUE = {"mnli": (f"{HUB}nyu-mll/glue/mnli", f"{TFDS}glue/mnli"),
                       "swag": (f"{HUB}allenai/swag/regular", None)}
 _TRIVIA_QA = f"{HUB}mandarjoshi/trivia_qa/rc.wikipedia"
@@ -88,8 +88,8 @@ def configuration(data_dir: str, task: Task) -> str:
 
 
 def _version(data_dir):
-    """The version of SQuAD that the name of a data set holds for certain; None if it may be that of
-    either version."""
+    """Returns the version of SQuAD that a data set's name implies; None if the name fits both
+    versions."""
     if data_dir.startswith(f"{TFDS}squad/"):
         return next((version for version in _SQUAD.values() if f"/{version}" in data_dir), None)
     return _SQUAD.get(pinned_name(data_dir))
@@ -103,7 +103,7 @@ def _split(task, name, layout, data_dir) -> Split | None:
         if layout.format in _TABLES:
             return None     # the labels of AX, and translations of test sets, are in files alone
         part = "test"
-    if task.name == "triviaqa" and in_tfds:     # it does not tell Wikipedia's questions from others
+    if task.name == "triviaqa" and in_tfds:     # it mixes Wikipedia's questions with others
         return None
     if group in _OF_LANGUAGES and not (in_tfds and group == "xnli"):
         data_dir, rest = f"{data_dir}/{rest or own}", ""
@@ -141,7 +141,7 @@ def _layout(task, layout, file):
 
 
 def _last_name(data_dir):
-    """The name of a data set without what may stand before and behind it."""
+    """Returns the name of a data set without its library, owner and version."""
     return data_dir.rpartition(":")[2].rpartition("/")[2].partition("@")[0]
 
 

@@ -12,7 +12,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import dataset_commit
 
 TFDS, HUB = "tfds:", "hf://datasets/"
-# A name of the Hub that is of files.
+# A name of the Hub that means files.
 _OF_FILES = re.compile(r"[*?\[]|\.(?:jsonl|ndjson|json|parquet|txt|xml|csv|tsv|gz|xz|bz2|zst)$")
 _HUB_NAME = re.compile(r"hf://datasets/([\w.-]+(?:/[\w.-]+)?)(?:@([\w.-]+))?(?:/([\w.-]+))?(?::(.+))?")
 
@@ -155,7 +155,7 @@ def _plain(value, feature):
     """Returns str, int, float, or lists and dicts of these, from bytes or NumPy's types.
 
     Args:
-        feature: the library's description of the value; None if there is none.
+        feature: the library's description of the value, or None.
     """
     value = getattr(value, "to_list", getattr(value, "tolist", lambda: value))()
     if isinstance(value, dict):

@@ -26,7 +26,7 @@ def _labelled(row: Row) -> Row:
 
 
 def _lines(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yields lines of SuperGLUE whose columns are those of the file."""
+    """Yields lines of SuperGLUE for rows with the same columns as the official file."""
     return map(_labelled, rows)
 
 
@@ -135,7 +135,7 @@ def read_library(name: str, form: str, rows: Iterable[Row] | None = None
         rows: of a file; None: those of the data set.
 
     Raises:
-        InputError: there is no such split, or its rows are not of this form.
+        InputError: there is no such split, or its rows have another form.
     """
     if rows is None:
         rows = itertools.chain.from_iterable(map(official_rows, _names(name, form)))
@@ -150,7 +150,7 @@ def read_library(name: str, form: str, rows: Iterable[Row] | None = None
 
 
 def holds_documents(name: str) -> bool:
-    """Returns whether the rows of a data set are those of TriviaQA."""
+    """Returns whether the rows of a data set have TriviaQA's documents."""
     return "entity_pages" in next(official_rows(name), {})
 
 

@@ -123,7 +123,7 @@ def _xnli(name, train="", languages=XNLI_LANGUAGES, translated=False, **fields):
 
 
 def _paws_x(name, train="en", languages=_PAWS_X_LANGUAGES):
-    """Makes PAWS-X, whose languages have a folder each; `train` is that of the training file."""
+    """Makes PAWS-X, whose languages have a folder each; `train` is the training file's language."""
     layout = {"texts": _SENTENCES, "label": "label"}
     file = "train.tsv" if train == "en" else "translated_train.tsv"
     splits = {"train": Split(_in("x-final", f"{train}/{file}"), size=49401, **layout)}
@@ -178,7 +178,7 @@ TASKS = {task.name: task for task in (
                 metrics=("macro_f1", "accuracy")),
     _super_glue("copa", "COPA", ("premise", "question"), (), (400, 100, 500),
                 kind="multiple_choice", choices=("choice1", "choice2"), words=_COPA),
-    # Sizes of MultiRC count answers, those of ReCoRD queries.
+    # Sizes of MultiRC count answers; sizes of ReCoRD count queries.
     _super_glue("multirc", "MultiRC", ("paragraph", "answer"), _BINARY, (27243, 4848, 9693),
                 kind="answer_set", metrics=("f1", "group_em"), format="multirc"),
     _super_glue("record", "ReCoRD", ("passage", "query"), _BINARY, (100730, 10000, 10000),
@@ -186,7 +186,7 @@ TASKS = {task.name: task for task in (
     _super_glue("wic", "WiC", _TWICE, _BOOLEAN, (5428, 638, 1400), kind="word_in_context",
                 format="wic"),
     _super_glue("wsc", "WSC", _TWICE, _BOOLEAN, (554, 104, 146), kind="coreference", format="wsc"),
-    # A masked LM ranks what the pronouns may refer to.
+    # A masked LM ranks the possible referents of the pronouns.
     _super_glue("wsc-ranking", "WSC", _TWICE, _BOOLEAN, (554, 104, 146), kind="pronoun_ranking",
                 format="wsc", folder_of="wsc"),
     _super_glue("superglue-rte", "RTE", _PREMISE, _ENTAILMENT, (2490, 277, 3000), folder_of="rte"),
@@ -214,8 +214,8 @@ TASKS = {task.name: task for task in (
           "test": _conll2003(3453, "eng.testb", "test.txt")},
          ("O", *(f"{place}-{name}" for name in ("LOC", "MISC", "ORG", "PER") for place in "BI")),
          metrics=("entity_f1", "entity_precision", "entity_recall", "tag_accuracy")),
-    # Learned from English alone; the other two ways of arXiv:1809.05053 translate what is trained
-    # on, or what is predicted.
+    # Learned from English alone; the other two ways of arXiv:1809.05053 translate the training set
+    # or the test set.
     _xnli("xnli", "en"),
     _xnli("xnli-translate-test", languages=XNLI_LANGUAGES[1:], translated=True, model_of="xnli"),
     *(_xnli(f"xnli-{language}", language, (language,)) for language in XNLI_LANGUAGES[1:]),
@@ -244,7 +244,7 @@ TASKS = {task.name: task for task in (
         "train": ("train.tsv", 238766), "dev": ("dev.tsv", 8802), "test": ("test.tsv", 12500)},
               _BINARY, label_names=("different", "same")),
 )}
-# As help and errors list them: tasks in one language stand together.
+# The names in help and errors; one name covers the tasks in single languages.
 TASK_NAMES = [name for name in TASKS if name.rpartition("-")[2] not in XNLI_LANGUAGES + (
     *_PAWS_X_LANGUAGES,)] + ["xnli-LANGUAGE", "paws-x-LANGUAGE"]
 
@@ -263,7 +263,7 @@ SQUAD = {
     True: _questions("squad_v2", "v2.0", (130319, 11873), ("f1", "exact"),
                      Defaults(384, 48, 5e-5, 2.0)),
 }
-# TriviaQA, of which suites train on the questions of Wikipedia (arXiv:1810.04805, section 4.2).
+# TriviaQA; suites train on its questions of Wikipedia (arXiv:1810.04805, section 4.2).
 TRIVIA_QA = Task("triviaqa", KINDS["span"], {
     split: Split((os.path.join("qa", f"wikipedia-{split}.json"),), ("question", "context"),
                  "answers", format="squad") for split in ("train", "dev")},
@@ -299,7 +299,7 @@ def find_folder(data_dir: str, name: str, remedy: str) -> str:
         remedy: completes the error: put the files there, or ...
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such folder or data set.
     """
     found = named_folder(data_dir, name, OF_SUITES[name].folder_of or name)
     if not found and is_library_name(data_dir):

@@ -82,8 +82,8 @@ class WordPassages:
 
 
 class CharacterPassages(WordPassages):
-    """Passages that are cut into Chinese characters and other words. An answer is a part of the
-    passage as it stands there, from the first character of a word to the last one of another."""
+    """Passages that are cut into Chinese characters and other words. An answer is an unchanged part
+    of the passage, from the first character of a word to the last one of another."""
 
     def __init__(self, paragraphs: Sequence, tokenizer):
         if tokenizer.word_prefix:

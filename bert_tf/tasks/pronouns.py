@@ -2,8 +2,8 @@
 (arXiv:1907.11692, section 5.1; facebookresearch/fairseq, examples/roberta/wsc).
 
 Candidates are found by words alone, where the original has spaCy's noun chunks: a determiner and
-the words up to the next function word, names in capitals, and each content word where there is none
-of these.
+the words up to the next function word, and names in capitals; each content word if the text has
+neither.
 """
 
 import re
@@ -27,8 +27,8 @@ class Schema(typing.NamedTuple):
     """A text with a pronoun.
 
     Attributes:
-        before, after: what stands before and after the pronoun.
-        query: what it may refer to.
+        before, after: the text before and after the pronoun.
+        query: the phrase that it may refer to.
     """
 
     before: str
@@ -37,9 +37,9 @@ class Schema(typing.NamedTuple):
 
 
 def schema_of(premise: str, hypothesis: str) -> Schema:
-    """Returns the schema of a pair of WNLI, whose hypothesis is a part of the premise with
-    something in place of its pronoun: of the premise's pronouns the one around which the most words
-    are those of the hypothesis. Without such a pronoun the hypothesis follows the premise."""
+    """Returns the schema of a pair of WNLI, whose hypothesis is a part of the premise with a phrase
+    in place of a pronoun: the premise's pronoun with the most words around it that the hypothesis
+    has, too. Without such a pronoun the hypothesis follows the premise."""
     words, others = (list(_WORD.finditer(text)) for text in (premise, hypothesis))
     mine, theirs = ([word.group().lower() for word in found] for found in (words, others))
     best = -1, Schema(f"{premise} ", "", hypothesis)
@@ -61,8 +61,8 @@ def schema_of(premise: str, hypothesis: str) -> Schema:
 
 
 def candidates(schema: Schema) -> list[str]:
-    """Returns what else the pronoun may refer to, each once, in the order of the text. What is a
-    part of the query, or has it as a part, is left out."""
+    """Returns the other phrases that the pronoun may refer to, each once, in the order of the text.
+    A phrase that is a part of the query, or has it as a part, is left out."""
     texts = schema.before, schema.after
     phrases = (phrase for text in texts for phrase in _phrases(text))
     words = (word.group() for text in texts for word in _WORD.finditer(text)

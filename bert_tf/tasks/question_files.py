@@ -2,7 +2,7 @@
 library datasets in the form of SQuAD.
 
 TriviaQA's file is qa/NAME.json of its archive; a document is evidence/wikipedia/FILE or
-evidence/web/FILE beside the folder qa. As in section 4.2 of arXiv:1810.04805, a document's first
+evidence/web/FILE next to the folder qa. As in section 4.2 of arXiv:1810.04805, a document's first
 400 words are read, and one to train on must hold an answer. The questions, documents and answers
 that count are those of mandarjoshi90/triviaqa, evaluation/triviaqa_evaluation.py: a question of
 Wikipedia is one whatever its documents. MRQA's file has JSON lines, with a header. The
@@ -27,7 +27,7 @@ from bert_tf.tasks.rows import read_lines
 ALIASES, OFFICIAL = "aliases", "official_id"
 _MOST_WORDS = 400       # of a document of TriviaQA
 _WORD = re.compile(r"\S+")
-# The first key of a file, by which its form is known; SQuAD's keys are "version" and "data".
+# The first key of a file, which shows its form; SQuAD's keys are "version" and "data".
 _FORMS = {"trivia_qa": re.compile(rb'\s*\{\s*"(Data|Domain|Split|VerifiedEval|Version)"\s*:'),
           "mrqa": re.compile(rb'\s*\{\s*"(header|context|id|qas|context_tokens)"\s*:')}
 _ROW = re.compile(rb'\s*\{\s*"(id|title|context|question|answers)"\s*:')

@@ -22,7 +22,7 @@ class Example(typing.NamedTuple):
         label: an id, a number, 0 or 1 for each label, or the ids of the words' tags, as the task's
             kind encodes it; 0 where the file has no label, as in the original.
         document: the number of the document that a sentence to tag belongs to, or of the question
-            that a candidate does.
+            that a candidate belongs to.
     """
 
     texts: list
@@ -39,8 +39,8 @@ class KeptRows:
         self._rows, self._malformed, self._without_label = None, 0, 0
 
     def read(self, task, layout, path: str, omissions: Omissions) -> typing.Iterator[tuple]:
-        """Yields (line, texts, unread label, document); the label is None where there is none, a
-        list where there may be several."""
+        """Yields (line, texts, unread label, document); the label is None if absent, and a list
+        where there may be several."""
         if self._rows is not None:
             omissions.malformed += self._malformed
             omissions.without_label += self._without_label
@@ -67,7 +67,7 @@ class KeptRows:
 def read_examples(task, split: str, path: str, omissions: Omissions | None = None,
                   rows: KeptRows | None = None) -> typing.Iterator[Example]:
     """Yields the `Example`s of a split's file, for a task with known labels. `omissions` counts the
-    lines that gave no example; `rows` keeps what was read.
+    lines that gave no example; `rows` keeps the rows of the file.
 
     Raises:
         InputError: a malformed line, a missing column, an unknown label, or an empty file; names
@@ -229,12 +229,12 @@ def _read_table(task, layout, path, omissions):
 
 
 class Malformed(Exception):
-    """A row that gives no example; says what it has or lacks."""
+    """A row that gives no example; the message says what the row has or lacks."""
 
 
 def texts_of(row, layout, text_keys: list, choice_keys: list) -> list[str]:
-    """Returns the texts of an example in a row of a table: those of the columns, or the context and
-    the choices. `layout` has the fields of a `Split` that say how cells are read.
+    """Returns the texts of an example in a row of a table: the cells of the columns, or the context
+    and the choices. `layout` has the fields of a `Split` that say how cells are read.
 
     Raises:
         Malformed: a cell has no text, or choices are missing.

@@ -179,9 +179,9 @@ class Table:
 
     def keys(self, columns, advice: str = "") -> list:
         """Returns the keys of columns given by name, number or, for several, a name such as
-        "ending*". These come in the order of their numbers, or of their names in JSON, whose keys
-        have no order; other columns as they stand in the file. `advice` ends the error of a column
-        that is not there."""
+        "ending*". Several columns come in the order of the numbers in their names, else in the
+        file's order; in JSON, whose keys have no order, by name. `advice` ends the error of a
+        column that is not there."""
         return [key for column in columns for key in self._find(column, advice)]
 
     def _find(self, column, advice):

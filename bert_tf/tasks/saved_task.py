@@ -1,4 +1,4 @@
-"""A task as `task.json` holds it beside a fine-tuned model."""
+"""A task as `task.json` in the folder of a fine-tuned model holds it."""
 
 import dataclasses
 import json
@@ -18,7 +18,7 @@ TASK_FILE = "task.json"
 _LONGEST = 1 << 20      # tokens
 _SHAPE = {"task": {"name": str, "labels": [str], "metrics": [str], "label_names?": [str]},
           "options": {}, "num_texts?": (int, type(None))}
-# What options can be, as errors say it, and whether a value is that.
+# The values that an option can have, in words for errors, and a check of a value.
 _OPTIONS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("doc_stride", "max_query_length", "n_best_size", "max_answer_length"), (
         "a whole number from 0", lambda value: type(value) is int and 0 <= value < 1 << 40)),
@@ -33,14 +33,14 @@ _OPTIONS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 @dataclasses.dataclass(frozen=True)
 class SavedTask:
-    """A task without its files, as in `task.json` beside a fine-tuned model.
+    """A task without its files, as in `task.json` in the folder of a fine-tuned model.
 
     Attributes:
         task: `Task` without splits.
         max_seq_length: S.
         options: other settings of the input and the head.
-        num_texts: how many texts a training example had; None where it is not known, as in files of
-            earlier versions, or decides nothing.
+        num_texts: how many texts a training example had; None where the number is not known, as in
+            files of earlier versions, or does not matter.
         columns: of a task of the user's tables, "texts" and "choices": the columns of the training
             file; {} of other tasks, and in files of earlier versions.
     """
@@ -67,7 +67,7 @@ class SavedTask:
                              "texts.")
 
     def write(self, folder: str) -> None:
-        """Writes it beside a model."""
+        """Writes the file into the folder of a model."""
         known = {} if self.num_texts is None else {"num_texts": self.num_texts}
         columns = {"columns": self.columns} if self.columns else {}
         named = {"label_names": self.task.label_names} if self.task.label_names else {}
@@ -78,7 +78,7 @@ class SavedTask:
 
     @classmethod
     def require(cls, folder: str, flag: str) -> "SavedTask":
-        """Returns the task saved beside the model in a folder, or raises InputError that names the
+        """Returns the task saved with the model in a folder, or raises InputError that names the
         flag."""
         saved = cls.read(folder)
         if saved is None:
@@ -88,7 +88,7 @@ class SavedTask:
 
     @classmethod
     def read(cls, folder: str) -> "SavedTask | None":
-        """Returns the task saved beside the model in a folder, or None if there is no file."""
+        """Returns the task saved with the model in a folder, or None if there is no file."""
         path = os.path.join(folder, TASK_FILE)
         if not is_file(path):
             return None

@@ -19,7 +19,7 @@ class Instance:
 
     Attributes:
         words: numbers of the words of the sentence that it consists of.
-        lemma: what the sense is a sense of, such as "bank NOUN".
+        lemma: the word that has the sense, such as "bank NOUN".
         senses: the senses that are right, one or more.
     """
 
@@ -38,10 +38,10 @@ def read_senses(path: str) -> list[Sentence]:
     The file is plain: a line for each word, with the word, its lemma and its senses (with "|"
     between several) between tabs, "_" for words without a sense, and a blank line after each
     sentence. Or its name ends in .data.xml: it is a file of Raganato et al.'s framework (EACL
-    2017), whose senses are in the file beside it that ends in .gold.key.txt.
+    2017), whose senses are in the file next to it that ends in .gold.key.txt.
 
     Raises:
-        InputError: the file is not of this form, or tags no word.
+        InputError: the file has another form, or tags no word.
     """
     try:
         found = list(_read_framework(path) if path.endswith(_DATA) else _read_plain(path))

@@ -35,7 +35,7 @@ class Source:
         fraction: the share of examples taken at random. With one seed, a smaller share is a part of
             a larger one.
         seed: of the fraction.
-        rows: keep what was read of the file.
+        rows: keep the rows of the file once they were read.
     """
 
     task: typing.Any
@@ -95,7 +95,7 @@ class RecordOptions:
         document_context: whether a sentence to tag is read with the text around it in its document.
         max_qa_length, carry_choices: see `kinds.sentence.MultipleChoice`.
         hypothesis_first: whether the second text comes first; see `labelled.encode_pairs`.
-        long_text: what becomes of texts that do not fit, see `kinds.windows`.
+        long_text: how texts that do not fit are cut, see `kinds.windows`.
     """
 
     max_seq_length: int
@@ -200,7 +200,7 @@ class SplitRecords:
                 an error.
             runner: see `make_shards`.
             is_learned: whether a trial has learned from the records in the folder, and keeps its
-                tokenizer. Records of earlier versions do not tell the tokenizer's settings.
+                tokenizer. Records of earlier versions lack the tokenizer's settings.
 
         Returns:
             the manifest, and whether it existed already.

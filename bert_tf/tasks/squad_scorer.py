@@ -106,7 +106,7 @@ def f1_or_none(answer, prediction):
 
 
 class Scorer(typing.NamedTuple):
-    """What a script compares: texts in the form of `normalized`, and the `f1` of two of these."""
+    """The functions of a script: `normalized` prepares a text, `f1` compares two of these texts."""
 
     normalized: Callable[[str], str]
     f1: Callable[[str, str], float]

@@ -1,8 +1,8 @@
 """Suites of tasks: their rows, and the figures that sum up the scores of all tasks.
 
 GLUE is arXiv:1804.07461 with the Average of arXiv:1810.04805, table 1, and the Score of
-gluebenchmark.com; SuperGLUE is arXiv:1905.00537. The ways of XNLI are those of arXiv:1809.05053,
-with the average over languages of arXiv:1901.07291, table 1.
+gluebenchmark.com; SuperGLUE is arXiv:1905.00537. XNLI has the ways of arXiv:1809.05053, with the
+average over languages of arXiv:1901.07291, table 1.
 """
 
 import dataclasses
@@ -38,9 +38,9 @@ class Row:
 
     Attributes:
         task: a name of `bert_tf.tasks.named.OF_SUITES`.
-        metrics: those that the suite reports; their mean counts for its Score.
-        average: those that are cells of its Average.
-        shown: those that the table has, too.
+        metrics: the metrics that the suite reports; their mean counts for its Score.
+        average: the metrics that are cells of its Average.
+        shown: further metrics in the table.
         begins_with: the task whose model this one may begin with, as in arXiv:1907.11692.
         counts: whether Score counts the task.
         ranking: the task of the same files in which a masked LM ranks candidates, if there is one.
@@ -75,8 +75,8 @@ class Suite:
         grids: the grid of a model's paper by `model_type`; other models learn by the defaults of
             their own papers, one point.
         has_score: whether the mean over tasks is reported.
-        has_average: whether the mean over cells is reported beside the mean over tasks.
-        ways: of each way to other languages the task that has the score of each language.
+        has_average: whether the mean over cells is reported with the mean over tasks.
+        ways: for each way to other languages, the task that has the score of each language.
     """
 
     rows: tuple[Row, ...]
@@ -145,7 +145,7 @@ SUITES = {
         "bert": Grid((5e-5, 4e-5, 3e-5, 2e-5), (32,), (3.0,)),
         "roberta": Grid((1e-5, 2e-5, 3e-5), (16, 32), (10.0,)),
     }, has_average=True),
-    # Score of arXiv:1905.00537, table 3; what comes first is that of its BERT++.
+    # Score of arXiv:1905.00537, table 3, whose BERT++ begins with the same tasks.
     "superglue": Suite((
         Row("boolq", begins_with="mnli"),
         Row("cb", ("macro_f1", "accuracy"), begins_with="mnli"),
@@ -166,7 +166,7 @@ SUITES = {
         Row("squad_v2", ("f1", "exact"), begins_with="triviaqa", keeps_head=True),
         Row("triviaqa", ("f1", "exact_match"), counts=False, is_first=True),
     ), has_score=False),
-    # In English nothing is translated: its score is that of zero-shot in every way.
+    # In English nothing is translated: every way has the score of zero-shot.
     "xnli": Suite((
         Row("xnli"),
         *(Row(f"xnli-{language}") for language in _NOT_ENGLISH),

@@ -145,7 +145,7 @@ def cut_schema(row: dict) -> list[str]:
 
 def referent_of(row: dict) -> str:
     """Returns the referent of a line of WSC as the line names it. Where the text does not have it,
-    its first letter becomes that of the text, and its last full stop is dropped
+    its first letter gets the case of the text's, and its last full stop is dropped
     (tensorflow_datasets, super_glue/wsc.fixed)."""
     text, span = row["text"], row["target"]["span1_text"]
     if span in text:
@@ -157,7 +157,7 @@ def referent_of(row: dict) -> str:
 
 
 def cut(text: str, start: int, end: int) -> list[str]:
-    """Returns what stands before, in and after the part of a text from `start` to before `end`."""
+    """Returns the text before the part from `start` to before `end`, the part, and the rest."""
     if not 0 <= start < end <= len(text):
         raise ValueError(f"{text!r} has no characters {start} to {end}")
     return [text[:start], text[start:end], text[end:]]
@@ -223,7 +223,7 @@ def read_rows(task, layout, path: str, omissions) -> Iterator[tuple]:
 
 
 def labelled(label: typing.Any, path: str, line: int) -> typing.Any:
-    """Returns the label, or raises InputError if there is none."""
+    """Returns the label, or raises InputError if it is None."""
     if label is None:
         raise InputError(f"{path}, line {line} has no label; give a file with labels.")
     return label

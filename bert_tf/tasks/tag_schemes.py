@@ -47,7 +47,7 @@ def to_bioes(tags: Sequence[str]) -> list[str]:
 
 
 def bio_name(tag: str) -> str:
-    """Returns the name in `bio` of a tag of `bioes`, wherever it stands."""
+    """Returns the name in `bio` of a tag of `bioes`, whatever its neighbours."""
     return {"S-": "B-", "E-": "I-"}.get(tag[:2], tag[:2]) + tag[2:]
 
 

@@ -98,7 +98,7 @@ class Kind:
         smooths: whether its loss can smooth labels.
         is_grouped: whether a question or a line has several examples, which have its number for a
             `document`; a task's sizes then count these.
-        keeps_head: whether training begins with the head of pre-training that it is named as.
+        keeps_head: whether training begins with the head of pre-training that has the same name.
         measures: whether records to predict hold labels, so that their loss can be measured.
         reads: names of the features from which a model writes texts; () for other models.
     """
@@ -185,7 +185,7 @@ class Kind:
 
     def records(self, source, tokenizer, max_seq_length: int, options: dict,
                 output_dir: str):
-        """Plans the records: `make` writes them, `report` prints what was written."""
+        """Plans the records: `make` writes them, `report` prints their counts."""
         raise NotImplementedError
 
     def predictions(self, source, tokenizer, max_seq_length: int, options: dict,
@@ -245,10 +245,10 @@ class Task:
         label_names: what the labels mean, where the official files have numbers; for Hugging
             Face's files.
         metrics: names of `bert_tf.metrics`, the headline first.
-        bounds: in regression, the least and the greatest number, if there are such.
+        bounds: in regression, the least and the greatest number, if the numbers have bounds.
         without_label: the label that marks an example to leave out.
         model_of: the task whose model answers this one, which has no training set.
-        folder_of: the folder that may have the files, such as another task's, beside its own.
+        folder_of: another folder that may have the files, such as another task's.
     """
 
     name: str
@@ -269,7 +269,7 @@ class Task:
 
     @property
     def headline(self) -> str:
-        """The metric by which models are compared."""
+        """The metric that compares models."""
         return self.metrics[0]
 
     def split(self, name: str) -> Split:
@@ -292,7 +292,7 @@ class Task:
         files, form = self.split(split).files, self.split(split).format
         if form == "tfds" or is_library_name(files[0]):
             return files[0]
-        # Of a split that is a folder, what must be there: other data have a folder "train", too.
+        # The name that must be in the folder of a split: other data have a folder "train", too.
         needed = {"race": "", "folders": self.labels[0] if self.labels else ""}.get(form)
         exists = is_file if needed is None else lambda path: is_folder(os.path.join(path, needed))
         own = named_folder(data_dir, self.name, self.folder_of or self.name)
@@ -318,7 +318,7 @@ class Task:
 
 def named_folder(folder: str, *names: str) -> str | None:
     """Returns the folder in `folder` that is named as a task, in capitals or not, with or without
-    hyphens; the first of several names that has one. None if there is none."""
+    hyphens; the first of several names that has a folder. None if no name has one."""
     for name in names:
         for path in match_names(folder, "*"):
             if _plain(os.path.basename(path)) == _plain(name) and is_folder(path):

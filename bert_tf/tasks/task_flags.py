@@ -120,10 +120,10 @@ class TaskFlags:
         """The `Task`.
 
         Args:
-            kind: that of own files if no flag names one.
+            kind: the kind of own files if no flag names one.
 
         Raises:
-            InputError: there is no such task, or the flags describe none.
+            InputError: there is no such task, or the flags describe no task.
         """
         own = [name for name in ("text_a_column", "tfds_name", "train_file", "dev_file",
                                  "test_file", "label_column") if getattr(self, name)]
@@ -267,7 +267,7 @@ def check_long_text(way: str | None, task: Task) -> None:
 
 
 def _source(flags, task, split, path, rows):
-    """The `Source` of a split; that of train may have a share of the examples."""
+    """The `Source` of a split; the training set may have a share of the examples."""
     if split != "train":
         return Source(task, split, path, flags.skip_malformed_lines, rows=rows)
     source = Source(task, split, path, flags.skip_malformed_lines, flags.both_orders,

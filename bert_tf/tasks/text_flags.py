@@ -88,7 +88,7 @@ class TextFlags:
                 paths = _in_library(task, folder, split)
             elif task.official:
                 official = TASKS[task.official]
-                # MNLI has two files to score on, of which one may be absent.
+                # MNLI has two files to score on; one of them may be absent.
                 names = [known for known in official.splits if known.split("_")[0] == split]
                 paths = [(known, path) for known in names for path in _paths(
                     folder, official.splits[known].files)]
@@ -116,8 +116,7 @@ def _folder_of(folder, task, count):
 
 
 def _same_as(task):
-    """The key of `OF_SUITES` of the task whose files a task as text reads; None if there is none.
-    """
+    """The key in `OF_SUITES` of the task whose files a task as text reads, or None."""
     return task.official or task.submitted or _READ_FILES_OF.get(task.name)
 
 

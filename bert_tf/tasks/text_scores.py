@@ -49,9 +49,9 @@ def _answers(overlap, normalize):
 
 
 def is_named(prediction: str, referent: str) -> bool | None:
-    """Whether a text names what another does: the words of one but determiners are those of the
-    other or a part of them, and both are possessive or none is (t5/data/postprocessors.py,
-    wsc_simple). None of an empty text."""
+    """Whether two texts name the same referent: except for determiners, all words of one are in the
+    other, and both texts are possessive or neither is (t5/data/postprocessors.py, wsc_simple).
+    None if the prediction is empty."""
     texts = [" ".join(word for word in text.strip().lower().split(" ") if word not in _DETERMINERS)
              for text in (prediction, referent)]
     if not texts[0]:

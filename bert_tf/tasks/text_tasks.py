@@ -111,7 +111,7 @@ def pad_punctuation(text: str) -> str:
 
 
 def write_question(question: str, context: str | None, answers: Sequence[str] = ()) -> TextExample:
-    """Makes an example of SQuAD, without the context if that is None."""
+    """Makes an example of SQuAD; without a context if it is None."""
     question, answers = pad_punctuation(question), tuple(map(pad_punctuation, answers))
     parts = (["squad trivia question:", question] if context is None else
              ["question:", question, "context:", pad_punctuation(context)])
@@ -180,8 +180,8 @@ def _each_answer(example):
 
 
 def _write_wsc(line, row, has_targets):
-    """Yields a text with its pronoun between stars, and what it may refer to; `answers` are the
-    label and that."""
+    """Yields a text with its pronoun between stars, and the referent; `answers` are the label and
+    the referent."""
     del line
     *_, before, pronoun, after = cut_schema(row)
     label = _BOOLEANS[(False, True).index(row["label"])] if has_targets else UNKNOWN
@@ -287,8 +287,8 @@ TEXT_TASKS = {task.name: task for task in (
 
 
 def text_task(official: str) -> TextTask | None:
-    """Returns the task as text of an official task of GLUE or SuperGLUE, whose metrics have the
-    same order; None if there is none."""
+    """Returns the task as text of an official task of GLUE or SuperGLUE, with its metrics in the
+    same order; None if no task as text matches."""
     return next((task for task in TEXT_TASKS.values()
                  if official in (task.official, task.submitted)), None)
 

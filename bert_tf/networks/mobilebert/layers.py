@@ -42,7 +42,7 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
     """Word embeddings, or a token's and its neighbours' joined, projected to the layers' width,
     plus segment and position embeddings, normalised."""
 
-    quantised_as = "pooler"     # which stands for all dense layers outside the encoder's
+    quantised_as = "pooler"     # the name for all dense layers outside the encoder's
 
     def __init__(self, config: MobileBertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)

@@ -76,8 +76,8 @@ class T5(Network):
                 for number, layer in enumerate(stack.layers_, 1)}
 
     def _masks(self, head_mask):
-        """The masks of the encoder's and the decoder's layers: a pair for each, the second of which
-        a layer without attention to the encoder ignores."""
+        """The masks of the encoder's and the decoder's layers: a pair for each layer. A layer
+        without attention to the encoder ignores the second mask of its pair."""
         if head_mask is None:
             return None, None
         of = dict(zip(self.attentions(), head_mask))

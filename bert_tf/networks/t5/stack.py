@@ -39,7 +39,7 @@ class T5Embeddings(FromConfig, keras.layers.Layer):
     def call(self, ids: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
         """integer [B, S] -> float [B, S, H]."""
         x = ops.take(ops.cast(self.word_embeddings, self.compute_dtype), ids, axis=0)
-        # In float16 residuals are summed in float32: those of released models are too large.
+        # Residuals of released models are too large for float16, so they are summed in float32.
         x = ops.cast(x, "float32") if self.compute_dtype == "float16" else x
         return dropout(x, self.config.dropout_rate, dropout_seed, shared=1)
 

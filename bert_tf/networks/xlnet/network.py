@@ -49,8 +49,8 @@ class XLNet(Network):
     """XLNet; bidirectional unless its configuration or its inputs restrict what a token sees.
 
     A memory is carried from step to step (see `training.carried`): the inputs of each layer at the
-    first positions of the sequences before. It begins as zeros. XLNet attends to these, as in the
-    original; a network from left to right counts what it remembers, and attends to that alone.
+    first positions of the sequences before. It begins as zeros. XLNet attends to the zeros, as in
+    the original; a network from left to right counts the filled positions, and sees only these.
 
     Attributes:
         reads: names of the features; only the first is required.

@@ -1,6 +1,6 @@
-"""Candidates that are judged one by one and scored by the question: the answers of MultiRC, of
-which any number may be right, and the entities of ReCoRD, of which one is taken (arXiv:1905.00537,
-sections 3.2 and 4.1). An example is a candidate; its `document` is the number of its question.
+"""Candidates that are judged one by one and scored by the question: MultiRC has answers, and any
+number of them may be right; ReCoRD has entities, and one is taken (arXiv:1905.00537, sections 3.2
+and 4.1). An example is a candidate; its `document` is the number of its question.
 """
 
 import json
@@ -88,8 +88,8 @@ class Cloze(AnswerSet):
         return np.ones(len(starts), np.int64), np.logical_or.reduceat(is_right, starts)
 
     def answer(self, *arguments):
-        """See `Kind.answer`. Each candidate is judged alone: nothing tells which belong together.
-        """
+        """See `Kind.answer`. Each candidate is judged alone: the texts do not say which candidates
+        share a question."""
         return AnswerSet().answer(*arguments)
 
     def score(self, task, path, examples, predicted):

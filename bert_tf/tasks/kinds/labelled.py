@@ -52,8 +52,8 @@ class LabelledKind(Kind):
 
     def join(self, answers: dict, examples: list, tokenizer, max_seq_length: int,
              options: dict | None) -> dict:
-        """Returns the answers to examples from those to their records, of which a long text may
-        have several."""
+        """Returns the answers to examples from the answers to their records; a long text may have
+        several records."""
         if not windows.is_cut_in_windows(options):
             return answers
         counts = self.count_records(examples, tokenizer, max_seq_length, options)
@@ -121,7 +121,7 @@ class LabelledKind(Kind):
         return [[tuple(example.texts)] for example in examples]
 
     def _read_sequences(self, examples, options):
-        """Returns `sequences` with the texts of each pair in the order in which they are read."""
+        """Returns `sequences` with the texts of each pair in the order that the model reads."""
         order = -1 if self.may_turn_pairs and options.get("hypothesis_first") else 1
         return [[part[::order] for part in parts] for parts in self.sequences(examples)]
 
@@ -171,8 +171,8 @@ class LabelledKind(Kind):
         return np.array([example.label for example in examples])
 
     def compared(self, task: Task, examples: list, predicted) -> tuple:
-        """Returns the right answers and the predictions of what is answered once, such as a
-        question with an example for each candidate; they are equal where the model is right."""
+        """Returns the right answers and the predictions, one for each question if it has an example
+        for each candidate; they are equal where the model is right."""
         return self.targets(task, examples), predicted
 
     def score(self, task: Task, path: str, examples: list, predicted) -> dict[str, float]:
@@ -278,7 +278,7 @@ class SplitPredictions:
         return is_wanted
 
     def score(self, predicted) -> dict[str, float]:
-        """Returns {metric: number}, the headline first; then those of the parts of a split."""
+        """Returns {metric: number}, the headline first; then each metric of the split's parts."""
         names, targets = self._task.metrics, self._targets
         found = self._task.kind.score(self._task, self._source.path, self.examples, predicted)
         parts = np.array(read_parts(self._task, self._source.split, self._source.path))

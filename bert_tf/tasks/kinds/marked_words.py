@@ -1,5 +1,5 @@
-"""Tasks on two marked parts of texts: a word in two sentences (WiC), a pronoun and what it may
-refer to (WSC); arXiv:1905.00537, sections 3.2 and 4.1.
+"""Tasks on two marked parts of texts: a word in two sentences (WiC), a pronoun and its possible
+referent (WSC); arXiv:1905.00537, sections 3.2 and 4.1.
 
 Shapes: N examples, S sequence.
 """
@@ -14,9 +14,9 @@ _ENDS = ("span_starts", "span_ends")
 
 
 class WordInContext(Classification):
-    """Whether a word means the same in two texts. An example's texts are what stands before the
-    word, the word, and what follows, of each of the two. The head reads the [CLS] vector and those
-    of the words."""
+    """Whether a word means the same in two texts. For each of the two, an example has the text
+    before the word, the word, and the text after it. The head reads the vectors of [CLS] and of the
+    words."""
 
     name, title = "word_in_context", "a word in two texts"
     features = (*FINETUNING["classification"], *known(*_ENDS))
@@ -61,9 +61,9 @@ class WordInContext(Classification):
 
 
 class Coreference(WordInContext):
-    """Whether a pronoun refers to a part of its text. An example's texts are what stands before
-    that part, the part, what follows, and the same of the pronoun in the same text. The head reads
-    the vectors of both."""
+    """Whether a pronoun refers to a part of its text. An example has the text before that part, the
+    part, the text after it, and the same three for the pronoun. The head reads the vectors of the
+    part and of the pronoun."""
 
     name, title = "coreference", "a pronoun and what it may refer to"
     texts = (6, 6, "a tuple of six: what stands before the part, the part, and what follows, then "

@@ -21,9 +21,9 @@ _PAIR = 2
 class PronounRanking(MultipleChoice):
     """Whether a pronoun refers to a phrase: whether a masked language model finds no other
     candidate in the text likelier in its place. An example is a pair of the phrase and another
-    candidate; its texts are what stands before and after the pronoun, and both. Its `document` is
-    the number of the line, its label 0 where the phrase is right. Other lines do not teach, as in
-    the original."""
+    candidate; its texts are the text before the pronoun, the text after it, and both candidates.
+    Its `document` is the number of the line, its label 0 where the phrase is right. Other lines do
+    not teach, as in the original."""
 
     name, title = "pronoun_ranking", "pronouns whose candidates are ranked"
     features = (*FINETUNING["multiple_choice"],
@@ -45,7 +45,7 @@ class PronounRanking(MultipleChoice):
                              f"{2 * _TOKENS}, so that a candidate and its context fit.")
 
     def gather(self, task, rows, path, omissions):
-        """Yields a row for each other candidate; one with the phrase twice where there is none."""
+        """Yields a row for each other candidate; without any, one row with the phrase twice."""
         for number, (line, texts, raw, _) in enumerate(rows):
             if len(texts) == 2:
                 schema = pronouns.schema_of(*texts)
@@ -67,9 +67,8 @@ class PronounRanking(MultipleChoice):
         return _PAIR
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
-        """Makes a row of two sequences, in each of which a mask stands for every token of a
-        candidate in place of the pronoun. Of a longer text the words around the pronoun are kept.
-        """
+        """Makes a row of two sequences. Each has, in place of the pronoun, a mask for every token
+        of a candidate. A longer text keeps the words around the pronoun."""
         vocabulary = tokenizer.vocabulary
         layout, texts = vocabulary.layout, []
         for example in examples:

@@ -58,7 +58,7 @@ def count_windows(examples: list, tokenizer, max_seq_length: int) -> np.ndarray:
 
 
 def join_windows(kind, answers: dict, counts: np.ndarray, way: str) -> dict:
-    """Returns answers to examples [N, ...] from those to their windows [R, ...].
+    """Returns answers to examples [N, ...] from answers to their windows [R, ...].
 
     With "mean" numbers and probabilities are averaged. With "max" the largest number is taken, or
     each label's largest probability; of labels that exclude each other, divided by their sum.
@@ -77,7 +77,7 @@ def join_windows(kind, answers: dict, counts: np.ndarray, way: str) -> dict:
     likely = _join(answers["probabilities"], starts, counts, way)
     if way == MAX and kind.labels_exclude:
         likely = likely / likely.sum(-1, keepdims=True)
-    # What had one window keeps its bits.
+    # An example with one window keeps its bits.
     likely[counts == 1] = answers["probabilities"][starts[counts == 1]]
     logits = kind.logits(likely)
     logits[counts == 1] = answers["logits"][starts[counts == 1]]
@@ -92,8 +92,8 @@ def _join(values, starts, counts, way):
 
 
 def _encoded(examples, tokenizer):
-    """Yields the sequences of each example as pairs of arrays of ids; B is empty where there is
-    none."""
+    """Yields the sequences of each example as pairs of arrays of ids; a single text has an empty
+    B."""
     ids, lengths = tokenizer.encode_lines(
         [text for parts in examples for part in parts for text in part])
     texts = iter(np.split(ids, np.cumsum(lengths)[:-1]))
