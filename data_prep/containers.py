@@ -1,4 +1,4 @@
-"""Reading of each container of a corpus: pieces, each of which holds whole documents.
+"""Reading of each container of a corpus: pieces, which hold whole documents.
 
 The process that cuts does little else: a piece goes as bytes, or as the place where it is, to the
 process that reads its documents. Pieces do not depend on the number of processes.
@@ -35,7 +35,7 @@ _BLANK = re.compile(_WHITE + rb"\n?")
 _GAPS = {2: re.compile(rb"\n" + _WHITE + rb"\n"),
          3: re.compile(rb"\n" + _WHITE + rb"\n" + _WHITE + rb"\n")}
 _HEAD_BYTES = 1 << 16
-# What a dump begins with, whatever its name, such as NAME.xml-p1p41242.
+# The first bytes of a dump, whatever its name, such as NAME.xml-p1p41242.
 _DUMP_HEAD = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<mediawiki\b")
 # WikiExtractor's text, and the keys of its JSON lines.
 _DOC = re.compile(r'^(<doc id="[^"\n]*" .*url=".*" title=".*">)$', re.M)
@@ -92,7 +92,7 @@ def _cut(source, boundary):
 
 
 def _last_end(content, boundary):
-    """Where the last boundary in some bytes ends; 0 if there is none."""
+    """Returns the end of the last boundary in some bytes; 0 without a boundary."""
     window = _WINDOW
     while True:
         low = max(len(content) - window, 0)
@@ -146,7 +146,7 @@ def _json_documents(piece, column):
 
 
 def _text_of(row, column, where):
-    """The text of a row; "" where there is none."""
+    """Returns the text of a row; "" where it is None."""
     if column not in row:
         raise InputError(f"{where} has no column {column!r}; it has {', '.join(map(str, row))}; "
                          "name the column of the texts with --text_column.")
@@ -169,7 +169,7 @@ def _parquet_file(source):
             yield file
     except InputError:      # a ValueError too
         raise
-    except (OSError, ValueError) as error:      # of which pyarrow's errors are
+    except (OSError, ValueError) as error:      # pyarrow's errors are among these
         raise InputError(f"{source}: can't be read ({error}); if the file is damaged, download it "
                          "again.") from error
 
@@ -245,7 +245,7 @@ _DUMP = Container(_dump_pieces, _dump_documents)
 _EXTRACTED = Container(lambda source, column: _cut(source, _DOC_END), _extracted_documents)
 _EXTRACTED_JSON = Container(_JSON.pieces, lambda piece, column: map(
     html.unescape, _json_documents(piece, column)))
-# Containers by the end of a file's name, before that of packed files.
+# Containers by the end of a file's name, without the ending of packed files.
 _BY_ENDING = {".jsonl": _JSON, ".ndjson": _JSON, ".json": _JSON, ".xml": _DUMP,
               ".parquet": Container(_parquet_pieces, _parquet_documents)}
 

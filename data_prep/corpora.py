@@ -49,7 +49,7 @@ class Maker:
         return os.path.join(self.folder, f"{index:05d}.txt")
 
     def __call__(self, index: int, piece: Piece) -> dict[str, Any]:
-        """Writes the file of a piece and returns what is in it."""
+        """Writes the file of a piece; returns its source, size and checksum."""
         found = (self._sentences(text) for text in container_of(piece.source).documents(
             piece, self.column))
         documents = ["".join(f"{line}\n" for line in lines) + "\n" for lines in found if lines]
@@ -88,7 +88,7 @@ class Corpus:
 
     Args:
         sources: names of files, and of data sets that libraries read.
-        output: the file that they are for; what is finished is kept beside it until `close`.
+        output: the file that they are for; finished parts are kept next to it until `close`.
     """
 
     def __init__(self, sources: list[str], output: str, column: str, lines_are_paragraphs: bool,
@@ -117,7 +117,7 @@ class Corpus:
 
     def make(self) -> None:
         """Makes the sentences of all pieces that are not made yet; an error before the first piece
-        is finished leaves nothing beside the output."""
+        is finished leaves nothing next to the output."""
         try:
             self._make()
         except BaseException:
@@ -133,7 +133,7 @@ class Corpus:
                                    self._maker.is_intact)
 
     def close(self) -> None:
-        """Removes what was kept beside the output."""
+        """Removes the finished parts next to the output."""
         remove_folder(self._maker.folder)
         self._progress.close()
 

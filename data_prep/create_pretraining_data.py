@@ -128,8 +128,8 @@ def _first_lines(path):
 
 
 def keep_tokenizer(tokenizer: Tokenizer, path: str) -> None:
-    """Writes the tokenizer beside the manifest at `path`, for the models trained on the records.
-    Two vocabularies that are mixed have no files of their own."""
+    """Writes the tokenizer next to the manifest at `path`, for the models trained on the records.
+    Two mixed vocabularies are not written: they have no joint files."""
     folder = manifest.tokenizer_folder(path)
     if tokenizer.vocabulary.parts:
         return
@@ -185,7 +185,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     except Unfinished as found:
         print(found)
         return
-    if not was_there:       # beside records that are made now
+    if not was_there:       # next to new records
         keep()
     if not (was_there and exists(manifest.tokenizer_folder(path))):
         keep_tokenizer(tokenizer, path)

@@ -224,7 +224,7 @@ def _choose_held_out(job, text):
 
 
 def main(job):
-    """Writes the text and prints what it took."""
+    """Writes the text and prints counts of it."""
     job.check()
     unread, text = [], None
     sources = _find_sources(job.input_file, list(filter(None, (job.output_file, job.eval_file))))
@@ -278,7 +278,7 @@ def _find_sources(names, outputs):
 
 
 class _Output:
-    """A text file in BERT's format, and what went into it."""
+    """A text file in BERT's format, with counts of its documents and sentences."""
 
     def __init__(self, path, flag, stack):
         check_file(path, flag)

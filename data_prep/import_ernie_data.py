@@ -143,7 +143,7 @@ def _describe(job, recipe, vocabulary, options, files, results):
 
 
 def report(counts: dict[str, int]) -> str:
-    """The text on what was imported."""
+    """Returns the lines on the imported records."""
     lines = [f"{counts['instances']:,} samples, {counts['follows'] / counts['instances']:.1%} with "
              "a second segment that follows (label 1)",
              f"{counts['predictions']:,} predictions, "

@@ -104,7 +104,7 @@ def fingerprint_of(job: PretrainingDataFlags, recipe: Recipe, options: dict, voc
     if made.units == "words":
         made = dataclasses.replace(made, units="subwords")
     halves = recipe.segments, made
-    # Files beside the vocabulary give the settings of the tokenizer that no flag gives.
+    # Files next to the vocabulary give the settings of the tokenizer that no flag gives.
     of_files = recipe.tokenizer_settings.keys() - options.keys() - {"second_share"}
     if recipe.denoising or of_files or halves != (Segments(), MaskTokens()):
         found["recipe"] = recipe.describe()

@@ -28,7 +28,7 @@ class RunnerFlags:
         "command without this flag.", rare=True)
 
     def open(self) -> Runner | None:
-        """Returns what makes the pieces; None for this machine and all of them.
+        """Returns the runner that makes the pieces; None: this machine makes all of them.
 
         Raises:
             InputError: the flags do not go together, or Beam refuses them.

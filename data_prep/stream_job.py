@@ -105,7 +105,7 @@ def _read_lines(path):
     with open_unpacked(path) as file:
         read = file.read()
     lines = corpus.decode(read, [path])
-    # What follows the last newline is no line.
+    # No line begins after the last newline.
     return lines if lines[-1] else lines[:-1], google_crc32c.Checksum(read).digest().hex()
 
 
@@ -202,7 +202,7 @@ class StreamJob:
         return [(task, turn, self._files(task)) for task, turn in self._parts]
 
     def checksum(self, piece: StreamPiece) -> list:
-        """Returns what the manifest has of a piece, whose files are read for it."""
+        """Returns a piece's entry in the manifest, for which its files are read."""
         task, turn, paths = piece
         return [task, turn, [_checksum(path, self._versions[path]) for path in paths]]
 
@@ -216,7 +216,7 @@ class StreamJob:
             _read_lines(path)
 
     def check_unchanged(self) -> None:
-        """Raises InputError if a file is not what it was when the job began."""
+        """Raises InputError if a file has changed since the job began."""
         places.check_versions(self._versions)
 
     def __call__(self, index: int, piece: StreamPiece) -> dict[str, Any]:

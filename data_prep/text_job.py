@@ -27,7 +27,7 @@ from data_prep.pretraining_flags import PretrainingDataFlags, needs_tags
 from data_prep.pretraining_manifest import describe, draws_of_corpus, fingerprint_of, options_of
 
 _ROWS = 8192            # instances made into bytes at a time
-_SEEDS = 1 << 62        # what seeds of data sets are below
+_SEEDS = 1 << 62        # seeds of data sets are below this number
 
 
 @dataclasses.dataclass
@@ -99,11 +99,11 @@ class TextJob:
             corpus.decode(places.read_piece(piece), _paths(piece))
 
     def check_unchanged(self) -> None:
-        """Raises InputError if a file is not what it was when the pieces were found."""
+        """Raises InputError if a file has changed since the pieces were found."""
         places.check_versions(self._pieces.versions)
 
     def describe(self, results: list[dict]) -> dict[str, Any]:
-        """Returns the manifest but for its shards, given what the calls returned."""
+        """Returns the manifest but for its shards, given the results of the calls."""
         return describe(self.job, self.recipe, self.tokenizer.vocabulary, self.options, results)
 
     def __call__(self, index: int, piece: places.Piece) -> dict[str, Any]:

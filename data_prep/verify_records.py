@@ -116,7 +116,7 @@ def _batches(path):
 
 
 def _read_format(path, record, vocab_size):
-    """Reads the `RecordFormat` from the manifest, or from the first record if there is none."""
+    """Reads the `RecordFormat` from the manifest, or from the first record without a manifest."""
     if not record:
         return dataclasses.replace(RecordFormat.of_file(path), vocab_size=vocab_size or None)
     recipe, task, described = record.get("recipe"), record.get("task"), record_features(record)

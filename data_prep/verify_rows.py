@@ -1,5 +1,5 @@
-"""Checks of records in rows that are read side by side, those of streams, such as XLNet's, and of
-recurrent language models: each by itself, and how rows continue.
+"""Checks of records in rows that are read side by side, such as XLNet's and recurrent language
+models' records: checks of each record, and of how rows continue.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """The articles of a Wikipedia dump as plain text: passages without lists, tables, headings and
 references, as arXiv:1810.04805, section 3.1, takes them.
 
-mwparserfromhell reads the markup. Its tree says what is a link or a template; what of it is text is
-decided here. The form of dumps is MediaWiki's export XML (mediawiki.org/wiki/Help:Export).
+mwparserfromhell reads the markup and finds links and templates; this module decides which of their
+parts are text. The form of dumps is MediaWiki's export XML (mediawiki.org/wiki/Help:Export).
 """
 
 import html
@@ -19,7 +19,7 @@ _HIDDEN = {"file", "image", "media", "category"}
 _HIDDEN_NUMBERS = {"-2", "6", "14"}     # the same in `namespaces` of a dump
 # A link into Wikipedia in another language, [[fr:Titre]].
 _LANGUAGE = re.compile(r"(?:[a-z]{2,3}(?:-[a-z-]+)?|simple):")
-# Elements that are shown as something else than text, or beside it.
+# Elements that are not shown as text, or are shown next to the text.
 _DROPPED = {"ref", "references", "gallery", "table", "math", "chem", "ce", "score", "timeline",
             "pre", "source", "syntaxhighlight", "imagemap", "hiero", "style", "script", "graph",
             "mapframe", "maplink", "templatestyles", "templatedata", "indicator", "inputbox", "th",
@@ -32,14 +32,14 @@ _SHOWN: dict[str, tuple[str, ...]] = {
     "cvt": ("1", "2"), "val": ("1",), "as of": ("1",), "'": (), "ndash": (), "mdash": ()}
 _ITEM = "\0"        # where an item of a list begins
 _ITEMS = re.compile(rf"^[^\n]*{_ITEM}[^\n]*$|^[ \t]*\|[^\n]*$", re.M)      # and rows of tables
-# A label at the end of a passage, of what is left out.
+# A label at the end of a passage, whose list or table is left out.
 _LABEL = re.compile(r"(?:^|(?<=[.!?]) )(?:[^\s.!?]+ ){0,3}[^\s.!?]+:$")
 _SIMPLE_FORMULA = re.compile(r"[^\\{}_^<>\n]{1,30}")
 _SWITCH = re.compile(r"__[^\W\d_]+__")      # __NOTOC__
 _STYLE = re.compile(r"'{2,5}")
 _TAGS = re.compile(r"</?[A-Za-z][^<>]*>")
 _CLOSING = re.compile(r"\]\]|\}\}|\|\}|(?<!\w)\|-+(?!\w)")
-# Markup that does not end, and so is no markup to the parser: nobody knows what of it is text.
+# Markup that does not end: the parser does not take it for markup, so its text can't be told apart.
 _OPEN = re.compile(r"\[\[|\{\{|\{\||</?\s*(?:ref|math|nowiki|table|div|span)\b|<!--")
 _EMPTY = [(re.compile(pattern), new) for pattern, new in (
     (r"([(（])(?:\s*[,;:/–-])+\s*", r"\1"), (r"(?:\s*[,;:]|\s)+([)）])", r"\1"),
@@ -168,8 +168,8 @@ def _character(node):
 
 
 def _clean(passage):
-    """Returns a passage on one line, without what is left where markup was; "" if it has markup
-    that does not end, or no letters."""
+    """Returns a passage on one line, without the remains of markup; "" if it has markup that does
+    not end, or no letters."""
     if _OPEN.search(passage):
         return ""
     text = _CLOSING.sub("", _SWITCH.sub("", _STYLE.sub("", _TAGS.sub("", passage))))

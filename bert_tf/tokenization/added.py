@@ -68,7 +68,7 @@ def _cut(text, start, end, regex, change) -> Iterator[_Part]:
 
 
 class AddingTokenizer(Tokenizer):
-    """A tokenizer that finds added tokens in a text. Another one cuts what is between them."""
+    """A tokenizer that finds added tokens in a text. Another one splits the text between them."""
 
     def __init__(self, tokenizer: Tokenizer, added: Mapping[str, dict]):
         """`added` is {id: token}, as `added_tokens_decoder` of transformers has it; ids that the
@@ -105,7 +105,7 @@ class AddingTokenizer(Tokenizer):
 
     def _encode(self, lines, encode):
         parts = list(map(self._find, lines))
-        # What follows an added token is read as the start of a text.
+        # The text after an added token is read as the start of a text.
         ids, sizes = encode([
             self._plain.at_start(line[start:end]) if start else line[start:end]
             for line, found in zip(lines, parts) for start, end, index in found if index is None])

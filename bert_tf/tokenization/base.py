@@ -111,7 +111,7 @@ class Tokenizer:
 
     def decode(self, ids: Any, skip_special: bool = True) -> str | list[str]:
         """Returns the text of ids: a str for [S], a list of str for [B, S] or for a list of lists.
-        What the tokenizer changed, such as case and blanks, stays so.
+        Changes by the tokenizer, such as of case and blanks, stay.
 
         Args:
             skip_special: whether special tokens and padding are left out, but not unknown tokens
@@ -224,7 +224,7 @@ class Tokenizer:
         return self.continues[ids]
 
     def fold(self, char: str) -> str:
-        """Returns what a character becomes before the text is cut."""
+        """Returns a character as the tokenizer normalizes it, such as in lower case."""
         return char
 
     def is_blank(self, line: str) -> bool:
@@ -240,14 +240,14 @@ class Tokenizer:
 
     @property
     def told(self) -> dict[str, Any]:
-        """The option of records that tells the `settings` with which they are made; {} without
-        any. ELECTRA's `drop_category_c` is left out: it takes the records of BERT."""
+        """The option of records that holds the `settings` of their tokenizer; {} without any.
+        ELECTRA's `drop_category_c` is left out: it takes the records of BERT."""
         told = {name: self.settings[name] for name in self.settings if name != "drop_category_c"}
         return {"tokenizer": told} if told else {}
 
     def save(self, folder: str) -> None:
-        """Writes the vocabulary's files as they were read, and what they do not show: `settings`,
-        and a `do_lower_case` that the tokens leave open. `open_tokenizer` reads the folder."""
+        """Writes the vocabulary's files as they were read, and a file with `settings` and with a
+        `do_lower_case` that the tokens leave open. `open_tokenizer` reads the folder."""
         settings = dict(self.settings)
         if {self.do_lower_case} != {looks_lower_case(self.vocabulary),
                                     not is_cased(self.vocabulary)}:
@@ -272,9 +272,8 @@ def check_ids(ids: Iterable, limit: float) -> None:
 
 
 def listed(values: Any) -> Any:
-    """Returns a list in place of an array, a tensor or a column of pandas; else the values. Rows of
-    an array of two dimensions, or of a table of pandas, become tuples, or what a table of one
-    column holds."""
+    """Returns a list in place of an array, a tensor or a column of pandas; else the values. A row
+    of an array of two dimensions, or of a table of pandas, becomes a tuple, or its only value."""
     rank = len(getattr(values, "shape", ())) if hasattr(values, "__array__") else 0
     if rank != 2:
         return list(values) if rank else values
@@ -308,8 +307,8 @@ def check_case(tokenizer: Tokenizer, source: str) -> None:
 
 
 def check_sentinels(tokenizer: Tokenizer, source: str) -> None:
-    """Raises InputError for a SentencePiece model of another network than T5, of which the last
-    pieces would be taken for sentinels. `source` names the vocabulary."""
+    """Raises InputError for a SentencePiece model of another network than T5, whose last pieces
+    would be taken for sentinels. `source` names the vocabulary."""
     if not getattr(tokenizer, "has_sentinels", True):
         raise InputError(f"{source} is a SentencePiece model of ALBERT or XLNet, which has no "
                          "sentinels (<extra_id_0>, ...); give a SentencePiece model of T5.")
@@ -343,15 +342,15 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
 
     Args:
         path: a vocab.txt (WordPiece); a file that ends in .model (SentencePiece of ALBERT, XLNet or
-            T5); a vocab.json beside a merges.txt (byte-level BPE, or GPT's where tokens end in
+            T5); a vocab.json next to a merges.txt (byte-level BPE, or GPT's where tokens end in
             "</w>"; also encoder.json with vocab.bpe, and with fairseq's dict.txt); the
             tokenizer.json of one of the first or the third kind; or a folder that holds one of
             these.
-        do_lower_case: None: as saved beside the vocabulary, also by transformers or keras-hub, else
+        do_lower_case: None: as saved with the vocabulary, also by transformers or keras-hub, else
             as its tokens suggest. Byte-level BPE and T5 never lower-case.
         rows: of the model's table; added tokens beyond it are cut as other text.
-        saved: the settings in place of those beside the vocabulary.
-        settings: further settings, such as WordPiece's `strip_accents`; others are as saved beside
+        saved: the settings in place of the settings saved with the vocabulary.
+        settings: further settings, such as WordPiece's `strip_accents`; others are as saved with
             the vocabulary.
 
     Raises:

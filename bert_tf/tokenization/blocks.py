@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-_REMEMBERED_WORDS = 1 << 18      # what a memory holds before it starts afresh
+_REMEMBERED_WORDS = 1 << 18      # entries of a memory before it starts afresh
 REMEMBERED_CHARS = 40           # longer "words" are unspaced scripts and seldom come again
 _BLOCK_LINES = 4096
 BLOCK_CHARS = 1 << 20

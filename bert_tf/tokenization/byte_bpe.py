@@ -43,7 +43,7 @@ _LINE_START = "\ud800"      # no valid text holds a surrogate
 
 
 def byte_characters() -> list[str]:
-    """Returns the printable character by which files write each of the 256 bytes."""
+    """Returns the printable character that files write for each of the 256 bytes."""
     own = {*range(33, 127), *range(161, 173), *range(174, 256)}
     others = iter(range(256, 512))
     return [chr(byte if byte in own else next(others)) for byte in range(256)]
@@ -84,8 +84,8 @@ def spell(word: str) -> list[str]:
 
 
 def _unspell(token):
-    """Inverts `spell`: the bytes of a token. One that was added as plain text, with characters that
-    stand for no byte, is that text."""
+    """Inverts `spell`: returns the bytes of a token. A token that was added as plain text, with
+    characters that mean no byte, gives this text's bytes."""
     if _BYTES.keys() >= set(token):
         return bytes(map(_BYTES.__getitem__, token))
     return token.encode("utf-8", "replace")
@@ -114,7 +114,7 @@ class ByteBpeTokenizer(Tokenizer):
 
     @staticmethod
     def read_vocabulary(path):
-        """Reads a vocab.json beside a merges.txt, or GPT-2's encoder.json beside a vocab.bpe. If
+        """Reads a vocab.json with its merges.txt, or GPT-2's encoder.json with its vocab.bpe. If
         fairseq's dict.txt is there too, it gives the order of the ids."""
         folder, name = os.path.split(path)
         merges = os.path.join(folder, _GPT2_FILES[1] if name == _GPT2_FILES[0] else MERGES_FILE)
@@ -271,10 +271,10 @@ def check_merges(tokens: Sequence[str], content: bytes, path: str, end: str = ""
     characters, marks such as <s> and [MASK], and one in a hundred.
 
     Args:
-        end: what the last piece of a word ends with.
+        end: the ending of the last piece of a word.
 
     Raises:
-        InputError: it isn't.
+        InputError: the file is not whole.
     """
     try:
         lines = content.decode("utf-8").split("\n")

@@ -34,8 +34,8 @@ class DualTokenizer(Tokenizer):
     """WordPiece that splits each word with the second of two vocabularies with probability
     `second_share`.
 
-    The draws are a function of the lines that are encoded together. Further settings are those of
-    `WordpieceTokenizer`, for both vocabularies.
+    The draws are a function of the lines that are encoded together. The further settings of
+    `WordpieceTokenizer` apply to both vocabularies.
     """
 
     name = "dual_wordpiece"
@@ -53,8 +53,8 @@ class DualTokenizer(Tokenizer):
     @classmethod
     def open(cls, path: str, second: str, do_lower_case: bool, second_share: float
              ) -> "DualTokenizer":
-        """Opens the tokenizer of two vocab.txt files. Words are split as the files beside the first
-        say."""
+        """Opens the tokenizer of two vocab.txt files. The files next to the first say how words are
+        split."""
         parts = []
         for flag, name in (("vocab_file", path), ("second_vocab_file", second)):
             found = open_tokenizer(name, do_lower_case)

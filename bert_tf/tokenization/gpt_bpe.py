@@ -28,17 +28,17 @@ from bert_tf.tokenization.byte_bpe import (
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
 END = "</w>"
-# The special tokens, which the original adds after those of its file.
+# The special tokens, which the original adds after its file's tokens.
 ROLES = {"start": "_start_", "sep": "_delimiter_", "cls": "_classify_"}
 LAYOUT = Layout(1, 1, 1, cls_last=True, halves=True)
 _ORIGINAL_FILES = ("encoder_bpe_40000.json", "vocab_40000.bpe")
 
-# text_standardize, and what ftfy does to single characters.
+# text_standardize, and ftfy's replacements of single characters.
 _REPLACED = {**dict.fromkeys("\u2014\u2013\u2015", "-"), "\u2026": "...", "\u00b4": "'",
              **dict.fromkeys("\u02bc\u2018\u2019\u201b", "'"), **dict.fromkeys("\u201c\u201d", '"'),
              "\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl"}
 _RUN = re.compile(r'(-+|~+|!+|"+|;+|\?+|\++|,+|\)+|\(+|\\+|/+|\*+|\[+|\]+|}+|{+|\|+|_+)')
-# spaCy's rules for what remains between blanks.
+# spaCy's rules for the text between blanks.
 _PREFIX = re.compile("[\u00a7%=#&<>:'`$\u00a3\u20ac\u00bf\u00a1]|\\.\\.+")
 _SUFFIX = re.compile("('s|n't|'m|'re|'ve|'ll|'d|[:<>#&'`%=]|\\.\\.+|(?<=[a-z0-9%'])\\."
                      "|(?<=[0-9])[$\u00a3\u20ac])$", re.IGNORECASE)
@@ -109,7 +109,7 @@ class GptTokenizer(Tokenizer):
 
     @staticmethod
     def read_vocabulary(path):
-        """Reads a vocab.json beside a merges.txt, or encoder_bpe_40000.json beside vocab_40000.bpe.
+        """Reads a vocab.json with its merges.txt, or encoder_bpe_40000.json with vocab_40000.bpe.
         Absent special tokens are added."""
         folder, name = os.path.split(path)
         beside = _ORIGINAL_FILES[1] if name == _ORIGINAL_FILES[0] else MERGES_FILE

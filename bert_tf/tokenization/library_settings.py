@@ -1,6 +1,4 @@
-"""What other libraries saved beside a vocabulary: settings of their tokenizers, and added
-tokens.
-"""
+"""Settings of tokenizers, and added tokens, that other libraries saved with a vocabulary."""
 
 import contextlib
 import functools
@@ -31,7 +29,7 @@ _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
 
 
 def settings_beside(path: str) -> dict[str, Any]:
-    """Returns the settings in transformers' tokenizer_config.json beside the file at `path`, or of
+    """Returns the settings in transformers' tokenizer_config.json next to the file at `path`, or of
     keras-hub's tokenizer whose vocabulary the file is."""
     beside = os.path.join(os.path.dirname(path), "tokenizer_config.json")
     preset = path.removesuffix(KERAS_HUB_VOCABULARY) + _KERAS_HUB
@@ -47,13 +45,13 @@ def settings_beside(path: str) -> dict[str, Any]:
 
 def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows: int | None
                  ) -> dict[str, dict]:
-    """Returns {id: token} of the tokens that transformers' files beside the vocabulary at `path`
-    add. Warns of those that the model's table has no row for, or whose ids leave a gap.
+    """Returns {id: token} of the tokens that transformers' files next to the vocabulary at `path`
+    add. Warns of tokens without a row in the model's table, and of tokens whose ids leave a gap.
 
     Args:
         tokens: in the order of their ids.
-        known: the vocabulary's own, where T5's have the mark of a blank before them; special ones
-            of these are plain text here, as in BERT.
+        known: the vocabulary's tokens, which T5 may write with the mark of a blank before them;
+            special tokens among them are plain text here, as in BERT.
         rows: of the table, if it is known.
     """
     found: dict[str, Any] = {}
@@ -61,7 +59,7 @@ def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows:
     for name, read in _ADDED.items():
         file = os.path.join(os.path.dirname(path), name)
         if is_file(file):
-            # Whoever needs a damaged file tells of it.
+            # The reader that needs a damaged file raises the error.
             with contextlib.suppress(InputError, AttributeError, TypeError, KeyError):
                 found |= read(read_json(file))
     found = {key: token for key, token in found.items() if key.isdecimal()

@@ -10,10 +10,10 @@ import numpy as np
 
 from bert_tf.tokenization.vocabulary import Layout
 
-# What a model reads of a text that does not fit: its beginning; its two ends; or windows, of whose
-# answers "mean" takes the mean and "max" the largest.
+# The parts that a model reads of a text that does not fit: its beginning; its two ends; or windows:
+# "mean" takes the mean of their answers, "max" the largest.
 LONG_TEXTS = TRUNCATE, HEAD_TAIL, MEAN, MAX = "truncate", "head_tail", "mean", "max"
-HEAD = 4        # one of so many tokens that are kept is of the head (arXiv:1905.05583, section 5.3)
+HEAD = 4        # one of so many kept tokens belongs to the head (arXiv:1905.05583, section 5.3)
 
 
 def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: int,
@@ -93,7 +93,7 @@ def encode_pairs(texts: Sequence, tokenizer, max_seq_length: int | None,
 
     Args:
         texts: B tuples of one text, or of two.
-        max_seq_length: S; None: that of the longest.
+        max_seq_length: S; None: the length of the longest sequence.
         hypothesis_first: whether the second text is packed before the first, and single texts are
             one token shorter (namisan/mt-dnn v0.1, prepro.py).
 

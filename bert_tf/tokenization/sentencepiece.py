@@ -247,7 +247,7 @@ class SentencepieceTokenizer(Tokenizer):
             while start < end and prepared[start].isspace():
                 start += 1
             parts = self._cut.get(index, (index,))
-            # The comma is the last character; what is before it is one piece, but for odd models.
+            # The comma is the last character; only odd models split the text before it.
             bounds = [(start, end)] if len(parts) == 1 else [
                 *[(start, end - 1)] * (len(parts) - 1), (end - 1, end)]
             ids += parts

@@ -18,15 +18,15 @@ _OF_WORDPIECE = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 
 
 def find(folder: str) -> str | None:
-    """Returns the folder's tokenizer.json; None if there is none that `old_files` takes, as where
-    it belongs to SentencePiece or to keras-hub."""
+    """Returns the folder's tokenizer.json; None if it is missing or of a kind that `old_files` does
+    not read, such as SentencePiece's or keras-hub's."""
     path = os.path.join(folder, NAME)
     return path if is_file(path) and _kind(read_json(path)) else None
 
 
 def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """Returns the contents of the older files by name, and the tokenizer's settings. Those in a
-    tokenizer_config.json beside it come first, as in transformers.
+    """Returns the contents of the older files by name, and the tokenizer's settings. The settings
+    in a tokenizer_config.json next to it come first, as in transformers.
 
     Raises:
         InputError: the file is no tokenizer of BERT, RoBERTa or GPT, or is damaged.

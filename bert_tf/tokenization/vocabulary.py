@@ -76,7 +76,7 @@ class Vocabulary:
         start_id: the first token's id in a sequence: role start, else cls.
         pad_id: the padding's id; 0 where no token has the role pad.
         special_ids: `pad_id` and all special tokens' ids but `mask_id`.
-        further_features: names of a token's features beside its id (ELMo).
+        further_features: names of a token's features in addition to its id (ELMo).
         parts: the vocabularies that it joins, if it does.
     """
 

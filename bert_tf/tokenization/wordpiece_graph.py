@@ -48,7 +48,7 @@ class WordsGraph:
     - a younger capital is not lower-cased, which matters only if the vocabulary holds its small
     form;
     - a younger accent may stay, or change places with another;
-    - a capital sigma beside a younger letter or mark may become the other one of σ and ς.
+    - a capital sigma next to a younger letter or mark may become the other one of σ and ς.
 
     `is_unsure` finds such strings.
     """

@@ -1,6 +1,6 @@
 """Gradients of fine-tuning on embeddings that are moved to where the model errs.
 
-Shapes: B rows of a batch, S sequence, E width of what the noise is added to.
+Shapes: B rows of a batch, S sequence, E width of the embeddings with noise.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from bert_tf.training.learners.gated import GatedLearner
 from bert_tf.training.learners.learner import Learner, Measures
 from bert_tf.training.robustness_settings import RobustnessSettings
 
-# The first seeds that come of a step's are those of dropout and of gates.
+# Dropout and gates take the first seeds that are split off a step's seed.
 _SEEDS_OF_LEARNERS = 2
 _LEAST = 1e-8
 
@@ -153,7 +153,7 @@ class Smart(Plain):
         return found
 
     def _scaled(self, x):
-        """Numbers of which each token's have the norm 1, or for l1 the signs."""
+        """Scales each token's numbers to the norm 1; for l1, returns their signs."""
         if self._norm == "l1":
             return tf.sign(x)
         length = (tf.reduce_max(tf.abs(x), -1, keepdims=True) if self._norm == "inf" else
@@ -245,15 +245,15 @@ def check(settings: RobustnessSettings, network: type, config: Any, learner: Any
 
 
 def check_draws(settings: RobustnessSettings, learner: Any) -> None:
-    """Raises InputError if passes that are compared would be those of different networks."""
+    """Raises InputError if the passes to compare would be passes of different networks."""
     if settings.adv_train == "smart" and (drawn := getattr(learner, "draws", "")):
         raise InputError("--adv_train=smart compares two passes of one network, but each pass of "
                          f"this network draws again {drawn}; leave the flag out.")
 
 
 def check_gold(settings: RobustnessSettings, ways: Iterable[Any]) -> None:
-    """Raises InputError if nothing that SMART smooths has a weight. `ways` has for each task the
-    `recipes.Distillation` by which it learns from its teachers, None where it has none."""
+    """Raises InputError if no loss that SMART smooths has a weight. `ways` has for each task the
+    `recipes.Distillation` with its teachers, or None."""
     ways = list(ways)
     if settings.adv_train == "smart" and all(way and not way.gold_weight for way in ways):
         names = ", ".join(dict.fromkeys(way.name for way in ways if way))
@@ -263,7 +263,7 @@ def check_gold(settings: RobustnessSettings, ways: Iterable[Any]) -> None:
 
 
 def describe(settings: RobustnessSettings) -> str:
-    """Returns a line that says what a step costs, "" for a plain one."""
+    """Returns a line on the cost of a step, "" for a plain step."""
     if settings.adv_train == "none":
         return ""
     passes = settings.ascent[0] + (2 if settings.adv_train == "smart" else 0)

@@ -1,4 +1,4 @@
-"""Work beside training, such as writing a checkpoint, in one thread."""
+"""Work during training, such as writing a checkpoint, in one thread."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,7 +1,7 @@
-"""The workers of a run on several machines: how each finds the others, and what they must agree on.
+"""The workers of a run on several machines: how each finds the others, and how they compare flags.
 
-Before TensorFlow connects them, all workers meet at the first one's address. So a worker that never
-comes is said after a bounded time, and flags that differ are refused by all.
+Before TensorFlow connects them, all workers meet at the first worker's address. So all workers end
+with an error if one does not come within a bounded time, or if flags differ.
 """
 
 import collections
@@ -56,7 +56,7 @@ class Cluster(NamedTuple):
     index: int
 
     def resolver(self) -> "tf.distribute.cluster_resolver.ClusterResolver":
-        """Returns what TensorFlow's strategies take."""
+        """Returns the resolver for TensorFlow's strategies."""
         return tf.distribute.cluster_resolver.SimpleClusterResolver(
             tf.train.ClusterSpec({"worker": self.addresses}), task_type="worker",
             task_id=self.index, rpc_layer="grpc")
@@ -138,7 +138,7 @@ def find(way: str, hosts: list[str]) -> Cluster:
         hosts: of all workers, for "indexed_job".
 
     Raises:
-        InputError: there is none, or an address has no port.
+        InputError: there is no cluster, or an address has no port.
     """
     found = _WAYS[way](hosts)
     for address in found.addresses:
@@ -152,13 +152,13 @@ def find(way: str, hosts: list[str]) -> Cluster:
     return found
 
 
-# Flags that say how this worker finds the others; where these are is compared.
+# Flags that say how this worker finds the others. Workers compare the others' addresses instead.
 _OWN = ("cluster", "cluster_hosts", "cluster_timeout")
 
 
 def comparable(flags: Mapping[str, Any], records: Mapping[str, Any]) -> dict[str, str]:
-    """Returns what workers compare of their flags: the contents of small files, not the names of
-    files and folders, which machines may have in different places.
+    """Returns the values that workers compare of their flags: the contents of small files, not the
+    names of files and folders, which machines may have in different places.
 
     Args:
         flags: values by name.
@@ -189,11 +189,11 @@ def meet(cluster: Cluster, flags: Mapping[str, str], seconds: float, folder: str
     Args:
         flags: result of `comparable`.
         seconds: how long to wait.
-        folder: --output_dir; "" if there is none.
+        folder: --output_dir, or "".
 
     Raises:
-        InputError: some have not come, or flags or folders differ; all workers that are here say
-            the same.
+        InputError: some workers have not come, or flags or folders differ; all workers that are
+            here raise the same error.
     """
     if len(cluster.addresses) > 1:
         flags = {**flags, "cluster_hosts": ",".join(cluster.addresses)}
@@ -204,10 +204,10 @@ def meet(cluster: Cluster, flags: Mapping[str, str], seconds: float, folder: str
 
 @contextlib.contextmanager
 def connecting(addresses: list[str], seconds: float) -> Iterator[None]:
-    """Kills this process, with a sentence, if the block, in which TensorFlow connects the workers,
-    takes too long: TensorFlow would wait for ever for one that has died.
+    """Kills this process, with a sentence, if TensorFlow takes too long to connect the workers in
+    the block: TensorFlow would wait for ever for a worker that has died.
 
-    A process of its own keeps the time: TensorFlow lets no thread of Python run meanwhile.
+    A separate process keeps the time: TensorFlow lets no thread of Python run meanwhile.
     """
     message = (f"error: the workers {', '.join(addresses)} have met, but did not connect within "
                f"{seconds:g} s (--cluster_timeout); start all of them again.\n")
@@ -220,7 +220,7 @@ def connecting(addresses: list[str], seconds: float) -> Iterator[None]:
 
 
 def _receive(cluster, flags, seconds, folder):
-    """The first worker: receives the others, and tells them what is wrong, if anything is."""
+    """The first worker: receives the others, and sends them the problem, "" without one."""
     workers = len(cluster.addresses)
     with contextlib.ExitStack() as stack:
         here = [(0, {"flags": flags}, None)]
@@ -243,8 +243,8 @@ def _receive(cluster, flags, seconds, folder):
 
 
 def _problem(cluster, here, seconds):
-    """A sentence on what is wrong with the workers that are here, (index, what it sent, ...); "" if
-    nothing is."""
+    """Returns a sentence on a problem of the workers that are here, (index, message, ...); ""
+    without one."""
     indices = [index for index, *_ in here]
     for index in set(indices):
         if indices.count(index) > 1:
@@ -259,8 +259,8 @@ def _problem(cluster, here, seconds):
 
 
 def _elsewhere(folder, here):
-    """A sentence on a worker that has left its mark in another folder than the first one's; "" if
-    none has."""
+    """Returns a sentence on a worker that has left its mark in another folder than the first
+    worker's; "" without one."""
     for index, value, _ in here:
         if value.get("mark") and not is_file(join_path(folder, value["mark"])):
             return (f"--output_dir is {folder} for worker 0, and worker {index} has another folder "
@@ -269,7 +269,7 @@ def _elsewhere(folder, here):
 
 
 def _arrivals(cluster, deadline) -> Iterator:
-    """Yields (index, what it sent, connection) of workers that come before the deadline."""
+    """Yields (index, message, connection) of workers that come before the deadline."""
     workers = len(cluster.addresses)
     with _listening(cluster) as server:
         while (left := deadline - time.monotonic()) > 0:
@@ -305,7 +305,7 @@ def _is_closed(connection):
 
 
 def _difference(flags):
-    """A sentence on the flags that differ among workers, of which each gives a dict; "" if none."""
+    """Returns a sentence on the flags that differ among workers, a dict for each; "" if none."""
     first = flags[0]
     differ: dict[str, str] = collections.defaultdict(str)
     for index, others in enumerate(flags):
@@ -336,7 +336,7 @@ def _marked(folder):
 
 
 def _visit(cluster, flags, seconds, folder):
-    """A further worker: goes to the first one, and hears what is wrong."""
+    """A further worker: goes to the first worker, and returns the problem."""
     with _marked(folder) as mark:
         return _ask(cluster, {"flags": flags, "mark": mark}, seconds)
 
@@ -354,7 +354,7 @@ def _own_port(cluster):
 
 
 def _ask(cluster, own, seconds):
-    """What the first worker says to a further one."""
+    """Returns the first worker's answer to a further worker."""
     host, _, port = cluster.addresses[0].rpartition(":")
     deadline = time.monotonic() + seconds
     while True:
@@ -379,7 +379,7 @@ def _send(connection, value):
 
 
 def _read(connection):
-    """A line of JSON; ValueError if there is none."""
+    """Returns a JSON object from a line; raises ValueError if the line has another value."""
     with connection.makefile("rb") as file:
         value = json.loads(file.readline(_MOST_BYTES))
     if not isinstance(value, dict):
@@ -388,7 +388,7 @@ def _read(connection):
 
 
 def explain_lost_worker(error: Exception) -> InputError | None:
-    """Returns what TensorFlow's error means if it is the end of another worker; else None."""
+    """Returns the error to show if TensorFlow's means the end of another worker; else None."""
     if not isinstance(error, tf.errors.OpError) or not (
             isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError))
             or "ollective" in error.message):

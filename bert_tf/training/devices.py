@@ -1,4 +1,4 @@
-"""The devices that a run has, in words, and what is missing where TensorFlow sees no GPU."""
+"""The devices that a run has, in words, and the reason where TensorFlow sees no GPU."""
 
 import collections
 import glob
@@ -20,7 +20,7 @@ def describe(strategy: "tf.distribute.Strategy", workers: int = 1) -> str:
     """Returns the line that names the devices of a run.
 
     Args:
-        workers: processes that train together, of which each has as many devices.
+        workers: processes that train together, each with as many devices.
     """
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return f"devices: {strategy.num_replicas_in_sync} TPU cores"
@@ -38,8 +38,8 @@ def describe(strategy: "tf.distribute.Strategy", workers: int = 1) -> str:
 
 
 def missing() -> str:
-    """Returns a sentence on why TensorFlow does not see the GPUs of this machine; "" if it does, or
-    if there is none."""
+    """Returns a sentence on why TensorFlow does not see the GPUs of this machine; "" if it sees
+    them, or if the machine has no GPU."""
     count = len(glob.glob(_GPUS))
     if not count or tf.config.list_physical_devices("GPU"):
         return ""

@@ -16,7 +16,7 @@ tf = lazy_loader.load("tensorflow")
 
 
 def dense(gradient):
-    """A gradient as a tensor, in which the parts of rows that were used repeatedly are summed."""
+    """Returns a gradient as a tensor; the parts of a row that was used repeatedly are summed."""
     if keras.config.backend() != "tensorflow":
         return gradient
     return tf.convert_to_tensor(gradient)
@@ -54,7 +54,7 @@ def make_strategy(name: str, tpu: str | None = None, tpu_zone: str | None = None
         name: one of `settings.STRATEGIES`. "mirrored" takes all GPUs of this machine (or all
             logical CPUs where there is no GPU).
         tpu, tpu_zone, gcp_project: arguments of TPUClusterResolver.
-        workers: of "multi_worker"; those of TF_CONFIG if None.
+        workers: of "multi_worker"; None: TF_CONFIG names the workers.
     """
     if name == "one_device":
         return tf.distribute.get_strategy()
@@ -101,7 +101,7 @@ def is_large(variable) -> bool:
 
 @contextlib.contextmanager
 def after(variables: list) -> Iterator[None]:
-    """In a graph of TensorFlow, makes what is computed in the block wait until variables have their
+    """Makes the operations of the block wait, in a graph of TensorFlow, until variables have their
     new values."""
     if not variables or keras.config.backend() != "tensorflow":
         yield

@@ -14,7 +14,7 @@ from bert_tf.training.trials import BEST, rank
 class BestWeights:
     """Keeps the weights of the best evaluation of a run in the run's folder.
 
-    An evaluation in which all examples get one answer (`degenerate` in its metrics) is never better
+    An evaluation that gives all examples one answer (`degenerate` in its metrics) is never better
     than one with several answers. The file of the weights is the whole state: a run that is resumed
     continues with it.
 

@@ -39,9 +39,9 @@ class FineTuning:
     Attributes:
         make_objective: function (config, dtype) -> the objective, or a list of the tasks'
             objectives.
-        evaluate: function (predict) -> dict of metrics, in which `degenerate` is 1 if all answers
-            are the same. `predict` takes an `ExampleSet` and whether to measure the loss, and
-            returns the result of `batches.predict`. None where there is nothing to evaluate on.
+        evaluate: function (predict) -> dict of metrics, whose `degenerate` is 1 if all answers are
+            the same. `predict` takes an `ExampleSet` and whether to measure the loss, and returns
+            the result of `batches.predict`. None where there is nothing to evaluate on.
         headline: the metric that decides between trials; more is better.
         options: further settings that make the objective, by flag; a resumed run must have the
             same.
@@ -130,8 +130,8 @@ class FineTuning:
     def check(self, examples) -> tuple[dict, dict]:
         """Checks that the trials fit the devices and the contents of the output folder.
 
-        Returns the settings of all trials, and the results of the finished ones in the order in
-        which they ran: two dicts by the trial's name.
+        Returns two dicts by the trial's name: the settings of all trials, and the results of the
+        finished trials in the order of their runs.
         """
         settings = {name: trial.resolve(self.defaults, examples.size)
                     for name, trial in self.settings.trials().items()}
@@ -235,7 +235,7 @@ class FineTuning:
 
 
 def _train_trial(tuning, run):
-    """Trains; returns the step in which the trial diverged if there are others, else None."""
+    """Trains; returns the step where the trial diverged if there are other trials, else None."""
     try:
         run.train()
     except DivergedError as error:

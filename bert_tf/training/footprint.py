@@ -1,10 +1,10 @@
 """The memory that a training step takes on a CPU, estimated before the first step.
 
 The step's graph is traced, and its operations are walked in order: a tensor is in memory from the
-operation that computes it to the last one that reads it. What is there before, such as weights and
-moments, is measured.
+operation that computes it to the last one that reads it. The memory that is used before, such as by
+weights and moments, is measured.
 
-GPUs and TPUs run a compiled step in memory of their own, of which nothing is said here.
+GPUs and TPUs run a compiled step in separate memory, which is not estimated.
 """
 
 import collections
@@ -29,7 +29,7 @@ _IN_PLACE = {"AddV2", "AddN", "Sub", "Mul", "RealDiv", "DivNoNan", "Square", "Sq
 # Operations whose result takes no memory of its own, or little.
 _FREE = {"Const", "ReadVariableOp", "Placeholder", "NoOp", "Shape"}
 _KEPT_OPERATIONS = {"AssignVariableOp", "AssignAddVariableOp"}
-# What a step takes beyond the tensors of its graph: bytes for its plan; the optimizer's new values,
+# Memory of a step beyond the tensors of its graph: bytes for its plan; the optimizer's new values,
 # in units of the gradient; freed memory that stays with the process, in units of the graph's
 # tensors, where arrays are not returned. Fitted to BERT's steps on x86 CPUs, see docs/results.md.
 _OVERHEAD, _UPDATE, _KEPT = 270e6, 1.4, 0.25
@@ -79,7 +79,7 @@ class _Buffers:
         for index, tensor in enumerate(op.outputs if op.type not in _FREE else ()):
             if op.type in _ALIASES:
                 number = self._buffer.get(op.inputs[min(index, len(op.inputs) - 1)].ref())
-                if number is None:      # of a weight or a feature
+                if number is None:      # a weight or a feature
                     continue
             else:
                 number = self._reusable(op, _size(tensor))
@@ -92,7 +92,7 @@ class _Buffers:
             self._open[number] += self._readers[tensor.ref()]
 
     def drop(self, op):
-        """Frees what nothing reads after an operation."""
+        """Frees the buffers that no operation reads after this one."""
         for tensor in op.inputs:
             if tensor.ref() in self._buffer:
                 self._open[self._buffer[tensor.ref()]] -= 1

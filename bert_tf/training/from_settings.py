@@ -31,12 +31,12 @@ def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool
 
     Args:
         trains, evaluates: the batches that will be needed.
-        others: further dataclasses of flags, in which all workers must agree.
-        records: JSON values that identify the records of flags, on which they must agree too.
+        others: further dataclasses of flags, which must be equal for all workers.
+        records: JSON values that identify the records of flags, which must be equal, too.
 
     Raises:
-        InputError: the devices can't share the batches or can't be used; or the program is in the
-            scope of a strategy, whose end would fail since training clears Keras's state.
+        InputError: the devices can't share the batches or can't be used; or the program is in a
+            strategy's scope, whose end would fail since training clears Keras's state.
     """
     if tf.distribute.has_strategy():
         raise InputError("this can't run within strategy.scope(); leave the scope, and give "
@@ -77,7 +77,7 @@ def rematerialize(learner: Learner) -> None:
     """Makes the encoders of a learner compute their layers again in the backward pass.
 
     Raises:
-        InputError: there is none that can.
+        InputError: the learner has no encoder that can.
     """
     found = [layer for layer in learner._flatten_layers() if isinstance(layer, BertEncoder)]
     if not found:

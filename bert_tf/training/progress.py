@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 _INTERVAL = 0.5     # seconds between two looks at the step
-_SAMPLE = 3.0       # seconds after which the rate of the first steps is told
+_SAMPLE = 3.0       # seconds after which the rate of the first steps is printed
 _WIDTH = 30         # characters of the bar
 
 
@@ -49,7 +49,7 @@ class Progress:
         self._thread: threading.Thread | None = None
 
     def look(self) -> None:
-        """Looks at the step, and writes what there is to say."""
+        """Looks at the step; writes that the first step is done, and how much time is left."""
         step, now = self._read(), self._clock()
         assert self._begin is not None
         if step == self._begin[0]:

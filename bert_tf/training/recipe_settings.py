@@ -14,7 +14,7 @@ _of_generator = functools.partial(option, for_=Scope(
 
 @dataclasses.dataclass(frozen=True)
 class GeneratorSettings:
-    """ELECTRA's generator, and what the network learns from it."""
+    """ELECTRA's generator, and how the network learns from it."""
 
     generator_hidden_size: float = _of_generator(
         0.25, "Width of the generator as a share of the model's; 1/4 to 1/2 work best.", above=0,

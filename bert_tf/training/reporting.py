@@ -33,10 +33,10 @@ class Reporter:
 
     Args:
         folder: the run's; None writes to the console alone (workers that are not the chief).
-        evaluated_on: what the console calls the records of evaluations.
+        evaluated_on: the name of the evaluation's records on the console.
         start_step: step at which the run is resumed. Lines of later steps are removed from
-            `metrics.jsonl`, since a run that was killed takes those steps again; TensorBoard is
-            told to drop them, too.
+            `metrics.jsonl`, since a run that was killed takes those steps again; TensorBoard drops
+            them, too.
     """
 
     def __init__(self, folder: str | None, start_step: int, total_steps: int,
@@ -68,7 +68,7 @@ class Reporter:
 
         Args:
             compiled: the steps taken when the compiled step was first seen to run, and the seconds
-                of `time.monotonic` then; the rate leaves out what came before.
+                of `time.monotonic` then; the rate leaves out the time before.
         """
         last_step, last_time = max(self._last, compiled) if compiled and compiled[0] < step else (
             self._last)
@@ -116,12 +116,12 @@ class Reporter:
                   "continues without curves for TensorBoard", flush=True)
 
     def publish(self) -> None:
-        """Sends what was reported to the run's folder, if that is in a store."""
+        """Sends the reports to the run's folder, if it is in a store."""
         self.copied()()
 
     def copied(self) -> Callable[[], None]:
-        """Copies what was reported until now; returns what sends the copy to the run's folder, if
-        that is in a store."""
+        """Copies the reports until now; returns a function that sends the copy to the run's folder,
+        if it is in a store."""
         if not self._folder or self._local == self._folder:
             return lambda: None
         copy = tempfile.TemporaryDirectory(dir=stage_folder())
@@ -134,7 +134,7 @@ class Reporter:
 
 
 def evaluated_on(train_files: str | list[str], eval_files: str | list[str]) -> str:
-    """Returns what reports call the records that a run is evaluated on."""
+    """Returns the name in reports of the records that a run is evaluated on."""
     return "training records" if eval_files == train_files else "held-out"
 
 

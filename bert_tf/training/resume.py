@@ -190,7 +190,7 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
     step = int(state["trainer/step"])
     path = os.path.join(folder, _NAME.format(step))
     checksummed.write(path, state, extra)
-    # Those of later steps are damaged: else the run would have resumed from one.
+    # Checkpoints of later steps are damaged: else the run would have resumed from one.
     earlier = [old for old in checkpoints(folder) if _step_of(old) <= step]
     for old in earlier[:-keep]:
         remove_file(old)
@@ -219,12 +219,12 @@ def restore(path: str, trainer, weights_only: bool = False, averaged: bool = Fal
     Args:
         weights_only: take the Learner's weights and leave optimizer and step as they are; the
             network may have another memory.
-        averaged: with `weights_only`, take the averages of the weights where the run's optimizer
-            kept such, which are what the run evaluates and saves.
+        averaged: with `weights_only`, take the averages of the weights if the run's optimizer kept
+            averages: the run evaluates and saves these.
 
     Raises:
-        DamagedError: it is not as it was written.
-        InputError: it does not fit the model; names the tensor, or what differs.
+        DamagedError: the checkpoint is not as it was written.
+        InputError: it does not fit the model; names the tensor, or the part that differs.
     """
     tensors, extra = checksummed.read(path)
     saved, mine = extra.get("run", {}), trainer.learner.describe()
@@ -262,8 +262,8 @@ def _without_memory(config):
 class Place:
     """A run's place in the records: the number it has taken, and their order.
 
-    Records are identified by their `identity()`, a dict, in which an absent name equals None, or a
-    list. Earlier versions wrote lists for all of them, of the first values of the dict.
+    Records are identified by their `identity()`: a list, or a dict whose absent names equal None.
+    Earlier versions wrote lists for all records, of the first values of the dict.
     """
 
     def __init__(self, records: Any, settings: SharedSettings) -> None:
@@ -274,7 +274,7 @@ class Place:
         self._taken, self._taken_at = 0, 0
 
     def divide(self, shares: int) -> None:
-        """Notes the number of shares in which the files are read."""
+        """Notes the number of shares into which the files are divided."""
         self._order["shares"] = shares
 
     def taken(self, step: int) -> int:
@@ -311,7 +311,7 @@ class Place:
 
 
 def _without_unknown(mine, theirs):
-    """Returns what identifies records, without checksums that the other side lacks."""
+    """Returns the identity of records without the checksums that the other side lacks."""
     if not (isinstance(mine, dict) and isinstance(theirs, dict)):
         return mine
     return {name: _without_unknown(value, theirs.get(name)) for name, value in mine.items()

@@ -34,7 +34,7 @@ def _write(publish, *checkpoint):
 
 
 def _copy_state(trainer):
-    """What a checkpoint of the trainer holds."""
+    """Returns the tensors of a checkpoint of the trainer."""
     state = resume.copy_state(trainer, trainer.state.tensors())
     if count_workers(trainer.strategy) > 1:
         resume.check_finite(state)      # the chief would raise alone
@@ -51,14 +51,14 @@ class Run:
         evaluate: function that returns a dict of metrics, the total "loss" first, or None.
         best: keeps the best evaluation, and may end training. The last step is then evaluated, too.
         more: further settings, by flag, that are compared when a run is resumed.
-        evaluated_on: what reports call the records of `evaluate`.
+        evaluated_on: the name in reports of the records of `evaluate`.
 
     Attributes:
         is_in_order: whether the run continues in the records and the order of its checkpoint.
         start: `time.monotonic` when this invocation began, if checkpoints keep the time that the
-            run has taken; that of pre-training do not, since equal runs have equal checkpoints.
-        init_checkpoint: what the run began with, "" for random weights; None if that is not known
-            or not kept. A resumed run has its checkpoint's.
+            run has taken; pre-training keeps no time, so that equal runs have equal checkpoints.
+        init_checkpoint: the checkpoint that the run began with, "" for random weights; None if it
+            is not known or not kept. A resumed run has the value in its checkpoint.
     """
 
     is_in_order = True
@@ -87,8 +87,8 @@ class Run:
 
     @property
     def seconds(self) -> float | None:
-        """The time since `start`, and that of earlier invocations up to their last checkpoint; None
-        where an earlier version wrote this one."""
+        """The time since `start`, plus the time of earlier invocations up to their last checkpoint;
+        None where an earlier version wrote this checkpoint."""
         if self.start is None or self._earlier_seconds is None:
             return None
         return round(self._earlier_seconds + time.monotonic() - self.start, 1)
@@ -104,8 +104,7 @@ class Run:
         return self._settings.random_seed
 
     def resume(self) -> bool:
-        """Resumes from the newest intact checkpoint of the folder; returns False if there is none.
-        """
+        """Resumes from the newest intact checkpoint of the folder; returns False without any."""
         damaged = None
         for path in reversed(resume.checkpoints(self._settings.output_dir)):
             try:
@@ -211,8 +210,7 @@ class Run:
             self._save(saving)
 
     def _save(self, saving):
-        """Writes a checkpoint of the step while training goes on; the one before is written first.
-        """
+        """Writes a checkpoint of the step while training continues, after the checkpoint before."""
         saving.wait()           # before the copy: there is one at a time
         state = _copy_state(self._trainer)
         if self._chief:
@@ -253,7 +251,7 @@ class Run:
 
 
 def _begun_with(saved, given):
-    """Returns what a run began with, as its checkpoint has it; says so if another is given."""
+    """Returns the checkpoint that a run began with; prints it if another one is given."""
     kept = saved.get("init_checkpoint")
     if given and kept is not None and not (kept and real_path(kept) == real_path(given)):
         print(f"--init_checkpoint={given} is not used: this run began with "

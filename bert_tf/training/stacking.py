@@ -24,7 +24,7 @@ from bert_tf.training.settings import TrainSettings
 # A variable of a layer; optimizers name theirs after a variable's path, with other separators.
 _OF_LAYER = re.compile(r"(.*encoder[/_]layer_)(\d+)([/_].*)")
 _FOLDER = "stage_{}_of_{}_layers"
-# What a layer adds to its input is zero where these are.
+# A layer adds zero to its input where these weights are zero.
 _ADDED = "/output/dense/"
 
 
@@ -196,10 +196,10 @@ def grow(folder: str, trainer, stacking: StackingSettings) -> str:
 
 
 def _identity(values, variables, origin):
-    """Sets new layers so that they do not change what the network computes.
+    """Sets new layers so that the network computes the same outputs.
 
-    A layer that adds nothing normalises its input twice. So the gain and the bias with which the
-    highest trained layer ended go to the highest new one, and the layers between have neither: a
+    A layer that adds nothing normalises its input twice. So the highest new layer gets the gain and
+    the bias of the highest trained layer's last norm, and the layers between have neither: a
     normalised vector that is normalised again stays as it is.
     """
     found = {}

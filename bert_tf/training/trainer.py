@@ -41,7 +41,7 @@ class _Replica:
         self.accumulation, self._sums_losses = accumulation, sums_losses
         self.uses_loss_scale = "float16" == learner.encoder.compute_dtype
         prefixes = {objective.name: objective.metrics_name for objective in learner.objectives}
-        # Those of training alone are the last.
+        # The measures of training alone are the last.
         self._measure_names = [*learner.measure_names, *way.measure_names]
         self.names = [f"{prefixes.get(name, name)}/{kind}" for name, kind in self._measure_names]
         self.likelihoods = {prefixes[o.name]: f"{prefixes[o.name]}/{o.likelihood}"
@@ -117,7 +117,7 @@ class _Replica:
                          for name, kind in self._measure_names if name in measures])
 
     def carry(self, batch, state):
-        """A batch with what is carried into it."""
+        """Returns a batch with the state that is carried into it."""
         return {**batch, "carried": state} if self._learner.carries else batch
 
     def begin(self, batch):
@@ -219,7 +219,7 @@ class Trainer:
         optimizer: of training/optimizers; it is built here, if the trainer trains.
         jit_compile: whether XLA compiles the forward and backward pass.
         accumulation: parts in which a replica takes its batch, one after the other.
-        sums_losses: whether gradients are of the sum of a batch's losses, not of their mean.
+        sums_losses: whether gradients belong to the sum of a batch's losses, not to their mean.
         batch_size: rows of a global batch; not needed where the learner carries nothing from step
             to step.
         trains: whether it will take steps; a trainer that only evaluates and predicts needs no
@@ -343,8 +343,8 @@ class Trainer:
 
     def evaluate(self, batches: tf.distribute.DistributedDataset) -> dict[str, float]:
         """Means over all records of a distributed dataset: the losses and accuracies of `train`,
-        the "name/perplexity" of each language model that has predicted a token, and what objectives
-        `summarize`."""
+        the "name/perplexity" of each language model that has predicted a token, and the results of
+        the objectives' `summarize`."""
         total, state = None, None
         with self.averaged():
             for batch in batches:

@@ -15,7 +15,7 @@ _of_teacher = functools.partial(option, for_=Scope(
 
 @dataclasses.dataclass(frozen=True)
 class TransferSettings:
-    """The teacher, and what is learned of it."""
+    """The teacher, and how the network learns from it."""
 
     teacher: str = _of_teacher(
         "", "Folder of the teacher, of any format, with its masked LM. MobileBERT's teacher has "

@@ -73,7 +73,7 @@ class TrialFolder:
         write_json(os.path.join(self.path, RESULT), result)
 
     def clear(self) -> None:
-        """Removes what nobody needs once the trial has ended: checkpoints and best weights."""
+        """Removes the checkpoints and the best weights, which nobody needs after the trial."""
         best = os.path.join(self.path, BEST)
         for path in [*resume.checkpoints(self.path), *filter(exists, [best])]:
             remove_file(path)
@@ -129,8 +129,8 @@ def check_output(output_dir: str, names: list[str], has_results: bool = False) -
 
 
 def rank(metrics: dict, headline: str, is_degenerate: bool) -> tuple:
-    """Returns the key by which evaluations are sorted: degenerate ones, which give all examples one
-    answer, come first, the best last.
+    """Returns the key that sorts evaluations: degenerate ones, which give all examples one answer,
+    come first, the best last.
 
     Args:
         headline: the metric that counts; more is better. One that is absent or not a number counts

@@ -25,7 +25,7 @@ from bert_tf.training.transfer_settings import TransferSettings
 
 # The feature that holds the teacher's outputs for its own text.
 _OUTPUTS = "beside_outputs"
-# Beside the weights of layers, the vectors of the student's tokens.
+# In addition to the weights of layers: the vectors of the student's tokens.
 _VECTORS = "word_vectors"
 
 
@@ -34,7 +34,7 @@ class DualTraining(Distiller):
     """A Distiller whose teacher learns, too.
 
     The teacher's one objective, a `DualMaskedLM`, is among the objectives: the masked LM of texts
-    in which each word is split with the teacher's or the student's vocabulary. The teacher's table
+    whose words are each split with the teacher's or the student's vocabulary. The teacher's table
     has rows for both. The vectors of the student's tokens are compared with the student's, as the
     weights of layers are.
 

@@ -23,7 +23,7 @@ from bert_tf.objectives.pretraining import to_slots, used
 from bert_tf.training.learners.learner import Learner, Measures
 from bert_tf.training.recipe_settings import GeneratorSettings
 
-# What the network learns, by --discriminator: class, options and weight (None: the recipe's).
+# The network's objective, by --discriminator: class, options and weight (None: the recipe's).
 _DISCRIMINATORS: dict[str, tuple[str, dict, float | None]] = {
     "replaced_token": ("ReplacedToken", {}, None),
     "replaced_token_written": ("ReplacedToken", {"written_only": True}, None),
@@ -85,7 +85,7 @@ def generator_config(config: EncoderConfig, settings: GeneratorSettings) -> Enco
 
 @register
 class Electra(Learner):
-    """A generator, the network that is the product of training, and an objective of each.
+    """A generator, the network that is the product of training, and an objective for each.
 
     The generator predicts masked tokens. At their positions tokens are drawn from its predictions,
     without a gradient, and the network reads the result.
@@ -95,8 +95,8 @@ class Electra(Learner):
     there is none.
 
     Args:
-        objectives: the generator's masked LM, then the network's. The network's alone if there is
-            no generator.
+        objectives: the generator's masked LM, then the network's objective. The network's alone if
+            there is no generator.
         generator: an encoder, which may share its embeddings with the network or be the network;
             None to draw all tokens with the same probability.
         temperature: temperature of the draws.

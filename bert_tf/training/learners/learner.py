@@ -42,7 +42,8 @@ class Learner(TakesFeatures, keras.Model):
         epsilon: the original's guard against a batch without a masked position; 0 where the mean
             of nothing is 0.
         one_task_a_batch: whether the means over steps count only the steps that had the objective.
-        draws: what it draws anew in each pass of a training step, beside dropout; "" for nothing.
+        draws: a phrase for its random draws in each pass of a training step, besides dropout; "" if
+            there are none.
     """
 
     settings_class: ClassVar[type | None] = None
@@ -107,7 +108,7 @@ class Learner(TakesFeatures, keras.Model):
 
     @property
     def carries(self) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of one row of what each step hands to the next; see memory.py."""
+        """Names and shapes of a row of the states that a step hands to the next; see memory.py."""
         in_order = any(objective.in_order for objective in self.objectives)
         return dict(getattr(self.encoder, "carries", {})) if in_order else {}
 

@@ -46,16 +46,16 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         rate_factors: pairs of such an expression and a factor of the learning rate; the first that
             is found counts. A variable that none matches learns at the full rate.
         gradient_factors: such pairs for factors of the clipped gradients.
-        average: what `averages` are of the weights after each step: "ema", moving ones, "swa",
-            means of all; None for none.
-        average_decay: what a step keeps of a moving average; (1 + n) / (10 + n) at its step n while
-            that is less.
+        average: the kind of `averages` of the weights after each step: "ema", moving averages;
+            "swa", means of all; None for none.
+        average_decay: the share of a moving average that a step keeps; (1 + n) / (10 + n) at its
+            step n while that is less.
         average_start: steps before the averages begin.
     """
 
     rows_apart = False      # see `reduce_gradients`
     compiles = True         # whether XLA may compile updates; see `one_pass`
-    averages: Sequence = ()     # of the variables, where those are what is evaluated and saved
+    averages: Sequence = ()     # of the variables, where the averages are evaluated and saved
 
     def __init__(
             self, learning_rate: float | WarmupLinearDecay = 1e-4, weight_decay: float = 0.01,
@@ -192,7 +192,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         return variable - rounded(rate * delta), m, v
 
     def _assign(self, updates):
-        """Assigns new values, pairs of a variable and its value, and what averages then are."""
+        """Assigns new values, pairs of a variable and its value, and updates the averages."""
         if self.skip_nonfinite:
             updates = [(old, ops.where(self._is_finite, new, old)) for old, new in updates]
         # A step that is not taken counts with the weights that it leaves.
@@ -269,8 +269,8 @@ def reduce_gradients(grads: list, is_clipped: Sequence[bool], rows_apart: bool =
 
 
 def clip_scale(norm, clip_norm: float):
-    """Returns what gradients of a global norm are multiplied with, for a norm of at most
-    `clip_norm`: NaN if the norm is not finite. None if `clip_norm` is 0, for no clipping."""
+    """Returns the factor that gives gradients of a global norm a norm of at most `clip_norm`; NaN
+    if the norm is not finite. None if `clip_norm` is 0, for no clipping."""
     # norm - norm is NaN where the norm is infinite.
     return clip_norm / ops.maximum(norm, clip_norm) + (norm - norm) if clip_norm else None
 

@@ -15,8 +15,8 @@ PROGRESSIVE = "progressive_lamb"
 
 @dataclasses.dataclass(frozen=True)
 class Optimizer:
-    """A row of `OPTIMIZERS`: a class with its module of this package, what distinguishes it (the
-    help of the flag), and options."""
+    """A row of `OPTIMIZERS`: a class with its module of this package, the help of the flag's value,
+    and options."""
 
     kind: str
     help: str

@@ -43,7 +43,7 @@ class AveragedAdam(AdamWeightDecay):
 @register
 class RectifiedAdam(AdamWeightDecay):
     """R-Adam (arXiv:1908.03265; LiyuanLucasLiu/RAdam, radam.py), whose steps are short while the
-    second moment is of few gradients.
+    second moment has averaged few gradients.
 
     As in its code, the first steps do nothing, not even decay, until that moment's length is 5:
     five steps for a `beta_2` of 0.999. In the paper these are steps of the first moment alone.
@@ -142,7 +142,7 @@ _BOOST, _AFTER = 3.0, 0.1
 
 @register
 class ProgressiveLamb(LayerwiseAdaptiveMoments):
-    """LAMB of MobileBERT's first stage, in which one layer after the other is trained
+    """LAMB of MobileBERT's first stage, which trains one layer after the other
     (google-research mobilebert/lamb_optimizer.py and distill_util.py).
 
     A layer's rate is 0 before its phase of `phase_steps` steps, three times the schedule's in it,
