@@ -15,8 +15,8 @@ from bert_tf.registration import register_later
 
 __version__ = "0.1.0"
 
-# TensorFlow, which is loaded later, says much on stderr that is of no use, such as that a machine
-# has no GPU. TF_CPP_MIN_LOG_LEVEL=0 shows everything.
+# TensorFlow, which is loaded later, writes many useless lines to stderr, such as a warning that a
+# machine has no GPU. TF_CPP_MIN_LOG_LEVEL=0 shows everything.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2" if glob.glob("/dev/nvidia*") else "3")
 
 # The classes that people import, which are also those that a saved model may name, by module.

@@ -11,7 +11,7 @@ _SIMILAR = 0.6      # as in difflib.get_close_matches
 class InputError(ValueError):
     """A bad file, line, flag, tensor or configuration.
 
-    The message is one sentence that names what is wrong and says what to do. Scripts print it
+    The message is one sentence that names the fault and its remedy. Scripts print it
     without a traceback and exit with its `status`; library users may catch it as a ValueError.
     `is_asked_for` is true of a stop that the user asked for, which is reported but no error.
     """
@@ -63,11 +63,11 @@ _explanations: list[Callable[[Exception], InputError | None]] = []
 
 
 def explain_with(explain: Callable[[Exception], InputError | None]) -> None:
-    """Has programs that would end with a traceback print what a function makes of the error, unless
-    it returns None."""
+    """Registers a function that explains an error. Programs print the explanation in place of a
+    traceback, unless the function returns None."""
     _explanations.append(explain)
 
 
 def explained(error: Exception) -> InputError | None:
-    """Returns what an error of a library means to users, if a function of `explain_with` knows."""
+    """Returns the explanation of a library's error, if a function of `explain_with` gives one."""
     return next((found for explain in _explanations if (found := explain(error))), None)

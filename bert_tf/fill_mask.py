@@ -42,7 +42,7 @@ class _Row:
 
 
 class FillMask:
-    """Answers for texts what a model learned in pre-training.
+    """Answers texts with a pre-trained model: predicts masked tokens and next sentences.
 
         fill = bert_tf.FillMask("run")                  # the output of bert-run-pretraining
         fill("The [MASK] is open.")                     # a dict
@@ -55,9 +55,9 @@ class FillMask:
     `token` in the vocabulary, its `text` as a reader writes it, and its `probability`. Masks are
     predicted independently of each other.
 
-    "[MASK]" stands in a mask's place, or the vocabulary's own token, such as "<mask>". Everything
-    else is plain text, as in training. The probabilities are those of the pipeline "fill-mask" of
-    Hugging Face's transformers.
+    A mask is written "[MASK]", or as the vocabulary's own token, such as "<mask>". Everything else
+    is plain text, as in training. The probabilities equal the probabilities of the pipeline
+    "fill-mask" of Hugging Face's transformers.
     """
 
     def __init__(self, path: str | os.PathLike, batch_size: int = 32, dtype: str | None = None,
@@ -67,11 +67,11 @@ class FillMask:
 
         Args:
             path: a folder or file of any format that `bert_tf.open_model` reads, with a masked LM.
-                Of ELECTRA's pre-training, the generator is opened.
+                If ELECTRA was pre-trained there, the generator is opened.
             batch_size: sequences that the model reads at a time.
             dtype: Keras's name of the policy, such as "bfloat16"; its default if None.
-            vocab_file, do_lower_case: None: as the files beside the model say.
-            mask: what stands in a mask's place, for texts in which "[MASK]" is plain text.
+            vocab_file, do_lower_case: None: as the files next to the model say.
+            mask: the text of a mask, for texts where "[MASK]" is plain text.
 
         Raises:
             InputError: the model has no masked LM or no vocabulary.
@@ -136,10 +136,10 @@ class FillMask:
 
     def next_sentence(self, pairs: tuple | list, where: Callable[[int], str] = "pair {}".format
                       ) -> float | list[float]:
-        """Returns the probability that the second text of a tuple follows the first, or that of
-        each tuple in a list or an array. Of a model that learned the order of sentences, such as
-        ALBERT, it is the probability of this order. `where` names a pair in errors, given its
-        index."""
+        """Returns the probability that the second text of a tuple follows the first. A list or an
+        array of tuples gives one probability per tuple. A model that learned the order of
+        sentences, such as ALBERT, gives the probability of this order. `where` names a pair in
+        errors, given its index."""
         if not self._network.follows:
             raise InputError(f"{self._path} was not trained to predict the next sentence; give a "
                              "model that was, such as BERT.")
@@ -191,7 +191,7 @@ class FillMask:
         places = []
         *parts, last = self._mark.split(_checked_text(text, where))
         for part in parts:
-            # A mask stands for a word with the blank before it.
+            # A mask replaces a word and the blank before it.
             ids += self.tokenizer.encode(part.rstrip())
             places.append(len(ids))
             ids.append(self._vocabulary.mask_id)
@@ -204,7 +204,7 @@ class FillMask:
                                     for text in pair)), where)
 
     def _rows_of_tokens(self, text, where):
-        """Yields the rows of a text in which each token is masked in turn."""
+        """Yields rows of a text; each row masks another token."""
         ids = self.tokenizer.encode(_checked_text(text, where))
         if not ids:
             raise InputError(f"{where} has no token; give a text of at least one word.")
@@ -309,10 +309,10 @@ def _checked_text(text, where):
 
 def open_masked_lm(path: str | os.PathLike, vocab_file: str | None = None,
                    do_lower_case: bool | None = None) -> Model:
-    """Opens the model at `path`, of any format, or the generator beside it, which has a masked LM.
+    """Opens the model at `path`, of any format, or the generator next to it, which has a masked LM.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no masked LM.
     """
     model = open_model(path, None, vocab_file, do_lower_case)
     weights = model.weights

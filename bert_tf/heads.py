@@ -84,8 +84,8 @@ class Head:
 
     @property
     def reads_windows(self) -> bool:
-        """Whether the head gives a text one answer, so that answers to its windows can be joined.
-        """
+        """Returns whether the head gives one answer per text; the answers to windows of a text can
+        then be joined."""
         return self.task and self.name not in _BY_POSITION and (
             self.is_labelled or "C" in self.inputs)
 
@@ -156,7 +156,7 @@ HEADS = {head.name: head for head in (
     # Its matrix is the embedding table.
     Head("permutation_lm", "PermutationLM", "permutation", {"output_bias": "V"},
          task=False, exportable=False, huggingface=""),
-    # The language models of recurrent networks; W is the width of what they read.
+    # The language models of recurrent networks; W is the width of their input.
     *(Head(name, objective, "recurrent_lm", {"output_weights": "VW", "output_bias": "V"},
            task=False, exportable=False, huggingface="")
       for name, objective in (("bidirectional_lm", "BidirectionalLM"),

@@ -1,4 +1,4 @@
-"""How a program takes memory from Linux: in huge pages, and which arrays it returns.
+"""Settings of a program's memory in Linux: huge pages, and which arrays the program returns.
 
 Each step of training allocates large arrays. Linux clears their memory page by page, and a page has
 4 KiB: this took a third of the CPU time of a small model's step. Huge pages have 2 MiB. glibc asks
@@ -21,9 +21,9 @@ _PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 
 
 def environment(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Returns the variable that gives a process huge pages, beside others of its environment; {} if
-    it would change nothing: Linux gives them to all programs or to none, glibc is too old, or the
-    user has decided."""
+    """Returns the variable that gives a process huge pages, with its other settings; {} if it would
+    change nothing: Linux gives them to all programs or to none, glibc is too old, or the user has
+    decided."""
     given = variables.get(VARIABLE, "")
     try:
         with open(_PAGES, encoding="utf-8") as file:
@@ -63,7 +63,7 @@ def restart(main_module: str) -> None:
     """Starts the running program again with huge pages, if that helps.
 
     Nothing happens in a process that does more than this program, such as a test or a notebook, or
-    that has loaded TensorFlow (of which "tensorflow" may be a stand-in).
+    that has loaded TensorFlow. The module "tensorflow" may be a stand-in.
 
     Args:
         main_module: name of the module of the program's `main`.

@@ -67,7 +67,7 @@ def entities(tags: list[str]) -> list[tuple[int, int, str]]:
 def to_bio(tags: list[str], where: str = "a tag") -> list[str]:
     """Returns the same entities with "B-" at the first word of each.
 
-    Tags of other kinds, such as parts of speech, stay what they are.
+    Tags of other kinds, such as parts of speech, stay unchanged.
 
     Raises:
         InputError: some tags name entities and another does not follow the scheme, such as S-PER.
@@ -141,8 +141,8 @@ def _bleu(labels, predictions):
 
 
 def bleu_counts(labels: Sequence[str], predictions: Sequence[str]) -> np.ndarray:
-    """Returns each translation's counts, int [n, 10]: its words and those of the label, and of 1 to
-    4 words in a row how many are right, and how many there are."""
+    """Returns the counts of each translation, int [n, 10]: its words; the label's words; its right
+    n-grams of 1 to 4 words; and all its n-grams of 1 to 4 words."""
     scorer = _sacrebleu.BLEU(tokenize="intl", effective_order=True)
     found = [scorer.sentence_score(text, [label]) for label, text in zip(
         labels, predictions, strict=True)]

@@ -1,4 +1,4 @@
-"""Model cards: a README.md in the folder of a model, from the files beside it."""
+"""Model cards: a README.md in the folder of a model, from the files in this folder."""
 
 import json
 import os
@@ -36,7 +36,7 @@ _EXAMPLES = {"tagging": '"John Smith lives in New York City."',
                             '"Anna left when ", "she", " had won.")',
              "pronoun_ranking": '("Anna met Mary when ", " had won.", "Anna", "Mary")'}
 
-# What manifests of fine-tuning count.
+# The counts in manifests of fine-tuning.
 _COUNTED = ("examples", "questions")
 
 
@@ -44,23 +44,23 @@ def write_card(folder: str | os.PathLike, base: str | None = "", command: str = 
                source: str = "", name: str = "", note: str = "", snippet: str | None = None,
                file: str = NAME, temporary: str = "", saved: SavedTask | None = None,
                scored: str | None = "") -> str | None:
-    """Writes README.md beside a model: what it is, its base, data, settings, scores, labels and
+    """Writes README.md next to a model: its description, base, data, settings, scores, labels and
     licence, the code that uses it, and the command that made it.
 
-    A README.md that someone else wrote stays. A failure is a warning: the model is there.
+    A README.md that someone else wrote stays. A failure is a warning, since the model exists.
 
     Args:
-        base: the model that training began with, or that was converted; "" where the folder tells,
-            None for random weights.
-        command: the command that made the model; "": the one in flags.txt.
+        base: the model that training began with, or that was converted; "": as the folder says;
+            None: random weights.
+        command: the command that made the model; "": the command in flags.txt.
         source: the folder that all but the configuration is read from; "": the folder itself.
         name: the title; "": the name of the folder.
-        note: what was done to the base, in a sentence.
-        snippet: code that uses the model; None: that of `Predictor`.
+        note: a sentence on how the base was changed.
+        snippet: code that uses the model; None: code with `Predictor`.
         file: the name of the card.
         temporary: a folder that will be removed; the card names no file in it.
-        saved: the task, lengths and labels; None: those in the task.json of `source`.
-        scored: a sentence on what the scores were measured with; None: the card has no scores.
+        saved: the task, lengths and labels; None: as in the task.json of `source`.
+        scored: a sentence on how the scores were measured; None: the card has no scores.
 
     Returns:
         the path, or None if another README.md is there or none could be written.
@@ -129,7 +129,7 @@ def _config(folder) -> dict[str, Any]:
 
 
 def _what(kind, config, saved, base):
-    """The sentence that says what the model is."""
+    """The sentence that describes the model."""
     sizes = ", ".join(f"`{name}` {config[name]:,}" for name in _SIZES
                       if isinstance(config.get(name), int))
     task = f", fine-tuned for {saved.task.kind.title}" if saved else ""
@@ -202,7 +202,7 @@ def _indented(text):
 
 
 def _best_trial(folder):
-    """The settings of the best trial, and what came of it; {} without trials."""
+    """The settings and the results of the best trial; {} without trials."""
     path = os.path.join(folder, "results.json")
     if not is_file(path):
         return {}
@@ -214,7 +214,7 @@ def _best_trial(folder):
 
 
 def _data(folder, flags, temporary):
-    """Lines on the records beside the model, or on the files that the flags name."""
+    """Lines on the records next to the model, or on the files that the flags name."""
     lines = []
     for split in ("train", "dev", "test"):
         path = os.path.join(folder, "records", f"{split}.manifest.json")

@@ -207,7 +207,7 @@ def finetuned_file(path: str) -> tuple[str, SavedTask]:
     """The file of the weights of a fine-tuned model, floats or integers, and its `SavedTask`.
 
     Raises:
-        InputError: there is none at `path`.
+        InputError: there is no fine-tuned model at `path`.
     """
     file: str | None = os.path.join(path, keras_file.NAME)
     if not keras_file.find(str(file)):

@@ -64,12 +64,12 @@ def check_shape(value: Any, shape: Any, place: str = "it") -> None:
 
 
 def differing_options(mine: dict, theirs: dict, defaults: dict) -> list[str]:
-    """Returns the names of the options in which two descriptions of a job differ, in the order of
-    `mine`.
+    """Returns the names of the options that differ between two descriptions of a job, in the order
+    of `mine`.
 
-    Jobs keep on disk what their results depend on, so that the next start can decide whether it
-    continues the same work. A later version may know more options than the one that wrote the file,
-    or fewer. An absent name therefore means its default on either side, or None without a default.
+    Jobs keep on disk the options that decide their results, so that the next start knows whether it
+    continues the same work. An earlier or a later version may know other options. An absent name
+    therefore means its default on either side, or None without a default.
     """
     def value(options, name):
         return options[name] if name in options else defaults.get(name)

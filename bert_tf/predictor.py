@@ -27,14 +27,14 @@ _PIECE = 1 << 12    # examples that are made into ids, and sorted by length, at 
 
 
 class Predictor:
-    """Predicts for texts what a fine-tuned model was trained to predict.
+    """Predicts labels, tags or answers for texts with a fine-tuned model.
 
         predictor = bert_tf.Predictor("output_dir")
         predictor("A text.")                            # one example: a dict
         predictor(("A text.", "Another."))              # one example that has two texts: a tuple
         predictor(["A text.", "A text more."])          # examples: a list, of dicts in their order
 
-    An example, and what its dict holds, depend on the kind of the task:
+    The form of an example, and the keys of its dict, depend on the kind of the task:
 
     - classification: a text, or a tuple of two, as in training; `label`, and `probabilities` by
       label. For GLUE's numbered labels also the label's `name`, such as "equivalent". With several
@@ -54,10 +54,10 @@ class Predictor:
     The output of pre-training, before any fine-tuning, answers texts with "[MASK]" as `FillMask`
     does: `masks`.
 
-    Beyond rounding, a prediction does not depend on what else is in the list. MobileBERT's does a
-    little, since its padding keeps some weight, and so does that of a quantised model whose inputs
-    have the range of the batch (`--activation_ranges=dynamic`, or never trained). Texts of a pair
-    or a choice that are too long together are cut to fit, as in training.
+    Beyond rounding, a prediction does not depend on the other texts in the list. Two models are
+    exceptions: MobileBERT, whose padding keeps some weight, and a quantised model whose inputs have
+    the range of the batch (`--activation_ranges=dynamic`, or never trained). Texts of a pair or a
+    choice that are too long together are cut to fit, as in training.
     """
 
     _opened: tuple | None = None    # the arguments; None: the model is in memory
@@ -205,7 +205,7 @@ class Predictor:
 
 
 def _is_pretrained(folder):
-    """Whether a folder holds a model with a masked LM that no task was trained with."""
+    """Returns whether a folder holds a model with a masked LM that no task was trained with."""
     if SavedTask.read(folder) or task_heads.tasks_beside(folder) or not is_folder(folder):
         return False
     try:

@@ -28,10 +28,10 @@ def _encoder(cls, path, **options):
     such as `dtype="mixed_bfloat16"`.
 
     Args:
-        options: of the class, such as `dtype="mixed_bfloat16"`.
+        options: arguments of the class, such as `dtype="mixed_bfloat16"`.
 
     Raises:
-        InputError: there is none, or it is of another class.
+        InputError: there is no network, or it belongs to another class.
     """
     weights = checkpoints.read(path)
     found = networks.network_of(weights.config)

@@ -1,4 +1,4 @@
-"""Ends programs on Ctrl-C (SIGINT), on SIGTERM, and where nobody reads what they print or a disk is
+"""Ends programs on Ctrl-C (SIGINT), on SIGTERM, and when nobody reads their output or a disk is
 full: with one line at most, and nothing half-written."""
 
 import contextlib
@@ -13,7 +13,7 @@ from types import FrameType
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 _AGAIN_SECONDS = 0.05
-# The signal that will arrive once more, and what sends it.
+# The signal that will arrive once more, and its sender.
 _late: list[tuple[int, threading.Timer]] = []
 # The signal whose exception was raised last: C++ may make another exception of it.
 _raised: list[int] = []
@@ -97,7 +97,7 @@ def ending() -> Iterator[None]:
         if isinstance(error, Exception) and not _raised:
             raise
         number = _number(error) or signal.Signals(_raised[0])
-        # A second signal ends what is left of the program at once.
+        # A second signal ends the rest of the program at once.
         before = dict.fromkeys(STATUS, signal.SIG_DFL)
         print("terminated" if number == signal.SIGTERM else "interrupted", file=sys.stderr)
         sys.exit(STATUS[number])
@@ -125,7 +125,7 @@ def reaching_output() -> Iterator[None]:
                       file=sys.stderr)
         try:
             sys.stdout.flush()
-        except OSError:     # what is in the buffer has nowhere to go
+        except OSError:     # the text in the buffer has nowhere to go
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         # The status that shells give to programs that SIGPIPE ended.
         sys.exit(141 if is_broken else 1)

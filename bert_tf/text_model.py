@@ -25,21 +25,21 @@ _LEFT_OUT = ("records", "trials", "tensorboard")      # of the folder of a run
 
 
 class TextModel:
-    """Learns labels, or numbers, of texts.
+    """Learns labels or numbers for texts.
 
         model = bert_tf.TextModel.from_pretrained("bert-tiny")
         model.fit(texts, labels, num_train_epochs=3)        # lists of str
         model.predict(["Where is it?"])                     # [{"label": ..., ...}]
         model.save("questions")                             # Predictor("questions") opens it
 
-    A text is a str, or a tuple of two. Training is that of `bert-finetune`: the same features,
-    the same weights.
+    A text is a str, or a tuple of two. It trains as `bert-finetune` trains: the same features, the
+    same weights.
 
     Attributes:
-        path: the folder of the model; before `fit` that of the pre-trained one.
+        path: the folder of the model; before `fit`, the folder of the pre-trained model.
         kind: "classification", one label each; "multi_label", a list of labels each; or
             "regression", a number each.
-        scores: those of `dev_texts` after `fit`, by name.
+        scores: the scores on `dev_texts` after `fit`, by name.
     """
 
     def __init__(self, path: str | os.PathLike, kind: str = "classification"):
@@ -57,10 +57,10 @@ class TextModel:
 
         Args:
             path: a folder of any format, or hf://OWNER/NAME.
-            kind: of the task; None: as the model was fine-tuned, else "classification".
+            kind: the task's kind; None: the fine-tuned model's kind, else "classification".
 
         Raises:
-            InputError: there is no model at `path`, or its task is of another kind.
+            InputError: there is no model at `path`, or its task has another kind.
         """
         model = cls(path, kind or "classification")
         checkpoints.read_config(model.path)
@@ -185,7 +185,7 @@ def _plain(label, number):
     value = label.item() if hasattr(label, "item") else label
     if isinstance(value, (list, tuple)):
         return [_plain(one, number) for one in value]
-    # What is not equal to itself is NaN, as pandas has it where there is no label.
+    # A value that differs from itself is NaN, which pandas has where there is no label.
     if not isinstance(value, (str, int, float)) or value != value:
         raise InputError(f"label {number} is {value!r}; give a label, a number, or a list of label "
                          "names.")

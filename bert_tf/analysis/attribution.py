@@ -37,7 +37,7 @@ def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "
         directions = rng.standard_normal((projections, width)).astype("float32")
     copies = {name: tf.repeat(tf.constant(values), len(directions), 0)
               for name, values in features.items()}                     # [K, n]
-    # Without positions among them, embeddings are those of words.
+    # If embeddings do not include positions, they are word embeddings already.
     noised = by == "words" and getattr(encoder, "takes_noise", False)
 
     @tf.function(autograph=False)

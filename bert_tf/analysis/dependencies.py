@@ -121,6 +121,6 @@ def attachment(sentences: Sequence[Parsed], predicted: Sequence[np.ndarray]) -> 
 
 
 def offset_heads(sentence: Parsed, offset: int) -> np.ndarray:
-    """Returns for each word the one at a distance, or -2 where there is none."""
+    """Returns for each word the index of the word `offset` places on, or -2 without such a word."""
     places = np.arange(len(sentence.heads)) + offset
     return np.where((places >= 0) & (places < len(places)), places, -2)

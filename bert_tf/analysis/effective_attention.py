@@ -51,8 +51,8 @@ def effective_attention(attention: np.ndarray, transformed: np.ndarray, sums_to_
         attention: float [..., n, n], maps of one head.
         transformed: float [n, D], V or T, without padding, whose values would change the result.
         sums_to_one: takes the null space and the rank of [T, 1], so that rows sum to 1.
-        causal: whether a token attends to none on its right. Each row then has its own null space,
-            and the rank is that of each row's, int [n].
+        causal: whether a token attends to no token on its right. Each row then has its own null
+            space, and the rank is an int [n], one per row.
     """
     attention = np.asarray(attention, np.float64)
     if not causal:

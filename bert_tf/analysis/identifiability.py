@@ -23,8 +23,8 @@ def compare_maps(readings: Iterable[Reading], vocabulary: Vocabulary, causal: bo
     `effective KIND` are the weight on these tokens, mean over rows. `share KIND` is the share of
     the magnitudes of effective weights, which may be negative.
 
-    With `causal`, tokens attend to none on their right: `null_space` is a mean over rows, of which
-    row i has i + 1 weights.
+    With `causal`, tokens attend to no token on their right: row i has i + 1 weights, and
+    `null_space` is a mean over rows.
     """
     sums: dict[str, np.ndarray] = {}
     count = 0

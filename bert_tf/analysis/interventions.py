@@ -41,8 +41,8 @@ def switch_off(encoder, heads: Collection[tuple[int, int]] = (), form: str = "ze
         units: pairs (layer, feed-forward unit) from 0; their output becomes 0.
 
     Raises:
-        InputError: only some of the layers that share a part are named, or a head is absent, or has
-            no map that its queries alone decide.
+        InputError: only some of the layers that share a part are named; a head is absent; or, with
+            "uniform", a head's map depends on more than its queries.
     """
     for weight, columns in _places(encoder, heads, form, units):
         values = weight.numpy()

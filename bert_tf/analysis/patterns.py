@@ -113,8 +113,8 @@ def picture(attention: np.ndarray, side: int = _SIDE) -> np.ndarray:
 
 
 class PatternNetwork:
-    """A convolutional network that tells the classes apart from a map's picture alone, without
-    knowing which tokens are special."""
+    """A convolutional network that predicts the class from a map's picture alone, without knowing
+    which tokens are special."""
 
     def __init__(self, seed: int = 0):
         import keras

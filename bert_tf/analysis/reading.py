@@ -23,10 +23,10 @@ class Reading:
         input_ids, segment_ids: int32 [n].
         attention: float32 [L, N, n, n], probabilities: of XLNet's content stream, of T5's encoder.
             With `from_ids`, [L, N, m, n].
-        hidden: float32 [L + 1, n, H]: the first layer's input, then each layer's output, of which
-            T5's last one is normed.
+        hidden: float32 [L + 1, n, H]: the first layer's input, then each layer's output. T5's last
+            output is normed.
         values: float32 [L, N, n, D], the heads' value vectors, with their bias. A head outputs the
-            product of its map and these, wherever its scores come from.
+            product of its map and its values, wherever its scores come from.
         from_ids: int32 [m], the tokens that attend, where these are not the attended ones.
     """
 

@@ -91,8 +91,7 @@ class Statistics:
         return found
 
     def result(self) -> dict[str, np.ndarray]:
-        """Returns float64 [L, N] by the names of `TITLES`; those of kinds that no text has are left
-        out."""
+        """Returns float64 [L, N] by the names of `TITLES`, without the kinds that no text has."""
         return {name: value / self.texts for name, value in self._sums.items()}
 
     @property

@@ -23,7 +23,7 @@ def group(ids: Sequence[int], continues: np.ndarray) -> list[list[int]]:
 
 
 def names(ids: Sequence[int], tokenizer: Tokenizer) -> list[str]:
-    """Returns the tokens without the character that stands for a blank."""
+    """Returns the tokens without the character that marks a blank."""
     return [token.lstrip(tokenizer.blank) or token if tokenizer.blank else token
             for token in tokenizer.tokens(ids)]
 

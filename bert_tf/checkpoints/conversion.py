@@ -1,4 +1,4 @@
-"""Converts a checkpoint: reads it in our names, changes what is asked for, writes it in theirs.
+"""Converts a checkpoint: reads it in our names, makes the requested changes, writes it in theirs.
 
 Numbers go from file to file as they are, in their own dtype, unless the target is Keras, which
 holds float32.
@@ -60,7 +60,7 @@ def _without(weights, heads):
 
 
 def _change(weights, changes):
-    """The changed `Weights`, and sentences on what was changed."""
+    """The changed `Weights`, and sentences on the changes."""
     notes = [*weights.notes]
     weights = _without(weights, changes.leave_out)
     if changes.hidden_act:
@@ -157,7 +157,7 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
     Args:
         path: a folder of any format, or the checkpoint in it.
         output: the folder to write; it must be absent or empty, and is whole or absent afterwards.
-        form: the name of a format, among those of `FORMATS` that are written.
+        form: the name of a format in `FORMATS` that can be written.
         dry_run: check everything, write nothing.
 
     Returns:
@@ -213,7 +213,7 @@ def _first(tensor, rows):
 
 
 def _by_rows(change, tensor, name):
-    """`change(tensor)` of one of the `TABLES`, where what are rows of the others may be columns."""
+    """`change(tensor)` of one of the `TABLES`; "logits/kernel" has columns in place of rows."""
     if name != "logits/kernel":
         return change(tensor)
     return change(tensor.transposed()).transposed()

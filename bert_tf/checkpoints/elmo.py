@@ -55,7 +55,7 @@ def find(path: str) -> str | None:
 
 
 def _config(file, tensors):
-    """Returns the configuration in the options beside the weights, which must exist."""
+    """Returns the configuration in the options next to the weights, which must exist."""
     path = file.removesuffix(_ENDING) + _OPTIONS
     if not is_file(path):
         raise InputError(f"{file}: there is no {os.path.basename(path)} in the same folder; put it "

@@ -1,5 +1,5 @@
 """Checkpoints of google-research/bert, and of Google's code for its relatives: TensorFlow 1
-variables beside a configuration.
+variables with a configuration.
 """
 
 import dataclasses
@@ -152,7 +152,7 @@ def read(prefix: str) -> Source:
 
 
 def _config_beside(prefix, model):
-    """Returns the configuration beside a `_Model`'s checkpoint, or None."""
+    """Returns the configuration next to a `_Model`'s checkpoint, or None."""
     path = rules.beside(prefix, model.config) or rules.beside(prefix, rules.CONFIG)
     if not path:
         return None
@@ -161,7 +161,7 @@ def _config_beside(prefix, model):
         if "model_type" not in values:
             values = {**model.defaults, **values}
             act = values.get("hidden_act", EncoderConfig.hidden_act)
-            if isinstance(act, str):        # what is none is refused below
+            if isinstance(act, str):        # other types are refused below
                 values["hidden_act"] = model.activations.get(act, act)
         return config_from_dict(values)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Hugging Face's checkpoints: `model.safetensors` beside a `config.json`."""
+"""Hugging Face's checkpoints: `model.safetensors` with a `config.json`."""
 
 import dataclasses
 import os
@@ -42,7 +42,7 @@ _WORDS = "embeddings.word_embeddings.weight"
 _OWN_FILES = {module.TYPE: module
               for module in (huggingface_gpt, huggingface_t5, huggingface_xlnet)}
 _SEQUENCES = "SequenceClassification"
-# What transformers calls a tokenizer, and its settings, by our name of it.
+# The class of a tokenizer in transformers, and its settings, by our name of the tokenizer.
 _TOKENIZERS = {"wordpiece": {"tokenizer_class": "BertTokenizer"},
                "byte_bpe": {"tokenizer_class": "RobertaTokenizer", "add_prefix_space": False},
                "sentencepiece": {"tokenizer_class": "AlbertTokenizer"}}
@@ -65,7 +65,7 @@ def _table(model, task, prefix, notes=()):
 
     Args:
         task: the head that `classifier` is, or None.
-        prefix: that of the encoder's tensors.
+        prefix: the prefix of the encoder's tensors.
     """
     layers = _two_layers(model, task)
     rows = [(ours, prefix + theirs, endings) for ours, theirs, endings in model.encoder
@@ -96,7 +96,7 @@ def find(path: str) -> str | None:
 
 
 def _classifier(model, values, tensors, hint):
-    """The head that `classifier` is, or None where there is none.
+    """The head that `classifier` is, or None without a classifier.
 
     Args:
         hint: the name of a head, which counts where the values leave a choice.
@@ -274,10 +274,10 @@ def _check_network(weights, model):
 
 
 def _only_task(weights, model):
-    """Returns the one classifier among the heads, None if there is none.
+    """Returns the one classifier among the heads, or None.
 
     Raises:
-        InputError: there are several, or Hugging Face's is another.
+        InputError: there are several, or Hugging Face's classifier is another.
     """
     tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
     if len(tasks) > 1:

@@ -22,7 +22,7 @@ TASK_CLASSES = tuple((f"For{head.huggingface}", {head.name}) for head in _TASKS)
 _PADDING = ("[PAD]", "<pad>")
 # The key of `config.json` that names a kind of BERT, which transformers keeps and does not read.
 _KIN = "kind_of_bert"
-# What a model for the classification of sequences is trained for; files may leave it open.
+# The problems that a model for the classification of sequences is trained for; files may omit them.
 PROBLEMS = {head.problem_type: head.name for head in HEADS.values() if head.problem_type}
 
 
@@ -30,7 +30,7 @@ def find_type(values: dict[str, Any], tensors: dict, path: str) -> str:
     """The `model_type` of the files, which their tensors show where there is no `config.json`.
 
     Raises:
-        InputError: it is none of ours; names `path`.
+        InputError: this library has no such type; names `path`.
     """
     kind = values.get("model_type") or next(
         (kind for kind, model in MODELS.items()
@@ -86,13 +86,13 @@ def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
 
 
 def has_padding(vocabulary: Vocabulary) -> bool:
-    """Whether a token is padding, which in WordPiece's vocabularies is none of the roles."""
+    """Returns whether a token is padding. WordPiece's vocabularies give padding no role."""
     return "pad" in vocabulary.special or not vocabulary.ids.keys().isdisjoint(_PADDING)
 
 
 def padding_id(weights: Weights, model: Model) -> int:
-    """The id of padding; of a vocabulary without it, what the files' class has by default if the
-    positions depend on it."""
+    """The id of padding. For a vocabulary without padding, it is the default of the files' class if
+    the positions depend on it."""
     vocabulary = weights.tokenizer and weights.tokenizer.vocabulary
     if not vocabulary or (model.positions_after_padding and not has_padding(vocabulary)):
         return model.pad_token_id

@@ -1,4 +1,4 @@
-"""Hugging Face's `openai-gpt`: `model.safetensors` beside a `config.json`."""
+"""Hugging Face's `openai-gpt`: `model.safetensors` with a `config.json`."""
 
 
 

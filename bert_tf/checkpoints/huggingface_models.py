@@ -1,6 +1,6 @@
 """Hugging Face's files of each `model_type`: a row of `MODELS` each.
 
-Names of tensors are those of transformers' PyTorch classes.
+Tensors have the names of transformers' PyTorch classes.
 """
 
 import dataclasses
@@ -33,8 +33,8 @@ class Model:
         kin: kinds of BERT with files of this type, apart from a key of `config.json`.
         pretraining: (end of a class's name, its heads) of classes without a task; the first whose
             heads are all present is written.
-        classifier: the two layers of its sequence classifier, the first of which replaces the
-            pooler; empty for one layer after the pooler.
+        classifier: the two layers of its sequence classifier; the first one replaces the pooler.
+            Empty for one layer after the pooler.
         pad_token_id: default of files.
         positions_after_padding: whether the first token has the position after `pad_token_id`, so
             that the positions before are unused.

@@ -134,8 +134,8 @@ def _name_heads(objectives, source):
 
 
 def _names_of_model(network, config, objectives, source):
-    """The names of weights by Keras's paths, of which a file of an earlier version tells none:
-    those of the model that it describes, which is made again without values."""
+    """The names of weights by Keras's paths, for a file of an earlier version, which lists none.
+    They come from the model that the file describes, built again without values."""
     encoder = _described(network, config=config.to_dict())
     heads = [_described(name, **{key: value for key, value in options.items() if key != "dtype"})
              for name, options in objectives or ()]
@@ -154,10 +154,10 @@ def _names_of_model(network, config, objectives, source):
 
 
 def _told_names(told, objectives, heads, source):
-    """Our names by Keras's paths, as the file tells them.
+    """Our names by Keras's paths, as the file lists them.
 
     Raises:
-        InputError: they are no names, or one is told twice.
+        InputError: they are no names, or a name is listed twice.
     """
     if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()) or (
             len(set(told.values())) < len(told)):
@@ -216,7 +216,7 @@ def table_for(weights: Weights) -> Format:
 
 
 def _learner(weights):
-    """An untrained Learner with the heads of `weights`: what Keras makes of its description."""
+    """An untrained Learner with the heads of `weights`, which Keras builds from its description."""
     objectives = []
     for head in map(HEADS.get, weights.heads):
         if head and head.rebuildable:

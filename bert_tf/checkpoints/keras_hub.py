@@ -1,4 +1,4 @@
-"""Presets of keras-hub's BertBackbone: `model.weights.h5` beside a `config.json`.
+"""Presets of keras-hub's BertBackbone: `model.weights.h5` with a `config.json`.
 
 They hold the encoder and the pooler. keras-hub's masked LM has another epsilon and GELU than its
 backbone, so it differs from BERT's, and its weights are left out.

@@ -42,7 +42,7 @@ FORMATS = {
     "model_garden": FileFormat("model_garden", ()),
     "keras_hub": FileFormat("keras_hub", (".weights.h5",)),
     "paddle": FileFormat("paddle", ("word_embedding", "params")),
-    # A task's folder beside a model of several tasks has no weights of its own.
+    # A task's folder next to a model of several tasks has no weights of its own.
     "keras": FileFormat("keras_file", (".keras", "task.json")),
     "elmo": FileFormat("elmo", ("weights.hdf5",)),
     "openai": FileFormat("openai_gpt", ("params_0.npy",)),
@@ -102,7 +102,7 @@ def check_exists(path: str) -> None:
 
 
 def _fetching(path):
-    """Returns what to write for a model of the Hub that a bare name may mean, "" for others."""
+    """Returns advice on the Hub's name of a model that a bare name may mean, "" for other names."""
     name = os.path.basename(path)
     if path.startswith((".", os.sep)) or path.count("/") > 1 or not _NAME.fullmatch(name):
         return ""
@@ -136,7 +136,7 @@ def read(path: str | os.PathLike, task: str | None = None, generator: bool = Fal
 
 
 def config_of(source: Source) -> EncoderConfig:
-    """Returns a source's configuration, or raises InputError if there is none."""
+    """Returns a source's configuration, or raises InputError without one."""
     if source.config is None:
         raise InputError(f"{source.file}: there is no bert_config.json or config.json in the same "
                          "folder; put it there.")
@@ -144,13 +144,13 @@ def config_of(source: Source) -> EncoderConfig:
 
 
 def read_config(path: str | os.PathLike) -> EncoderConfig:
-    """Returns the configuration beside a checkpoint, all of whose tensors must fit it."""
+    """Returns the configuration next to a checkpoint; all tensors must fit it."""
     return read(path).config
 
 
 def read_for(path: str | os.PathLike, config: EncoderConfig) -> Weights:
-    """Returns the `Weights` at `path` for a network of `config`, which may differ from the one
-    beside the checkpoint where both make the same network."""
+    """Returns the `Weights` at `path` for a network of `config`. The configuration next to the
+    checkpoint may differ, if both make the same network."""
     return _translate_for(read_source(path), config)
 
 
@@ -203,7 +203,7 @@ def load(checkpoint: str | os.PathLike | Weights, model) -> Account:
 
 
 def _joined(mine, other):
-    """The `Account` of a model, with that of its generator."""
+    """Joins the `Account`s of a model and of its generator."""
     mapped = {**mine.mapped, **{f"generator/{name}": tensor
                                 for name, tensor in other.mapped.items()}}
     used = set(mapped.values())

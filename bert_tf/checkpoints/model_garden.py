@@ -1,8 +1,8 @@
 """Checkpoints of the TensorFlow Model Garden (official.nlp): the objects of a BertEncoder, or of a
-model around one, as TensorFlow 2 tracks them, beside a `bert_config.json`.
+model around one, as TensorFlow 2 tracks them, with a `bert_config.json`.
 
 The encoder may be saved alone or in a model, by either of its two classes; `_standard_name` maps
-all names to those of `tf.train.Checkpoint(encoder=..., model=...)`. The models are
+all names to the names in `tf.train.Checkpoint(encoder=..., model=...)`. The models are
 BertPretrainerV2, BertClassifier, BertTokenClassifier and BertSpanLabeler; "head" belongs to the
 last three.
 """
@@ -47,7 +47,7 @@ _ROWS = (
 # untrained; the first one present counts.
 _HEADS_POOLER, _ENCODERS_POOLER = "classification_heads/0/dense", "encoder/_pooler_layer"
 _POOLERS = (_HEADS_POOLER, "head/dense", _ENCODERS_POOLER)
-# The heads of a BertClassifier, and the heads of which a model has one.
+# The heads of a BertClassifier, and the heads of all models; a model has one of them.
 _CLASSIFIERS = tuple(head.name for head in HEADS.values()
                      if head.huggingface == "SequenceClassification")
 _MODELS = (*_CLASSIFIERS, "tagging", "answer_span")

@@ -1,17 +1,40 @@
-"""Our names of a network's weights, with their shapes: what the tables of all formats refer to.
+"""Names and shapes of a network's weights; the tables of all formats refer to these names.
 
-A name is a variable's path relative to the network, as in Google's files; the names of a head's
-weights begin with the head's. "{i}" is the number of a layer; layers that share weights have the
-numbers of `EncoderConfig.layer_weights`. In shapes, V is the vocabulary, T segments, M tasks, P
-positions, E the width of the embeddings, H hidden, I the feed-forward layer, N heads of attention,
-D their width, A that of all heads that learn where to look, Z that of all heads, J two vectors of
-width H, L steps of one layer, O buckets of relative positions, X the width of what tokens are
-predicted from, Y by how much that is wider than the embeddings, S that of what makes these as wide
-as the layers; a digit is itself. Not in a configuration are C, labels, Q, the hidden layers of a
-head, and, of a head that reads features with LSTMs, F, their width, U, an LSTM's width, G, four
-times that, and K, how many layers are weighted. R are the places of a span, W the width of their
-vectors, and B the width of one with two of width H. The weights of recurrent networks have other
-uses for the letters whose sizes are not in a configuration.
+A name is a variable's path relative to the network, as in Google's files. The names of a head's
+weights begin with the head's name. "{i}" is the number of a layer; layers that share weights have
+the numbers of `EncoderConfig.layer_weights`. A shape has one letter per axis; a digit is itself.
+
+The configuration gives the sizes of these letters:
+
+    V   tokens of the vocabulary
+    T   segments
+    M   tasks
+    P   positions
+    E   width of the embeddings
+    H   width of the layers, the hidden size
+    I   width of the feed-forward layer
+    N   attention heads
+    D   width of an attention head
+    A   width of all attention heads with queries and keys; inner width of MobileBERT's layers
+    Z   width of all attention heads
+    J   2 H
+    L   steps of a Universal Transformer's layer
+    O   buckets of relative positions
+    X   width of the vectors from which hidden tokens are predicted
+    Y   X - E
+    S   width of the input of the dense layer of MobileBERT's embeddings
+
+The weights give the sizes of these letters; recurrent networks use them for other sizes:
+
+    C   labels
+    Q   width of a head's hidden layer
+    F   width of the features that a head reads
+    U   width of an LSTM
+    G   gates of a recurrent layer: 4 U of an LSTM, 3 H of a GRU
+    K   layers of a weighted sum
+    R   places in a span
+    W   width of the embedding of a place
+    B   2 H + W
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,11 +55,11 @@ LAYER = {"attention/self/query": "split", "attention/self/key": "split",
          "attention/output/LayerNorm": "norm", "intermediate/dense": "dense",
          "output/dense": "dense", "output/LayerNorm": "norm"}
 
-# What a layer that was trained to be rounded carries beside its weights (layers/quantisation.py).
+# The ranges that a layer trained with rounding has besides its weights (layers/quantisation.py).
 RANGES = ("steps", "input_threshold", "output_threshold")
 
-# The same where all tensors of a layer are rounded (networks/mobilebert/affine.py): the tensors
-# with ranges, by the end of the name of a weight beside them.
+# The tensors with ranges where all tensors of a layer are rounded (networks/mobilebert/affine.py),
+# by the end of the name of a weight of the same layer.
 MOVING_RANGES = {"/kernel": ("input",), "/gamma": ("input", "beta", "gamma", "product"),
                  "/query/kernel": ("scores", "masked", "summed", "context")}
 MOVING_PARTS = ("steps", "low", "high")
@@ -55,15 +78,15 @@ def _heads(named):
 
 
 def optional(named: Mapping[str, str] = MappingProxyType({})) -> set[str]:
-    """The weights that a file may lack: some of heads, `named` being as in `shapes`, the table of
-    tasks, which a network of several tasks can learn on top of one that knew none, and the vector
-    of what is to be predicted, which the original's XLNet has in pre-training alone."""
+    """The weights that a file may lack: some weights of heads (for `named` see `shapes`), the table
+    of tasks, which a network can learn later, and the vector of masked tokens, which the original's
+    XLNet has in pre-training alone."""
     return {"embeddings/task_type_embeddings", "embeddings/mask_emb"} | {
         f"{name}/{part}" for name, head in _heads(named) for part in head.optional}
 
 
 def _written_out(weights):
-    """Names and shapes, with those of kernel and bias, gamma and beta for a layer's."""
+    """Yields names and shapes; a layer's row becomes kernel and bias, or gamma and beta."""
     for name, shape in weights.items():
         kind, _, letters = shape.rpartition(" ")
         if kind == "dense":
@@ -110,7 +133,7 @@ def _moving_ranges(found):
 
 
 def is_range(name: str) -> bool:
-    """Whether a weight is one of `RANGES`, which a model that was never rounded lacks."""
+    """Returns whether a weight is a range of `RANGES`; a model that was never rounded has none."""
     return "/ranges/" in name
 
 
@@ -121,7 +144,7 @@ def head(name: str) -> str:
 
 def numbered(name: str, number: int, config: EncoderConfig) -> str:
     """`name` with the number of a layer for "{i}", or in three digits for "{i:03}"; "{g}" is the
-    group that the layer stands for, and "{j}" its number in that group."""
+    layer's group, and "{j}" its number in that group."""
     group, inner = divmod(number, config.inner_group_num)
     for letter, value in (("{i}", number), ("{i:03}", f"{number:03}"), ("{g}", group),
                           ("{j}", inner)):

@@ -1,8 +1,8 @@
 """Checkpoints of GPT: `params_0.npy` and on with `params_shapes.json`
 (openai/finetune-transformer-lm), and the parts shared with Hugging Face's files.
 
-Names are those of Hugging Face's OpenAIGPTModel. The single matrix of query, key and value is three
-here, and the special tokens, which these files lack, are drawn anew.
+Names are the names of Hugging Face's OpenAIGPTModel. The single matrix of query, key and value is
+three here. These files lack the special tokens, so their embeddings are drawn at random.
 """
 
 import dataclasses

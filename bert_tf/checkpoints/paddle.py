@@ -1,4 +1,4 @@
-"""Checkpoints of PaddlePaddle/ERNIE: a folder `params` with a file for each variable, beside
+"""Checkpoints of PaddlePaddle/ERNIE: a folder `params` with a file for each variable, next to
 `ernie_config.json` and `vocab.txt`.
 
 A file is a serialised LoDTensor of Paddle: version and levels, then the tensor's version, its
@@ -52,7 +52,7 @@ _IGNORED = ((r".*(_moment[12]?|_beta[12]_pow_acc|_velocity)_\d+", "of the optimi
             (r"task_embedding", "a table of tasks that use_task_id leaves unused"))
 _DTYPES = {4: "float16", 5: "float32", 6: "float64", 3: "int64", 2: "int32"}
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
-_GELU = {"gelu": "gelu_erf"}        # what its code means
+_GELU = {"gelu": "gelu_erf"}        # its code computes the exact GELU
 _EPSILON = 1e-5
 
 

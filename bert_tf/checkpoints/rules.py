@@ -13,7 +13,7 @@ from bert_tf.config.sizes import numbers
 from bert_tf.files import is_file
 from bert_tf.tokenization import find_vocabulary
 
-# The configuration beside the weights in Google's folders, and in similar ones.
+# The configuration next to the weights in Google's folders, and in similar ones.
 CONFIG = "bert_config.json"
 # The names of our own training checkpoints, which end as Hugging Face's files do.
 OWN = r"checkpoint-\d+\.safetensors"
@@ -147,9 +147,9 @@ class Source:
 
     Attributes:
         file: its name in errors.
-        config: the configuration beside it, or None.
+        config: the configuration next to it, or None.
         tensors: by the names of the table.
-        vocab_file: the vocabulary beside it, or None.
+        vocab_file: the vocabulary next to it, or None.
         do_lower_case: whether its tokenizer lower-cases; None if unknown.
         labels: the names of the classes, if known.
         notes: sentences on earlier changes.
@@ -188,11 +188,11 @@ def beside(file: str, name: str) -> str | None:
 
 
 def config_beside(file: str) -> EncoderConfig | None:
-    """Returns the configuration in the `bert_config.json` beside `file`, or None."""
+    """Returns the configuration in the `bert_config.json` next to `file`, or None."""
     path = beside(file, CONFIG)
     return read_config(path) if path else None
 
 
 def vocabulary_beside(file: str) -> str | None:
-    """Returns the vocabulary beside `file`, of any kind, or None."""
+    """Returns the vocabulary next to `file`, of any kind, or None."""
     return find_vocabulary(os.path.dirname(file) or os.curdir)

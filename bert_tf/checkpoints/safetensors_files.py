@@ -34,7 +34,7 @@ def _of_file(file):
 
 
 def _of_shards(index):
-    """Returns the tensors that an index names, each of which must be in the stated file."""
+    """Returns the tensors that an index names; each tensor must be in the file that it states."""
     places = read_json(index).get("weight_map")
     if not isinstance(places, dict) or not all(
             isinstance(shard, str) and shard.endswith(".safetensors")
@@ -59,7 +59,7 @@ def tensors(file: str) -> dict[str, Tensor]:
 
 def labels(values: dict) -> tuple[str, ...]:
     """Returns the names of the classes in a `config.json`, in the order of their numbers; () for
-    none. Classes of one name are told apart by their numbers."""
+    none. Classes that share a name are called LABEL_0 and so on, by their numbers."""
     numbered = values.get("id2label")
     numbers = list(map(str, range(len(numbered)))) if isinstance(numbered, dict) else []
     found = tuple(numbered.get(number) for number in numbers)
@@ -71,8 +71,8 @@ def labels(values: dict) -> tuple[str, ...]:
 
 
 def inputs(has_segments: bool) -> list[str]:
-    """Returns the `model_input_names` of a tokenizer: what it gives the model. Some classes of
-    transformers leave out the segments by default, and others give them to a model without any."""
+    """Returns the `model_input_names` of a tokenizer, the features that the model gets. By default
+    some classes of transformers omit segments, and others give segments to models without any."""
     return ["input_ids", *["token_type_ids"] * has_segments, "attention_mask"]
 
 

@@ -1,8 +1,7 @@
 """A model of several tasks, used with the head of one of them.
 
-Beside its `model.keras` a folder `tasks` has a folder for each task, with the task's `task.json`
-and the vocabulary. Such a folder, as the path of a checkpoint, means the model with that head
-alone.
+Next to its `model.keras`, a folder `tasks` has a folder for each task, with the task's `task.json`
+and the vocabulary. If such a folder is the path of a checkpoint, the model has that head alone.
 """
 
 import os
@@ -15,7 +14,7 @@ _TASKS = "tasks"
 
 
 def task_folder(folder: str, task: str) -> str:
-    """Returns the folder of a task beside the model in `folder`."""
+    """Returns the folder of a task of the model in `folder`."""
     return os.path.join(folder, _TASKS, task)
 
 

@@ -50,16 +50,16 @@ class Weights:
 
     @property
     def heads(self) -> list[str]:
-        """The heads of which it has weights, the pooler included: those of `names.HEADS` in their
-        order, then heads with names of their own.
+        """The heads, the pooler included, that have weights here: first the heads in `names.HEADS`,
+        in their order, then heads with names of their own.
         """
         held = dict.fromkeys(map(names.head, self.tensors))
         own = [name for name in held if name not in (*names.HEADS, *names.NETWORK)]
         return [name for name in (*names.HEADS, *own) if name in held]
 
     def beside(self, head: str) -> dict:
-        """What a file of ours, or the task.json beside a checkpoint of fine-tuning, says of a head
-        and no weight shows: `scale` and `orders`, as in `bert_tf.objectives`, unless 1."""
+        """Returns the settings of a head that no weight shows, but a file of ours, or a task.json
+        next to a checkpoint: `scale` and `orders`, as in `bert_tf.objectives`, unless 1."""
         objectives = self.origin.objectives if self.origin else ()
         found = next((options for name, options in objectives
                       if OBJECTIVES[name].name == head), {})
@@ -73,7 +73,7 @@ class Weights:
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer of the vocabulary, or None if there is none."""
+        """The tokenizer of the vocabulary, or None without a vocabulary."""
         return open_tokenizer(self.vocab_file, self.do_lower_case, self.config.vocab_size
                               ) if self.vocab_file else None
 
@@ -87,7 +87,7 @@ class Account:
         mapped: the file's tensor by our name.
         ignored: for each tensor of the file that is not used, the reason.
         missing: our names that the file doesn't hold.
-        absent: what becomes of the missing weights.
+        absent: a phrase on the fate of the missing weights.
         notes: further sentences.
     """
 
@@ -131,8 +131,8 @@ def check(tensor: Tensor, expected: tuple, source: str) -> None:
 
 
 def check_parts(weights: Weights, own: Collection[str] = ()) -> None:
-    """Raises InputError unless the network is made as BERT's, but for what the keys `own` of its
-    configuration describe."""
+    """Raises InputError unless the network is built like BERT's, except for the parts that the keys
+    `own` of its configuration describe."""
     config = weights.config
     differs = {"embedding_size": config.projects, "num_hidden_groups": config.shares_layers,
                "inner_group_num": config.inner_group_num > 1,
@@ -219,8 +219,8 @@ def variables(model, held: Collection[str] = ()) -> dict:
     """The variables of an encoder, or of a Learner, by our names.
 
     Args:
-        held: the heads of a file. A task's objective that is none of them, and the only one of its
-            class, has the name of its row in `heads.HEADS` if that is.
+        held: the heads of a file. If a task's objective is not in `held` and is the only one of its
+            class, it takes the name of its row in `heads.HEADS`, provided that `held` has it.
     """
     encoder = getattr(model, "encoder", model)
     # Embeddings that are shared have the name of the network that they were made in.

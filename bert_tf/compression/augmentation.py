@@ -10,8 +10,8 @@ MASK = "[MASK]"
 
 
 class MarkingTokenizer:
-    """A tokenizer for which "[MASK]" in a text is the mask token, or the unknown word's if there is
-    none. It wraps a tokenizer for which it is plain text."""
+    """A tokenizer that reads "[MASK]" in a text as the mask token, or as the unknown token if there
+    is no mask token. It wraps a tokenizer that reads "[MASK]" as plain text."""
 
     def __init__(self, tokenizer):
         self._tokenizer = tokenizer
@@ -41,7 +41,7 @@ class MarkingTokenizer:
 
 @dataclasses.dataclass(frozen=True)
 class RandomWords:
-    """Copies of texts in which words are masked, or replaced by others of their part of speech
+    """Copies of texts with words masked, or replaced by other words of their part of speech
     (arXiv:1903.12136, section 3.2; castorini/d-bert, run/augment_data.py).
 
     In a copy every word draws once: below 0.1 it becomes [MASK], and from there to 0.2 a random

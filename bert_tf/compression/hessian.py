@@ -46,7 +46,7 @@ class LayerHessian:
         learner: `Learner` of one objective, whose numbers are not rounded.
 
     Raises:
-        InputError: its numbers are rounded, of which there is no second derivative; or layers share
+        InputError: its numbers are rounded, so there is no second derivative; or layers share
             weights, or are not numbered.
     """
 
@@ -68,8 +68,8 @@ class LayerHessian:
         self._of_batch = tf.function(self._product, autograph=False, reduce_retracing=True)
 
     def _product(self, batch, vector):
-        """The Hessian of the sum of a batch's losses times a vector, float32 [size]; and what the
-        sum is divided by."""
+        """The Hessian of the sum of a batch's losses times a vector, float32 [size]; and the sum's
+        divisor."""
         sizes = [shape.num_elements() for shape in self._shapes]
         parts = [tf.reshape(part, shape)
                  for part, shape in zip(tf.split(vector, sizes), self._shapes)]
@@ -104,12 +104,12 @@ def sensitivity(eigenvalues: Sequence[float]) -> float:
 
 
 def choose_bits(sensitivities: Sequence[float], bits: tuple[int, int], count: int) -> list[int]:
-    """More bits for the layers that need them most.
+    """Gives more bits to the layers that need them most.
 
     Args:
         sensitivities: of each layer.
-        bits: those of most layers, and those of the `count` most sensitive ones.
-        count: how many get more.
+        bits: the bits of most layers, and the bits of the `count` most sensitive layers.
+        count: the number of layers that get more bits.
     """
     order = np.argsort(sensitivities, kind="stable")[::-1]
     found = np.full(len(order), bits[0])

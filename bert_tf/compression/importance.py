@@ -1,8 +1,8 @@
 """Importance of each attention head, or feed-forward unit: the loss's derivative by a factor of its
 output (Michel, Levy, Neubig, arXiv:1905.10650).
 
-Two forms are the paper's formula and its code's (pmichel31415/pytorch-pretrained-BERT, branch paul,
-examples/classifier_eval.py), a third one is that of transformers' run_bertology.py; they order
+There are three forms: the paper's formula, its code's (pmichel31415/pytorch-pretrained-BERT, branch
+paul, examples/classifier_eval.py), and the formula of transformers' run_bertology.py. They order
 heads differently.
 """
 
@@ -68,8 +68,8 @@ def importance(learner: Learner, batches: Iterable[Mapping[str, np.ndarray]], ki
     with a factor for each token, for a batch's mean loss; divided by the number of examples in the
     last layer, and of real tokens in the others. It depends on the batch size. "bertology": the
     derivatives of the batches' mean losses are added up, and the absolute value of that sum is
-    added after each batch; divided by the number of real tokens. That the sum is never reset is a
-    slip of the script, by which earlier batches count more.
+    added after each batch; divided by the number of real tokens. The script never resets the sum by
+    mistake, so earlier batches count more.
 
     Args:
         batches: dicts of features [B, S] with labels.

@@ -1,4 +1,4 @@
-"""Copies of texts in which words are replaced by a masked language model's predictions
+"""Copies of texts with words replaced by a masked language model's predictions
 (arXiv:1909.10351, algorithm 1; huawei-noah/Pretrained-Language-Model,
 TinyBERT/data_augmentation.py).
 
@@ -116,8 +116,8 @@ class WordVectors:
 
 @dataclasses.dataclass(frozen=True)
 class MaskedWords:
-    """Copies of texts in which words are replaced by one of their candidates with some probability.
-    Words with other characters than letters, and stop words, stay.
+    """Copies of texts; with some probability, a word is replaced by one of its candidates. Words
+    with other characters than letters, and stop words, stay.
 
     A word of one piece has the masked language model's candidates, other words the vectors'
     candidates; a word without any is its own. A pair's copies change one text, and copies of the

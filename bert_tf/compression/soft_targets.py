@@ -1,4 +1,4 @@
-"""Auxiliary objectives by which a student learns from a teacher's answers; they are not saved.
+"""Auxiliary objectives that teach a student a teacher's answers; they are not saved.
 
 Shapes: B batch, C classes, K layers that are compared, H hidden, S sequence.
 """
@@ -26,9 +26,9 @@ SOFT_WEIGHTS = "soft_weights"
 class AnswerObjective(Objective):
     """An auxiliary objective that compares a student with a teacher's stored answers.
 
-    `call` picks what is compared from the student's outputs, which have the logits of its heads as
-    `outputs["head_logits"]`, a dict by name. `targets` picks it from a batch; a batch without it,
-    such as one to be scored, has no part in the loss.
+    `call` picks the compared tensor from the student's outputs; `outputs["head_logits"]` has the
+    logits of its heads by name. `targets` picks the teacher's tensor from a batch. A batch without
+    that tensor, such as a batch to be scored, has no part in the loss.
 
     Attributes:
         reads: its first name is the feature of the teacher.
@@ -57,21 +57,20 @@ class AnswerObjective(Objective):
 
 
 class SoftTargets(AnswerObjective):
-    """Draws the logits of a head to a teacher's: `teacher_logits` [B, C], of each token [B, C, S],
-    or of each end of an answer [B, 2, S].
+    """Draws the logits of a head towards a teacher's: `teacher_logits` [B, C], of each token
+    [B, C, S], or of each end of an answer [B, 2, S].
 
     Args:
         head: the name of the objective whose logits are compared.
         form: a name of `DIVERGENCES`.
-        temperature: by which logits are divided first; not those of "mse".
+        temperature: divides the logits first, except in the form "mse".
         scales_gradient: whether the loss is multiplied by the square of the temperature
             (arXiv:1503.02531, section 2).
-        mean_over: "examples" (or tokens), of which each has the sum over its classes; or "classes",
-            that by C.
+        mean_over: "examples" (or tokens): the mean of the sums over classes; or "classes": this
+            mean divided by C.
         is_binary: whether each logit is a decision of its own.
-        of_positions: whether the choice is one among the S positions; padding is none of them for
-            the teacher.
-        scale: of a regression, by which the teacher's numbers are divided; its form is "mse".
+        of_positions: whether one of the S positions is chosen; the teacher never chooses padding.
+        scale: divides the teacher's numbers in a regression, whose form is "mse".
 
     Raises:
         InputError: there is no such form, or the temperature is not above 0.
@@ -111,11 +110,11 @@ class SoftTargets(AnswerObjective):
         return logits / self.scale, batch[SOFT_WEIGHTS]
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The weighted sum of the losses, and what it is divided by (float32 scalars).
+        """Returns the weighted sum of the losses, and the sum's divisor (float32 scalars).
 
         Args:
             logits, labels: float32 [..., C], of student and teacher.
-            weights: float32 [...], or [..., C] where each logit stands for itself.
+            weights: float32 [...], or [..., C] where each logit is a decision of its own.
         """
         if self.is_binary:
             logits, labels = binary(logits), binary(labels)
@@ -139,8 +138,8 @@ class SoftTargets(AnswerObjective):
 
 
 class Patience(AnswerObjective):
-    """The vectors of [CLS] in a student's layers, but the top one, are to be those of a teacher's,
-    `teacher_cls` [B, K * H] (arXiv:1908.09355, equation 6).
+    """Draws the vectors of [CLS] in a student's layers, except the top one, towards a teacher's
+    vectors, `teacher_cls` [B, K * H] (arXiv:1908.09355, equation 6).
 
     The loss is the mean of the squared differences over examples, layers and H. The original rounds
     it to float16.

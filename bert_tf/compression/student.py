@@ -1,5 +1,5 @@
-"""A student, which learns from a teacher and from gold labels: of one task, or of several, some of
-which have teachers (arXiv:1904.09482).
+"""A student, which learns from a teacher and from gold labels: for one task, or for several tasks,
+some with teachers (arXiv:1904.09482).
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,9 +30,8 @@ from bert_tf.training.learners.multitask import MultiTaskLearner
 class Student(Learner):
     """A Learner whose last objectives, `AnswerObjective`, compare it with a teacher.
 
-    The first ones are heads, of which gold labels are learned where `is_labelled` is 1. What a
-    teacher answers is part of the batch. A mean without examples is 0. What is saved is a plain
-    Learner of the heads.
+    The first objectives are heads. They learn gold labels where `is_labelled` is 1. The batch holds
+    the teacher's answers. A mean without examples is 0. A plain Learner of the heads is saved.
     """
 
     epsilon = 0.0

@@ -80,8 +80,8 @@ def write_start(path: str, layers: Sequence[str], folder: str, has_begun: bool =
 
 
 def _is_student(folder, student, layers, source):
-    """Whether the model in a folder has the values that a student took from `source`. Others, such
-    as a pooler that `source` lacks, were random."""
+    """Returns whether the model in a folder has the values that a student took from `source`. Other
+    values, such as a pooler that `source` lacks, were random."""
     held = checkpoints.read(folder)
     return held.config == student.config and all(
         np.array_equal(held.tensors[name].read(), variable.numpy())

@@ -202,7 +202,7 @@ class Teachers:
 
 
 def _answers_tokens(task):
-    """Whether a task labels words, not examples."""
+    """Returns whether a task labels words, not examples."""
     return any(feature.name == "label_weights" for feature in task.kind.features)
 
 

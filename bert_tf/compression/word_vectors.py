@@ -51,7 +51,7 @@ def vectors_of_tokens(path: str, tokenizer: Tokenizer, width: int, flag: str
     """Returns the ids of the tokens that a file has vectors of, int64 [K] in rising order, and
     these, float32 [K, E]; prints how many they are.
 
-    The first line with exactly a token's text counts. If there is none and the tokenizer
+    The first line with exactly a token's text counts. Without such a line, if the tokenizer
     lower-cases, the first line counts whose word is the token in lower case.
 
     Args:

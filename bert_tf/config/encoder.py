@@ -92,7 +92,7 @@ class EncoderConfig(BertSizes):
                          "use_task_id": (False, True),
                          "directionality": ("bidi", "left_to_right")}
     optional: ClassVar = ("embedding_size", "num_hidden_groups", "task_type_vocab_size")
-    # What the sizes of single layers are where heads or units were cut.
+    # The keys with sizes of single layers, for models whose heads or units were cut.
     pruned_keys: ClassVar = ("pruned_heads", "intermediate_sizes")
     added_keys: ClassVar[tuple[str, ...]] = (
         "layer_norm_eps", "model_type", *optional, "inner_group_num", "shared_parts",
@@ -226,7 +226,7 @@ class EncoderConfig(BertSizes):
         return values | ({"model_type": self.model_type} if "num_hidden_groups" in values else {})
 
 
-# What google-research/albert takes for a key that its file lacks.
+# The defaults of google-research/albert for keys that its file lacks.
 ALBERT = {"model_type": "albert", "embedding_size": 128, "hidden_size": 4096,
           "num_hidden_groups": 1, "num_attention_heads": 64, "intermediate_size": 16384,
           "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0, "type_vocab_size": 2}

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 from bert_tf.config.encoder import EncoderConfig
 from bert_tf.errors import InputError
 
-# What a head with a fixed pattern looks at (arXiv:2002.10260): the token itself; the one before;
-# the one after; those two and more before, the more the nearer; those two and more after; all, the
-# more the nearer to the end; or to the start.
+# The tokens that a head with a fixed pattern attends to (arXiv:2002.10260): the token itself; the
+# previous one; the next one; all that are two or more places before, or after, the nearest ones
+# most; all tokens, those nearest to the end, or to the start, most.
 PATTERNS = ("current", "previous", "next", "left", "right", "end", "start")
 
 

@@ -19,7 +19,7 @@ class TransformerFlops:
     """Counts the operations of a Transformer.
 
     Attributes:
-        max_seq_length: S, the tokens of a sequence, all of which are counted.
+        max_seq_length: S, the tokens of a sequence; all are counted.
         embedding_size: None: the hidden size.
         intermediate_size: None: four times the hidden size.
         num_attention_heads: None: one for each 64 of the hidden size.
@@ -61,7 +61,7 @@ class TransformerFlops:
         return (attention * (2 if self.is_decoder else 1) + feed_forward) * length
 
     def embeddings(self) -> int:
-        """Returns those of a sequence's embeddings."""
+        """Returns the operations of a sequence's embeddings."""
         size, hidden = self._embedding_size, self.hidden_size
         count = 2 * size * (self.vocab_size + self.max_seq_length + 2 + 1)
         count += (_NORM + _DROPOUT) * size
@@ -70,25 +70,25 @@ class TransformerFlops:
         return count * self.max_seq_length
 
     def predictions(self) -> float:
-        """Returns those of predicting a share of a sequence's tokens."""
+        """Returns the operations that predict a share of a sequence's tokens."""
         size, words = self._embedding_size, self.vocab_size
         count = (2 * size * words + 2 * self.hidden_size * size
                  + (1 + _ACTIVATION + _NORM) * size + (_SOFTMAX + 2) * words)
         return self.predicted_share * count * self.max_seq_length
 
     def classification(self) -> int:
-        """Returns those of a decision for each of a sequence's tokens."""
+        """Returns the operations of a decision for each of a sequence's tokens."""
         return (2 * self.hidden_size + 1 + _ACTIVATION + 2) * self.hidden_size * self.max_seq_length
 
     def forward(self, is_discriminator: bool = False) -> float:
-        """Returns those of a sequence's forward pass. A discriminator decides on each token, other
-        networks predict tokens."""
+        """Returns the operations of a sequence's forward pass. A discriminator decides on each
+        token, other networks predict tokens."""
         return (self.num_hidden_layers * self.layer() + self.embeddings()
                 + (self.classification() if is_discriminator else self.predictions()))
 
     def training(self, train_batch_size: int, num_train_steps: float,
                  is_discriminator: bool = False) -> float:
-        """Returns those of a pre-training."""
+        """Returns the operations of a pre-training run."""
         return 2 * train_batch_size * num_train_steps * self.forward(is_discriminator)
 
 

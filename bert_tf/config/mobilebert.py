@@ -104,7 +104,7 @@ class MobileBertConfig(BertSizes):
 
     @property
     def transformed_size(self) -> int:
-        """Returns the width that the embeddings' dense layer reads; 0 if there is none."""
+        """Returns the width that the embeddings' dense layer reads; 0 without this layer."""
         if self.trigram_input:
             return 3 * self.embedding_width
         return self.embedding_width if self.embedding_width != self.hidden_size else 0

@@ -8,10 +8,10 @@ from bert_tf.errors import InputError
 
 SCHEMES = ("symmetric", "groupwise", "affine")
 ACTIVATIONS = ("none", "dynamic", "ema")
-FLOAT_BITS = 32     # stands for numbers that are not rounded
+FLOAT_BITS = 32     # numbers that are not rounded
 _BITS = (*range(2, 9), FLOAT_BITS)
 
-# What is outside the encoder's layers stays in float in the scheme affine.
+# In the scheme affine, all parts outside the encoder's layers stay in float.
 _AFFINE = {"embedding_bits": FLOAT_BITS, "position_bits": FLOAT_BITS, "pooler_bits": FLOAT_BITS,
            "head_bits": FLOAT_BITS, "head_start_step": 0}
 

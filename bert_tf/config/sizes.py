@@ -111,9 +111,8 @@ class Sizes:
     truncates_initializer: ClassVar[bool] = True
     has_tied_lm: ClassVar[bool] = False
 
-    # What a network lacks whose configuration does not say otherwise: there is no longest sequence,
-    # segments and tasks have no vectors, layers share no weights, and nothing was cut or is
-    # rounded.
+    # Defaults of configurations that do not say otherwise: there is no longest sequence, segments
+    # and tasks have no vectors, layers share no weights, and nothing was cut or is rounded.
     max_position_embeddings = WHOLE_NUMBERS["max_position_embeddings"]
     type_vocab_size = intermediate_size = num_attention_heads = 0
     task_types, inner_group_num = 0, 1

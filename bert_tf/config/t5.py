@@ -41,8 +41,8 @@ class T5Config(Sizes):
         num_layers: layers of each stack.
         num_decoder_layers: layers of the decoder; None: `num_layers`.
         architecture: "encoder_decoder"; or one stack of decoder layers without an encoder,
-            "language_model", or "prefix_lm", in which the tokens of a given part attend to both
-            sides (section 3.2).
+            "language_model", or "prefix_lm", where the tokens of a given part attend to both sides
+            (section 3.2).
         feed_forward_proj: "relu", or the second releases' "gated-gelu" (T5.1.1).
         tie_word_embeddings: whether the output matrix is the table of words, as in the first
             releases.
@@ -51,7 +51,7 @@ class T5Config(Sizes):
             neither queries nor keys (arXiv:2002.10260).
     """
 
-    # What tests and commands for all networks call the sizes.
+    # The sizes by the names that tests and commands for all networks use.
     common_names: ClassVar = {
         "hidden_size": "d_model", "intermediate_size": "d_ff", "num_hidden_layers": "num_layers",
         "num_attention_heads": "num_heads", "hidden_dropout_prob": "dropout_rate"}
@@ -153,7 +153,7 @@ class T5Config(Sizes):
         """The factor of the decoder's output before the word embeddings predict."""
         return self.d_model**-0.5 if self.tie_word_embeddings else 1.0
 
-    # What code for all networks calls them.
+    # The names that code for all networks uses.
     hidden_size = embedding_width = property(lambda self: self.d_model)
     intermediate_size = property(lambda self: self.d_ff)
     num_hidden_layers = depth = property(lambda self: self.num_layers)

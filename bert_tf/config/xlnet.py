@@ -29,7 +29,7 @@ class XLNetConfig(Sizes):
             attends to itself, to the tokens on its left and to the memory.
     """
 
-    # What tests and commands for all networks call the sizes, and the original's file calls V.
+    # The sizes by the names of tests and commands for all networks; n_token is the original's V.
     common_names: ClassVar = {
         "hidden_size": "d_model", "intermediate_size": "d_inner", "num_hidden_layers": "n_layer",
         "num_attention_heads": "n_head", "hidden_act": "ff_activation",
@@ -83,7 +83,7 @@ class XLNetConfig(Sizes):
                 raise InputError(f"{name} must be a whole number from {least} to {_LONGEST:,}, "
                                  f"not {value!r}.")
 
-    # What code for all networks calls them.
+    # The names that code for all networks uses.
     hidden_size = embedding_width = property(lambda self: self.d_model)
     intermediate_size = property(lambda self: self.d_inner)
     num_hidden_layers = depth = property(lambda self: self.n_layer)
