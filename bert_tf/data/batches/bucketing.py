@@ -32,20 +32,20 @@ def padded_length(lengths, max_seq_length, padding=BUCKETS):
 
 
 def pads_left(input_mask):
-    """Whether padding comes before the tokens, in any of the rows [..., S]."""
+    """Returns whether padding comes before the tokens in any of the rows [..., S]."""
     mask = np.asarray(input_mask)
     return bool((mask[..., 0] < mask[..., -1]).any())
 
 
 def sorted_batches(lengths, batch_size, num_heads=0):
-    """Batches in which to go once through all examples: list of int [up to B], the long ones first.
+    """Returns batches that cover all examples once: list of int [up to B], long examples first.
 
     Args:
         lengths: int [N], tokens of each example.
         batch_size: B.
-        num_heads: heads whose scores, [B, heads, L, L] for a longest example of L tokens, are in
-            memory at once. Batches of long examples are smaller, so that one array of scores has
-            at most 2**23 numbers; a batch has at least one example. 0: only B counts.
+        num_heads: heads whose scores are in memory at once, [B, heads, L, L] if the longest example
+            has L tokens. Batches of long examples are smaller, so that one array of scores has at
+            most 2**23 numbers; a batch has at least one example. 0: only B counts.
     """
     lengths = np.asarray(lengths)
     order, batches = np.argsort(-lengths, kind="stable"), []

@@ -195,7 +195,7 @@ def _read_shard(path, size, spec):
 
 
 def _find_damage(path, spec):
-    """Names the first record of a shard that can't be read, and what is wrong with it."""
+    """Names the first unreadable record of a shard and its fault."""
     number = -1
     try:
         for message in tfrecord.read_records(path):

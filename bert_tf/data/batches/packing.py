@@ -18,15 +18,15 @@ _SAMPLE = 1024
 
 
 def _slots(batch):
-    """Where slots for predictions count, bool [B, P]; [B, 0] in a batch without such."""
+    """Returns which slots hold predictions, bool [B, P]; [B, 0] in a batch without slots."""
     weights = [batch[name] for name in ("masked_lm_weights", "span_weights") if name in batch]
     return tf.reduce_any(tf.stack(weights) > 0, 0) if weights else tf.zeros(
         [tf.shape(batch["input_mask"])[0], 0], tf.bool)
 
 
 def _pack(batch, parts, shape):
-    """Adds the features of packing to a batch of tensors, of which each of `parts` is packed alone;
-    see `packed_features`."""
+    """Adds the features of packing to a batch of tensors; each of its `parts` is packed alone. See
+    `packed_features`."""
     found = dict(zip(("packed_from", "packed_at", "predictions"), tf.numpy_function(
         lambda mask, slots: packed_features(mask, slots, shape, parts),
         [batch["input_mask"], _slots(batch)], [tf.int32] * 3, stateful=False)))

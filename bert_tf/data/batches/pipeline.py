@@ -1,7 +1,7 @@
-"""Batches from records: which record comes at which step is a function of (seed, epoch, step).
+"""Batches from records: (seed, epoch, step) decides which records come at a step.
 
-So the state of the input is one integer, the number of records taken so far, and a run that is
-started again sees exactly what it would have seen. Records are skipped before they are parsed.
+So the state of the input is one integer, the number of records taken so far, and a resumed run sees
+the same records as a run that was never stopped. Records are skipped before they are parsed.
 """
 
 import dataclasses
@@ -32,12 +32,12 @@ def _no_masks(batch, seed, numbers):
 class RecordSet(RecordFiles):
     """Pre-training records, and the batches that are read from them.
 
-    Attributes, in addition to those of `RecordFiles`:
+    Attributes, in addition to the attributes of `RecordFiles`:
         masks: function (batch, seed, numbers int64 [B]) -> batch that hides tokens, by the seed and
             each record's number in the stream alone, or, if its attribute `by_batch` is true, by
             the global batch too. Its attribute `adds` names the features that it adds to masks.
-        shares: into how many shares the files are divided. Of each global batch every share has as
-            many rows, one share after the other, so that a worker reads only those of its rows.
+        shares: the number of shares of the files. A global batch takes equally many rows from each
+            share, one share after the other, so a worker reads only the shares of its rows.
     """
 
     masks: Callable = _no_masks
@@ -166,8 +166,8 @@ def _epoch(records, seed, epoch):
 
 
 def _deal(stream, finish, global_batch, replicas, worker, workers, by_batch):
-    """Makes a stream of (number, message) the batches of one worker's replicas: `finish` takes
-    numbers and messages [B], with `by_batch` those of the whole global batch at once."""
+    """Turns a stream of (number, message) into the batches of one worker's replicas. `finish` takes
+    numbers and messages [B]; with `by_batch`, it takes the whole global batch at once."""
     local = replicas // workers
     batches = stream.batch(global_batch, drop_remainder=True)
     if replicas == 1:       # there is nothing to share

@@ -90,10 +90,10 @@ class RecordFiles:
 
     @classmethod
     def open(cls, patterns: str | list[str], flag: str) -> Self:
-        """Finds records and checks what can be checked without reading them all.
+        """Finds records and checks all that can be checked without reading every record.
 
-        Counts come from the manifest where there is one and the file's size agrees with it, else
-        from walking the file, which finds truncated records.
+        Counts come from the manifest, if it exists and the file's size agrees with it, else from
+        walking the file, which finds truncated records.
 
         Args:
             patterns: files, globs or folders.
@@ -153,7 +153,7 @@ class RecordFiles:
                 **({"checksum": self.checksum} if self.checksum else {})}
 
     def locate_damage(self, most: int | None = None) -> None:
-        """Reads the files, or the first `most` records of each, to find what is wrong with them.
+        """Reads the files, or the first `most` records of each, to find a damaged record.
 
         Raises:
             InputError: a record is damaged or can't be trained on; names it.

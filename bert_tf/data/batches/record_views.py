@@ -36,7 +36,7 @@ def draw_masks(records: RecordSet, flag: str,
 
 def draw_orders(records: RecordSet, flag: str, perm_size: int = 0,
                 max_predictions_per_seq: int | None = None) -> RecordSet:
-    """Returns records of streams, with the order drawn in which their tokens are predicted.
+    """Returns records of streams, with a random order of prediction for their tokens.
 
     Args:
         flag: the flag that names the records.

@@ -8,11 +8,11 @@ from bert_tf.files import is_remote, tensorflow_name
 
 
 def record_files(paths: Sequence[str] | tf.Tensor, of: Sequence[str]) -> tf.data.Dataset:
-    """Returns the dataset of the names under which TensorFlow opens record files. The file after
-    the one that is read is copied meanwhile.
+    """Returns the dataset of the names that TensorFlow opens record files by. While one file is
+    read, the next file is copied.
 
     Args:
-        paths: the files, in the order in which they are read.
+        paths: the files, in the order of reading.
         of: names of all files, which say whether any must be copied to this machine.
     """
     names = tf.data.Dataset.from_tensor_slices(paths)

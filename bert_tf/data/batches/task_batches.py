@@ -14,10 +14,10 @@ from bert_tf.data.batches.example_set import ExampleSet
 from bert_tf.data.batches.task_order import TaskOrder
 from bert_tf.data.records.features import without_autotune
 
-# Features of records that teachers have answered, and whether those of a batch are.
+# Features of records that teachers have answered, and whether the records of a batch have them.
 _TAUGHT = ("teacher_logits", "is_labelled")
 IS_TAUGHT = "is_taught"
-# The labels of words, and what teachers answer about words.
+# The labels of words, and teachers' answers about words.
 WORD_LABELS, WORD_WEIGHTS = "word_label_ids", "label_weights"
 WORD_LOGITS, IS_WORD_LABELLED = "word_teacher_logits", "is_word_labelled"
 
@@ -126,7 +126,7 @@ class TaskBatches:
 
     Args:
         sets: the `ExampleSet` of each task by its name, in the order of the tasks.
-        accumulation: parts in which a replica takes its share of a batch. Examples without weight
+        accumulation: the number of parts of a replica's share of a batch. Examples without weight
             fill batches up, so that all parts are alike.
         step: at which `training_batches` begins.
         shared: see `of_task`.

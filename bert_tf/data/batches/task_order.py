@@ -14,7 +14,7 @@ import numpy as np
 from bert_tf.errors import InputError
 
 SAMPLINGS = ("batches", "consecutive", "proportional", "temperature", "round_robin")
-_WHOLE_EPOCHS = ("batches", "consecutive")      # of which an epoch takes every batch once
+_WHOLE_EPOCHS = ("batches", "consecutive")      # an epoch takes every batch once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,13 +29,13 @@ class TaskOrder:
             random order. "consecutive", as its later code (mt_dnn/batcher.py,
             MultiTaskBatchSampler): a batch has rows that follow each other, and the order of a
             task's batches is drawn once for all epochs. The other values choose a task for each
-            step, and take its batches in an order that is drawn anew when all were taken.
+            step, and draw a new order of its batches when all batches were taken.
             "proportional": with the probability of a task's share of the examples, where at most
             `cap` of each task count (arXiv:1910.10683, section 3.5.2); "temperature": with this
             share to the power 1 / `temperature`; "round_robin": one after the other.
         mix_opt: 1 to have the first task's batches come after all others in each epoch.
-        ratio: in each epoch take only so many batches of the other tasks as this times those of the
-            first task, drawn anew; 0 for all.
+        ratio: in each epoch draw only `ratio` times as many batches of the other tasks as the first
+            task has; 0 for all.
         temperature, cap: see `sampling`; a cap of 0 means no cap.
         count: the number of steps; 0 for as many as the epochs take.
     """

@@ -31,10 +31,10 @@ def mixing_rates(sizes: Sequence[int], maximum: int | None = None, temperature: 
 
 
 class Draws:
-    """Draws which example of which task is at which place of an endless stream.
+    """Draws the task and the example at each place of an endless stream.
 
-    A throw decides the task of each place. The examples of a task come in a random order, another
-    each time that they all have come.
+    A throw decides the task of each place. The examples of a task come in a random order, and in
+    another order after all have come.
 
     Args:
         sizes: the number of examples of each task.

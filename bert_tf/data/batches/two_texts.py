@@ -13,7 +13,7 @@ _BESIDE = "beside/"
 
 
 def beside(batch: Mapping) -> dict:
-    """Returns the features of a batch's second text, under their own names; {} if there is none."""
+    """Returns the features of a batch's second text, under their own names; {} without one."""
     return {name.removeprefix(_BESIDE): value for name, value in batch.items()
             if name.startswith(_BESIDE)}
 
@@ -58,7 +58,7 @@ class TwoTexts(RecordSet):
 
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
                          worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """Returns batches; see `RecordSet`, and for the features of the other `beside`."""
+        """Returns batches; see `RecordSet`, and see `beside` for the features of the other text."""
         assert self.other is not None
         given = seed, taken, global_batch, replicas, worker, workers
 

@@ -1,4 +1,4 @@
-"""T5's noise for M sequences of one length: which tokens are noise, and what becomes of them
+"""T5's noise for M sequences of one length: chooses the noise tokens and replaces them
 (google-research/text-to-text-transfer-transformer, t5/data/preprocessors.py).
 
 A noise mask takes `seeds`, int [M, 2, 2], two seeds of each sequence; `length`, n; `density`, the
@@ -123,7 +123,7 @@ def noise_span_to_unique_sentinel(tokens, noise, seeds, vocab_size) -> Found:
 
 
 def nonnoise_span_to_unique_sentinel(tokens, noise, seeds, vocab_size) -> Found:
-    """The same of the other tokens: what was hidden, each part after its sentinel."""
+    """Each run of other tokens becomes one sentinel: the noise remains, between sentinels."""
     return noise_span_to_unique_sentinel(tokens, ~noise, seeds, vocab_size)
 
 

@@ -20,7 +20,7 @@ _LENGTH_BINS = 8
 
 
 def feature_names(converter: str, pack: bool) -> list[str]:
-    """The features of such rows, in the order in which they are written; see `Denoising`."""
+    """The features of such rows, in the order of writing; see `Denoising`."""
     sides = {"encoder": ("input_tokens",)} if converter == "encoder_decoder" else {}
     sides["decoder"] = ("input_tokens", "target_tokens", "loss_weights")
     if converter == "prefix_lm":
@@ -83,7 +83,7 @@ class TextPairs:
         text_tokens: how many tokens of text the pairs were made from.
 
     Attributes:
-        order: int [M], in which rows are written.
+        order: int [M], the order of writing the rows.
         names: of the features.
     """
 

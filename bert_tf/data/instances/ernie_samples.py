@@ -165,13 +165,13 @@ def _segment(sample, most, sep_id):
 def read_samples(files: Iterable[tuple[str, float]], rng: np.random.RandomState,
                  max_seq_length: int, generate_neg_sample: bool,
                  count: Callable[[str], None]) -> Iterator[Sample]:
-    """Yields the samples of the first epoch, in the order in which the original trains on them.
+    """Yields the samples of the first epoch, in the original's order of training.
 
     Args:
         files: see `read_list`; they are shuffled in place.
         rng: numpy's legacy generator.
         generate_neg_sample: see `with_negatives`.
-        count: counts what is left out, by name.
+        count: counts the samples and texts that are left out, by name.
     """
     files = list(files)
     rng.shuffle(files)

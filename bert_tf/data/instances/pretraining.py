@@ -20,12 +20,12 @@ from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
 BARE = Layout(0, 0, 0)      # no special tokens
 _BLOCK = 8192       # sequences that become arrays together
-# What gives the labels of tokens, from documents and slices; None where the text has given them.
+# Functions from documents and slices to the labels of tokens; None if the text gives the labels.
 TOKEN_LABELS = {"": None, "capitalization": None, "token_document": in_rest_of_document}
 
 
 def feature_names(recipe: Recipe) -> list[str]:
-    """The features of the records of a recipe, in the order in which they are written."""
+    """The features of the records of a recipe, in the order of writing."""
     if PAIRINGS[recipe.segments.pairing].in_streams:
         return ["input", "is_masked", "target", "seg_id", "label"]
     if PAIRINGS[recipe.segments.pairing].in_rows:
@@ -49,7 +49,7 @@ class Instances:
     Attributes:
         slices: int32 [M, 5], see `pairing.Slices`.
         masks: None where training draws them.
-        order: int [M], the order in which instances are written.
+        order: int [M], the order of writing the instances.
         names: the features of a record.
         left_out: how many sequences were too long.
         num_labels: classes of the labels; 0 if there are none.
@@ -78,7 +78,7 @@ class Instances:
 
     @property
     def counted_tokens(self) -> np.ndarray:
-        """Tokens by which `token_counts` counts."""
+        """The tokens that `token_counts` counts."""
         return self.documents.tokens
 
     def features(self, rows: np.ndarray, max_seq_length: int,

@@ -1,4 +1,4 @@
-"""Counts of text and instances, and the report that warns of what spoils pre-training."""
+"""Counts of text and instances, and the report that warns of faults that spoil pre-training."""
 
 import collections
 import zlib
@@ -63,7 +63,7 @@ def count_instances(instances: Instances, max_seq_length: int,
                     layout: Layout) -> dict[str, Any]:
     """Counts of the `Instances` of one piece: dict of ints and a histogram of their lengths.
 
-    What a recipe does not have (labels, masks in the records) is not counted.
+    Parts that a recipe does not have (labels, masks in the records) are not counted.
     """
     lengths = layout.length(*instances.slices[:, [1, 3]].T)
     bins = np.minimum(lengths * _LENGTH_BINS // (max_seq_length + 1), _LENGTH_BINS - 1)
@@ -182,7 +182,7 @@ def _is_swapped(record):
 
 
 def _warnings(record):
-    """Yields what spoils pre-training on the records, then the notes on their input."""
+    """Yields the faults that spoil pre-training on the records, then the notes on their input."""
     counts, rates, options = record["counts"], record["rates"], record["options"]
     if rates["unknown_tokens"] > 0.01:
         yield ("many tokens are unknown: the vocabulary or --do_lower_case does not fit the "
@@ -204,7 +204,7 @@ def _warnings(record):
                    "guess the label from the base rate.")
     else:
         segments = recipes.of_manifest(record).segments
-        # A stream goes on with the same text; it is written once, whatever the flag says.
+        # A stream repeats the same text; it is written once, whatever the flag says.
         copies = 1 if segments.pairing == "text_stream" else options["dupe_factor"]
         ends = segments.sentence_ends       # the last one of a sequence is its own separator
         kept = (counts["instance_tokens"] + ends * counts["instances"]) / (

@@ -56,7 +56,7 @@ class Masking(base.Masking):
                              "out --do_permutation or --masking=dynamic.")
 
     def features(self):
-        # Google's records of ALBERT have the boundaries of words beside the masks.
+        # Google's records of ALBERT have the boundaries of words besides the masks.
         return super().features() + ["token_boundary"] * (not self.dynamic)
 
     def slots(self, max_predictions_per_seq, max_seq_length):

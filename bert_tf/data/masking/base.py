@@ -23,7 +23,7 @@ class Masking(MaskTokens):
     """`MaskTokens` with the masking's own settings as further fields.
 
     Attributes:
-        called: what it masks, for messages.
+        called: the noun for the masked units, for messages.
         hides: whether the predicted tokens are hidden.
         hides_special: whether special tokens are predicted like any other.
         always_predicts: whether each sequence has a prediction.
@@ -83,12 +83,12 @@ class Masking(MaskTokens):
 
     @property
     def can_be_static(self) -> bool:
-        """Whether records can hold these masks."""
+        """Returns whether records can hold these masks."""
         return type(self).static_masks is not Masking.static_masks or bool(self.when_static)
 
     @property
     def can_be_dynamic(self) -> bool:
-        """Whether training can draw these masks."""
+        """Returns whether training can draw these masks."""
         return type(self).dynamic_masks is not Masking.dynamic_masks and not self.shuffle_prob
 
     def check(self, segments: Segments) -> None:
@@ -145,7 +145,7 @@ class Masking(MaskTokens):
                              "give that many, or leave the flag out.")
 
     def takes(self, made: MaskTokens) -> bool:
-        """Whether records that were made for `made` can be trained on."""
+        """Returns whether records that were made for `made` can be trained on."""
         return not self.hides or self.describe() == made.describe()
 
 

@@ -42,8 +42,8 @@ def choose_units(units: list[list[int]], quota: int, stream: PythonRandom) -> li
 class StaticMasks:
     """Draws masks while records are made.
 
-    Drawing and placing are apart. `draw` moves the random stream on by what one sequence takes and
-    notes the choices; `place` turns the notes of thousands of sequences into arrays at once.
+    Drawing and placing are apart. `draw` takes the random numbers of one sequence from the stream
+    and notes the choices; `place` turns the notes of thousands of sequences into arrays at once.
 
     Args:
         documents: the text; a sequence is slices of it.

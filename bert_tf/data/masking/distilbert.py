@@ -16,8 +16,8 @@ _SMOOTHING = 0.7        # --mlm_smoothing
 
 
 def token_weights(counts: np.ndarray, special_ids) -> np.ndarray:
-    """The weights by which tokens are drawn, float32 [V]: their counts, at least 1, to the power
-    -0.7; 0 for special tokens.
+    """The weights for drawing tokens, float32 [V]: their counts, at least 1, to the power -0.7; 0
+    for special tokens.
 
     Args:
         counts: int [V], how often the text has each token.

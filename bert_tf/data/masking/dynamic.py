@@ -1,6 +1,6 @@
-"""Dynamic masks: predictions that are drawn anew for every record that is read, in TensorFlow.
+"""Dynamic masks: TensorFlow draws new predictions each time that a record is read.
 
-The steps and the probabilities are those of static masks (`data.masking.bert`).
+The steps and the probabilities equal the static masks' (`data.masking.bert`).
 """
 
 import dataclasses
@@ -150,7 +150,7 @@ class DynamicMasks:
     @classmethod
     def of(cls, masking: Any, record: Mapping[str, Any], max_seq_length: int,
            max_predictions_per_seq: int, **further: Any) -> Self:
-        """Returns what draws the masks of records, given their manifest, S and P."""
+        """Returns the drawer of the masks of records, given their manifest, S and P."""
         vocabulary = record["vocabulary"]
         return cls(masking, max_seq_length, max_predictions_per_seq,
                    record["options"]["masked_lm_prob"], vocabulary["size"], vocabulary["mask_id"],
@@ -218,7 +218,7 @@ class DynamicMasks:
             input_ids: int32 [B, S].
             chosen: bool [B, S].
             die: float32 in [0, 1), [B, P], or [B, S] with `by_position`.
-            drawn: float32 [B, P] in [0, 1), by which random tokens are drawn.
+            drawn: float32 [B, P] in [0, 1), which choose the random tokens.
         """
         positions, used = positions_of(chosen, self.max_predictions_per_seq)
         labels = tf.where(used, tf.gather(input_ids, positions, batch_dims=1), 0)

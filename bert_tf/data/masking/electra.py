@@ -45,7 +45,7 @@ class RepeatedMasks(DynamicMasks):
 
     def __call__(self, batch, seed, numbers):
         """Returns the features of a batch; see `DynamicMasks`. They also have draws, float32 [B, P]
-        in [0, 1), by which ELECTRA takes tokens from its generator."""
+        in [0, 1), with which ELECTRA samples tokens from its generator."""
         draws = draw_uniforms(seed, numbers, self.columns)[:, -self.max_predictions_per_seq:]
         return {**super().__call__(batch, seed, numbers), "draws": draws}
 

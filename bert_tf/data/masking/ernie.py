@@ -19,9 +19,9 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 tf = lazy_loader.load("tensorflow")
 
-# What a token is to the units.
+# The place of a token in the units.
 OUTSIDE, BEGINS, GOES_ON = -1, 0, 1
-_LOWEST = 1         # random ids are any but that of padding
+_LOWEST = 1         # random ids are any but the id of padding
 
 
 def throw_coins(labels: np.ndarray, first: np.ndarray, by_unit: np.ndarray,

@@ -1,4 +1,4 @@
-"""Masks of records: what is predicted in each sequence, and what the model sees there."""
+"""Masks of records: the predicted tokens of each sequence, and the tokens in their place."""
 
 import dataclasses
 import math

@@ -80,7 +80,7 @@ def mask_block(block: np.ndarray, seed: int, epoch: int, index: int, *, limits: 
     source = block.copy()
     source[hidden] = mask_id
     if drawn.any():
-        # What rng.choice(V, size, p=shares) gives.
+        # The same draws as rng.choice(V, size, p=shares).
         source[drawn] = np.searchsorted(limits, uniforms(drawn.sum()), "right")
     return source, np.where(chosen, block, pad_id)
 

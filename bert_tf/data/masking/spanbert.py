@@ -47,9 +47,9 @@ class Masking(base.Masking):
         span_lower, span_upper, geometric_p: the length of a span in words: from, to, and p of its
             geometric distribution.
         replacement_method: whether a "span" is hidden as a whole, or each "word_piece" of it.
-        endpoints: what a span is predicted from: the tokens around it, "external", or its own first
-            and last, "internal".
-        max_pair_targets: how many tokens of a span are predicted from these.
+        endpoints: the tokens that predict a span: the tokens around it, "external", or its own
+            first and last tokens, "internal".
+        max_pair_targets: how many tokens of a span are predicted from the endpoints.
         ner_masking_prob: with "ner_span", the probability of an entity, not a span.
     """
 
@@ -93,7 +93,7 @@ class Masking(base.Masking):
 
 def length_limits(masking: "Masking") -> np.ndarray:
     """float64 [span_upper - span_lower + 1], the shares of spans up to each length in words: a
-    geometric distribution without what is outside of the bounds."""
+    geometric distribution, cut off at the bounds."""
     exponents = np.arange(masking.span_lower, masking.span_upper + 1) - 1
     shares = np.array([masking.geometric_p * (1 - masking.geometric_p)**int(exponent)
                        for exponent in exponents])
@@ -277,8 +277,8 @@ class DynamicSpans:
     """Draws masks while training, as `DynamicMasks` does.
 
     Attributes:
-        token_counts: int64 [V], how often the text has each token, by which random tokens are
-            drawn.
+        token_counts: int64 [V], how often the text has each token; the weights for drawing random
+            tokens.
     """
 
     masking: "Masking"

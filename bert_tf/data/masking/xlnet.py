@@ -1,6 +1,6 @@
-"""XLNet's order of prediction: what each position sees, drawn anew for every record that is read
-(zihangdai/xlnet, data_utils.py, _local_perm and the parser of get_input_fn). Or BERT's masks on the
-same records.
+"""XLNet's order of prediction, which decides the visible tokens of each position. It is drawn again
+for every record that is read (zihangdai/xlnet, data_utils.py, _local_perm and the parser of
+get_input_fn). Or BERT's masks on the same records.
 
 Shapes: B batch, S sequence, P predictions.
 """
@@ -17,8 +17,8 @@ tf = lazy_loader.load("tensorflow")
 
 
 def indices(ranks, hidden, target, reuse_len: int):
-    """Two numbers for each position, which say what it sees: position i sees key j unless
-    query_order[i] <= key_order[j].
+    """Returns two numbers for each position, which decide its visible tokens: position i sees key j
+    unless query_order[i] <= key_order[j].
 
     The two parts of a sequence are ordered apart; the second sees all of the first, which sees
     nothing of the second. In its part a position sees the tokens that are not hidden and the hidden

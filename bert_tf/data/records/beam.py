@@ -79,7 +79,7 @@ def _in_memory():
 
 
 def _sentence(error):
-    """The message of the InputError in a worker's error, or what ended the pipeline."""
+    """The message of the InputError in a worker's error, or a sentence on the pipeline's error."""
     if found := re.search(r"InputError: (.*)", str(error)):
         return found[1].partition(" [while running")[0]
     lines = str(error).strip().splitlines() or [type(error).__name__]

@@ -34,8 +34,8 @@ class Feature:
         name: the key in the `tf.train.Example`.
         dtype: "int64" or "float32", as stored; the model gets int32 for int64.
         axis: "S", "T", "P", "C*S", "L", "L*S" or a number: the length of the list.
-        end: what the values must be below: "V", "S", "labels" (as many as the sentence objective
-            tells apart) or None, where any value can be.
+        end: the bound that the values must be below: "V", "S", "labels" (the number of classes of
+            the sentence objective) or None for any value.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Feature:
 
 
 KNOWN = {feature.name: feature for feature in (
-    # What every record holds: input_ids are below V, input_mask is 1 where there is a token.
+    # In every record: input_ids are below V, input_mask is 1 where there is a token.
     Feature("input_ids", "int64", "S", "V"),
     Feature("input_mask", "int64", "S"),
     Feature("segment_ids", "int64", "S"),
@@ -65,10 +65,10 @@ KNOWN = {feature.name: feature for feature in (
     Feature("masked_lm_ids", "int64", "P", "V"),
     Feature("masked_lm_weights", "float32", "P"),
     Feature("next_sentence_labels", "int64", 1, "labels"),
-    # 1 where a token is of an entity, for spans that are drawn while training.
+    # 1 where a token belongs to an entity, for spans that are drawn while training.
     Feature("entities", "int64", "S"),
-    # The boundary of the span of a prediction, its place in the span, and 1 if it is predicted from
-    # there; 1 where a prediction is of a shuffled token, not of a hidden one.
+    # The boundary of a prediction's span, the prediction's place in the span, and 1 if the boundary
+    # predicts it; 1 where a shuffled token is predicted, not a hidden one.
     Feature("span_left", "int64", "P", "S"),
     Feature("span_right", "int64", "P", "S"),
     Feature("span_offset", "int64", "P", "S"),
@@ -78,10 +78,10 @@ KNOWN = {feature.name: feature for feature in (
     Feature("task_ids", "int64", 1),
     Feature("token_label_ids", "int64", "S"),
     Feature("token_label_weights", "int64", "S"),
-    # 1 where a word begins: ALBERT's, and those of masks of words that are drawn while training.
+    # 1 where a word begins: for ALBERT, and for masks of words that are drawn while training.
     Feature("token_boundary", "int64", "S"),
-    # XLNet's: the tokens, which are predicted, what follows each, the segment, and 1 where the
-    # second one follows the first.
+    # XLNet's: the tokens; which are predicted; the next token of each; the segment; and 1 where the
+    # second segment follows the first.
     Feature("input", "int64", "S", "V"),
     Feature("is_masked", "int64", "S"),
     Feature("target", "int64", "S", "V"),
@@ -99,16 +99,16 @@ KNOWN = {feature.name: feature for feature in (
     Feature("decoder_segment_ids", "int64", "T"),
     Feature("decoder_positions", "int64", "T"),
     Feature("decoder_causal_attention", "int64", "T"),
-    # Of language models in rows: the token that follows each one, what its prediction counts, and 1
-    # where it begins a word; 1 where a row begins with the first token of a text; the same of text
-    # from right to left.
+    # Of language models in rows: the next token, its weight in the loss, and 1 where it begins a
+    # word; 1 where a row begins with the first token of a text; the tokens of text from right to
+    # left, and their next tokens.
     Feature("next_token_ids", "int64", "S", "V"),
     Feature("next_token_weights", "float32", "S"),
     Feature("next_token_boundary", "int64", "S"),
     Feature("is_start", "int64", 1),
     Feature("reverse_input_ids", "int64", "S", "V"),
     Feature("reverse_next_token_ids", "int64", "S", "V"),
-    # The characters of words (see bert_tf/spelling.py), of which there may be any number.
+    # The characters of words (see bert_tf/spelling.py); a word may have any number of them.
     *(Feature(prefix + name, "int64", "S") for prefix in ("", "reverse_")
       for name in spelling_names(MOST_CHARACTERS)),
     # Fine-tuning; is_real_example is 0 where a batch is filled up.
@@ -134,7 +134,7 @@ INPUTS = known("input_ids", "input_mask", "segment_ids")
 MASKS = known("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 PRETRAINING = (*INPUTS, *MASKS, KNOWN["next_sentence_labels"])
 ANSWER_SPAN = (KNOWN["unique_ids"], *INPUTS)
-# What records to train on have besides.
+# Further features of records to train on.
 ANSWER_SPAN_LABELS = known("start_positions", "end_positions", "is_impossible")
 
 
@@ -173,7 +173,7 @@ class RecordFormat:
         features: in the order of `KNOWN`.
         sizes: the lengths S and P of their axes, by the names of the flags.
         vocab_size: V, which ids must be below; None while it is not known.
-        num_labels: what labels must be below; None where labels are numbers or absent.
+        num_labels: the number that labels must be below; None where labels are floats or absent.
     """
 
     features: tuple[Feature, ...]
@@ -216,7 +216,7 @@ class RecordFormat:
 
     @property
     def is_masked(self) -> bool:
-        """Whether the records hold masks, not the whole text."""
+        """Returns whether the records hold masks, not the whole text."""
         return "masked_lm_positions" in self.names
 
     def length(self, feature: Feature) -> int:
@@ -272,11 +272,10 @@ class RecordFormat:
 
 
 def without_autotune(dataset: "tf.data.Dataset") -> "tf.data.Dataset":
-    """The dataset without autotuning: what would be tuned has a thread a core.
+    """Returns the dataset without autotuning: parallel operations have one thread a core.
 
-    While autotuning, tf.data now and then waits up to a minute when an iterator is given up: the
-    thread that tunes asks whether the iterator was cancelled before that is written down, and
-    sleeps on.
+    With autotuning, tf.data sometimes waits up to a minute when an iterator is discarded: the
+    tuning thread checks for cancellation before the cancellation is written down, and then sleeps.
     """
     options = tf.data.Options()
     options.autotune.enabled = False

@@ -18,7 +18,7 @@ from bert_tf.data.records.notes import Progress
 from bert_tf.errors import InputError, counted
 from bert_tf.files import checked
 
-# What reading from or writing to the pipe of a dead process raises.
+# The errors of reading from or writing to the pipe of a dead process.
 _BROKEN = (EOFError, OSError)
 _SECONDS_TO_END = 5         # for a worker to remove its temporary files
 
@@ -42,7 +42,7 @@ class _Worker:
         theirs.close()
 
     def take(self, work):
-        """Hands over what is to be done with every piece."""
+        """Hands over the function that does a piece."""
         with _named_death():
             self._pipe.send(work)
 
@@ -107,7 +107,7 @@ def _serve(pipe):
                     answer = None, _portable(error), traceback.format_exc()
                 pipe.send(answer)
     except SystemExit as error:     # asked to end; `finally` blocks have run
-        # Python's own end would print what a library thinks of requests to a store that wait.
+        # Python's own end would print a library's warnings of waiting requests to a store.
         os._exit(int(error.code or 0))
 
 
@@ -172,8 +172,8 @@ class Share(NamedTuple):
         return index % self.of == self.number
 
 
-# What has others do all pieces: takes a function that does a piece by its number, the number of
-# pieces, and a function that lists those with notes.
+# A function that has others do all pieces: takes a function that does a piece by its number, the
+# number of pieces, and a function that lists the pieces with notes.
 Engine = Callable[[Callable[[int], Any], int, Callable[[], list[int]]], None]
 Runner = Share | Engine
 
@@ -206,7 +206,7 @@ class _Report:
         self._results[index] = result
         self._finished += 1
         rest = self.waiting - self._finished
-        if self._count == 1:        # the caller says what came of it
+        if self._count == 1:        # the caller reports the result
             return
         left = (time.monotonic() - self._start) / self._finished * rest
         print(f"{self._count - rest} of {self._count} pieces are finished"
@@ -227,8 +227,8 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any], pr
         num_workers: number of processes, 0 for one a core; with 1, or one piece, this process does
             the work.
         is_intact: function of an earlier result; if it returns False, the piece is done again.
-        runner: a share of the pieces, of which alone there are results then, or what has others do
-            all of them; None: this machine does all.
+        runner: a share of the pieces, the only pieces that then have results; or an `Engine`, which
+            has others do all pieces; None: this machine does all.
 
     Raises:
         InputError: a worker process died, or a piece was lost.
@@ -253,7 +253,7 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any], pr
 
 
 def _run_elsewhere(pieces, count, work, progress, is_intact, runner):
-    """Has a runner do all pieces; what it did is in the notes."""
+    """Has a runner do all pieces; the notes hold the results."""
     pieces = pieces if isinstance(pieces, Sequence) else list(pieces)
     runner(_IdempotentWork(work, progress, is_intact, pieces), count, progress.noted)
     results = [progress.result(index) for index in range(count)]
@@ -279,8 +279,8 @@ class _IdempotentWork:
 
 
 class _Growing:
-    """Keeps the results of pieces of which nobody knows the number, and prints how many there are.
-    """
+    """Keeps the results of pieces, and prints the number of results; the number of pieces is
+    unknown."""
 
     def __init__(self):
         self.results: dict[int, Any] = {}

@@ -25,7 +25,7 @@ from bert_tf.options import check_shape, read_json
 
 SUFFIX = ".manifest.json"
 _FEATURE = {"name": str, "dtype": str, "axis": (str, int), "end?": (str, type(None))}
-# What is read of a manifest, see `check_shape`.
+# The keys of a manifest that are read, see `check_shape`.
 _SHAPE = {
     "shards": [{"name": str, "records": int, "bytes": int, "crc32c?": (str, int)}],
     "options": {"max_seq_length?": int, "max_predictions_per_seq?": int, "bsz_per_host?": int,
@@ -83,10 +83,10 @@ def identity(manifest: Mapping[str, Any]) -> str:
 
 
 def record_files(patterns: str | Sequence[str], flag: str) -> list[str]:
-    """Lists the files of a flag that hold records: manifests that stand alone name their shards.
+    """Lists the record files that a flag names; if it names manifests alone, lists their shards.
 
     Raises:
-        InputError: a file does not exist, or what stands alone is no manifest.
+        InputError: a file does not exist, or a .json file is no manifest.
     """
     found = find_files(patterns, flag)
     return [path for path in found if not path.endswith(".json")] or find_files(
@@ -163,15 +163,15 @@ def check_whole(found: Iterable[tuple[dict, dict, str]], patterns: str | Sequenc
 
 
 def counted_records(manifest: Mapping) -> tuple[int, int]:
-    """Returns the number of records that a manifest tells, and the sum over its shards, which is
-    the same unless somebody changed it."""
+    """Returns the number of records that a manifest states, and the sum over its shards. They are
+    equal unless somebody changed the manifest."""
     counted = sum(shard["records"] for shard in manifest["shards"])
     counts = manifest.get("counts", {})
     return counts.get("instances", counts.get("records", counted)), counted
 
 
 def _covers(pattern, path):
-    """Whether a folder or a glob would find a file if it were there."""
+    """Returns whether a folder or a glob would find a file if the file existed."""
     pattern = normal_path(pattern.strip())
     return path.startswith(pattern + os.sep) if is_folder(pattern) else (
         fnmatch.fnmatch(path, pattern))

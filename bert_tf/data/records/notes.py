@@ -92,7 +92,7 @@ class Progress:
         return os.path.join(self._folder, f"piece-{index:05d}.json")
 
     def noted(self) -> list[int]:
-        """Lists the pieces of which there are notes, intact or not."""
+        """Lists the pieces that have notes, intact or not."""
         names = list_folder(self._folder) if is_folder(self._folder) else []
         return sorted(int(match[1]) for name in names if (match := _PIECE.fullmatch(name)))
 

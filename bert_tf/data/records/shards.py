@@ -57,14 +57,14 @@ class PlacedWork(Protocol):
         """Reads all pieces, and raises InputError for one that can't be taken."""
 
     def check_unchanged(self) -> None:
-        """Raises InputError if a file is not what it was when the pieces were found."""
+        """Raises InputError if a file has changed since the pieces were found."""
 
 
 def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[int, Any], dict],
                 num_workers: int, describe: Callable[[list], dict], may_replace: bool = True,
                 defaults: dict | None = None, by_place: bool = False,
                 runner: Runner | None = None) -> tuple[dict, bool]:
-    """Makes the shards of all pieces and then their manifest; what is finished is not done again.
+    """Makes the shards of all pieces and then their manifest; finished pieces are not made again.
 
     A shard that is there counts only if its checksum is right. Shards of another job that have this
     manifest's name are removed first, if they may be; files that no such job made are left alone.
@@ -77,7 +77,7 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
         pieces: iteration begins only if there is something to do.
         work: picklable callable (index, piece) -> dict with `shards`, the entries of the shards it
             wrote, and whatever `describe` needs.
-        describe: function of the results by piece; returns what else the manifest holds. If it
+        describe: function of the results by piece; returns the manifest's further entries. If it
             raises InputError, no shard is kept.
         may_replace: whether shards of another job may be removed.
         defaults: defaults of `options`; a name that a fingerprint lacks equals its default.
@@ -157,7 +157,7 @@ def _turn(path):
 
 @dataclasses.dataclass
 class _Job:
-    """The shards of a manifest, and what was finished of them; see `make_shards`.
+    """The shards of a manifest, and the notes of the finished ones; see `make_shards`.
 
     Attributes:
         progress: notes of the finished pieces, after `begin`.
@@ -178,12 +178,12 @@ class _Job:
         self.progress: Any = None
 
     def begin(self) -> dict | None:
-        """Removes what belongs to another job. Returns the manifest if it is there with all shards,
-        else opens the notes."""
+        """Removes the files of another job. Returns the manifest if it exists with all shards, else
+        opens the notes."""
         earlier = manifest.load_manifest(self.path) if exists(self.path) else None
         names = [shard["name"] for shard in earlier["shards"]] if earlier else []
         if earlier and not self._is_same(earlier.get("fingerprint")):
-            # Other flags or another text: the old shards must not lie beside the new ones.
+            # Other flags or another text: the old shards must not lie among the new ones.
             self._discard(names)
             remove_file(self.path)
             earlier = None
@@ -224,7 +224,7 @@ class _Job:
         """Returns the manifest that another process wrote while this one was at work.
 
         Raises:
-            InputError: it is of another job.
+            InputError: it belongs to another job.
         """
         found = manifest.load_manifest(self.path)
         if not self._is_same(found.get("fingerprint")):
@@ -237,7 +237,7 @@ class _Job:
         text has changed has None too, and its note is removed.
 
         Raises:
-            InputError: the text is not what it was when this process began.
+            InputError: the text has changed since this process began.
         """
         if self.by_place:
             self.work.check_unchanged()
@@ -293,7 +293,7 @@ class _Job:
                 for index, result in enumerate(results)]
 
     def _is_same(self, other):
-        """Whether the fingerprint of a manifest, or of notes, belongs to this job."""
+        """Returns whether the fingerprint of a manifest, or of notes, belongs to this job."""
         if not isinstance(other, dict) or not isinstance(other.get("options"), dict) or (
                 not isinstance(other.get("pieces"), list)):
             return False
@@ -302,12 +302,12 @@ class _Job:
         if not (same_options(self.fingerprint["options"], other["options"], self.defaults)
                 and same_options(mine, theirs, {})):
             return False
-        if self.by_place and other.get("by_place"):     # each note tells of which text it is
+        if self.by_place and other.get("by_place"):     # each note identifies its text
             return True
         return same_options({"pieces": self._checksums}, {"pieces": other["pieces"]}, {})
 
     def _is_current(self, index, result):
-        """Whether a note of a piece by place describes the text as it is now."""
+        """Returns whether the note of a piece by place describes the present text."""
         try:
             return ("checksum" not in result    # the job's fingerprint has it
                     or result["version"] == self.work.version(self.pieces[index])
@@ -354,7 +354,7 @@ def find_damaged(folder: str, shards: list[dict]) -> str | None:
 
 
 def _has_sizes(folder, result):
-    """Whether the shards of a note are there, of the right size."""
+    """Returns whether the shards of a note exist and have the right sizes."""
     try:
         return all(file_size(join_path(folder, shard["name"])) == shard["bytes"]
                    for shard in result["shards"])
@@ -363,7 +363,7 @@ def _has_sizes(folder, result):
 
 
 def _is_intact(folder, result):
-    """Whether the note of a piece is one, and its shards are as it describes them."""
+    """Returns whether the note of a piece is a note, and its shards are as the note describes."""
     try:
         return (bool(result["shards"]) and isinstance(result["counts"], dict)
                 and find_damaged(folder, result["shards"]) is None)

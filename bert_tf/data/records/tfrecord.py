@@ -240,7 +240,7 @@ def _values(kind, values):
 
 
 class _Digested:
-    """A file that checksums what is written to it."""
+    """A file that checksums the bytes that are written to it."""
 
     def __init__(self, file, digest):
         self._file, self._digest = file, digest

@@ -57,7 +57,7 @@ def _blocks(documents, room, options, mode):
         return
     sizes = np.diff(documents.sentence_starts).tolist()
     for _ in range(options.dupe_factor):
-        # The separator at the end of a block is that of the sequence.
+        # The separator at the end of a block is the sequence's separator.
         for start, end in cut_blocks(sizes, room + 1, mode):
             yield start, end - start - 1, 0, 0, 0
 

@@ -27,7 +27,7 @@ class Pairing:
 
     Attributes:
         draw: generator function of (documents, stream, room, options, segments), which yields
-            `Slices`: sequences in the order in which the original draws them. `documents` is a
+            `Slices`: sequences in the original's order of drawing. `documents` is a
             piece as `Documents`, whose ranges may be shuffled in place; `stream` a `PythonRandom`,
             from which masks are drawn as soon as a sequence is yielded; `room` the most tokens of a
             sequence without its special ones, a longer one being left out; `options` has
@@ -40,7 +40,7 @@ class Pairing:
         in_streams: whether sequences are cut from rows of text that are read side by side, see
             `data.segments.stream_records`, which has code for it; each record of a batch continues
             one of the batch before.
-        in_rows: whether sequences go on from batch to batch in rows; `row_streams` makes them.
+        in_rows: whether sequences continue from batch to batch in rows; `row_streams` makes them.
         is_labelled: whether each line of the text is a pair of texts with a label.
     """
 
@@ -115,8 +115,8 @@ def _document_pairs(documents, index, stream, room, short_seq_prob, segments):
 def sentence_pairs(documents: Documents, stream: PythonRandom, room: int, options,
                    segments: Segments) -> Iterator[Slices]:
     """Yields RoBERTa's SENTENCE-PAIR (arXiv:1907.11692): two sentences that follow each other in a
-    document; in half of the cases, and at the document's end, B is of another document. The label
-    is that of `segment_pairs` where B is random.
+    document; in half of the cases, and at the document's end, B comes from another document. The
+    label is the label of a random B in `segment_pairs`.
 
     The original's code is not public: the random numbers are drawn as for the shortest
     `segment_pairs`.

@@ -1,7 +1,7 @@
 """Sequences of ERNIE 2.0's tasks of sentences (arXiv:1907.12412, section 4): a paragraph in another
 order, and two segments at some distance.
 
-No code for them was published; what the paper leaves open is said where it is decided.
+No code for them was published; comments mark the choices that the paper leaves open.
 """
 
 import itertools
@@ -42,7 +42,7 @@ def sentence_reordering(documents: Documents, stream: PythonRandom, room: int, o
     """Cuts paragraphs between sentences into 1 to 3 parts, and draws the order of the parts.
 
     Each possible number of parts is equally likely, and each order. A separator is between two
-    parts, all of which are segment A.
+    parts, and all parts are segment A.
 
     Args:
         documents: a piece, to which the paragraphs are added.

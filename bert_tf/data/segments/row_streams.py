@@ -24,8 +24,8 @@ class TokenSequence(NamedTuple):
 
     Attributes:
         ids: int [T], the tokens that are read.
-        labels: int [T], what is predicted.
-        weights: float32 [T], what each prediction counts.
+        labels: int [T], the tokens that are predicted.
+        weights: float32 [T], the weight of each prediction.
     """
 
     ids: np.ndarray
@@ -78,7 +78,7 @@ def fill_rows(lengths: Sequence[int], rows: int, steps: int) -> list[list[int]]:
     batch that lacks a sentence is left out.
 
     Args:
-        lengths: steps of each sentence, in the order in which they are taken.
+        lengths: steps of each sentence, in the order of use.
     """
     taken: list[list[int]] = [[] for _ in range(rows)]
     left, following = [0] * rows, 0
@@ -111,7 +111,7 @@ def sentence_rows(documents: Documents, vocabulary: Vocabulary, order: Sequence[
 
     Args:
         vocabulary: has `cls_id`, <S>, and `sep_id`, </S>.
-        order: the sentences in the order in which they are taken.
+        order: the sentences in the order of use.
         reverse: whether sentences are read from right to left.
     """
     starts, tokens = documents.sentence_starts, documents.tokens
@@ -143,7 +143,7 @@ def texts_of(documents: Documents, end_id: int, by_line: bool) -> list[np.ndarra
 
 
 def _deal(texts, rows, steps):
-    """Yields what each row of each batch holds: a text and the step of it that is first, or None.
+    """Yields the content of each row of each batch: a text and its first step in the row, or None.
     """
     left: list[list] = [[] for _ in range(rows)]
     while True:

@@ -1,4 +1,4 @@
-"""XLNet's records from the rows of a stream: a part of the text, what follows it in two segments,
+"""XLNet's records from the rows of a stream: a part of the text, the text after it in two segments,
 and which tokens are predicted (zihangdai/xlnet, data_utils.py, create_tfrecords).
 
 Shapes: R rows, N tokens of a row, S sequence, M records.
@@ -52,7 +52,7 @@ class Pair:
 
 def split_a_and_b(changes: list[int], length: int, begin: int, total: int,
                   draws: random.Random) -> Pair | None:
-    """`_split_a_and_b`: a run of sentences and what follows it, or text from elsewhere in the row.
+    """`_split_a_and_b`: a run of sentences and the text after it, or text elsewhere in the row.
 
     Args:
         changes: where sentences begin in the row but for the first, sorted.

@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclasses.dataclass
 class Stream:
-    """A text; a flag that changes between sentences tells them apart.
+    """A text; a flag that changes between sentences separates them.
 
     Attributes:
         ids: int32 [T].
@@ -74,7 +74,7 @@ def join(streams: Sequence[Stream], order: np.ndarray) -> Stream:
 
 def cut_rows(stream: Stream, rows: int, cores: int, bi_data: bool
              ) -> tuple[np.ndarray, np.ndarray]:
-    """The stream in rows; what does not fill one more token of each is left out.
+    """The stream in rows of equal length; the remaining tokens at its end are left out.
 
     Args:
         cores: how many devices share the rows.
@@ -95,6 +95,6 @@ def cut_rows(stream: Stream, rows: int, cores: int, bi_data: bool
 
 
 def is_backward(row, rows: int, cores: int, bi_data: bool):
-    """Whether a row, int or array or tensor, reads the text backward."""
+    """Returns whether a row, int or array or tensor, reads the text backward."""
     per_core = rows // cores
     return (row % per_core >= per_core // 2) & bi_data

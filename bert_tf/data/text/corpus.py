@@ -72,8 +72,8 @@ class Marks:
                 for name, values in vars(self).items()}
 
 
-# What gives the `Marks` of the tokens of lines: a function of the lines, of the ids and lengths
-# that `tokenizer.encode_lines` gives for them, and of what `tokenizer.continuations` gives.
+# A function that returns the `Marks` of the tokens of lines. Its arguments are the lines, the ids
+# and lengths from `tokenizer.encode_lines`, and the array from `tokenizer.continuations`.
 Marker = Callable[[Sequence[str], np.ndarray, np.ndarray, np.ndarray], Marks]
 
 
@@ -129,7 +129,7 @@ class Documents:
         return start
 
     def settle(self) -> None:
-        """Adds the copies that `place` promised to `tokens` and to what is known of them."""
+        """Adds the copies that `place` promised to `tokens` and to the other arrays by token."""
         for name in self._arrays:
             array = getattr(self, name)
             if array is not None:
@@ -168,7 +168,7 @@ def tokenize_sentences(lines: Sequence[str], tokenizer, blanks_separate_docs: bo
     white space.
 
     Args:
-        lines: the last one is what follows the last newline.
+        lines: the last one is the text after the last newline.
         blanks_separate_docs: if not, all is one document, and blank lines are left out, as in
             fairseq.
     """
@@ -194,7 +194,7 @@ def tokenize_sentences(lines: Sequence[str], tokenizer, blanks_separate_docs: bo
 def tokenize_documents(lines: Sequence[str], tokenizer, blanks_separate_docs: bool = True,
                        marker: Marker | None = None) -> Documents:
     """Tokenizes lines to documents, as the original reads a file: a document ends at `FILE_END`, at
-    a blank line, and at a line of which the tokenizer's preparation leaves nothing.
+    a blank line, and at a line that is empty after the tokenizer's preparation.
 
     Lines that hold no token (control characters only, for example) are left out and end nothing.
     Carriage returns are dropped wherever they are, as TensorFlow's reader of lines drops them.
@@ -209,7 +209,7 @@ def tokenize_documents(lines: Sequence[str], tokenizer, blanks_separate_docs: bo
         for number in np.flatnonzero(ends):
             ends[number] = tokenizer.is_blank(lines[number])
     kept = lengths > 0
-    # What follows the last newline is no line.
+    # An empty text after the last newline is no line.
     after = ends[kept.nonzero()[0][-1]:len(lines) - (not lines[-1])] if kept.any() else ends
     document = np.cumsum(ends)[kept]           # equal for the sentences of one document
     starts = np.concatenate([[0], np.cumsum(lengths[kept])])

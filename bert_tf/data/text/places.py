@@ -26,7 +26,7 @@ LINE_END = re.compile(rb"\n")
 # The end of a file where it ends a document: bytes that are not UTF-8, and a blank line behind them
 # at which pieces may be cut.
 FILE_END = b"\xff\xfe\xff\n\n"
-# A byte-order mark, and what else is on its line if that is blank: the line ends no document.
+# A byte-order mark, and the rest of its line if that is blank: the line ends no document.
 _MARK = re.compile(rb"\xef\xbb\xbf(?:[ \t\r\v\f]*\n)?")
 _BLOCK = 1 << 20
 _WINDOW = 1 << 16
@@ -175,7 +175,7 @@ class _Text:
         return {file.path: file.version for file in self._files}
 
     def reaches(self, size):
-        """Whether the text has so many bytes."""
+        """Returns whether the text has at least `size` bytes."""
         while self.size < size:
             path = next(self._waiting, None)
             if path is None:
@@ -235,7 +235,7 @@ def _next_cut(text, start, limit, boundary):
         window *= 8
     at = limit
     while text.reaches(at + 1):
-        # Boundaries may have begun before the end of what was searched.
+        # Boundaries may begin before the end of the searched text.
         done = len(held)
         for _ in range(_NEWLINES):
             done = max(held.rfind(b"\n", 0, done), 0)

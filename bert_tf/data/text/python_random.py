@@ -2,10 +2,10 @@
 
 The original draws every choice from one `random.Random`, so records equal to its records need the
 same numbers in the same order. Most of them are the swaps of one shuffle per instance: about 175
-draws each, of which the order only matters later. This class therefore keeps the generator's
-32-bit words in an array with a position. Beside the ordinary draws it offers `skip_shuffle`, which
-finds where a shuffle's draws end without doing it, and `take_shuffles`, which does thousands of
-skipped ones at once.
+draws each, whose order only matters later. This class therefore keeps the generator's 32-bit words
+in an array with a position. Besides the ordinary draws it offers `skip_shuffle`, which finds where
+a shuffle's draws end without doing it, and `take_shuffles`, which does thousands of skipped ones at
+once.
 
 How CPython (3.2 and later) turns words into numbers:
     random()    two words a, b: ((a >> 5) * 2**26 + (b >> 6)) / 2**53
@@ -22,7 +22,7 @@ import numpy as np
 
 _BLOCK = 1 << 19        # words that are drawn at once; at first fewer, for streams that end soon
 _FIRST_BLOCK = 1 << 13
-_SPARE = 256        # words beyond what draws take on average
+_SPARE = 256        # words beyond the average need of the draws
 _SHUFFLED_AT_ONCE = 1 << 12
 # Words are matched by their top 15 bits, as characters below the surrogates.
 _TEXT_BITS = 15
@@ -45,7 +45,7 @@ class PythonRandom:
         self._refill()
 
     def _refill(self) -> None:
-        """Replaces the words already read by fresh ones, and with them what positions mean."""
+        """Replaces the words already read by fresh words; positions then start at the new block."""
         self._shuffles.replay(self._words)
         fresh = self._generator.random_raw(self._size).astype(np.uint32)
         self._size = min(2 * self._size, _BLOCK)
@@ -93,7 +93,7 @@ class PythonRandom:
 
         Args:
             limits: two floats.
-            items: what the last face chooses from.
+            items: the choices of the last face.
 
         Returns:
             For each throw -2 where a first `random()` is less than limits[0], else -1 where a
@@ -175,8 +175,8 @@ class _SkippedShuffles:
     """The shuffles that were skipped and whose orders were not yet taken."""
 
     def __init__(self):
-        self._skipped: list[tuple[int, int]] = []       # (start, size) of those in this block
-        self._orders: list[np.ndarray] = []             # of those of earlier blocks
+        self._skipped: list[tuple[int, int]] = []       # (start, size) of shuffles in this block
+        self._orders: list[np.ndarray] = []             # of the shuffles in earlier blocks
 
     def note(self, start, size):
         """Keeps that a shuffle of `size` items begins at word `start` of the block."""

@@ -9,7 +9,7 @@ import numpy as np
 _FACTORS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _STEPS = np.uint32(0x9E3779B9), np.uint32(0xBB67AE85)
 _ROUNDS = 10
-# What TensorFlow's stateless functions mix their seeds with.
+# The key with which TensorFlow's stateless functions mix their seeds.
 _MIXING_KEY = np.uint32(0x3EC8F720), np.uint32(0x02461E29)
 _GRAPH_SEED = 87654321      # the first half of the seed of a data set, where only one is given
 _WORD = np.uint64(32)
@@ -68,7 +68,7 @@ def uniform_int(seeds: np.ndarray, size: int, low: np.ndarray | int,
     Args:
         seeds: int [M, 2].
         size: how many numbers of each seed.
-        low, high: int, or int [M]: from where, and what the numbers are below.
+        low, high: int, or int [M]: the numbers are in [low, high).
 
     Returns:
         int64 [M, size].
@@ -87,7 +87,7 @@ def split(seeds: np.ndarray, count: int) -> np.ndarray:
 
 
 def permutations(seeds: np.ndarray, size: int) -> np.ndarray:
-    """The order in which seqio's `stateless_shuffle` puts `size` items: int [M, size]."""
+    """The order of `size` items after seqio's `stateless_shuffle`: int [M, size]."""
     return np.argsort(uniform(seeds, size), axis=1, kind="stable")
 
 

@@ -9,7 +9,7 @@ from bert_tf.errors import InputError
 
 
 def capitals(lines: Sequence[str], ids: np.ndarray, tokenizer) -> np.ndarray:
-    """Whether the word of each token begins with a capital in the text.
+    """Returns whether the word of each token begins with a capital in the text.
 
     Args:
         lines: of text, as `tokenizer.encode_lines` takes them.

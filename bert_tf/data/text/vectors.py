@@ -3,7 +3,7 @@
 A line is one text, or two with " ||| " between them (google-research/bert, extract_features.py). A
 piece of the vectors is in memory, never the whole file.
 
-The four formats, where N is the number of texts, T that of the tokens of all of them one after
+The four formats, where N is the number of texts, T the number of tokens of all texts one after
 another, H hidden:
 
 - jsonl, as google-research/bert extract_features.py writes it: a line for each text, with
@@ -115,8 +115,8 @@ class Texts:
         return Rows(start + owners, lengths, owners, nothing, lengths, nothing)
 
     def pack(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The features of the sequences `rows`, int [B], padded to the longest of them: as those of
-        `pack_pairs`, all int32.
+        """The features of the sequences `rows`, int [B], padded to the longest sequence: the names
+        of `pack_pairs`, all int32.
         """
         packed = pack_pairs(self._tokens, self._a_start[rows], self._a_length[rows],
                             self._b_start[rows], self._b_length[rows],
@@ -127,8 +127,8 @@ class Texts:
 
 
 class Windows(Texts):
-    """Texts of which long ones are read in windows that overlap by half. A token is taken from the
-    window in which its shorter side has the most context, from the first of several
+    """Texts; long ones are read in windows that overlap by half. A token is taken from the window
+    where its shorter side has the most context, from the first such window
     (google-research/bert run_squad.py, _check_is_max_context). Long pairs are cut to fit."""
 
     def __init__(self, lines: list[str], tokenizer: Tokenizer, max_seq_length: int):
