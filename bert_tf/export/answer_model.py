@@ -1,7 +1,7 @@
 """Answers in passages of any length, found inside a TensorFlow graph.
 
-The windows, the choice among them and the answer's text are those of run_squad: `answer_spans`,
-`answer_finders` and `wordpiece.project`.
+The windows, the choice among them and the answer's text are the same as in run_squad:
+`answer_spans`, `answer_finders` and `wordpiece.project`.
 
 Shapes: B questions, M windows of all passages, W windows of the longest, S sequence, K starts and
 ends of a window that are considered.
@@ -21,8 +21,8 @@ class AnswerModel(TextModel):
     of its start and end; `no_answer_score`, the least such sum at [CLS] of a window; and the
     window that holds the answer: `input_ids`, `start_logits` and `end_logits` [B, S].
 
-    A passage that is too long is read in overlapping windows, and the answer is that of run_squad.
-    If a threshold is given, it is "" where `no_answer_score` exceeds `score` by more. A question
+    A passage that is too long is read in overlapping windows, and the answer is run_squad's. If a
+    threshold is given, the answer is "" where `no_answer_score` exceeds `score` by more. A question
     of more than `max_query_length` tokens loses its last ones, as in the original. An empty passage
     is refused.
     """
@@ -154,7 +154,7 @@ class _Windows:
             self._dense(scores, scores.dtype.min), axis=1)
 
     def have_most_context(self, tokens):
-        """Whether tokens of the windows' passages, int64 [M, K], have no more context in another
+        """Returns whether tokens of the windows' passages, int64 [M, K], have most context in their
         window, see `AnswerSpans.most_context`."""
         start, length = (tf.gather(self._dense(values), self.row)[:, None]
                          for values in (self.start, self.length))       # [M, 1, W]

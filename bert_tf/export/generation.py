@@ -23,7 +23,7 @@ class GenerationModel(tf.Module):
         super().__init__()
         network = getattr(model, "encoder", model)
         self._logits = IdsModel(network)
-        self._weights = [v.value for v in network.weights]      # what the SavedModel keeps
+        self._weights = [v.value for v in network.weights]      # for the SavedModel
         generate = tf.function(
             lambda tokens: {"output_ids": network.generate(tokens, length, beams, alpha)},
             autograph=False,

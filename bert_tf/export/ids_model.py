@@ -19,7 +19,7 @@ def heads_of(model: Any) -> list[Head]:
 
 
 def takes_choices(model) -> bool:
-    """Whether a model takes several choices for each example: features [B, C, S]."""
+    """Returns whether a model takes several choices for each example: features [B, C, S]."""
     orders = [getattr(objective, "orders", 1) for objective in getattr(model, "objectives", ())]
     return max(orders, default=1) > 1 or any(
         "C" in head.inputs for head in heads_of(model))
@@ -75,7 +75,7 @@ class IdsModel(tf.Module):
         super().__init__()
         if length is not None:
             check_length(model, length)
-        self._weights = [v.value for v in model.weights]    # what the SavedModel keeps
+        self._weights = [v.value for v in model.weights]    # for the SavedModel
         shape = [None, None, length] if takes_choices(model) else [None, length]
         shapes = dict.fromkeys(getattr(model, "encoder", model).reads, shape)
         if any(_POSITIONS in objective.reads for objective in getattr(model, "objectives", ())):

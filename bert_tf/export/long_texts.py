@@ -88,7 +88,7 @@ def joined(outputs: dict[str, tf.Tensor], counts: tf.Tensor, way: str, labels_ex
     if way == MAX and labels_exclude:
         likely = likely / tf.reduce_sum(likely, axis=-1, keepdims=True)
     logits = _logarithm(likely) if labels_exclude else _logarithm(likely) - _logarithm(1 - likely)
-    # What has one window keeps its bits.
+    # A text with one window keeps its bits.
     is_one, first = counts[:, None] == 1, tf.cumsum(counts, exclusive=True)
     return {name: tf.where(is_one, tf.gather(outputs[name], first), values)
             for name, values in (("logits", logits), ("probabilities", likely))}

@@ -29,7 +29,7 @@ _LAST = "saved_model.pb"      # without it TensorFlow sees no model
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Holds back what TensorFlow and the converters log to stderr, in C++ too.
+    """Holds back the logs of TensorFlow and the converters on stderr, in C++ too.
 
     If the block ends with an error other than an `InputError`, the log is written after all.
     """

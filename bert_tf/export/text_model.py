@@ -61,7 +61,7 @@ class TextModel(tf.Module):
             raise InputError(f"long_text is {long_text!r}; it must be one of "
                              f"{', '.join(LONG_TEXTS)}, and {TRUNCATE} if the model does not give "
                              "a text one answer.")
-        self._weights = [v.value for v in model.weights]    # what the SavedModel keeps
+        self._weights = [v.value for v in model.weights]    # for the SavedModel
         self._answers = lambda features: answers(model, features, left_out)
         self._long_text, self._line_break = long_text, re.escape(line_break)
         self._labels_exclude = "multi_label" not in [head.name for head in heads]

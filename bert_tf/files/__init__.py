@@ -1,4 +1,4 @@
-"""All access to files: local ones, and those of stores such as gs://, s3:// and memory://."""
+"""All access to files: local files, and files in stores such as gs://, s3:// and memory://."""
 
 import lazy_loader
 

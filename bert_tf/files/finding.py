@@ -31,7 +31,7 @@ PATH_FLAGS = re.compile(
 
 
 def with_whole_names(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns values by flag, in which a file has one name, however a user spells it."""
+    """Returns values by flag; a file has one name in them, however a user spells it."""
     def whole(value):
         if isinstance(value, list):
             return list(map(whole, value))
@@ -68,8 +68,8 @@ def check_stores(values: list, source: str) -> None:
 
 
 def match_names(folder: str, pattern: str) -> list[str]:
-    """Lists the paths of what is in a folder under names that fit a pattern, sorted; nothing if the
-    folder is absent. The pattern may begin with "**/"."""
+    """Lists the paths in a folder whose names fit a pattern, sorted; nothing if the folder is
+    absent. The pattern may begin with "**/"."""
     if not is_remote(folder):
         return sorted(glob.glob(os.path.join(glob.escape(folder), pattern), recursive=True))
     if pattern.startswith("**/"):
@@ -91,7 +91,7 @@ def files_under(folder: str) -> list[str]:
 
 
 def _matching(pattern):
-    """Lists what a glob finds; in a store only files. Neither finds hidden names by *."""
+    """Lists the paths that a glob finds; in a store only files. A * never finds hidden names."""
     if not is_remote(pattern):
         return glob.glob(pattern, recursive=True)
     if not any(mark in pattern for mark in "*?["):
@@ -102,7 +102,7 @@ def _matching(pattern):
 
 
 def _inputs_under(folder):
-    """Lists the visible files, but not those of tokenizers in the folder."""
+    """Lists the visible files, without the files of tokenizers in the folder."""
     return [name for name in files_under(folder)
             if not os.path.basename(name).startswith(".")
             and (not (parent := os.path.dirname(name)).endswith(TOKENIZER_ENDING)
@@ -115,7 +115,7 @@ def _hidden_parts(path):
 
 
 def _is_of_job(path, output):
-    """Whether a file is an output, one of its shards, or what the job keeps until it ends."""
+    """Returns whether a file is an output, one of its shards, or a temporary file of the job."""
     body, ending = (output.removesuffix(".gz"), ".gz") if output.endswith(".gz") else (output, "")
     body, stem, whole, ending = map(re.escape, (
         body, body.removesuffix(".tfrecord"), output, ending))

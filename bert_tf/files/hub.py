@@ -1,7 +1,7 @@
 """Models of the Hugging Face Hub by name: hf://OWNER/NAME, with @REVISION and /FILE if wanted.
 
-Only files that are read are fetched, into the cache of huggingface_hub. A note beside them says
-which commit a name stood for, its files and its licence. With the note, a commit needs no request,
+Only files that are read are fetched, into the cache of huggingface_hub. A note next to them records
+the commit that a name meant, its files and its licence. With the note, a commit needs no request,
 and a name that was used before needs no network. A pickle is refused before anything is fetched.
 """
 
@@ -27,14 +27,14 @@ hub = lazy_loader.load("huggingface_hub")   # local models need none of it
 
 _NAME = re.compile(r"hf://(?!datasets/|spaces/)([\w.-]+/[\w.-]+?)(?:@([\w.-]+))?(?:/(.+?))?/?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-# Files beside weights that are read: configurations, tasks, vocabularies.
+# Files that are read with the weights: configurations, tasks, vocabularies.
 _BESIDE = re.compile(
     r"(?:bert_|ernie_|albert_|xlnet_)?config\.json|task\.json|labels\.txt|tokenizer_config\.json|"
     r"added_tokens\.json|tokenizer_settings\.json|vocab\.(?:txt|json|bpe)|merges\.txt|"
     r"encoder\.json|dict\.txt|.*\.model")
 _VOCABULARY = re.compile(r"vocab\..*|encoder\.json|.*\.model")
 _NEW_VOCABULARY = "tokenizer.json"      # read where there is no other
-# Weights, of which the first kind that is there is taken.
+# Kinds of weights; the first kind that exists is taken.
 _WEIGHTS = (r"model\.safetensors", r".*\.safetensors\.index\.json", r"model\.keras",
             r"model\.weights\.h5", r"quantised\.safetensors", r".*\.(?:index|data-\d+-of-\d+)")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5")
@@ -88,7 +88,7 @@ def name_of_copies(text: str) -> str:
 
 @functools.cache
 def dataset_commit(path: str, name: str, revision: str = "main") -> str:
-    """Returns the commit that a revision of a data set of the Hub stands for, and prints it.
+    """Returns the commit that a revision of a data set of the Hub means, and prints it.
 
     The Hub is not asked where the revision is a commit.
 
@@ -111,11 +111,11 @@ def fetched(path: str | os.PathLike, with_weights: bool = True) -> str:
     """Returns the local folder, or file, of a model of the Hub; another path as it is.
 
     Args:
-        with_weights: whether weights are wanted beside the configuration and the vocabulary.
+        with_weights: whether weights are wanted besides the configuration and the vocabulary.
 
     Raises:
         InputError: `path` is no path; there is no such model, it is not open, its weights are
-            pickles, a file is not what the Hub promised, or the Hub does not answer.
+            pickles, a file differs from the Hub's description, or the Hub does not answer.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"the path is {path!r}; give the name of a folder or a file, a str.")
@@ -158,7 +158,7 @@ def _read_note(path):
 
 
 def _find(path, name, revision):
-    """Returns the `Snapshot` that a name stands for now, or stood for if the Hub can't be asked."""
+    """Returns the `Snapshot` that a name means now, or the last known if the Hub can't be asked."""
     note = _read_note(_note(name, revision))
     known = Snapshot(name, note["commit"], note["licence"], tuple(note["files"])) if note else None
     if known and (_COMMIT.fullmatch(revision) or hub.constants.HF_HUB_OFFLINE):
@@ -215,7 +215,7 @@ def _pickled(path, name):
 
 
 def _beside(snapshot, folder):
-    """The names of the files that are read beside the weights of a folder."""
+    """The names of the files that are read with the weights of a folder."""
     found = _in_folder(snapshot, folder, _BESIDE.pattern)
     if any(_VOCABULARY.fullmatch(os.path.basename(name)) for name in found):
         return found

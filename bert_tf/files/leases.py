@@ -54,7 +54,7 @@ class _Lease:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._renew, daemon=True)
 
-        # Next to what is locked; a bucket holds its own.
+        # Next to the locked path; a bucket holds its own lock.
         folder, name = os.path.split(path)
         self._folder, self._start = (path, ".lock-") if folder.endswith(":") else (
             folder, f".{name}.lock-")
@@ -63,7 +63,7 @@ class _Lease:
         return f"{self._folder}/{self._start}{number:06d}"
 
     def _highest(self):
-        """The highest number that is there, and what its file holds; 0 and None without one."""
+        """The highest number of a lock file, and the file's content; 0 and None without a file."""
         pattern = re.compile(re.escape(self._start) + r"(\d{6})$")
         with reaching(self._path) as (store, _):
             try:
@@ -144,7 +144,7 @@ class _Lease:
 
     def _renew(self):
         while not self._ended.wait(RENEWAL):
-            # What fails once is tried again at the next turn.
+            # A renewal that fails is tried again at the next turn.
             with contextlib.suppress(OSError, InputError):
                 number, _ = self._highest()
                 if number != self._number:
@@ -180,7 +180,7 @@ def _holder(content):
 
 
 def _has_died(content):
-    """Whether the holder was a process of this machine that is no more."""
+    """Returns whether the holder was a process of this machine that has ended."""
     try:
         found = json.loads(content)
         if (found["machine"], found["space"]) != (socket.gethostname(), _process_space()):
@@ -192,7 +192,7 @@ def _has_died(content):
 
 
 def _process_space():
-    """Name of the space in which process numbers mean processes; containers have their own."""
+    """Returns the name of the namespace of process numbers; containers have their own."""
     try:
         return os.readlink("/proc/self/ns/pid")
     except OSError:

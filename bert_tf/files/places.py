@@ -1,7 +1,7 @@
 """Files and folders by name, on this machine's disks or in a store that fsspec reaches.
 
-A name with a scheme, such as gs://bucket/run, is of a store; any other is local, and `os` takes it
-as it is. Lists of a store are never cached: another machine may have written meanwhile. The folders
+A name with a scheme, such as gs://bucket/run, belongs to a store; any other is local, and `os` gets
+it as it is. Lists of a store are never cached: another machine may have written since. The folders
 of a store are the beginnings of its files' names.
 """
 
@@ -22,7 +22,7 @@ fsspec = lazy_loader.load("fsspec")     # names without a scheme need none of it
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _TRIES = 1000    # of removing a folder into which others still write
-# The extra that brings what reaches a store.
+# The extra of pip that installs the client of a store.
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 _NUMBERS = {FileNotFoundError: errno.ENOENT, FileExistsError: errno.EEXIST,
             PermissionError: errno.EACCES, IsADirectoryError: errno.EISDIR,
@@ -113,7 +113,7 @@ def _inner(path):
 
 
 def outer(path: str, name: str) -> str:
-    """Returns the full name of what a store lists as `name`, with the scheme of `path`."""
+    """Returns the full name of a store's entry `name`, with the scheme of `path`."""
     return f"{path.partition('://')[0]}://{name.partition('://')[2] or name.lstrip('/')}"
 
 
@@ -197,7 +197,7 @@ def normal_path(path: str) -> str:
 
 
 def real_path(path: str) -> str:
-    """Returns the whole name of what a name leads to through links; two that are equal are one."""
+    """Returns the full name of the target of a name through links; equal names are one file."""
     return _inner(os.fspath(path)) if is_remote(path) else os.path.realpath(path)
 
 
@@ -264,8 +264,8 @@ def make_folders(path: str | os.PathLike) -> None:
 
 
 def is_alive(process: int) -> bool:
-    """Whether a process of this machine works, not one that has ended and that nobody waits for, as
-    in containers whose first process is no init."""
+    """Returns whether a process of this machine runs. A zombie does not run; containers whose first
+    process is no init have zombies."""
     try:
         os.kill(process, 0)
         with open(f"/proc/{process}/stat", "rb") as file:
@@ -277,7 +277,7 @@ def is_alive(process: int) -> bool:
 
 
 def _explain_store(error):
-    """What an error that a store gives in the middle of the work means to users."""
+    """Explains to users an error that a store raises in the middle of the work."""
     if isinstance(error, OSError) and is_remote(str(error.filename or "")):
         return InputError(f"{error.filename}: {error.strerror}; check that you may read and write "
                           "there, and start the same command again.")

@@ -19,7 +19,7 @@ STANDARD = "-"
 READ_ERRORS = (EOFError, OSError, lzma.LZMAError, zlib.error)
 _GZIP = b"\x1f\x8b\x08"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-# What opens a packed file, by its first bytes: of bzip2 those of its first block, too.
+# The opener of a packed file, by its first bytes; bzip2's include the first bytes of a block.
 _PACKINGS = {_GZIP: lambda file: gzip.GzipFile(fileobj=file), b"\xfd7zXZ\0": lzma.LZMAFile,
              _ZSTD: lambda file: _open_zstd(file),
              **{b"BZh%d1AY&SY" % level: bz2.BZ2File for level in range(1, 10)}}

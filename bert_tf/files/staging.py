@@ -1,7 +1,7 @@
 """Copies of remote files on this machine's disk, for libraries that open files by name.
 
-A copy is kept, under a name that says which version of the file it is, until the room for copies is
-used up; then what was used least recently goes. BERT_TF_STAGE_FOLDER names the folder of copies,
+A copy's name identifies the version of the file. A copy is kept until the room for copies is used
+up; then the least recently used copy is removed. BERT_TF_STAGE_FOLDER names the folder of copies,
 BERT_TF_STAGE_BYTES the room.
 """
 
@@ -20,7 +20,7 @@ from bert_tf.files.reading import open_unpacked, read_range
 
 # Room for copies, in bytes, where BERT_TF_STAGE_BYTES does not say it.
 _ROOM = 20 << 30
-# Seconds in which a copy that was used is not removed: another process may be about to open it.
+# Seconds that a copy is kept after its last use: another process may be about to open it.
 _IN_USE = 600
 # Bytes of an unpacked file up to which it has no copy: less than a worker holds of a piece.
 _SMALL = 1 << 24
@@ -91,7 +91,7 @@ def copy_file(source: str, target: str) -> None:
 
 
 def _link(copy, name):
-    """Gives a copy another name on this disk, in place of what has the name."""
+    """Gives a copy another name on this disk; a file that has this name is replaced."""
     os.makedirs(os.path.dirname(name), exist_ok=True)
     aside = f"{name}.{os.getpid()}"
     try:
@@ -112,8 +112,8 @@ def _staged_file(path):
 
 
 def _copied(path, version, write):
-    """Returns the name of a copy of a file in this version, which `write` writes under another
-    name, where there is none yet."""
+    """Returns the name of a copy of a file in this version. If there is no copy yet, `write` writes
+    one under a temporary name."""
     version = hashlib.sha256(f"{path}\n{version}".encode()).hexdigest()
     place = os.path.join(stage_folder(), "files", version, posixpath.basename(path))
     if not os.path.isfile(place):

@@ -31,15 +31,15 @@ from bert_tf.files.places import (
 from bert_tf.files.reading import open_file
 from bert_tf.files.staging import send, upload_place
 
-# Stands between the final name and the number of the process that writes the file.
+# The text between the final name and the number of the process that writes the file.
 ASIDE = ".tmp-bert_tf-"
-# What follows: process, machine, and a part of its own for each writing; earlier versions gave the
-# process alone.
+# The parts after `ASIDE`: the process, its machine, and a unique part for each writing; earlier
+# versions had the process alone.
 _OWNER = re.compile(r"(\d+)(?:-([0-9a-f]+)-([0-9a-f]+))?")
-_START = uuid.uuid4().hex[:12]      # tells a process from an earlier one of the same number
+_START = uuid.uuid4().hex[:12]      # differs from an earlier process's with the same number
 _numbers = itertools.count()
-# Age at which what another machine writes is taken for left behind: whether the process lives can't
-# be seen from here.
+# Age at which a file of another machine counts as left behind: this machine can't see whether its
+# process lives.
 _DAY = 86400.0
 _check: ContextVar[Callable[[], None]] = ContextVar("_check", default=lambda: None)
 
@@ -63,8 +63,8 @@ def leftovers(*paths: str, ending: str = "") -> list[str]:
 
 
 def _aside(place, ending=""):
-    """A name for what will become `place`, which no other process or thread has: it tells process
-    and machine."""
+    """Returns a temporary name for `place` that no other process or thread has: it has the numbers
+    of the process and the machine."""
     return f"{place}{ASIDE}{os.getpid()}-{_machine()}-{_START}{next(_numbers):x}{ending}"
 
 
@@ -74,8 +74,8 @@ def _machine():
 
 
 def remove_leftovers(*paths: str, ending: str = "") -> None:
-    """Removes what processes left of some paths, but not what a process that lives may be writing:
-    one of this machine that is alive, or one of another that wrote within a day."""
+    """Removes the unfinished files of some paths. Files that are still being written stay: their
+    process lives on this machine, or they were written on another machine within a day."""
     for leftover in leftovers(*paths, ending=ending):
         owner = _OWNER.fullmatch(leftover.rpartition(ASIDE)[2].removesuffix(ending))
         process, machine, start = owner.groups()     # type: ignore[union-attr]
@@ -222,7 +222,7 @@ def is_unfinished(path: str | os.PathLike, marker: str) -> bool:
 
 
 def _is_marker(name, marker):
-    """Whether a file is sent last: config.json is, and bert_config.json, but not a tokenizer's."""
+    """Returns whether a file is sent last: config.json or bert_config.json, not a tokenizer's."""
     return bool(marker) and name.endswith(marker) and not name.startswith("tokenizer_")
 
 

@@ -20,8 +20,8 @@ def file_names(suite: Suite) -> dict[str, str]:
 
 def write_archive(folder: str, suite: Suite, folders: Mapping[str, str]
                   ) -> tuple[list[str], list[str]]:
-    """Writes submission.zip to a folder; returns the names of its files, and those of official
-    files that are not there. Without a file there is no archive.
+    """Writes submission.zip to a folder; returns the names of its files, and the names of official
+    files that are missing. Without a file there is no archive.
 
     Args:
         folders: of a task's file, by the name of the task.
@@ -44,6 +44,6 @@ def write_archive(folder: str, suite: Suite, folders: Mapping[str, str]
 
 
 def describe(folder: str, names: list[str], missing: list[str]) -> str:
-    """A line that says what the archive in a folder holds, and what its server wants beside."""
+    """Returns a line on the files of the archive in a folder, and on the server's missing files."""
     return f"wrote {os.path.join(folder, NAME)} with {', '.join(names)}" + (
         f"; the server also wants {', '.join(missing)}" if missing else "")

@@ -1,4 +1,4 @@
-"""How a family of models does a task of a suite: the settings that name the task to
+"""Families of models, which do a task of a suite: a family has the settings that name the task to
 `bert_tf.finetune`, the size of the task's files, and the scores that the run leaves, by split and
 metric.
 """

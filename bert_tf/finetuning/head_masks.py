@@ -14,7 +14,7 @@ def masked_heads(flags: Any, config: Any) -> list[tuple[int, int]]:
         flags: has --attention_mask_heads and --reverse_head_mask.
 
     Raises:
-        InputError: one is not there, or the network is none of BERT's kind.
+        InputError: a head does not exist, or the network is not BERT's encoder.
     """
     found = parse_heads(flags.attention_mask_heads, config, "attention_mask_heads")
     if not flags.reverse_head_mask:
@@ -27,7 +27,7 @@ def parse_heads(given: list[str], config: Any, flag: str) -> list[tuple[int, int
     """The (layer, head), both from 0, of "layer:head", both from 1.
 
     Raises:
-        InputError: one is not there, or the network is none of BERT's kind.
+        InputError: a head does not exist, or the network is not BERT's encoder.
     """
     if given and not isinstance(config, EncoderConfig):
         raise InputError(f"--{flag} is for BERT's encoder, not for {config.model_type}; leave the "

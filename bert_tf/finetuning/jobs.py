@@ -110,12 +110,12 @@ def finetune(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
         bert_tf.finetune(["mnli", "rte"], "uncased_L-12_H-768_A-12", "mtdnn", data_dir="glue")
         bert_tf.finetune(["cola"], "t5-small", "t5", data_dir=["glue"], num_train_steps=2000)
 
-    It is what the command of the task does, which gives the same files; the same call continues a
+    The command of the task does the same work and writes the same files. The same call continues a
     run that was stopped. `bert_tf.Predictor` opens `output_dir`.
 
     Args:
         task: the name of a task; names of tasks that one model learns together, or that T5 learns;
-            or the flags that describe files of your own, of which `predict_file` is SQuAD's.
+            or the flags that describe files of your own; `predict_file` is SQuAD's.
         init_checkpoint: the model to begin with, of any format; hf://OWNER/NAME is one of the Hub.
         output_dir: where the model, its scores and its predictions go.
         settings: further flags of the task's command, by name; None is the default. By default the
@@ -133,7 +133,7 @@ def finetune(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
 
 def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str | os.PathLike,
              output_dir: str | os.PathLike, **settings: Any) -> FineTuneRun | TextRun:
-    """Opens the run that `finetune` carries out; the arguments and errors are those of it."""
+    """Opens the run that `finetune` carries out; arguments and errors are `finetune`'s."""
     asked = {**_named(task), **settings}
     given = {**{name: plain(value) for name, value in asked.items() if value is not None},
              "init_checkpoint": fetched(init_checkpoint),
@@ -177,8 +177,8 @@ def script_of(given: Mapping[str, str]) -> str | None:
 
 
 def _kind_of(given):
-    """The kind of task that flags name, that alone has one of them, or that the model was trained
-    for; None if nothing tells."""
+    """The kind of task that flags name, that alone has one of the flags, or that the model was
+    trained for; None if unknown."""
     if name := given.get("task") or given.get("task_name"):
         return find_task(name).kind.name
     if given.get("task_kind"):
@@ -203,7 +203,7 @@ def _saved_kind(given):
 
 
 def _writes_texts(given):
-    """Whether the model is T5."""
+    """Returns whether the model is T5."""
     if _saved_kind(given) == "text_to_text":
         return True
     with contextlib.suppress(InputError):       # the script reports it

@@ -23,14 +23,14 @@ class Member:
         flags: `ModelFlags`.
         settings: `FineTuneSettings`.
         class_weights: see `model.class_weights`.
-        head_name: the name of its head beside those of other tasks; "" for the only task of a run.
+        head_name: the name of its head among other tasks' heads; "" for the only task of a run.
         number: the head's place among them.
         is_guest: whether the head is another task's, and this one is only predicted.
         loss_weight, dropout_rate: of such a head.
         teachers: folders of models that it learns from.
         distillation: how, a `Distillation`.
         sets: dict of split -> `ExampleSet`.
-        predictions: dict of split -> what decodes, scores and writes its predictions.
+        predictions: dict of split -> object that decodes, scores and writes its predictions.
     """
 
     task: Task
@@ -75,19 +75,19 @@ class Member:
 
     @property
     def headline(self) -> str:
-        """The name of the score by which models are compared."""
+        """The name of the score that compares models."""
         if self.head_name:
             return self.score_name(self.wanted.eval_splits[0], self.task.headline)
         return self.task.kind.headline(self.task, self.wanted.eval_splits)
 
     def head(self) -> tuple[str, dict]:
-        """The name in `bert_tf.heads` of its head beside others, and the head's arguments."""
+        """The name in `bert_tf.heads` of its head, and the head's arguments."""
         name, arguments = self.task.kind.head(self.task, self.options)
         return name, {**arguments, "name": self.name, "loss_weight": self.loss_weight,
                       "dropout_rate": self.dropout_rate}
 
     def plan_records(self, folder: str, train: Callable[[], Any] | None = None) -> dict:
-        """The records of each split, to be made in a folder, and what will be predicted.
+        """Plans the records of each split, to be made in a folder, and the predictions.
 
         Args:
             train: function that plans the records to train on, in place of the task's own.
@@ -115,8 +115,8 @@ class Member:
             one.report(*one.make(self.flags.num_workers, may_replace, is_learned=bool(keeps)))
 
     def open_records(self, folder: str, padding: str) -> None:
-        """Opens the records of all splits; what was read of the training file is let go. For
-        `padding` see `ExampleSet`."""
+        """Opens the records of all splits, and frees the rows of the training file. For `padding`
+        see `ExampleSet`."""
         if "train" in self.wanted.sources:
             self.wanted.sources["train"].rows.forget()
         self.sets |= {split: data.ExampleSet(os.path.join(folder, f"{split}.manifest.json"),

@@ -109,7 +109,7 @@ def _plain(name):
 
 
 def _name(given, described):
-    """A task's name: that of a task of one's own, or the plain one of a named task."""
+    """Returns a task's name: the given name of a user's own task, or the name of a named task."""
     if given in described and _plain(given) not in map(_plain, TASKS):
         return given
     return find_task(given).name
@@ -269,8 +269,8 @@ def _length(folder):
 
 
 def objectives_of(members: list[Member]) -> Callable:
-    """The function (config, dtype) that makes the heads of tasks, and what they learn from their
-    teachers."""
+    """The function (config, dtype) that makes the heads of tasks, and their objectives of learning
+    from teachers."""
     def make(config, dtype):
         made = []
         for member in members:

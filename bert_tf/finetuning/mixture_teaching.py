@@ -27,7 +27,7 @@ def teachers_of(row: Mapping[str, Any], name: str, task: Task) -> tuple[str, ...
 
 
 def distillation_of(row: Mapping[str, Any], name: str) -> Distillation:
-    """Returns the way in which a task learns from its teachers, from its row."""
+    """Returns the `Distillation` of a task, from its row."""
     found = find_distillation(row.get("distillation", MTDNN.name))
     if [term.objective for term in found.terms] != ["SoftTargets"]:
         raise InputError(f"distillation of {name}: {found.name} compares more than logits; give "
@@ -48,7 +48,7 @@ def taught_records(member, folder: str) -> "compression.TaughtRecords":
 
 
 def described(taught: Mapping[str, Distillation]) -> dict[str, Any]:
-    """Describes the ways in which tasks learn, if one of them is not MT-DNN's."""
+    """Describes the `Distillation`s of tasks, if one of them is not MT-DNN's."""
     found = {name: row.describe() for name, row in taught.items() if row != MTDNN}
     return {"distillation": found} if found else {}
 

@@ -1,5 +1,5 @@
-"""The flags of a fine-tuning run, and its model before it is built: what is read of it, and what is
-written beside it."""
+"""The flags of a fine-tuning run, and its model before it is built: reading the model, and writing
+the files next to it."""
 
 import dataclasses
 import math
@@ -24,7 +24,7 @@ def open_beginning(flags: Any, output_dir: str) -> Model:
     """The `bert_tf.models.Model` that a run begins with.
 
     Args:
-        output_dir: that of the run; "" if it writes no model.
+        output_dir: the run's output folder; "" if the run writes no model.
 
     Raises:
         InputError: there is no such model, or training would overwrite it.
@@ -50,10 +50,10 @@ def check_keeps(path: str, output_dir: str) -> None:
 
 def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task_dir: str = ""
                  ) -> Model:
-    """The model that flags name, an encoder on which heads go, with its length.
+    """The model that flags name, an encoder that takes heads, with its length.
 
     Args:
-        output_dir: that of the run; "" if it writes no model.
+        output_dir: the run's output folder; "" if the run writes no model.
         default_length: S if neither the flag nor a saved model gives it; at most the model's
             positions are taken.
         task_dir: where a run in `output_dir` would have its task; "": in `output_dir`.
@@ -86,15 +86,15 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
 
 
 def _began_with(path, output_dir):
-    """Whether a trial in an output folder began with the model at `path`, "" for random weights."""
+    """Returns whether a trial in an output folder began with the model `path`, or "", random."""
     return any(known.get("init_checkpoint", wanted) == wanted
                for wanted in [path and absolute(path)]
                for known in training.trials.descriptions(output_dir))
 
 
 def _settle_tokens(found, flags, run, begun):
-    """Gives a model its case and its tokenizer: those of a run that goes on in the folder `run` and
-    began with the task `begun`, else the flags' and the files'."""
+    """Gives a model its case and its tokenizer. If a run with the task `begun` continues, they come
+    from its folder `run`; else from the flags and the files."""
     found.do_lower_case = None if found.saved else flags.do_lower_case
     path = found.vocab_file or (found.weights and found.weights.vocab_file)
     if path and not found.saved and flags.do_lower_case is None:
@@ -107,7 +107,7 @@ def _settle_tokens(found, flags, run, begun):
 
 
 def _length(flags, known, default, config):
-    """The length S: the flag's, else that of the first of some `SavedTask`s, else the default."""
+    """The length S: the flag's, else the first `SavedTask`'s among `known`, else the default."""
     most = config.max_position_embeddings
     length = flags.max_seq_length or next(
         (saved.max_seq_length for saved in known if saved), min(default, most))
@@ -121,7 +121,7 @@ def check_task(folder: str, task: Task, model: Model, options: dict) -> None:
     """Raises InputError if a folder holds a model of another task.
 
     Args:
-        options: those that must not differ.
+        options: the options that must not differ.
     """
     saved = SavedTask.read(folder)
     if saved is None:
@@ -140,7 +140,7 @@ def check_task(folder: str, task: Task, model: Model, options: dict) -> None:
 
 
 def save_task(folder: str, task: Task, model: Model, options: dict) -> None:
-    """Writes what a model must be used with, `task.json` and the vocabulary.
+    """Writes the files that the use of a model needs, `task.json` and the vocabulary.
 
     Args:
         options: all options that are kept with the model.
@@ -151,10 +151,10 @@ def save_task(folder: str, task: Task, model: Model, options: dict) -> None:
 
 
 def reader_options(flags: "ModelFlags", model: Model) -> dict:
-    """The options of what reads the model's vectors before the head: {} for nothing.
+    """The options of the LSTM between the model and the head; {} without an LSTM.
 
     Raises:
-        InputError: the head to begin with was trained with another.
+        InputError: the head to begin with was trained with another LSTM.
     """
     saved = model.saved and model.saved.options.get("bilstm_size", 0)
     size = next((size for size in (flags.bilstm_size, saved) if size is not None), 0)
@@ -165,7 +165,7 @@ def reader_options(flags: "ModelFlags", model: Model) -> dict:
 
 
 def check_directions(model: Model, options: dict) -> None:
-    """Raises InputError if a network from left to right is to learn what it can't see."""
+    """Raises InputError if a left-to-right network is to learn from tokens that it can't see."""
     if model.config.is_causal and options.get("version_2_with_negative") and not options.get(
             "bilstm_size"):
         raise InputError("with --version_2_with_negative the first token decides whether there is "
@@ -186,7 +186,7 @@ def check_style(model: Model, options: dict) -> None:
                          "token, and here it is the last; give --squad_style=xlnet or bert.")
 
 
-# What bert_tf/objectives/lstms.py reads; flags are read before Keras is.
+# The choices of bert_tf/objectives/lstms.py; flags are read before Keras is loaded.
 FEATURE_LAYERS = ("embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4",
                   "weighted_sum_all", "elmo", "elmo_top")
 

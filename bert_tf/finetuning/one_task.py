@@ -94,8 +94,8 @@ def fixed_options(task, options: dict) -> dict:
 
 
 def _saved_options(model, given, model_flags, settings):
-    """The options that the model was trained with. A run that was begun goes on with those that it
-    has: earlier versions forgot some that no flag gives."""
+    """The options that the model was trained with. A run that was begun continues with the options
+    that it has: earlier versions forgot some options that no flag gives."""
     saved = model.saved.options if model.saved else {}
     begun = SavedTask.read(settings.output_dir) if model_flags.do_train else None
     return {name: value for name, value in saved.items()
@@ -110,10 +110,10 @@ def as_trained(task: Task, saved: SavedTask, path: str, kinds: Sequence[str], is
         saved, path: of the model.
         kinds: the names of the kinds of the command.
         is_named: whether a flag decides the kind.
-        flag: that of the model, for messages.
+        flag: the model's flag, for messages.
 
     Raises:
-        InputError: the model is of another kind, or has other labels.
+        InputError: the model has another kind, or other labels.
     """
     if not is_named and saved.task.kind.name in kinds and saved.task.kind != task.kind:
         task = dataclasses.replace(task, kind=saved.task.kind, metrics=saved.task.metrics)
@@ -129,14 +129,14 @@ def as_trained(task: Task, saved: SavedTask, path: str, kinds: Sequence[str], is
 
 
 def _as_named(task, model):
-    """The task with its labels in the order in which the model's config.json names them.
+    """The task with its labels in the order of the model's config.json.
 
     Raises:
-        InputError: these are labels of another task, or their order would change a score.
+        InputError: these labels belong to another task, or their order would change a score.
     """
     known = model.weights.labels
     if not (task.kind.has_labels and task.kind.labels_are_classes) or known == tuple(
-            f"LABEL_{number}" for number in range(len(known))):     # names that tell nothing
+            f"LABEL_{number}" for number in range(len(known))):     # default names
         return task
     if not task.labels:
         return task.kind.with_labels(task, known)

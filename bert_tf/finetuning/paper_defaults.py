@@ -10,9 +10,9 @@ from bert_tf.config import Sizes, read_config
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
 
-# Flags that count steps otherwise, so that a paper's number of steps is none of the model's.
+# Flags that set the number of steps in another way; a paper's number of steps is then not used.
 _STEPS = ("num_train_steps", "num_train_epochs", "train_batch_size", "grid")
-# What is kept with a model whose head is trained further.
+# Options that a model keeps when its head is trained further.
 _OF_HEAD = ("max_seq_length", "squad_style", "label_scale", "max_qa_length", "carry_choices")
 _WARMUP = (*_STEPS, "num_warmup_steps", "warmup_proportion")
 
@@ -43,7 +43,7 @@ def squad_task(given: Mapping[str, Any]) -> str:
 
 
 def _defaults(task_of, given):
-    # With --feature_layers the encoder, of which the papers speak, is not trained.
+    # The papers train the encoder, but with --feature_layers it is not trained.
     if not given.get("do_train") or given.get("feature_layers"):
         return "", {}
     values: dict[str, Any] = {}

@@ -29,7 +29,7 @@ def written(value: Any) -> str:
 def typed(config_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the values of a dataclass's fields, by name; others are left out.
 
-    Lists become lists of str, and a str that stands for a list is divided at its commas.
+    Lists become lists of str, and a str is divided at its commas if the field is a list.
 
     Raises:
         InputError: a value has another type; names the setting.

@@ -1,4 +1,4 @@
-"""The flags by which a network is fine-tuned, or used, with numbers of a few bits."""
+"""The flags for fine-tuning, or using, a network with numbers of a few bits."""
 
 import dataclasses
 import functools

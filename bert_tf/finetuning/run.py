@@ -32,18 +32,18 @@ class FineTuneRun:
     """A run that is ready to train, to score and to predict.
 
     Attributes:
-        members: its tasks; of a run on one task the only one, whose files are in the output folder.
+        members: its tasks; a run on one task has one member, with its files in the output folder.
         flags: `ModelFlags`.
         settings: `FineTuneSettings`.
         guests: tasks without a training set that a head of another task answers too.
-        deciding: of several tasks, the names of those whose mean score decides.
+        deciding: with several tasks, the names of the tasks whose mean score decides.
         is_chief: whether this process writes.
         train_set: the records to train on.
         epoch_steps: steps of an epoch of several tasks.
         tuning: `FineTuning`.
         others: runs of further models, which answer together with this one's.
         padding: how batches are padded, see `ExampleSet`.
-        note: what else a user must know of the model, in a sentence; its head is then not trained.
+        note: a sentence with a further warning about the model; its head is then not trained.
     """
 
     members: list[Member]
@@ -209,15 +209,15 @@ class FineTuneRun:
                 member.open_records(self.records_folder(member), self.padding)
 
     def _has_learned_from(self, folder):
-        """Whether a trial has begun with the records to train on in a folder. The trial keeps their
-        identity, or with several tasks the identity of each."""
+        """Returns whether a trial has begun with the training records in a folder. The trial keeps
+        their identity, or with several tasks the identity of each."""
         begun = training.trials.begun(self.settings) if self.flags.do_train else None
         path = os.path.join(folder, f"train{manifest.SUFFIX}")
         return bool(begun) and exists(path) and manifest.identity(
             manifest.load_manifest(path)) in _identities(begun.get("train_file"))
 
     def _padding(self, strategy):
-        """How batches are padded. A resumed run keeps its padding, on which dropout depends."""
+        """Returns the padding of batches. A resumed run keeps it, since dropout depends on it."""
         if self.settings.pad_to_max_length:
             return bucketing.MAX_LENGTH
         path = training.trials.begun_file(self.settings) if self.flags.do_train else None
@@ -234,14 +234,14 @@ class FineTuneRun:
 
 def _identities(kept):
     """The hashes of records in the `train_file` that a trial keeps: size and hash, or with several
-    tasks those of each."""
+    tasks the size and hash of each."""
     tasks = kept.get("tasks") if isinstance(kept, dict) else None
     known = tasks.values() if isinstance(tasks, dict) else [kept]
     return [one[1] for one in known if isinstance(one, list) and len(one) == 2]
 
 
 def _kept_padding(path):
-    """The padding in the settings of a trial; InputError if it is none."""
+    """The padding in the settings of a trial; InputError if it is not a padding."""
     padding = read_json(path).get("padding", bucketing.BUCKETS)
     if padding not in bucketing.PADDINGS:
         raise InputError(f"{path}: padding is {padding!r}, but it must be one of "
@@ -266,14 +266,14 @@ def _keep_chosen(member, found):
 
 def open_run(script: str, task_flags, model_flags, settings, options: dict | None = None,
              teaching=None, strategy=None) -> FineTuneRun:
-    """Checks the flags of a run on one task, opens devices, and makes and reads records; the
-    arguments are those of `plan_task`.
+    """Checks the flags of a run on one task, opens devices, and makes and reads records; for the
+    other arguments see `plan_task`.
 
     Args:
-        teaching: what teaches a student: `records(member, folder)` are those to train on, and
-            `goal(tuning, member)` is a `FineTuning` that learns from them, and `note` is that of
-            the run. None for gold labels alone.
-        strategy: the devices; those of the settings if None.
+        teaching: an object that teaches a student: `records(member, folder)` are the records to
+            train on, `goal(tuning, member)` is a `FineTuning` that learns from them, and `note` is
+            the run's note. None for gold labels alone.
+        strategy: the devices; None: the devices of the settings.
 
     Raises:
         InputError: see `plan_task`; or devices or folders cannot be used.
@@ -381,8 +381,8 @@ def _mixture_tuning(run, strategy):
 
 def open_task(script: str, task_flags, model_flags, settings,
               options: dict | None = None) -> FineTuneRun:
-    """Opens a run on one task, or one in which the models of --ensemble answer it together; the
-    arguments are those of `plan_task`.
+    """Opens a run on one task, or a run where the models of --ensemble answer it together; for the
+    arguments see `plan_task`.
 
     Raises:
         InputError: see `open_run`; or the models do not go together.

@@ -62,7 +62,7 @@ class Cell:
 
     @property
     def trains(self) -> bool:
-        """Whether a model is trained."""
+        """Returns whether a model is trained."""
         return self.point not in (MAJORITY, self.begins_with)
 
 
@@ -163,7 +163,7 @@ class SuiteRun:
             found = read_json(path)
             if cell.begins_with and "chosen" not in found["settings"]:      # of an earlier version
                 if not cell.trains:
-                    return None     # what answered is not known
+                    return None     # the model that answered is unknown
                 found["settings"]["chosen"] = _begun_with(cell)
             _check_settings(cell, found["settings"], self._described(cell))
             self._results[path] = found
@@ -176,11 +176,11 @@ class SuiteRun:
         return -math.inf if math.isnan(value) else value
 
     def diverged(self, cell: Cell) -> bool:
-        """Whether a cell has diverged."""
+        """Returns whether a cell has diverged."""
         return (self.result(cell) or {}).get(DIVERGED, False)
 
     def is_lost(self, task: str) -> bool:
-        """Whether every cell of a task has diverged."""
+        """Returns whether every cell of a task has diverged."""
         return all(self.diverged(cell) for cells in self.cells_of(task).values() for cell in cells)
 
     def chosen(self, task: str) -> Cell | None:
@@ -197,7 +197,7 @@ class SuiteRun:
         return best and max(best, key=self.headline)
 
     def carry_out(self) -> None:
-        """Does all cells that no process has done, and waits for those of other processes."""
+        """Does all cells that no process has done, and waits for other processes' cells."""
         for cell in self.cells:
             make_folder(cell.folder, "output_dir")
             self.result(cell)
@@ -207,7 +207,7 @@ class SuiteRun:
                 time.sleep(_WAIT_SECONDS)
 
     def _work(self, cell):
-        """Does a cell; False if another process is at it, or what it begins with is not there."""
+        """Does a cell; False if another process works on it, or its first model is missing."""
         chosen = self.chosen(cell.begins_with) if cell.begins_with else None
         if cell.begins_with and not chosen:
             return False
@@ -312,7 +312,7 @@ def _begun_with(cell):
 
 
 def _check_settings(cell, found, wanted):
-    """Raises InputError if a result's settings are not those of its cell."""
+    """Raises InputError if a result's settings differ from its cell's settings."""
     if found == wanted:
         return
     if {**found, "chosen": wanted.get("chosen")} == wanted:
@@ -375,6 +375,6 @@ def find_rows(suite: Suite, tasks: list[str], trained: list[str],
 
 
 def _plain(name):
-    """The name of a task without hyphens and underscores, and without the prefix that tells
-    SuperGLUE's RTE from GLUE's."""
+    """The name of a task without hyphens and underscores, and without the prefix "superglue" of
+    SuperGLUE's RTE."""
     return name.lower().replace("-", "").replace("_", "").removeprefix("superglue")

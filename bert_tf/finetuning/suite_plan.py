@@ -1,4 +1,4 @@
-"""The plan of a suite's run: what will be trained, and about how long that takes."""
+"""The plan of a suite's run: the models that will be trained, and the estimated time."""
 
 import dataclasses
 import itertools
@@ -42,7 +42,7 @@ class Load:
 
 
 def describe(run: SuiteRun) -> list[str]:
-    """The lines of the plan: for each task its runs, examples, steps and time, less what is done.
+    """The lines of the plan: for each task its runs, examples, steps and time, less finished runs.
     """
     model = open_model(run.model.get("init_checkpoint", ""), run.model.get("bert_config_file"),
                        run.model.get("vocab_file"))
@@ -108,7 +108,7 @@ def _size(run, task, split, data_dir, length, model):
 
 
 class _Scale:
-    """How long a token takes: of the runs that are done, else of a matrix product."""
+    """The time of a token, from finished runs, else from a matrix product."""
 
     def __init__(self, model: Model) -> None:
         self._config, self._known = model.config, []

@@ -71,7 +71,7 @@ def _point(run, row, cells: list[Cell]) -> dict[str, Any]:
 
 def table(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
     """The lines of a table in Markdown: a row for each metric of each point; * marks the choice.
-    Test files with labels, such as RACE's, have rows too; those of languages have tables."""
+    Test files with labels, such as RACE's, have rows too; test files of languages have tables."""
     lines = [f"| {' | '.join(_HEADING)} |", "|---" * len(_HEADING) + "|"]
     for row in run.rows:
         found = summary["tasks"][row.task]

@@ -85,7 +85,7 @@ def open_writer(job, settings, sources) -> Any:
     """The `bert_tf.models.Model` that the flags name, with the `SavedTask` to be.
 
     Raises:
-        InputError: there is none, or it writes no texts.
+        InputError: there is no model, or it writes no texts.
     """
     model = open_beginning(job, settings.output_dir)
     if not isinstance(model.config, T5Config):
@@ -127,8 +127,8 @@ class TextRun:
         return [file for source in self._sources.tasks for file in source.files.get(split, ())]
 
     def carry_out(self, begin: Callable[[], None] = lambda: None) -> None:
-        """Does what the flags ask for, while no other run writes to the output folder. The process
-        that writes calls `begin` when the folder is known to be this run's."""
+        """Trains, scores and predicts, as the flags say, while no other run writes to the output
+        folder. The writing process calls `begin` when it knows that the folder is this run's."""
         settings, job = self.settings, self.flags
         strategy = self._strategy
         with training.sole_writer(settings.output_dir, strategy):

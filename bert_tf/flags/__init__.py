@@ -19,8 +19,8 @@ Each dataclass is a group in the help, under the first line of its docstring; fi
 inherits are in the group of the class that declares them. `--help` leaves out options that are
 `rare`, and options that do not apply to the rest of the command line; `--helpfull` shows all.
 
-Where defaults depend on another flag, `run` takes a function that gives them: what is on the
-command line comes before these, and these come before the dataclass's own.
+If defaults depend on another flag, `run` takes a function that gives them: flags on the command
+line come before these defaults, and these come before the dataclass's own.
 
 Flags exist only while a script runs, so any number of scripts can be imported into one process.
 """

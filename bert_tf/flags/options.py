@@ -12,7 +12,7 @@ _BOUNDS = ("least", "above", "most", "below")
 
 
 class Scope(typing.NamedTuple):
-    """The cases in which an option applies.
+    """The cases where an option applies.
 
     Attributes:
         what: completes "--name is for ...".
@@ -33,7 +33,7 @@ def option(default, help, *, choices=None, alias=None, rare=False, for_=None, it
         choices: the allowed strings.
         alias: an older name of the same flag.
         rare: whether only `--helpfull` shows it.
-        for_: the `Scope` in which it may be given; None for all.
+        for_: the `Scope` where it may be given; None for all.
         items: number type of a list's strings, int or float.
         bounds: of the number, or of each item of a list: `least` or `above`, `most` or `below`.
     """

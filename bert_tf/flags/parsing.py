@@ -78,7 +78,7 @@ def read(config_class, flag_values):
 
 
 def stage_flagfiles(argv: list[str]) -> list[str]:
-    """Returns a command line in which --flagfile names local files: absl opens no others.
+    """Returns a command line whose --flagfile names local files: absl opens no others.
 
     Raises:
         InputError: a flagfile in a store can't be read.

@@ -1,4 +1,4 @@
-"""Runs programs: parses flags, prints help, and says in one sentence what users can mend."""
+"""Runs programs: parses flags, prints help, and reports in one sentence what users can mend."""
 
 import os
 import sys
@@ -72,7 +72,7 @@ def _parse(argv, config_classes):
     try:
         left = absl_flags.FLAGS(stage_flagfiles(argv))
         if not app.FLAGS["verbosity"].present:
-            # absl's own default shows what other libraries note, such as requests and logins.
+            # absl's own default shows the notes of other libraries, such as requests and logins.
             app.FLAGS.verbosity = logging.WARNING
         return left
     except absl_flags.UnrecognizedFlagError as error:
@@ -128,7 +128,7 @@ def run(main, *config_classes, defaults=None, recipe=None, loads_tensorflow=True
                 main(*_filled)
             except InputError as error:
                 sys.stdout.flush()      # in a log file the lines before the error precede it
-                # What the user asked for is no error.
+                # A stop that the user asked for is no error.
                 print(error if error.is_asked_for else f"error: {hub.name_of_copies(str(error))}",
                       file=sys.stderr)
                 sys.exit(error.status)

@@ -50,8 +50,8 @@ def choose_units_batch(units, sizes, quota, uniforms):
     ordered = tf.gather(sizes, order, batch_dims=1)
 
     def take(left, waiting, taken):
-        # All that fit, up to the first that does not: it is passed over, and then so is every
-        # later one that is longer than what is left.
+        # Units are taken up to the first that does not fit. This unit is passed over, as is every
+        # later unit that is longer than the rest.
         waiting &= ordered <= left[:, None]
         fits = waiting & (tf.cumsum(tf.where(waiting, ordered, 0), 1) <= left[:, None])
         left -= tf.reduce_sum(tf.where(fits, ordered, 0), 1)
