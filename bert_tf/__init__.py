@@ -19,7 +19,7 @@ __version__ = "0.1.0"
 # machine has no GPU. TF_CPP_MIN_LOG_LEVEL=0 shows everything.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2" if glob.glob("/dev/nvidia*") else "3")
 
-# The classes that people import, which are also those that a saved model may name, by module.
+# The classes that people import and that a saved model may name, by module.
 _CLASSES = {
     "config": ["EncoderConfig", "FixedPatternConfig", "UniversalConfig"],
     "errors": ["InputError"],

@@ -29,7 +29,7 @@ class DivergedError(InputError):
 
 
 def check_least(name: str, value: Any, least: int = 1) -> None:
-    """Raises InputError if a setting is no whole number of at least `least`."""
+    """Raises InputError unless a setting is a whole number of at least `least`."""
     if not hasattr(value, "__index__") or value < least:
         raise InputError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
 

@@ -32,8 +32,8 @@ _ROWS = 1 << 12     # sequences that are sorted by length at a time
 
 @dataclasses.dataclass(frozen=True)
 class _Row:
-    """A sequence: the ids of its first and of its second text, the positions [P] at which tokens
-    are predicted, and the tokens [P] that are asked for there."""
+    """A sequence: the ids of its first and of its second text, the positions [P] of the predicted
+    tokens, and the tokens [P] whose probability is asked for."""
 
     first: Sequence[int]
     second: Sequence[int] = ()

@@ -123,7 +123,7 @@ _MASKED_LM = {**dense("transform/dense", "H", "X"), **norm("transform/LayerNorm"
               "output_bias": "V", "output_weights": "VX", "extra/output_weights": "VY"}
 HEADS = {head.name: head for head in (
     # The output matrix is the embedding table, with further columns in MobileBERT, unless the
-    # objective has one of its own.
+    # objective has its own matrix.
     Head("masked_lm", "MaskedLM", "pretraining", _MASKED_LM, _UNTIED, task=False,
          huggingface="MaskedLM"),
     Head("next_sentence", "SentencePrediction", "pretraining",

@@ -38,7 +38,7 @@ def environment(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def without(variables: Mapping[str, str]) -> dict[str, str]:
-    """Returns variables without what `environment` adds to them, for programs of others."""
+    """Returns variables without the settings that `environment` adds, for programs of others."""
     settings = [setting for setting in variables.get(VARIABLE, "").split(":")
                 if setting not in ("", _SETTING)]
     rest = {name: value for name, value in variables.items() if name != VARIABLE}
@@ -49,7 +49,7 @@ def return_arrays() -> bool:
     """Makes glibc return each array above 4 MiB to Linux as soon as it is free, in a process with
     huge pages. Returns whether it did; a threshold that the user has set stays.
 
-    Otherwise such arrays leave gaps between those that live on, and huge pages fill the gaps. To
+    Otherwise such arrays leave gaps between longer-lived arrays, and huge pages fill the gaps. To
     return and clear the arrays takes a tenth of a small network's step, but little of BERT-Base's,
     which then takes a sixth less memory.
     """

@@ -198,8 +198,8 @@ class Predictor:
                                  self._length, self._saved.options)
 
     def _run(self, features):
-        """Returns the model's answers to rows of features, each [N, S] or, with C choices,
-        [N, C * S], but those that the head alone reads: a dict of float32 arrays [N, ...]."""
+        """Returns the model's answers to rows of features, a dict of float32 arrays [N, ...]. A
+        feature is [N, S], or [N, C * S] with C choices, unless the head alone reads it."""
         return answer_rows(self._forward, features, self._reads, self._length, self._batch_size,
                            self._positional, self._choices, self._fixed, self._heads)
 

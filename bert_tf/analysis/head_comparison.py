@@ -30,8 +30,8 @@ def jensen_shannon(attention: np.ndarray) -> np.ndarray:
 
 
 def scale(distances: np.ndarray) -> np.ndarray:
-    """Returns points in the plane, [M, 2], whose distances are near those given, [M, M]: classical
-    multidimensional scaling."""
+    """Returns points in the plane, [M, 2], whose distances approximate the given distances, [M, M]:
+    classical multidimensional scaling."""
     squares = np.asarray(distances, np.float64) ** 2
     centred = squares - squares.mean(0) - squares.mean(1, keepdims=True) + squares.mean()
     sizes, directions = np.linalg.eigh(-centred / 2)

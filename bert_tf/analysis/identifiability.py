@@ -134,9 +134,9 @@ def summarize_attribution(contributions: Sequence[np.ndarray], reach: int = 10,
         layout: the vocabulary's, of a text alone.
 
     Returns:
-        `own` [L], a token's contribution to itself; `own_largest` [L], the share of tokens for
-        which that is the largest; `by_distance` [L, 2 * reach + 1], the contribution of the token
-        at a distance from -reach to reach, mean over tokens that have one there.
+        `own` [L], a token's contribution to itself; `own_largest` [L], the share of tokens whose
+        largest contribution is their own; `by_distance` [L, 2 * reach + 1], the contribution of the
+        token at a distance from -reach to reach, mean over tokens that have one there.
     """
     own, largest = [], []
     layers = len(contributions[0])

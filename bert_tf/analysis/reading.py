@@ -66,7 +66,7 @@ def read_decoder(network, batches: Iterable[dict[str, np.ndarray]], maps: str
     Args:
         batches: dicts of `encoder_input_tokens`, integer [B, S], and `decoder_input_tokens`
             [B, T], which begin with 0; both are padded with 0.
-        maps: "decoder", from the target's tokens to those up to each; "cross", to the source's.
+        maps: "decoder", from target tokens to the target tokens up to each; "cross", to the source.
     """
     @tf.function(autograph=False, reduce_retracing=True)
     def run(batch):

@@ -57,9 +57,9 @@ class Statistics:
         Args:
             attention: float [L, N, n, n], or [L, N, m, n] from the tokens of another text.
             kinds: `token_kinds` of the n tokens that are attended to.
-            maps: "encoder", all tokens attend to all; "decoder", to those up to their own place, as
-                in a left-to-right network; "cross", to another text's: its statistics have no
-                neighbours.
+            maps: "encoder", all tokens attend to all; "decoder", to the tokens up to their own
+                place, as in a left-to-right network; "cross", to another text's tokens: its
+                statistics have no neighbours.
         """
         attention = np.asarray(attention, np.float64)
         entropies, n = entropy(attention), attention.shape[-1]

@@ -57,7 +57,7 @@ def _os_error(error, path):
 
 
 def _checksum(file, found):
-    """The CRC of what `found` is the CRC of, and of the rest of a file after it."""
+    """The CRC of some bytes, whose CRC is `found`, and of the rest of a file after them."""
     while chunk := file.read(1 << 20):
         found = google_crc32c.extend(found, chunk)
     return found

@@ -19,7 +19,7 @@ from bert_tf.files import folder_aside
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary, is_unused
 
-# The heads of every pre-trained BERT; the account lists those that a file lacks.
+# The heads of every pre-trained BERT; the account lists the heads that a file lacks.
 _USUAL_HEADS = ("pooler", "masked_lm", "next_sentence")
 
 
@@ -39,7 +39,7 @@ class Changes:
 
 
 def _read(path, changes):
-    """The `Weights` at `path` as they are, but for the sizes that are to change anyway."""
+    """The `Weights` at `path` as they are, except for the sizes that will change anyway."""
     source = read_source(path, changes.task, changes.generator)
     weights, its = (found and translate(found, adopt(config_of(found), found, changes))
                     for found in (source, source.generator))
@@ -243,7 +243,7 @@ def cut(weights: Weights, changes) -> tuple[Weights, list[str]]:
 
 
 def round_to(weights: Weights, changes) -> tuple[Weights, list[str]]:
-    """The `Weights` in the type that is asked for, and a sentence on that.
+    """The `Weights` in the requested type, and a sentence on the change.
 
     Raises:
         InputError: there is no such type.

@@ -169,7 +169,7 @@ def _tie(found, model, tied, file):
 
 
 def read(file: str) -> Source:
-    """The `Source` of a checkpoint; `file` is what `find` gave.
+    """The `Source` of a checkpoint; `file` is the result of `find`.
 
     Raises:
         InputError: a file is damaged, or holds another network.

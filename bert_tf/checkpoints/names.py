@@ -20,7 +20,7 @@ The configuration gives the sizes of these letters:
     J   2 H
     L   steps of a Universal Transformer's layer
     O   buckets of relative positions
-    X   width of the vectors from which hidden tokens are predicted
+    X   width of the vectors that predict hidden tokens
     Y   X - E
     S   width of the input of the dense layer of MobileBERT's embeddings
 
@@ -47,7 +47,7 @@ from bert_tf.config import EncoderConfig
 MODEL_FILE = "model.keras"
 
 # The embeddings, and the parts of a layer, with their kinds. "split" and "join" are dense layers
-# into and out of the heads of attention, for which some formats have an axis of their own.
+# into and out of the heads of attention; some formats give the heads an axis of their own.
 EMBEDDINGS = {"word_embeddings": "table", "token_type_embeddings": "table",
               "position_embeddings": "table", "LayerNorm": "norm"}
 LAYER = {"attention/self/query": "split", "attention/self/key": "split",
@@ -68,12 +68,12 @@ MOVING_PARTS = ("steps", "low", "high")
 NETWORK = ("embeddings", "embeddings_project", "encoder", "decoder", "logits")
 # The parts that are not of the encoder proper, and may be absent.
 HEADS = ("pooler", *heads.HEADS)
-# The heads to which Google's and Hugging Face's files all give one name.
+# The heads that share one name in Google's and Hugging Face's files.
 CLASSIFIERS = tuple(head.name for head in heads.HEADS.values() if head.is_classifier)
 
 
 def _heads(named):
-    """(name, `Head`) of all heads, and of those that have names of their own."""
+    """(name, `Head`) of the rows of `HEADS`, then of the heads with names of their own."""
     return [*heads.HEADS.items(), *((name, heads.HEADS[row]) for name, row in named.items())]
 
 

@@ -48,7 +48,7 @@ class Tensor:
                                    read_cut=lambda: self.read()[:count])
 
     def uncut(self, count: int) -> np.ndarray:
-        """Returns the values after `count` more rows: those that `cut` removed, or zeros."""
+        """Returns the values with `count` more rows: the rows that `cut` removed, or zeros."""
         rows = self.read()
         cut = self.read_cut() if self.read_cut else rows[:0]
         if len(cut) != count:

@@ -1,4 +1,4 @@
-"""The probability with which a successor's module replaces its predecessor's (arXiv:2002.02925,
+"""The probability that a successor's module replaces its predecessor's (arXiv:2002.02925,
 section 3.3; JetRunner/BERT-of-Theseus, bert_of_theseus/replacement_scheduler.py).
 
 Data alone: flags are read before Keras is loaded.

@@ -19,7 +19,7 @@ TEACHER_LOGITS, TEACHER_CLS = "teacher_logits", "teacher_cls"
 # Which examples have a gold label, int [B, 1]; all where it is absent.
 IS_LABELLED = "is_labelled"
 _NO_LOGIT = -1e9
-# What `Student` gives to an auxiliary objective: weights of the logits [...].
+# The feature that `Student` gives to an auxiliary objective: weights of the logits [...].
 SOFT_WEIGHTS = "soft_weights"
 
 

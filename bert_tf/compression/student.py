@@ -114,7 +114,7 @@ class MultiTaskStudent(Student, MultiTaskLearner):
                 for one in self.objectives}
 
     def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
-        """See `MultiTaskLearner`: soft targets are no tasks of their own."""
+        """See `MultiTaskLearner`: soft targets are not tasks."""
         return MultiTaskLearner.total_loss(self, measures, counts)
 
 

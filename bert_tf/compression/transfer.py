@@ -40,7 +40,7 @@ class TransferSource(Source):
     augment: Callable[[list, int], list] | None = None
 
     def examples(self, omissions: Omissions | None = None) -> Iterator[TransferExample]:  # type: ignore[override]
-        """Yields the examples, those with labels first."""
+        """Yields the examples; examples with labels come first."""
         if self.has_own:
             for example in super().examples(omissions):
                 yield TransferExample(*example, True)

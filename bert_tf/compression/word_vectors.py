@@ -20,7 +20,7 @@ def read_word_vectors(path: str, flag: str, is_wanted: Callable[[str], bool] = l
     [E]. A word may hold spaces, as some of GloVe's do.
 
     Raises:
-        InputError: a line is no word with as many numbers as the others; names file and line.
+        InputError: a line lacks a word, or as many numbers as the others; names file and line.
     """
     width = 0
     with open_unpacked(path) as file:

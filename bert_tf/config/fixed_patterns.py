@@ -7,8 +7,8 @@ from bert_tf.config.encoder import EncoderConfig
 from bert_tf.errors import InputError
 
 # The tokens that a head with a fixed pattern attends to (arXiv:2002.10260): the token itself; the
-# previous one; the next one; all that are two or more places before, or after, the nearest ones
-# most; all tokens, those nearest to the end, or to the start, most.
+# previous one; the next one; the tokens two or more places before, or after, near ones more; all
+# tokens, more towards the end, or towards the start.
 PATTERNS = ("current", "previous", "next", "left", "right", "end", "start")
 
 
@@ -16,7 +16,7 @@ def as_patterns(fixed_heads: Any) -> tuple[str, ...]:
     """Returns `PATTERNS` of heads as a tuple.
 
     Raises:
-        InputError: it is no list of them.
+        InputError: `fixed_heads` is not a list of patterns.
     """
     if not isinstance(fixed_heads, (list, tuple)):
         raise InputError(f"fixed_heads must be a list, not {fixed_heads!r}.")

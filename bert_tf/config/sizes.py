@@ -72,7 +72,7 @@ class Sizes:
         added_keys: fields that the original's code doesn't know; written only where the value is
             not the default.
         unused_keys: keys of released files that change nothing, and may have any value.
-        fixed_keys: keys of released files for which one value only is built.
+        fixed_keys: keys of released files that may have one value only.
         distinctive_keys: keys that no other network's file has; empty for the default network.
         unseen_keys: fields that make another network without changing a weight's shape.
         activation_key: the field that is the activation of feed-forward networks.
@@ -240,7 +240,7 @@ class Sizes:
 
     @property
     def prediction_width(self) -> int:
-        """The width of the vectors from which hidden tokens are predicted."""
+        """The width of the vectors that predict hidden tokens."""
         return self.embedding_width
 
     @property

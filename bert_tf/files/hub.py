@@ -38,7 +38,7 @@ _NEW_VOCABULARY = "tokenizer.json"      # read where there is no other
 _WEIGHTS = (r"model\.safetensors", r".*\.safetensors\.index\.json", r"model\.keras",
             r"model\.weights\.h5", r"quantised\.safetensors", r".*\.(?:index|data-\d+-of-\d+)")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5")
-# Seconds without an answer, or without a new byte, after which a server is given up.
+# A server is given up after so many seconds without an answer, or without a new byte.
 SILENCE = 25.0
 
 

@@ -28,7 +28,7 @@ def locked(path: str, what: str) -> Iterator[None]:
 
     Args:
         path: an existing folder, or a file, which may be absent.
-        what: the flag or the job, with which an error begins.
+        what: the flag or the job, the beginning of an error.
 
     Raises:
         Held: another process holds the lock; names its number and its machine.
@@ -50,7 +50,7 @@ def locked(path: str, what: str) -> Iterator[None]:
         raise InputError(f"{what}: {path!r} can't be locked ({error.strerror}); name a folder that "
                          "you may write to.") from error
     try:
-        # Where files can't be locked, filelock marks them in a way of its own.
+        # Where files can't be locked, filelock marks them in its own way.
         if lock.lock_counter == 1 and not isinstance(lock, filelock.SoftFileLock):
             with open(place, "w", encoding="utf-8") as file:
                 file.write(f"process {os.getpid()} on {socket.gethostname()}\n")

@@ -21,13 +21,13 @@ from bert_tf.errors import InputError, explain_with
 fsspec = lazy_loader.load("fsspec")     # names without a scheme need none of it
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_TRIES = 1000    # of removing a folder into which others still write
+_TRIES = 1000    # of removing a folder while others still write to it
 # The extra of pip that installs the client of a store.
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 _NUMBERS = {FileNotFoundError: errno.ENOENT, FileExistsError: errno.EEXIST,
             PermissionError: errno.EACCES, IsADirectoryError: errno.EISDIR,
             NotADirectoryError: errno.ENOTDIR}
-# Seconds without a first answer after which a store is given up; its client would try for long.
+# A store is given up after so many seconds without a first answer; its client would try for long.
 SILENCE = 30.0
 _answered: set[str] = set()     # schemes of the stores that have answered this process
 
@@ -258,7 +258,7 @@ def remove_folder(path: str | os.PathLike) -> None:
 
 
 def make_folders(path: str | os.PathLike) -> None:
-    """Makes a folder, and those above it, where they are absent; a store needs none."""
+    """Makes a folder and its parent folders, if they are absent; a store needs no folders."""
     if not is_remote(path):
         os.makedirs(path, exist_ok=True)
 

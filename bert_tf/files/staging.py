@@ -22,7 +22,7 @@ from bert_tf.files.reading import open_unpacked, read_range
 _ROOM = 20 << 30
 # Seconds that a copy is kept after its last use: another process may be about to open it.
 _IN_USE = 600
-# Bytes of an unpacked file up to which it has no copy: less than a worker holds of a piece.
+# An unpacked file of at most so many bytes has no copy: a worker holds more bytes of a piece.
 _SMALL = 1 << 24
 
 
@@ -35,7 +35,7 @@ def stage_folder() -> str:
 
 
 def upload_place(path: str) -> str:
-    """Returns the local name under which a remote file is written before it is sent."""
+    """Returns the local name of a remote file that is written here before it is sent."""
     named = hashlib.sha256(os.fspath(path).encode()).hexdigest()[:16]
     return os.path.join(stage_folder(), f"upload-{named}-{posixpath.basename(path)}")
 
@@ -76,8 +76,8 @@ def staged(path: str) -> str:
 
 
 def tensorflow_name(path: str) -> str:
-    """Returns the name under which TensorFlow opens a file: it reads gs:// itself, and else local
-    files."""
+    """Returns the name that TensorFlow opens a file by: TensorFlow reads gs:// itself, and else
+    local files."""
     return path if path.startswith("gs://") else staged(path)
 
 

@@ -175,13 +175,13 @@ def folder_aside(path, marker=""):
     error.
 
     Args:
-        marker: end of the name of the file without which no reader takes the folder for whole; in a
-            store, where folders can't be renamed, it is sent last. A folder there that lacks this
-            file was not finished: its files are replaced.
+        marker: end of the name of a file that marks the folder as whole for readers. A store can't
+            rename folders, so there this file is sent last. A folder there that lacks this file was
+            not finished: its files are replaced.
 
     Raises:
         InputError: `path` is there and isn't empty, or can't be written, or appears meanwhile; or
-            holds other files than those to be written.
+            holds files that would not be written.
     """
     there = set(list_folder(path)) if is_folder(path) else set()
     if is_taken(path) and (there or not is_folder(path)) and not is_unfinished(path, marker):

@@ -79,7 +79,7 @@ class Heads:
 
 
 class Texts(Heads):
-    """T5, to which a task is a text."""
+    """T5, which reads and writes tasks as texts."""
 
     has_epochs = False
 

@@ -48,7 +48,7 @@ def _heads(config, layer):
 
 
 def mask(flags: Any, encoder: Any) -> None:
-    """Switches off what `masked_heads` returns."""
+    """Switches off the heads of `masked_heads`."""
     if heads := masked_heads(flags, encoder.config):
         switch_off(encoder, heads)
         print("without the heads " + ", ".join(f"{layer + 1}:{head + 1}" for layer, head in heads),

@@ -41,7 +41,7 @@ def open_beginning(flags: Any, output_dir: str) -> Model:
 
 
 def check_keeps(path: str, output_dir: str) -> None:
-    """Raises InputError if training would overwrite the model at `path`, with which it begins."""
+    """Raises InputError if training would overwrite its initial model at `path`."""
     folder = path if is_folder(path) else os.path.dirname(path) or "."
     if real_path(folder) == real_path(output_dir):
         raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, and the model "
@@ -192,7 +192,7 @@ FEATURE_LAYERS = ("embeddings", "second_to_last", "last", "weighted_sum_last_4",
 
 
 def frozen(settings: FineTuneSettings, flag: str) -> FineTuneSettings:
-    """Settings of training with which the network only gives features.
+    """Settings of training where the network only gives features.
 
     Raises:
         InputError: a flag trains a part of the network.
@@ -288,7 +288,7 @@ def class_weights(flag: list, task: Task) -> str | list[float] | None:
     """The weights of labels that --class_weights gives: None, a number for each label, or BALANCED.
 
     Raises:
-        InputError: there are more or fewer than labels, or they are no weights.
+        InputError: they are not as many as the labels, or they are not weights.
     """
     has_classes = bool(task.labels) and task.kind.labels_are_classes
     if not flag or flag == [BALANCED] and has_classes:

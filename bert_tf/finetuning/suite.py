@@ -95,7 +95,7 @@ class SuiteRun:
 
     @functools.cached_property
     def cells(self) -> list[Cell]:
-        """The cells, tasks on which others depend first.
+        """The cells; tasks that others depend on come first.
 
         Raises:
             InputError: a task's files, or the task that it depends on, are not there.
@@ -347,7 +347,7 @@ def point_name(point: Mapping[str, Any]) -> str:
 
 def find_rows(suite: Suite, tasks: list[str], trained: list[str],
               intermediate: bool = False) -> list[Row]:
-    """The rows of tasks; if none is named of all, but those that come first alone with
+    """The rows of the named tasks; without names, of all tasks, but tasks that come first only with
     `intermediate`.
 
     Args:

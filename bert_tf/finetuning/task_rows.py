@@ -14,7 +14,7 @@ _NO_FOLDERS = ("", ".", "..")
 
 @dataclasses.dataclass
 class TaskRow(TaskFlags):
-    """The keys of a row, but for `task`."""
+    """The keys of a row, except `task`."""
 
     teachers: list[str] = option([], "Folders of models whose mean probabilities are learned.")
     distillation: str | None = option(None, "How they are learned, a --recipe of bert-distill.")
@@ -36,7 +36,7 @@ def check_row(name: str, row: Any, path: str) -> dict[str, Any]:
         path: the file with the row.
 
     Raises:
-        InputError: the task's name is no name of a folder, or the row has other keys or values.
+        InputError: the task's name can't name a folder, or the row has other keys or values.
     """
     if name in _NO_FOLDERS or not name.isprintable() or set(name) & set("/\\"):
         raise InputError(f"{path}: a task is called {name!r}, but each task has a folder of its "

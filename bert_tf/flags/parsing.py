@@ -127,7 +127,7 @@ def take_defaults(defaults, config_classes, flag_values):
 
     Args:
         defaults: function of the dict of given flags. It returns (source, values): a phrase that
-            names where the defaults come from, and a dict by flag; names that are no flag of
+            names where the defaults come from, and a dict by flag; names that are not flags of
             `config_classes` are left out.
     """
     names = given_in(config_classes)

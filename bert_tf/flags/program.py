@@ -35,8 +35,8 @@ def keep(config, folder: str, prefix: str = "", without: type | None = None) -> 
 
 
 def keep_for(command: str, folder: str, *configs) -> None:
-    """Writes the flags with which `command` is given filled dataclasses to `flags.txt` in a folder,
-    for a program that calls it from Python."""
+    """Writes the flags that give `command` these filled dataclasses to `flags.txt` in a folder, for
+    a program that calls it from Python."""
     values = absl_flags.FlagValues()
     for config in configs:
         define(type(config), values)

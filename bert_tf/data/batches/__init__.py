@@ -1,1 +1,1 @@
-"""Batches of records: which example comes at which step."""
+"""Batches of records: the choice of examples for each step."""

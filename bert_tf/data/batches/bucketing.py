@@ -1,4 +1,4 @@
-"""Batches of examples of similar length, and the length to which each batch is padded.
+"""Batches of examples of similar length, and the padded length of each batch.
 
 Padding every example to the longest possible one wastes most of the work where texts are short.
 """
@@ -61,7 +61,7 @@ def epoch_batches(lengths, batch_size, seed, epoch):
     """Returns the batches of one epoch of training, int [steps, B], a function of the arguments
     alone.
 
-    Every example comes once, but for a rest of less than a batch, which is another in each epoch.
+    Every example comes once, except for a rest of less than a batch, which differs between epochs.
     Fewer examples than B come again until one batch is full. Examples are shuffled, sorted by
     length within pools of batches, and the batches are shuffled again.
 

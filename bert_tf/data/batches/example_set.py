@@ -1,7 +1,7 @@
 """Fine-tuning records in memory, without their padding, and batches of them.
 
-Which examples come at which step is a function of (seed, epoch, step), as it is for the larger sets
-of pre-training records (pipeline.py). The state of the input is one integer.
+(seed, epoch, step) decides which examples come at a step, as it does for the larger sets of
+pre-training records (pipeline.py). The state of the input is one integer.
 """
 
 import copy

@@ -68,7 +68,7 @@ class RecordFiles:
         return self.manifest["options"]["bsz_per_host"]
 
     def check_batch(self, size: int, size_flag: str, flag: str) -> None:
-        """Checks that records in order come in the batches for which they were made.
+        """Checks that records in order come in batches of the size that they were made for.
 
         Args:
             size: of a batch over all devices.
@@ -121,7 +121,7 @@ class RecordFiles:
             flag: the flag that names the records.
             max_seq_length, max_predictions_per_seq: the flags.
             vocab_size: of the configuration.
-            num_labels: what `next_sentence_labels` must be below.
+            num_labels: the number that `next_sentence_labels` must be below.
 
         Returns:
             These records, which know `vocab_size` and `num_labels` then.
@@ -172,7 +172,7 @@ def _check_records(path, record_format, most):
 
 
 def _find(patterns, flag):
-    """The files that hold records, how many each holds, and what `find_manifests` finds of them."""
+    """The files that hold records, how many each holds, and the manifests of `find_manifests`."""
     paths = manifest.record_files(patterns, flag)
     manifests = manifest.find_manifests(paths)
     manifest.check_whole(manifests, patterns, flag)

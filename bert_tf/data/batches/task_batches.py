@@ -128,7 +128,7 @@ class TaskBatches:
         sets: the `ExampleSet` of each task by its name, in the order of the tasks.
         accumulation: the number of parts of a replica's share of a batch. Examples without weight
             fill batches up, so that all parts are alike.
-        step: at which `training_batches` begins.
+        step: the step where `training_batches` begins.
         shared: see `of_task`.
     """
 

@@ -21,7 +21,7 @@ from bert_tf.errors import InputError
 
 def continual(count: int, steps: int) -> list[list[int]]:
     """Returns the steps by stage of each task in continual learning (arXiv:1907.12412, section
-    5.4): each stage adds a task to those before it, and all tasks have equally many steps.
+    5.4): each stage adds a task to the earlier tasks, and all tasks have equally many steps.
 
     Of N steps, a task has N / (count + 1) in each stage but its first, which has the rest: for four
     tasks of 50 steps 20 10 10 10, 0 30 10 10, 0 0 40 10 and 0 0 0 50.
@@ -122,7 +122,7 @@ class TaskMixture:
     Attributes:
         sets: the `RecordSet` of each task, by its name, in the order of the schedule.
         schedule: None where nothing is trained.
-        step: at which `training_batches` begins.
+        step: the step where `training_batches` begins.
     """
 
     sets: Mapping[str, RecordSet]
@@ -207,7 +207,7 @@ class TaskMixture:
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
                          worker: int = 0, workers: int = 1) -> tf.data.Dataset:
         """Returns batches as `RecordSet.training_batches`, to the end of the schedule. The records
-        of each task have a stream of their own, from which the task's steps before have taken.
+        of each task have a stream of their own, which continues after the task's earlier steps.
 
         Raises:
             InputError: these steps had batches of another size.

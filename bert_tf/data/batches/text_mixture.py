@@ -1,5 +1,5 @@
 """Batches of inputs and targets from several tasks, mixed by rates (arXiv:1910.10683, section
-3.5.2). Which example comes at which place is a function of the seed and the place alone.
+3.5.2). The seed and the place alone decide which example comes at a place.
 """
 
 import dataclasses

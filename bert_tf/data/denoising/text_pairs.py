@@ -2,8 +2,8 @@
 
 A row has one pair or several (seqio's feature_converters.py and utils.py, `trim_and_pack_dataset`).
 
-A target's tokens are predicted from those before it: `decoder_input_tokens` are the targets shifted
-right by one, with 0 before the first of each pair.
+A target token is predicted from the tokens before it: `decoder_input_tokens` are the targets
+shifted right by one, with 0 before the first of each pair.
 """
 
 import dataclasses

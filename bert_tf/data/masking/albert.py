@@ -148,8 +148,8 @@ class NgramMasksInTraining(DynamicMasks):
 
 
 def cover_ngrams_batch(sizes, lengths, quota, uniforms, ngram: int):
-    """Covers n-grams as `NgramMasks` does, for a batch: units in the order of their uniforms, each
-    with those that follow.
+    """Covers n-grams as `NgramMasks` does, for a batch: takes units in the order of their uniforms,
+    each with the following units of its n-gram.
 
     Args:
         sizes: int32 [B, S], tokens in each unit, 0 for units that do not exist, which come last.

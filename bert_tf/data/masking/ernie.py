@@ -126,7 +126,7 @@ def gather_masks(chosen: np.ndarray, shown: np.ndarray, lengths: np.ndarray,
     """The first predictions of each sequence as `Masks`, and how many had no room.
 
     Args:
-        chosen, shown: [N], what `throw_coins` returns for sequences one after the other.
+        chosen, shown: [N], the results of `throw_coins` for sequences one after the other.
         lengths: int [M], the length of each.
         slots: P.
     """

@@ -65,7 +65,7 @@ def mask_block(block: np.ndarray, seed: int, epoch: int, index: int, *, limits: 
     count = len(starts)
     chosen = np.zeros(count, bool)
     chosen[rng.choice(count, int(masked_lm_prob * count + uniforms()), replace=False)] = True
-    # Of the chosen ones: those that are not hidden, then of these, those that stay.
+    # `touched`: the chosen units that do not become [MASK]; `kept`: the touched units that stay.
     random = shares[1]
     keep = round(1 - shares[0] - random, 12)
     touched = kept = np.zeros(count, bool)

@@ -96,7 +96,7 @@ class Permutations:
             numbers: int64 [B], the number of each record in the stream.
 
         Returns:
-            What `order` does, is_backward, int32 [B, 1], and is_real_example where there is one.
+            The features of `order`; is_backward, int32 [B, 1]; and is_real_example if it exists.
         """
         size = self.perm_size
         uniforms = tf.reshape(draw_uniforms(seed, numbers, 2 * size), [-1, 2, size])

@@ -292,7 +292,7 @@ class _Growing:
 
 def run_stream(pieces: Iterable, work: Callable[[int, Any], Any], progress: Progress,
                num_workers: int, is_intact: Callable[[Any], bool]) -> list:
-    """Does what `run_pieces` does, where the number of the pieces is known at their end."""
+    """Does the work of `run_pieces` if the number of pieces is unknown until the last piece."""
     report, work = _Growing(), _NotedWork(work, progress)
 
     def waiting():

@@ -142,7 +142,7 @@ def check_whole(found: Iterable[tuple[dict, dict, str]], patterns: str | Sequenc
     have as many records as their manifest counts.
 
     Args:
-        found: what `find_manifests` returned.
+        found: the result of `find_manifests`.
 
     Raises:
         InputError: a shard is absent, or the counts disagree; names the manifest.

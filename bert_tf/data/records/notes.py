@@ -1,4 +1,4 @@
-"""Notes of finished pieces, from which a killed job resumes."""
+"""Notes of finished pieces; a killed job resumes from its notes."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ from bert_tf.files import (
     write_json,
 )
 
-# Names in the folder of notes, also of those that a killed process was writing.
+# Names in the folder of notes, also of notes that a killed process was writing.
 _JOB = "job.json"
 _PIECE = re.compile(r"piece-(\d+)\.json")
 _NOTE = re.compile(r"(job|piece-\d+)\.json(\.tmp-.*)?$")

@@ -45,7 +45,7 @@ class PlacedWork(Protocol):
     """
 
     def __call__(self, index: int, piece: Any) -> dict:
-        """Returns, besides what `make_shards` asks for, `checksum` and `version` of the piece."""
+        """Returns the dict that `make_shards` needs, with `checksum` and `version` of the piece."""
 
     def checksum(self, piece: Any) -> Any:
         """Returns the piece's entry in the manifest's `pieces`, a JSON value; reads the piece."""

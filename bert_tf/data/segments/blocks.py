@@ -154,8 +154,8 @@ def lines(documents: Documents, stream: PythonRandom, room: int, options,
     examples/research_projects/distillation, lm_seqs_dataset.py).
 
     A line that is longer than `room` is cut into runs of as many tokens; its two special tokens
-    count in the first and the last. Sequences of less than 12 tokens are left out, and those with
-    at least half unknown words.
+    count in the first and the last. Sequences of less than 12 tokens, and sequences with at least
+    half unknown words, are left out.
     """
     del stream, segments
     starts = documents.sentence_starts

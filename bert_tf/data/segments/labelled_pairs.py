@@ -26,7 +26,7 @@ def read_pairs(lines: Iterable[str], name: str) -> Iterator[tuple[str, str, str]
         name: of the file in errors.
 
     Raises:
-        InputError: a line is no pair with a label; names its number and its beginning.
+        InputError: a line is not a pair with a label; names its number and its beginning.
     """
     for number, line in enumerate(lines, 1):
         line = line.removeprefix("\ufeff").rstrip("\r\n")

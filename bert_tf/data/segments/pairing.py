@@ -27,10 +27,10 @@ class Pairing:
 
     Attributes:
         draw: generator function of (documents, stream, room, options, segments), which yields
-            `Slices`: sequences in the original's order of drawing. `documents` is a
-            piece as `Documents`, whose ranges may be shuffled in place; `stream` a `PythonRandom`,
-            from which masks are drawn as soon as a sequence is yielded; `room` the most tokens of a
-            sequence without its special ones, a longer one being left out; `options` has
+            `Slices`: sequences in the original's order of drawing. `documents` is a piece as
+            `Documents`, whose ranges may be shuffled in place; `stream` a `PythonRandom`, which
+            also draws masks as soon as a sequence is yielded; `room` the most tokens of a sequence
+            without its special ones, a longer one being left out; `options` has
             `dupe_factor` and `short_seq_prob`; `segments` is the recipe's `Segments`.
         num_labels: number of classes of the label, the record feature `next_sentence_labels`;
             0 where there is no such feature.
@@ -143,8 +143,8 @@ def electra_segments(documents: Documents, stream: PythonRandom, room: int, opti
 
     A sentence goes to the first segment while that stays below half of the target, and in half of
     the cases also the sentence that would pass it. Once a longer sentence has begun the second
-    segment, a shorter one may still go to the first. Such segments are no runs of the text: copies
-    of their tokens are added to `documents`.
+    segment, a shorter one may still go to the first. Such segments are not runs of the text, so
+    copies of their tokens are added to `documents`.
 
     The random stream and the target continue from document to document and from file to file.
 

@@ -87,8 +87,8 @@ def sentence_distance(documents: Documents, stream: PythonRandom, room: int, opt
     """Yields two segments that are adjacent, of one document but not adjacent, or of two documents.
     The label is `ADJACENT`, `SAME_DOCUMENT` or `OTHER_DOCUMENT`.
 
-    Segments are gathered, divided and cut as BERT's pairs. The relation is drawn from those that
-    are possible at this place, each equally likely. `documents` stays as it is.
+    Segments are gathered, divided and cut as BERT's pairs. The relation is drawn from the relations
+    that are possible at this place, each equally likely. `documents` stays as it is.
     """
     del segments
     starts, ranges = documents.sentence_starts, documents.ranges

@@ -216,7 +216,7 @@ def stream_rows(documents: Documents, end_id: int, rows: int, steps: int) -> dic
 
 
 def row_features(segments: Segments, tokenizer: str, settings: Mapping[str, Any]) -> list[str]:
-    """The names of what `make_columns` makes for a tokenizer with its settings."""
+    """The names of the features that `make_columns` makes for a tokenizer with its settings."""
     if segments.pairing != "sentence_stream":
         words = ["next_token_boundary"] if segments.pairing == "text_stream" else []
         return ["input_ids", "input_mask", "next_token_ids", "next_token_weights", *words,
@@ -234,7 +234,7 @@ def make_columns(documents: Documents, vocabulary: Vocabulary, stream: PythonRan
 
     Args:
         vocabulary: the words of a `SpelledVocabulary` also have characters.
-        stream: shuffles sentences or texts, anew for each copy and each direction.
+        stream: shuffles sentences or texts again for each copy and each direction.
         options: has `max_seq_length` and `dupe_factor`.
     """
     steps = options.max_seq_length

@@ -55,7 +55,7 @@ def split_a_and_b(changes: list[int], length: int, begin: int, total: int,
     """`_split_a_and_b`: a run of sentences and the text after it, or text elsewhere in the row.
 
     Args:
-        changes: where sentences begin in the row but for the first, sorted.
+        changes: where sentences begin in the row, without the first sentence, sorted.
         length: N.
         begin: where A begins.
         total: tokens of A and B together.

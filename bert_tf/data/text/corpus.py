@@ -15,7 +15,7 @@ from bert_tf.data.text.places import read_pieces as read_pieces
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 
-# How such an end comes to those who read lines: no other line holds a newline.
+# The line that marks the end of a file: no other line holds a newline.
 FILE_END = "\n"
 
 

@@ -23,8 +23,8 @@ from bert_tf.files import (
 
 BLANK_LINE = re.compile(rb"\n[ \t\r\v\f]*\n")
 LINE_END = re.compile(rb"\n")
-# The end of a file where it ends a document: bytes that are not UTF-8, and a blank line behind them
-# at which pieces may be cut.
+# The end of a file where it ends a document: bytes that are not UTF-8, and then a blank line, where
+# pieces may be cut.
 FILE_END = b"\xff\xfe\xff\n\n"
 # A byte-order mark, and the rest of its line if that is blank: the line ends no document.
 _MARK = re.compile(rb"\xef\xbb\xbf(?:[ \t\r\v\f]*\n)?")

@@ -30,7 +30,7 @@ _SEGMENT = 32
 
 
 class PythonRandom:
-    """Draws what `random.Random(seed)` would draw."""
+    """Draws the same numbers as `random.Random(seed)`."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -53,7 +53,7 @@ class PythonRandom:
         self._position = 0
         high, low = self._words[:-1] >> 5, self._words[1:] >> 6
         self._view, self._end = memoryview(self._words), len(self._words)
-        # uniforms[i] is what `random()` returns when the position is i.
+        # uniforms[i] is the result of `random()` at position i.
         self._uniforms = memoryview((high * 67108864.0 + low) * (1.0 / 9007199254740992.0))
         self._heads = (self._words < (1 << 31)).tobytes()
         self._text = (self._words >> (32 - _TEXT_BITS)).astype("<u2").tobytes().decode("utf-16-le")
@@ -89,7 +89,7 @@ class PythonRandom:
         return b"".join(drawn)
 
     def throws(self, count: int, limits: Sequence[float], items: Sequence[int]) -> list[int]:
-        """`count` throws of a biased die, for which method calls would be slow.
+        """`count` throws of a biased die, in one call, since many method calls would be slow.
 
         Args:
             limits: two floats.

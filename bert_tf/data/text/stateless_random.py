@@ -9,7 +9,7 @@ import numpy as np
 _FACTORS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _STEPS = np.uint32(0x9E3779B9), np.uint32(0xBB67AE85)
 _ROUNDS = 10
-# The key with which TensorFlow's stateless functions mix their seeds.
+# The key of TensorFlow's stateless functions for mixing their seeds.
 _MIXING_KEY = np.uint32(0x3EC8F720), np.uint32(0x02461E29)
 _GRAPH_SEED = 87654321      # the first half of the seed of a data set, where only one is given
 _WORD = np.uint64(32)

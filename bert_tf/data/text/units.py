@@ -197,7 +197,7 @@ class PhraseList:
         """The marks of lines of tokens, with phrases as units.
 
         Args:
-            ids, lengths: what `tokenizer.encode_lines` gives.
+            ids, lengths: the result of `tokenizer.encode_lines`.
             marks: of these tokens.
         """
         ids = np.ascontiguousarray(ids, np.int32)
