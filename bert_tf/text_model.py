@@ -32,8 +32,8 @@ class TextModel:
         model.predict(["Where is it?"])                     # [{"label": ..., ...}]
         model.save("questions")                             # Predictor("questions") opens it
 
-    A text is a str, or a tuple of two. It trains as `bert-finetune` trains: the same features, the
-    same weights.
+    A text is a str, or a tuple of two. Training equals `bert-finetune`: the same features, the same
+    weights.
 
     Attributes:
         path: the folder of the model; before `fit`, the folder of the pre-trained model.

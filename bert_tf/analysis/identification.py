@@ -32,7 +32,7 @@ def identified(hidden: np.ndarray, inputs: np.ndarray, measure: str = "cosine") 
 
 class MlpProbe:
     """A network with one hidden layer of `units` from hidden vectors [H] to others [T], trained on
-    their cosine. `fit` starts from new weights each time."""
+    their cosine. `fit` starts from the initial weights each time."""
 
     _BATCH = 256
 

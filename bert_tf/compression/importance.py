@@ -68,8 +68,8 @@ def importance(learner: Learner, batches: Iterable[Mapping[str, np.ndarray]], ki
     with a factor for each token, for a batch's mean loss; divided by the number of examples in the
     last layer, and of real tokens in the others. It depends on the batch size. "bertology": the
     derivatives of the batches' mean losses are added up, and the absolute value of that sum is
-    added after each batch; divided by the number of real tokens. The script never resets the sum by
-    mistake, so earlier batches count more.
+    added after each batch; divided by the number of real tokens. By mistake, the script never
+    resets the sum, so earlier batches count more.
 
     Args:
         batches: dicts of features [B, S] with labels.

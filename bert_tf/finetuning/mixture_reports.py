@@ -10,7 +10,7 @@ from bert_tf.finetuning.member import Member
 
 
 def copy_submissions(member: Member, found: Iterable[str]) -> None:
-    """Copies the files of a task's splits that GLUE's server takes to one folder."""
+    """Copies to one folder the files that GLUE's server takes of a task's splits."""
     for split in found:
         name = member.task.split(split).submission
         path = os.path.join(member.folder, name or "")

@@ -86,7 +86,7 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
 
 
 def _began_with(path, output_dir):
-    """Returns whether a trial in an output folder began with the model `path`, or "", random."""
+    """Returns whether a trial in an output folder began with the model at `path` ("": random)."""
     return any(known.get("init_checkpoint", wanted) == wanted
                for wanted in [path and absolute(path)]
                for known in training.trials.descriptions(output_dir))

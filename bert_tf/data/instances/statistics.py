@@ -204,7 +204,7 @@ def _warnings(record):
                    "guess the label from the base rate.")
     else:
         segments = recipes.of_manifest(record).segments
-        # A stream repeats the same text; it is written once, whatever the flag says.
+        # The text of a stream is written once, whatever the flag says.
         copies = 1 if segments.pairing == "text_stream" else options["dupe_factor"]
         ends = segments.sentence_ends       # the last one of a sequence is its own separator
         kept = (counts["instance_tokens"] + ends * counts["instances"]) / (

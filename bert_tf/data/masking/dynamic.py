@@ -150,7 +150,7 @@ class DynamicMasks:
     @classmethod
     def of(cls, masking: Any, record: Mapping[str, Any], max_seq_length: int,
            max_predictions_per_seq: int, **further: Any) -> Self:
-        """Returns the drawer of the masks of records, given their manifest, S and P."""
+        """Returns the `DynamicMasks` of records, given their manifest, S and P."""
         vocabulary = record["vocabulary"]
         return cls(masking, max_seq_length, max_predictions_per_seq,
                    record["options"]["masked_lm_prob"], vocabulary["size"], vocabulary["mask_id"],

@@ -45,7 +45,7 @@ class PythonRandom:
         self._refill()
 
     def _refill(self) -> None:
-        """Replaces the words already read by fresh words; positions then start at the new block."""
+        """Drops the words already read and adds fresh words; the first unread word is at 0 then."""
         self._shuffles.replay(self._words)
         fresh = self._generator.random_raw(self._size).astype(np.uint32)
         self._size = min(2 * self._size, _BLOCK)
