@@ -62,7 +62,7 @@ class Model:
         """Returns the tokenizer, whose vocabulary fits the network.
 
         Raises:
-            InputError: there is no vocabulary, or it is another than the model's.
+            InputError: there is no vocabulary, or it differs from the model's.
         """
         own = self.weights and self.weights.vocab_file
         path = self.vocab_file or own

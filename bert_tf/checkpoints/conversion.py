@@ -302,7 +302,7 @@ def new_rows(old: Vocabulary, new: Vocabulary, path: str) -> dict[int, list[int]
 
 
 def _grown(tensor, size, rows):
-    """A `Tensor` of `size` rows: the old ones, and means of these."""
+    """A `Tensor` of `size` rows: the old rows, and then means of old rows."""
 
     def read():
         old = tensor.read()

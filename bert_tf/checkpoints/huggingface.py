@@ -157,7 +157,7 @@ def _tie(found, model, tied, file):
     for copy, original in copies.items():
         if copy not in found or (apart and copy == decoder):
             continue
-        if apart or original not in found:      # then the copy is the one that counts
+        if apart or original not in found:      # then the copy counts
             if original in found:
                 found[f"unused.{original}"] = found[original]
             found[original] = found.pop(copy)

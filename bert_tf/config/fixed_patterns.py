@@ -1,4 +1,4 @@
-"""The sizes of an encoder some of whose heads look at fixed places."""
+"""The sizes of an encoder with some heads that attend to fixed places."""
 
 import dataclasses
 from typing import Any, ClassVar

@@ -215,7 +215,7 @@ def folder_aside(path, marker=""):
 
 
 def is_unfinished(path: str | os.PathLike, marker: str) -> bool:
-    """Returns whether a store has files of a folder, but not yet the one that is sent last; see
+    """Returns whether a store has files of a folder, but not yet the file that is sent last; see
     `folder_aside`."""
     return bool(marker) and is_remote(path) and is_folder(path) and not any(
         _is_marker(name, marker) for name in list_folder(path))

@@ -347,8 +347,8 @@ def point_name(point: Mapping[str, Any]) -> str:
 
 def find_rows(suite: Suite, tasks: list[str], trained: list[str],
               intermediate: bool = False) -> list[Row]:
-    """The rows of the named tasks; without names, of all tasks, but tasks that come first only with
-    `intermediate`.
+    """The rows of the named tasks; without names, the rows of all tasks. Tasks that come first are
+    then left out unless `intermediate`.
 
     Args:
         tasks: their names, and names of ways, which mean all tasks of a way.

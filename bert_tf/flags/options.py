@@ -110,8 +110,8 @@ def applies(scope, value) -> bool:
 
 
 def _says_nothing(field, value, recipe):
-    """Returns whether a value is the default of an option, of the recipe, or switches the option
-    off."""
+    """Returns whether a value is the option's default, is the recipe's default, or switches the
+    option off."""
     default = default_of(field)
     return (value in (default, None, "", [], ()) or (value is False and default is None)
             or value == getattr(recipe, "defaults", {}).get(field.name, default))

@@ -1,4 +1,4 @@
-"""absl's flags for the options of dataclasses, and instances of these from parsed flags."""
+"""absl's flags for the options of dataclasses, and dataclass instances from parsed flags."""
 
 import typing
 

@@ -1,4 +1,4 @@
-"""The order of multi-task fine-tuning: which task, and which of its batches, each step takes.
+"""The order of multi-task fine-tuning: the task and the batch of each step.
 
 An order is a pure function of the sizes of the tasks, the seed and the settings: a resumed run
 takes the same steps. Shapes: T tasks.

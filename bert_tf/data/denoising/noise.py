@@ -109,7 +109,7 @@ def noise_span_to_sentinel(tokens, noise, seeds, vocab_size) -> Found:
 
 
 def nonnoise_span_to_sentinel(tokens, noise, seeds, vocab_size) -> Found:
-    """The same of the other tokens."""
+    """Each run of other tokens becomes one sentinel, always the same."""
     return noise_span_to_sentinel(tokens, ~noise, seeds, vocab_size)
 
 

@@ -148,7 +148,7 @@ def _decoder(prefix, targets, size):
         "target_tokens": targets.tokens,
         "input_tokens": np.where(place == 0, 0, np.roll(targets.tokens, 1)),
         "loss_weights": ((place >= before[pair]) & (targets.tokens != 0)).astype(np.int32),
-        # The first target is predicted at the last of these.
+        # The first target is predicted at the last place with a 1.
         "causal_attention": (place <= before[pair]).astype(np.int32),
         "positions": place, "pair": pair}, targets.ends)
 

@@ -240,7 +240,7 @@ class DynamicMasks:
 
 
 def hide_batch(input_ids, positions, labels, shown, used) -> dict:
-    """Returns input_ids [B, S] with `shown` in the places of `labels`, and the three features of
+    """Returns input_ids [B, S] with `shown` at the places of `labels`, and the three features of
     masks, given int32 [B, P] and which of these are used, bool."""
     # Positions are different, so that adding the difference is replacing.
     rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, None], tf.shape(positions))

@@ -19,10 +19,10 @@ from bert_tf.tokenization.vocabulary import Layout
 
 tf = lazy_loader.load("tensorflow")
 
-# The size, as flags and manifests call it, that each axis is as long as.
+# The length of each axis, by the name of the size in flags and manifests.
 AXES = {"S": "max_seq_length", "T": "max_target_length", "P": "max_predictions_per_seq",
         "L": "num_labels"}
-# One of these every record of a text has.
+# Every record of a text has one of these features.
 _TOKENS = {"input_ids", "input", "decoder_target_tokens"}
 
 
@@ -74,7 +74,7 @@ KNOWN = {feature.name: feature for feature in (
     Feature("span_offset", "int64", "P", "S"),
     Feature("span_weights", "float32", "P"),
     Feature("word_order_weights", "float32", "P"),
-    # Of ERNIE 2.0's tasks: which of them, and labels of tokens with 1 where they count.
+    # Of ERNIE 2.0's tasks: the task's number, and labels of tokens with 1 where they count.
     Feature("task_ids", "int64", 1),
     Feature("token_label_ids", "int64", "S"),
     Feature("token_label_weights", "int64", "S"),

@@ -114,7 +114,7 @@ class MaskSampler:
 
         Args:
             reverse: whether the text runs backward.
-            goal: how many; None for as many as are drawn.
+            goal: the number of predictions; None: all that are drawn.
         """
         begins = self._begins[ids[::-1] if reverse else ids]
         starts, size = np.flatnonzero(begins).tolist(), len(ids)

@@ -157,8 +157,8 @@ class Windows(Texts):
 
 
 def _windows(count, size, before, after):
-    """Yields the windows of `count` tokens: the first token of each, the columns that are kept,
-    from and to before, and the place of the first of these; special tokens go with the ends."""
+    """Yields the windows of `count` tokens: a window's first token, its kept columns, from and to
+    before, and the place of the first kept column; special tokens go with the ends."""
     starts = np.linspace(0, count - size, -(-(count - size) // max(size // 2, 1)) + 1)
     starts = starts.round().astype(int)
     tokens = np.arange(count)
