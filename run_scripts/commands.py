@@ -26,8 +26,8 @@ from bert_tf.flags import parsing
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _HELP = {"--help", "-h", "-help", "--helpfull"}
-# The module of each command, whose `run` is the program; or a package of several programs, one of
-# which the first argument names.
+# The module of each command, whose `run` is the program; or a package of several programs, where
+# the first argument names the program.
 COMMANDS = {
     # Text and records.
     "bert-extract-text": "data_prep.extract_text",
@@ -51,7 +51,7 @@ COMMANDS = {
     "bert-extract-features": "run_scripts.extract_features",
     "bert-fill-mask": "run_scripts.fill_mask",
     "bert-predict": "run_scripts.predict",
-    # What models have learned, and what programs cost.
+    # Analysis of models, and cost of programs.
     "bert-analyze": "run_scripts.analysis",
     "bert-benchmark": "benchmarks",
 }
@@ -116,7 +116,7 @@ def program_names() -> list[str]:
 
 @dataclasses.dataclass
 class Program:
-    """The docstring of a program, and what it gives to `flags.run`."""
+    """The docstring of a program, and its arguments of `flags.run`."""
 
     doc: str
     main: Any
@@ -238,7 +238,7 @@ def run() -> None:
             if flag in given and value in ("", given[flag]):
                 module = variant
     if not module.startswith("data_prep.") and not _HELP & {*sys.argv}:
-        huge_pages.restart(module)      # `flags.run` would, after what the module imports
+        huge_pages.restart(module)      # `flags.run` would, but after the module's imports
     importlib.import_module(module).run()
 
 

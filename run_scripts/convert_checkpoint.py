@@ -75,7 +75,7 @@ def main(job: ConvertFlags) -> None:
         flags.keep(job, job.output)
         if job.output_format == "keras":
             _keep_task(job, account)
-        # What was measured and learned is true of the whole model, unchanged.
+        # Scores and training data describe the whole, unchanged model only.
         write_card(job.output, job.input, flags.command_line("bert-convert-checkpoint", job),
                    source="" if changes != checkpoints.Changes() else _folder(job.input),
                    snippet=_snippet(job))
@@ -88,7 +88,7 @@ def _folder(path):
 
 
 def _keep_task(job, account):
-    """Writes the task.json of a fine-tuned model beside its converted head, where `Predictor` and
+    """Writes the task.json of a fine-tuned model next to its converted head, where `Predictor` and
     all commands find it."""
     saved = SavedTask.read(_folder(job.input))
     if not saved:

@@ -47,7 +47,7 @@ from bert_tf.tokenization.packing import TRUNCATE
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.kept_results import given
 
-# What student and teacher have in common of how texts are read.
+# The options for reading texts that student and teacher share.
 _SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale")
 _PATIENCE = Scope("recipes that compare vectors of layers, such as pkd", {
     row.name for row in DISTILLATIONS.values()

@@ -130,8 +130,8 @@ def open_output(path: str) -> Iterator[typing.TextIO]:
 
 
 def writer(form: str, file: typing.TextIO) -> Callable[[Row, dict], None]:
-    """Returns the function that writes a prediction in a format: as the first thing that it says in
-    `lines`, beside the cells of its row in tables, and in `jsonl` as "prediction" of the object."""
+    """Returns the function that writes a prediction in a format: `lines` has its headline, tables
+    have it next to the cells of its row, and `jsonl` has it as "prediction" of the object."""
     if form == "lines":
         return lambda row, prediction: print(headline(prediction), file=file)
     if form == "jsonl":
@@ -141,7 +141,7 @@ def writer(form: str, file: typing.TextIO) -> Callable[[Row, dict], None]:
 
 
 def _beside(row, found):
-    """Returns the cells of a row with what was predicted for it."""
+    """Returns the cells of a row, and the predictions for it."""
     if known := [name for name in found if name in row.cells]:
         raise InputError(f"line {row.line} of the input has a column {known[0]!r} already; rename "
                          "it, since the output has a column of this name.")
@@ -149,7 +149,7 @@ def _beside(row, found):
 
 
 def headline(prediction: dict) -> str:
-    """Returns what a prediction says first, in one line."""
+    """Returns the main value of a prediction, in one line."""
     name = next((name for name in _HEADLINES if name in prediction), next(iter(prediction)))
     value = prediction[name]
     if name == "masks":

@@ -130,8 +130,8 @@ class ExportFlags:
 
 
 def resolve(job: ExportFlags, model: Any) -> ExportFlags:
-    """Returns the flags, completed from what was saved with the model, a `bert_tf.models.Model`,
-    else with defaults."""
+    """Returns the flags, completed from the files of the model, a `bert_tf.models.Model`, else with
+    defaults."""
     saved = model.saved
     found = {"task": "encoder", **_DEFAULTS}
     longest = getattr(model.config, "max_position_embeddings", None) or found["max_seq_length"]
@@ -297,8 +297,8 @@ def _keep(given):
 
 
 def _write_card(given, job, model):
-    """Writes the card of an export: README.md in the folder of a SavedModel, or in that of its
-    version where another model is beside it; NAME.md for a file."""
+    """Writes the card of an export: README.md in the folder of a SavedModel, or in its version's
+    folder where the folder holds another model; NAME.md for a file."""
     folder, file = (job.output, model_card.NAME) if job.format in ("text", "ids") else (
         os.path.dirname(job.output) or os.curdir, f"{os.path.basename(job.output)}.md")
     if file == model_card.NAME and checkpoints.weights_at(folder):
@@ -324,8 +324,8 @@ def _write_card(given, job, model):
 
 
 def _described(job, saved):
-    """Returns the task of an export, None without a task.json, and what its card says of the
-    scores, None for nothing."""
+    """Returns the task of an export, None without a task.json, and the sentence on its scores for
+    the card, or None."""
     scored: str | None = "Measured with the model before it was exported."
     if not saved:
         return None, scored

@@ -1,4 +1,4 @@
-"""Results that a command keeps as they arrive: started again, it measures only what is missing."""
+"""Results that a command keeps as they arrive: started again, it measures only missing results."""
 
 import dataclasses
 import functools
@@ -56,6 +56,6 @@ class KeptResults:
         return place[name]
 
     def put(self, key: str, value: Any) -> None:
-        """Keeps what was made of all results, in the place of what is there."""
+        """Keeps a value made from all results, in place of the kept value."""
         self._content[key] = value
         write_json(self._path, self._content)

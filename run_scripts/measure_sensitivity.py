@@ -26,7 +26,7 @@ from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.analysis.model import Progress
 from run_scripts.kept_results import KeptResults, given
 
-# Flags that must be equal when a command resumes, beside those of the task.
+# Flags that must be equal when a command resumes, in addition to the task's flags.
 _COMPARED = ("init_checkpoint", "examples", "tolerance", "most_products", "random_seed")
 
 if typing.TYPE_CHECKING:

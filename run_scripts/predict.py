@@ -98,7 +98,7 @@ def main(job: PredictFlags) -> None:
     else:
         rows = example_files.read_table(
             job.input_file, columns_of(job, SavedTask.read(folder), form), omissions)
-    if job.input_file != STANDARD:      # what is wrong there is told before TensorFlow is loaded
+    if job.input_file != STANDARD:      # errors of the file are raised before TensorFlow is loaded
         rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
     make_folder(os.path.dirname(job.output_file), "output_file")
     predictor = bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)

@@ -31,7 +31,7 @@ from run_scripts.finetuning.pruning import ORDERS, PARTS, Curve, write_smaller
 
 @dataclasses.dataclass
 class PruneFlags:
-    """Model, and what is taken away from it in which order."""
+    """Model, and the parts to remove, in their order."""
 
     model_dir: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
     output_dir: str = option(REQUIRED, "The folder to write into.")
@@ -126,7 +126,7 @@ def main(task_flags: TaskFlags, job: PruneFlags) -> None:
     """Runs the command."""
     make_folder(job.output_dir, "output_dir")
     curve = Curve(job, task_flags)
-    flags.keep(job, job.output_dir)         # not those of a model that is refused
+    flags.keep(job, job.output_dir)         # not if the model is refused
     print(f"{curve.metric} on {curve.examples:,} examples: {curve.whole:.2f}", flush=True)
     lines: dict[str, list[dict]] = {}
     if job.prune_heads:

@@ -37,8 +37,8 @@ from run_scripts import quickstart_answers, run_pretraining, show_pretraining
 from run_scripts.library_task import LIBRARIES
 from run_scripts.quickstart_report import draw_attention, write_report
 
-# These do not depend on what else is installed. On text of all installed packages a model does not
-# learn next sentences in so few steps, so that its [CLS] does not help fine-tuning.
+# These are always installed. On text of all installed packages a model does not learn next
+# sentences in so few steps, so that its [CLS] does not help fine-tuning.
 _PACKAGES = [*LIBRARIES, "keras", "numpy", "sklearn"]
 _VOCAB_SIZE = 8000
 _LENGTH, _PREDICTIONS = 128, 20
@@ -121,7 +121,7 @@ def _train(job, folder, train_records, eval_records, vocab):
 
 
 def main(job: QuickstartFlags) -> None:
-    """Runs all parts and prints what they made."""
+    """Runs all parts and prints their results."""
     start = time.monotonic()
     os.chdir(job.working_dir)
     if job.input_file:
@@ -196,7 +196,7 @@ def _sentence(held_out, learned):
 
 
 def _next_commands(job, path):
-    """Lines for a terminal, with which the user goes on."""
+    """Returns the lines for a terminal that the user can run next."""
     text = "The [MASK] is open." if job.input_file else "The [MASK] of the array."
     lines = [f"bert-fill-mask --init_checkpoint={path('model')} --text='{text}'",
              f"tensorboard --logdir {path('model', 'tensorboard')}"]

@@ -1,9 +1,9 @@
 """The quickstart's last part: its model learns a task from few labels, and answers.
 
-The task is to tell which library a sentence of documentation describes. The model, and the same
+The task is to find the library that a sentence of documentation describes. The model, and the same
 network from random weights, learn it from the same few sentences of the training text, drawn by
 three seeds. They are scored on sentences of the held-out documents, which pre-training has not
-seen either. Of these, all libraries have equally many.
+seen either. All libraries have equally many of these sentences.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _SHOWN = 8          # answers on the screen
 
 
 class Answer(NamedTuple):
-    """A held-out sentence and what the model says."""
+    """A held-out sentence, its library, and the model's answer."""
 
     sentence: str
     library: str
@@ -43,8 +43,8 @@ class Answers(NamedTuple):
 
 
 def gather(held_out: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Returns sentences by library: those of other documents than held-out ones, and equally many
-    of held-out documents.
+    """Returns two dicts of sentences by library: of the training documents, and of the held-out
+    documents, equally many for each library.
 
     Args:
         held_out: the file with the held-out text.
@@ -66,12 +66,12 @@ def gather(held_out: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
 def compare(folder: str, vocab: str, beginnings: dict[str, dict[str, str]],
             held_out: str) -> Answers | None:
     """Fine-tunes the networks, prints their accuracies and some answers, and returns them; None if
-    the held-out text has too few sentences of a library. What is finished is not done again.
+    the held-out text has too few sentences of a library. Finished runs are not repeated.
 
     Args:
         folder: where data and models go.
         beginnings: flags of `ModelFlags` that say where training begins, by the name of the
-            network; that of the first one answers.
+            network; the first network answers.
         held_out: the file with the held-out text.
     """
     train, test = gather(held_out)

@@ -24,7 +24,7 @@ def write_report(path: str, title: str, summary: str, learned: Learned, answers:
 
     Args:
         curves, attention: the files with the curves and with the page of attention.
-        commands: lines for a terminal, with which the reader goes on.
+        commands: lines for a terminal that the reader can run next.
     """
     with open_file(curves, "rb") as file:
         picture = base64.b64encode(file.read()).decode()

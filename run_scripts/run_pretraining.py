@@ -37,7 +37,7 @@ from run_scripts.pretraining.tokenizer import find_tokenizer, keep_model_files
 
 
 def initialize(run: "training.Run", trainer: "training.Trainer", job: PretrainingFlags) -> None:
-    """Gives a new run the weights of --init_checkpoint, or those of --first_weights."""
+    """Gives a new run the weights of --init_checkpoint or of --first_weights."""
     resume = training.resume
     path = job.init_checkpoint
     if job.first_weights == "neighbours":
@@ -185,7 +185,7 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
         run.train()
         run.save_model()
         if begin:
-            begin()     # beside further models that were saved
+            begin()     # in the folders of further saved models, too
     if job.do_eval:
         run.report_evaluation()
     if begin and job.do_train:

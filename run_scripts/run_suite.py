@@ -142,7 +142,7 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
 
 
 def main(job: SuiteFlags) -> None:
-    """Prints the plan, does what is missing, and reports."""
+    """Prints the plan, carries out the missing runs, and reports."""
     run = open_suite(job)
     from bert_tf.finetuning import suite_plan, suite_reports
     print("\n".join(suite_plan.describe(run)), flush=True)

@@ -161,10 +161,10 @@ def draw_words(tokenizer: Tokenizer, sentences: Sequence[str], common: Collectio
     """Draws whole words that are single tokens, one of a sentence, and masks them.
 
     Args:
-        common: ids of tokens that are not drawn, such as those of "the" and ",".
+        common: ids of tokens that are not drawn, such as the ids of "the" and ",".
 
     Returns:
-        At most `count` pairs: the sentence with [MASK], and the word that stood there.
+        At most `count` pairs: the sentence with [MASK], and the masked word.
     """
     rng, found = random.Random(seed), []
     for sentence in rng.sample(sentences, len(sentences)):
@@ -184,7 +184,7 @@ def draw_words(tokenizer: Tokenizer, sentences: Sequence[str], common: Collectio
 def plot(output_dir: str, baselines: dict[str, tuple[float, float]], path: str,
          records: str = "held-out") -> None:
     """Draws the losses and accuracies of a run over its steps, with the baselines, as PNG;
-    `records` says what was evaluated on."""
+    `records` names the records of the evaluations."""
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
@@ -218,8 +218,8 @@ def titles(name: str) -> tuple[str, str, str]:
 def show(output_dir: str, vocab_file: str, train_records: str | list[str],
          eval_records: str | list[str], eval_text: str, picture: str,
          do_lower_case: bool | None = None, seed: int = 12345) -> Learned:
-    """Prints scores with baselines and some guesses, draws the curves, and returns what it found.
-    It is true if the held-out accuracy of the first objective, masked LM, is above its baseline.
+    """Prints scores with baselines and some guesses, draws the curves, and returns both. The result
+    is true if the held-out accuracy of the first objective, masked LM, is above its baseline.
     `seed` draws the words that are guessed."""
     if not (vocab_file or find_vocabulary(output_dir)):
         raise InputError(f"--vocab_file must be given: there is no vocabulary in {output_dir}.")
@@ -283,7 +283,7 @@ def _scores(evaluation, baselines, language_models):
 def _load_model(output_dir):
     """Reads the Learner of a run."""
     import keras  # not lazily: see tests/test_architecture.py
-    # What ELECTRA's model learns has no labels in the records; its generator's has.
+    # The records have labels for ELECTRA's generator, not for the objective of its model.
     paths = [os.path.join(output_dir, *names) for names in (("generator", "model.keras"),
                                                             ("model.keras",))]
     path = next(filter(exists, paths), paths[-1])
@@ -306,7 +306,7 @@ def _check_metrics(output_dir, names):
 
 
 def _read_sentences(eval_text):
-    """Sentences of a text in which words may be guessed."""
+    """Returns sentences of a text whose words may be guessed."""
     lines = [line.strip() for _, line in itertools.islice(read_lines(eval_text), 4000)]
     lines = [line for line in lines if line and MASK not in line]
     # Sentences that people read at a glance, and still can guess from.

@@ -1,4 +1,4 @@
-"""Shows what the heads of a model attend to.
+"""Shows the tokens that the heads of a model attend to.
 
     bert-analyze attention --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=books.txt \\
         --output_dir=attention

@@ -1,4 +1,4 @@
-"""Measures what attention knows about the heads of words in a treebank.
+"""Measures how well attention finds the heads of words in a treebank.
 
     bert-analyze dependencies --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=train.conllu \\
         --eval_input_file=dev.conllu --output_dir=dependencies
@@ -92,7 +92,7 @@ def with_vectors(sentences: list[Parsed], words: list[list[str]], path: str) -> 
 
 
 def look(sentences: list[Parsed], relations: list[list[str]], count: int) -> dict[str, dict]:
-    """Prints and returns the best attention head of each relation, beside the best distance."""
+    """Prints and returns the best attention head of each relation, and the best distance."""
     links = LinkHeads()
     for one, kinds in zip(sentences, relations):
         links.add_links(one.attention, [(word, head, kind) for word, (head, kind) in enumerate(

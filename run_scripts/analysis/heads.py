@@ -80,7 +80,7 @@ class Scorer:
     """Scores a model with parts switched off on the examples of a split.
 
     Attributes:
-        model, split: `Measured` and its `MeasuredSplit`, or those of texts.
+        model, split: `Measured` and its `MeasuredSplit`, or the classes for texts.
         whole: the score of the whole model, times 100.
     """
 

@@ -1,11 +1,11 @@
-"""Tells the senses of words by the nearest vectors of words with known senses.
+"""Finds the senses of words by the nearest vectors of words with known senses.
 
     bert-analyze senses --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=semcor.data.xml \\
         --eval_input_file=semeval2007.data.xml --output_dir=senses
 
 Follows Wiedemann et al. (arXiv:1909.10430). Among the words with the same lemma in --input_file,
 the nearest neighbours by cosine vote on the sense of a word. The most frequent sense in that file
-is the baseline. Files are Raganato et al.'s .data.xml beside .gold.key.txt, or plain: a word, its
+is the baseline. Files are Raganato et al.'s .data.xml with .gold.key.txt, or plain: a word, its
 lemma and its sense, separated by tabs, one word per line. Writes senses.json.
 """
 

@@ -7,13 +7,13 @@ from bert_tf.files import locked, make_folder
 
 
 def carry_out(run, job) -> None:
-    """Carries out a `FineTuneRun`, and keeps the flags, of which `job` has some, beside it."""
+    """Carries out a `FineTuneRun`, and keeps the flags of `job` in its output folder."""
     run.carry_out(lambda: flags.keep(job, run.settings.output_dir))
 
 
 def alone(settings) -> contextlib.AbstractContextManager:
-    """Holds the lock of the output folder for what a run begins with. Several workers, which write
-    the same there, take no lock before they have met."""
+    """Holds the lock of the output folder during a run's preparation. Several workers, which write
+    the same files there, take no lock before they have met."""
     if settings.distribution_strategy == "multi_worker":
         return contextlib.nullcontext()
     make_folder(settings.output_dir, "output_dir")

@@ -46,14 +46,14 @@ class Measured:
 
     Args:
         model_dir: the --output_dir of a fine-tuning script.
-        task_flags: the task and its files; those of a model for SQuAD are its `train_file` and its
+        task_flags: the task and its files; a model for SQuAD has its files as `train_file` and
             `dev_file`.
         work_dir: where records are made.
         batch_size: examples that the model reads at a time.
-        flag: that of the folder, for messages.
+        flag: the flag that names the folder, for messages.
 
     Raises:
-        InputError: the folder holds no fine-tuned model, or its task is another.
+        InputError: the folder holds no fine-tuned model, or a model of another task.
 
     Attributes:
         trainer: the `Trainer`, whose learner has the weights.
@@ -94,7 +94,7 @@ class Measured:
         """The examples to score on.
 
         Args:
-            name: of the split; the first that has labels, beside train, if empty.
+            name: of the split; "": the first one with labels, except train.
             examples: how many, the first; 0: all.
 
         Raises:
@@ -139,7 +139,7 @@ class MeasuredSplit:
     Attributes:
         name: of the split.
         examples: `ExampleSet`.
-        predictions: what decodes and scores answers.
+        predictions: the object that decodes and scores answers.
     """
 
     model: Measured
@@ -206,14 +206,14 @@ class MeasuredSplit:
 
         Args:
             rows: int [B].
-            length: S; 0: what the longest needs.
+            length: S; 0: the length that the longest record needs.
         """
         return self.examples.batch(rows, length or self.examples.batch_length(rows))
 
 
 def kept_scores(folder: str, model_dir: str, split: MeasuredSplit | TextSplit, **more: Any
                 ) -> KeptResults:
-    """The scores that `scores.json` in a folder keeps; those of other settings are forgotten."""
+    """The scores that `scores.json` in a folder keeps; it forgets scores of other settings."""
     return KeptResults(os.path.join(folder, "scores.json"), {
         "model": absolute(model_dir), "bytes": weights_bytes(model_dir),
         "split": split.name, "examples": split.records, **more}, forgets=True,
@@ -222,7 +222,7 @@ def kept_scores(folder: str, model_dir: str, split: MeasuredSplit | TextSplit, *
 
 def contents_of(model_dir: str, split: MeasuredSplit | TextSplit, flag: str = "model_dir"
                 ) -> dict[str, Any]:
-    """What identifies the weights and the examples that results depend on; see `KeptResults`."""
+    """Identities of the weights and the examples that results depend on; see `KeptResults`."""
     return {"weights": files.digest(*weights_files(model_dir, flag)), "records": split.identity()}
 
 
@@ -252,6 +252,6 @@ def weights_bytes(folder: str, flag: str = "model_dir") -> int:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """Holds back what is reported on records."""
+    """Holds back the reports on records."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield

@@ -40,7 +40,7 @@ class Curve:
     Attributes:
         whole: the score of the whole model, times 100.
         total: how many parts there are.
-        metric, examples, name: the metric, the number of examples, and what to call the model.
+        metric, examples, name: the metric, the number of examples, and the model's name.
     """
 
     def __init__(self, job: Any, task_flags: TaskFlags) -> None:
@@ -74,7 +74,7 @@ class Curve:
         self.total = sum(map(len, self._every()))
 
     def _check_texts(self):
-        """Refuses what T5 can't do."""
+        """Refuses flags that T5 has no use for."""
         if self.job.parts != "heads" or self.job.actually_prune or self.job.prune_heads:
             raise InputError("in T5, heads can only be switched off (--orders), not removed; leave "
                              "out --parts, --actually_prune and --prune_heads.")
@@ -200,8 +200,8 @@ class Curve:
 
 
 def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFlags) -> None:
-    """Removes what was off after the last step of the last order, writes the model, and compares.
-    """
+    """Removes the parts that the last step of the last order switched off, writes the model, and
+    compares."""
     job, folder = curve.job, os.path.join(curve.job.output_dir, "model")
     off = getattr(curve, "last", [])
     if not off:

@@ -29,7 +29,7 @@ class Teaching:
 
     @property
     def note(self) -> str:
-        """What a user must know of a student whose head does not learn; "" of another one."""
+        """A note for the user if the student's head does not learn; else ""."""
         return "" if self.row.trains_head else (
             "Only its layers learned. Its head is not trained and can't predict yet: give this "
             "folder as `--student` to a recipe that learns answers, such as `soft_labels`.")
@@ -200,7 +200,7 @@ class Teaching:
             ngram_prob=job.ngram_prob, seed=job.augmentation_seed)
 
     def goal(self, goal, plan):
-        """The `FineTuning` of the student, from that of gold labels alone."""
+        """The `FineTuning` of the student, made from the `FineTuning` with gold labels alone."""
         in_step = self.in_step(plan) if self.row.teaches == "in_step" else None
 
         def make_objectives(config, dtype):

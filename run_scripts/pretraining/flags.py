@@ -120,7 +120,7 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         options = record["options"]
         slots = masking.find(made.corruption).slots(
             options["max_predictions_per_seq"], options["max_seq_length"])
-        # What records of --recipe=bert have is a flag of both commands, as in the original.
+        # With --recipe=bert, the number of predictions is a flag of both commands (the original).
         derived = any(masking.find(corruption).most_predictions(
             options["max_seq_length"], options["masked_lm_prob"])
             for corruption in (recipes.find(made.name).corruption, made.corruption))

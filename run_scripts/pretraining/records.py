@@ -55,7 +55,7 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
 
 
 def _settled(term, records):
-    """The term with what the records that it learns from decide."""
+    """Returns the term with the options that its records decide."""
     made = recipes.of_manifest(getattr(records, "sets", {}).get(term.task, records).manifest)
     return term.settle(masking.find(made.corruption), made.segments)
 
@@ -169,8 +169,8 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
 
 def open_eval_records(job: PretrainingFlags, records: "data.RecordSet", config: Sizes,
                       recipe: recipes.Recipe) -> "data.RecordSet":
-    """Opens the records to evaluate on: --eval_input_file's, of the same vocabulary, or those of
-    training."""
+    """Opens the records to evaluate on: --eval_input_file's, of the same vocabulary, or the
+    training records."""
     if not job.eval_input_file:
         return records
     found, _ = open_records(job, job.eval_input_file, "eval_input_file", config, recipe)
@@ -232,7 +232,7 @@ def beside_teacher(job: PretrainingFlags, recipe: recipes.Recipe, config: Sizes,
 
 def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.RecordSet",
              terms: Sequence[recipes.Term]) -> str:
-    """The line that says what is trained."""
+    """Returns the line that names the recipe and its terms."""
     line = f"recipe {recipe.name} ({recipe.source})"
     if not job.recipe:
         line += (", as the manifest of the records names it" if records.manifest else

@@ -12,8 +12,8 @@ from run_scripts.pretraining.flags import PretrainingFlags
 
 
 def find_tokenizer(job: PretrainingFlags) -> Tokenizer | None:
-    """Returns the tokenizer that made the records: that of --vocab_file with the case and the
-    settings in their manifest, or the one kept beside them; None where there is neither.
+    """Returns the tokenizer that made the records: --vocab_file with the case and the settings in
+    their manifest, or the tokenizer kept with the records; None without both.
 
     Raises:
         InputError: the records were made with another vocabulary.
@@ -28,15 +28,15 @@ def find_tokenizer(job: PretrainingFlags) -> Tokenizer | None:
         raise InputError(f"{path} did not make the records of --input_file, according to their "
                          "manifest; name the vocabulary that made them with --vocab_file.")
     options = manifests[0][0]["options"] if manifests else {}
-    if job.vocab_file and "do_lower_case" in options:   # ERNIE's own data do not tell it
+    if job.vocab_file and "do_lower_case" in options:   # ERNIE's own data lack it
         made = recipes.of_manifest(manifests[0][0])
         return open_tokenizer(path, options["do_lower_case"], saved={**made.tokenizer_settings})
     return tokenizer
 
 
 def keep_model_files(tokenizer: Tokenizer | None, config: Sizes, folder: str) -> None:
-    """Writes what every command needs beside the weights of a run into its folder: the
-    configuration and the tokenizer, also into the folder of ELECTRA's generator."""
+    """Writes the configuration and the tokenizer, which every command needs with the weights, into
+    the folder of a run; the tokenizer also into the folder of ELECTRA's generator."""
     path = os.path.join(folder, "bert_config.json")
     if not exists(path):
         config.to_json_file(path)

@@ -42,8 +42,7 @@ class Learner(TakesFeatures, keras.Model):
         epsilon: the original's guard against a batch without a masked position; 0 where the mean
             of nothing is 0.
         one_task_a_batch: whether the means over steps count only the steps that had the objective.
-        draws: a phrase for its random draws in each pass of a training step, besides dropout; "" if
-            there are none.
+        draws: a phrase for its random draws in each training pass, besides dropout; "" if none.
     """
 
     settings_class: ClassVar[type | None] = None
