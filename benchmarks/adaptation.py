@@ -157,7 +157,7 @@ def draw(path: str, task: Task, found: Mapping[tuple[str, int], Sequence[float]]
 
 
 def main(job: AdaptationFlags) -> None:
-    """Runs what is missing, prints the table and draws the curve."""
+    """Makes the missing runs, prints the table and draws the curve."""
     fractions, task = job.fractions, find_task(job.task)
     job.check()
     results = job.open_results()

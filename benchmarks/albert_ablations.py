@@ -1,4 +1,4 @@
-"""Compares ALBERTs by the width of embeddings and by what their layers share.
+"""Compares ALBERTs by the width of embeddings and by the weights that their layers share.
 
 These are tables 3 and 4 of ALBERT's paper (arXiv:1909.11942): embeddings of --embedding_shares of
 the width of the layers (the paper's are 64, 128, 256 and 768 of 768), by layers that share nothing,
@@ -22,14 +22,14 @@ from benchmarks.tables.material import PERPLEXITY, Material, TableFlags
 from benchmarks.tables.table import Column, Table
 from bert_tf.flags import option
 
-# What a configuration says of layers that share some of their weights.
+# Values of the configuration for layers that share some of their weights.
 SHARED = {"nothing": {}, "attention": {"num_hidden_groups": 1, "shared_parts": "attention"},
           "feed-forward": {"num_hidden_groups": 1, "shared_parts": "feed_forward"},
           "all": {"num_hidden_groups": 1}}
 _PUBLISHED_WIDTH = 768
-# What is shared, and the width of the embeddings: the dev scores of `TASKS`. Table 3 has all that
-# share nothing or all, table 4 the others; it prints 83.2 and 82.0 for MNLI of the two rows that
-# both tables have with embeddings of 128.
+# The shared weights, and the width of the embeddings: the dev scores of `TASKS`. Table 3 has the
+# rows that share nothing or all, table 4 the others; it prints 83.2 and 82.0 for MNLI of the two
+# rows that both tables have with embeddings of 128.
 PUBLISHED = {
     ("nothing", 64): (89.9, 82.9, 80.1, 77.8, 82.9, 91.5, 66.7),
     ("nothing", 128): (89.9, 82.8, 80.3, 77.3, 83.7, 91.5, 67.9),

@@ -1,4 +1,4 @@
-"""Measures training and prediction beside every peer that is installed, in turns.
+"""Measures training and prediction with bert_tf and with every installed peer, in turns.
 
     bash run_scripts/test_peers.sh          # installs the peers; once
     bert-benchmark all --output_dir=speed
@@ -11,7 +11,7 @@ sequences are full, so packing rows gains nothing. CPU seconds are counted, sinc
 be running.
 
 Writes results.json; speed.md, the tables; speed.png, a chart. Run the same command again to measure
-only what is missing.
+only missing jobs.
 """
 
 import dataclasses
@@ -163,7 +163,7 @@ def draw(path: str, results: dict[str, dict], peers: list[str]) -> None:
 
 
 def main(job: AllFlags) -> None:
-    """Measures what is missing, and writes the tables and the chart."""
+    """Measures the missing jobs, and writes the tables and the chart."""
     job.check()
     pythons = running.chosen_pythons(running.SYSTEMS, job.peer_python)
     kept = job.open_results()

@@ -1,4 +1,4 @@
-"""What chance alone makes of a number that a few seeds were measured for."""
+"""The effect of chance on a number that was measured for a few seeds."""
 
 import lazy_loader
 

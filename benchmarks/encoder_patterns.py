@@ -58,7 +58,7 @@ class EncoderPatternsFlags(RunFlags):
         """The folder of the pairs.
 
         Raises:
-            InputError: there is none.
+            InputError: there is no such folder.
         """
         for each in self.data_dir:
             if path := named_folder(each, _TASK):
@@ -71,7 +71,7 @@ def layers(depth: str) -> dict[str, int]:
     """The layers of a column.
 
     Raises:
-        InputError: it is none.
+        InputError: `depth` has another form than 2+1.
     """
     encoder, _, decoder = depth.partition("+")
     if not (encoder.isdecimal() and decoder.isdecimal()):

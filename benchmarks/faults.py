@@ -159,7 +159,7 @@ def trials_of(cells: dict[str, dict]) -> Iterator[tuple[str, str, str, dict[str,
 
 
 def main(job: FaultsFlags) -> None:
-    """Tries what is missing, writes the report and prints the defects."""
+    """Tries the missing faults, writes the report and prints the defects."""
     job.check()
     job.chosen()
     if not set(job.places) <= {*_PLACES}:

@@ -8,7 +8,7 @@ the CPU seconds of the whole program, start-up and prediction included.
 
 A task may be any task of bert-finetune classifier or bert-finetune tagger. The peer runs under
 --peer_python. results.json keeps each result. Run the same command again, also with more tasks or
-trials, to measure only what is missing.
+trials, to measure only the missing ones.
 
 Example:
     bert-benchmark finetuning --task=mrpc,sts-b --data_dir=glue \\
@@ -186,7 +186,7 @@ def print_table(table):
 
 
 def compare(job, kind=Comparison):
-    """Runs what is missing; returns the results by task and program, a list by seed.
+    """Makes the missing runs; returns the results by task and program, a list by seed.
 
     Args:
         kind: class of the comparison of a task.
@@ -208,7 +208,7 @@ def compare(job, kind=Comparison):
 
 
 def main(job):
-    """Runs what is missing, and prints the table."""
+    """Makes the missing runs, and prints the table."""
     print_table(compare(job))
 
 

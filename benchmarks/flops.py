@@ -1,6 +1,6 @@
 """Counts the floating-point operations of pre-training, as ELECTRA's paper does.
 
-The command counts the operations of the networks in --models. Beside them it prints the published
+The command counts the operations of the networks in --models. It also prints the published
 pre-trainings that ELECTRA's code lists. A generator is counted with its network.
 
 Example:

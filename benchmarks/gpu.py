@@ -1,15 +1,15 @@
-"""Measures pre-training on a GPU: JAX beside transformers on PyTorch, in turns.
+"""Measures pre-training on a GPU: bert_tf on JAX and transformers on PyTorch, in turns.
 
     bert-benchmark gpu --output_dir=gpu
 
 transformers is compiled and attends with PyTorch's scaled dot products. A step is the same as in
 bert-benchmark all. Where a job has padding, bert_tf lays its records into fewer rows; a sequence
-is a record. Seconds are counted from the first kernel to the last. The share of the peak is that of
-a large matrix product in JAX.
+is a record. Seconds are counted from the first kernel to the last. The peak is the speed of a large
+matrix product in JAX.
 
 Both systems run under this interpreter, or under others that --peer_python names; neither needs
 TensorFlow. Writes results.json, and gpu.md, a table. Run the same command again to measure only
-what is missing.
+missing jobs.
 """
 
 import dataclasses
@@ -96,7 +96,7 @@ def row(name: str, settings: dict, found: dict[str, dict], peak: float) -> str:
 
 
 def main(job: GpuFlags) -> None:
-    """Measures what is missing, and writes the table."""
+    """Measures the missing jobs, and writes the table."""
     job.check()
     pythons = running.chosen_pythons((OURS_ON_JAX, _PEER), job.peer_python)
     if OURS_ON_JAX not in pythons:

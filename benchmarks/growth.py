@@ -5,7 +5,7 @@
 One size varies at a time; the other sizes stay as in --model_size, --length and --batch_size. The
 exponent of an interval is log(cost ratio) / log(size ratio): 1 means that the cost doubles with the
 size. A step is the same as in bert-benchmark all. Writes results.json and growth.png. Run the same
-command again to measure only what is missing.
+command again to measure only missing sizes.
 """
 
 import dataclasses
@@ -90,7 +90,7 @@ def draw(path: str, results: dict[str, dict[int, float]]) -> None:
 
 
 def main(job: GrowthFlags) -> None:
-    """Measures what is missing, prints the exponents and draws the costs."""
+    """Measures the missing sizes, prints the exponents and draws the costs."""
     job.check()
     kept, results = job.open_results(), {}
     for flag, (setting, title) in _AXES.items():

@@ -212,7 +212,7 @@ def print_table(table: dict[str, dict[str, list[float]]]) -> None:
 
 
 def main(job: HistoryFlags) -> None:
-    """Runs what is missing, and prints the table."""
+    """Makes the missing runs, and prints the table."""
     job.check()
     results = job.open_results()
     write_tasks(job)

@@ -96,7 +96,7 @@ def split_documents(paths, held_out_every, training, held_out):
 
 
 def prepare(job):
-    """Makes what all seeds share: the configuration, the records and the held-out features."""
+    """Makes the files for all seeds: the configuration, the records and the held-out features."""
     vocab_size = Vocabulary.from_file(job.vocab_file).size
     EncoderConfig.preset(job.model_size, vocab_size=vocab_size).to_json_file(
         job.path("bert_config.json"))
@@ -192,7 +192,7 @@ def judge(losses):
 
 
 def main(job):
-    """Runs what is missing, and prints the table and the verdict."""
+    """Makes the missing runs, and prints the table and the verdict."""
     job.check()
     results = job.open_results()
     prepare(job)

@@ -42,15 +42,15 @@ from bert_tf.files import (
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization import open_tokenizer
 
-# Share of the lines that end with a word that no other line has: what tokenizers remember of words
-# fills up within the first fifth of the job.
+# Share of the lines that end with a word that no other line has: the tokenizers' memory of words is
+# full after the first fifth of the job.
 _NEW_WORDS = 0.5
-# What a line of the command's output says of its progress.
+# The progress in a line of the command's output.
 _PROGRESS = re.compile(r"^(?:step )?([\d,]+)(?:/| of )[\d,]+(?:  loss| pieces)", re.M)
-# What is drawn and judged, and the growth, or the fall of the rate, in percent, that is still flat.
+# The figures to draw and judge, and the growth (of the rate: fall) in percent that is still flat.
 _FIGURES = {"memory": ("memory, MB", 5.0), "files": ("open files", 5.0),
             "threads": ("threads", 5.0), "rate": ("rate, % of its mean", 10.0)}
-_COUNTS = ("files", "threads")      # of which one more or less says nothing
+_COUNTS = ("files", "threads")      # one more or less does not matter
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -277,7 +277,7 @@ def table(samples: dict[str, list[dict[str, float]]]) -> tuple[str, bool]:
 
 
 def main(job: LongRunsFlags) -> None:
-    """Runs the jobs that are missing, and prints and draws what the samples show."""
+    """Runs the missing jobs, and prints and draws the figures of the samples."""
     job.check()
     find_files(job.input_file, "input_file")
     kept = job.open_results()

@@ -159,7 +159,7 @@ def tabulate(tasks: tuple[Task, ...], found: dict[str, dict[str, list[dict]]]
 
 
 def main(job: MultitaskComparisonFlags) -> None:
-    """Runs what is missing, and prints the table."""
+    """Makes the missing runs, and prints the table."""
     job.check()
     results = job.open_results()
     tasks = tuple(find_task(name) for name in job.tasks)

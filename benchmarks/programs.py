@@ -37,7 +37,7 @@ def family(root: int) -> list[int]:
 
 
 def check_peer(peer_python):
-    """Raises InputError if an interpreter does not have what the peer needs."""
+    """Raises InputError if an interpreter lacks a package that the peer needs."""
     try:
         subprocess.run([peer_python, "-c", "import torch, transformers"],
                        capture_output=True, check=True)

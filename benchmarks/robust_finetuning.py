@@ -122,7 +122,7 @@ def _difference(apart):
 
 
 def main(job: RobustnessComparisonFlags) -> None:
-    """Runs what is missing, and prints the table."""
+    """Makes the missing runs, and prints the table."""
     job.check()
     results = job.open_results()
     tasks = [find_task(name) for name in job.tasks]

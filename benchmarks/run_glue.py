@@ -1,7 +1,7 @@
 """Compares bert-finetune with transformers' run_glue: scores and CPU seconds.
 
-The peer does what the example script run_glue.py does (run_glue_peer.py): its own tokenizer reads
-the texts, and Trainer trains with its defaults. Both sides begin with the same checkpoint and have
+The peer works as the example script run_glue.py (run_glue_peer.py): its own tokenizer reads the
+texts, and Trainer trains with its defaults. Both sides begin with the same checkpoint and have
 the same examples, length, batch size, learning rate and its linear decay, epochs, warm-up and
 weight decay. Each has its own head, order, batches, Adam's epsilon (1e-6; the peer's 1e-8) and way
 to cut long pairs. One scorer scores both on the development set by GLUE's metrics.
@@ -133,7 +133,7 @@ def _difference(ours, theirs):
 
 
 def main(job: RunGlueFlags) -> None:
-    """Runs what is missing, and prints the table."""
+    """Makes the missing runs, and prints the table."""
     write_table(job.path("run-glue.md"), tabulate(compare(job, GlueComparison)))
 
 

@@ -1,4 +1,4 @@
-"""The peer of run_glue.py: what transformers' example script run_glue.py does, from files of texts.
+"""The peer of run_glue.py: works as transformers' example script run_glue.py, on files of texts.
 
 The settings were read off examples/pytorch/text-classification/run_glue.py: the seed is set before
 the new head is drawn, AutoTokenizer cuts pairs at the longer text, batches are padded as they are

@@ -49,7 +49,7 @@ def shape(size: str) -> dict[str, int]:
     """The sizes of a student.
 
     Raises:
-        InputError: an element of --sizes is none.
+        InputError: an element of --sizes is no size.
     """
     layers, _, width = size.partition("x")
     if not (layers.isdecimal() and width.isdecimal()):

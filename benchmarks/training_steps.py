@@ -77,7 +77,7 @@ def curves(job: TrainingStepsFlags, name: str, rows: Mapping[str, Mapping[str, A
         recipe = rows[row]["recipe"]
         # Records of its own, which name the recipe for those who read them.
         own = {} if recipe in ("bert", "ltr") else {"recipe": recipe}
-        # Checkpoints of the run in which the paper's models were taken: one schedule for all.
+        # All points are checkpoints of one run with one schedule, as in the paper.
         model = material.pretrained(
             f"{name}-{row.split()[0]}", material.records(**own), seed, save_checkpoints_steps=every,
             keep_checkpoint_max=job.points, **rows[row])
@@ -98,7 +98,7 @@ def curves(job: TrainingStepsFlags, name: str, rows: Mapping[str, Mapping[str, A
 
 
 def compare(found: dict[str, dict[str, dict]], cells: Cells) -> list[str]:
-    """A sentence: at how many points the masked LM is ahead, and what the paper says."""
+    """A sentence: at how many points the masked LM is ahead, here and in the paper."""
     if len(found) < 2:
         return []
     masked, causal = (found[row] for row in ROWS)

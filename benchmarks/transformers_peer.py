@@ -15,7 +15,7 @@ import torch
 import transformers
 from torch.nn.functional import cross_entropy, mse_loss
 
-# What transformers calls the activations that have another name here.
+# transformers' names of the activations that have another name here.
 _ACTIVATIONS = {"gelu": "gelu_new", "gelu_erf": "gelu"}
 _MODELS = {"classification": "BertForSequenceClassification",
            "regression": "BertForSequenceClassification",

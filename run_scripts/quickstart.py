@@ -37,8 +37,8 @@ from run_scripts import quickstart_answers, run_pretraining, show_pretraining
 from run_scripts.library_task import LIBRARIES
 from run_scripts.quickstart_report import draw_attention, write_report
 
-# These are always installed. On text of all installed packages a model does not learn next
-# sentences in so few steps, so that its [CLS] does not help fine-tuning.
+# The text comes from these packages only. On text of all installed packages a model does not learn
+# next sentences in so few steps, so that its [CLS] does not help fine-tuning.
 _PACKAGES = [*LIBRARIES, "keras", "numpy", "sklearn"]
 _VOCAB_SIZE = 8000
 _LENGTH, _PREDICTIONS = 128, 20

@@ -1,4 +1,4 @@
-"""One command in one place, disturbed once: its files, its processes, and what is expected."""
+"""One command in one place, disturbed once: its files, its processes, and the expected outcome."""
 
 import fnmatch
 import json
@@ -22,7 +22,7 @@ class Cell:
     """A command in a place.
 
     Args:
-        material: what commands read.
+        material: the files that commands read.
         scratch: local folder for logs and copies.
         limit: seconds after which a command hangs.
 
@@ -42,7 +42,7 @@ class Cell:
     # Files
 
     def fill(self) -> None:
-        """Clears the place, and puts there what the command reads."""
+        """Clears the place, and puts the command's inputs there."""
         self.place.clear()
         for name in self.command.inputs:
             self.place.put(self._material.path(name), f"in/{name}")
@@ -78,15 +78,15 @@ class Cell:
             return file.read()
 
     def read_all(self) -> dict[str, bytes]:
-        """Returns what the command has written."""
+        """Returns the files that the command has written, {name: content}."""
         return self.place.read("out")
 
     def input_bytes(self) -> int:
-        """Returns the room on a disk of what the command reads."""
+        """Returns the room on a disk that the command's inputs take."""
         return sum(-(-len(content) // _PAGE) * _PAGE for content in self.place.read("in").values())
 
     def differs(self) -> str:
-        """Names what is not as after an undisturbed run; "" if nothing is."""
+        """Names the files that differ from an undisturbed run's; "" without any."""
         found = differences(comparable(self.read_all()), self.expected)
         return ", ".join(found[:4]) + (f" and {len(found) - 4} more" if found[4:] else "")
 
@@ -123,7 +123,7 @@ class Cell:
         return self.ends([running])
 
     def measure(self) -> End:
-        """Runs the command undisturbed, and keeps what it leaves and costs."""
+        """Runs the command undisturbed, and keeps its files and its CPU time."""
         self.fill()
         running, cpu, names = self.start(), 0.0, set()
 
@@ -141,14 +141,14 @@ class Cell:
         return next((end for end in ends if end.kind != "done"), ends[0])
 
     def _local_names(self):
-        """Names of files on this machine: output, and what is about to be sent to a store."""
+        """Names of files on this machine: output, and files about to be sent to a store."""
         found = self.place.names("out") if self.place.name == "disk" else set()
         for base, _, names in os.walk(os.path.join(self._scratch, "staged")):
             found |= {os.path.join(base, name) for name in names}
         return found
 
     def moment(self, running: Running, drawing: random.Random) -> Callable[[], bool]:
-        """Returns a function that tells whether a random moment has come: after a share of the CPU
+        """Returns a function that says whether a random moment has come: after a share of the CPU
         time, or when so many names of files have appeared."""
         if drawing.random() < 0.5:
             cpu = drawing.uniform(0, 1.02) * self._cpu
@@ -167,7 +167,7 @@ class Cell:
         self.last = self.ends(self.start()), self.differs()
 
     def try_fault(self, fault, drawing: random.Random) -> dict[str, Any]:
-        """Disturbs the command, gives it again, and says what came of it.
+        """Disturbs the command, gives it again, and returns the outcome.
 
         Returns:
             "outcome": "equal", "sentence" or a defect; "ends" of all commands; "met": whether the

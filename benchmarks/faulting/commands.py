@@ -22,7 +22,7 @@ _MODEL = {"vocab_size": len(_VOCABULARY), "hidden_size": 16, "num_hidden_layers"
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """A command and its flags, in which IN and OUT stand for folders.
+    """A command and its flags; in these, IN and OUT mean folders.
 
     Attributes:
         inputs: the files and folders of the material that it reads.
@@ -51,7 +51,7 @@ class Command:
         """Starts the command.
 
         Args:
-            folders: what IN and OUT stand for.
+            folders: the folders that replace IN and OUT.
         """
         flags = {**self.flags, **changes}
         for name, folder in folders.items():

@@ -1,4 +1,4 @@
-"""The faults: what is done to a command or to its files while it works, or before."""
+"""The faults, which disturb a command or its files while it works, or before."""
 
 import json
 import random
@@ -134,7 +134,7 @@ def _has(attribute, why):
 
 
 def _takes_one_model(cell):
-    """Conversion has no flag that says which model is meant."""
+    """Conversion of a model.keras without a configuration takes any model."""
     return _READS_MODEL(cell) or ("" if "IN/config.json" in cell.command.flags.values() or (
         cell.command.checkpoint != "model.keras") else "it takes any model")
 

@@ -19,7 +19,7 @@ class Local:
 
     Attributes:
         name: of the kind of place.
-        environment: what commands need to work there.
+        environment: the variables that commands need to work there.
     """
 
     name = "disk"
@@ -145,8 +145,8 @@ class S3:
 
 
 def comparable(files: dict[str, bytes]) -> dict[str, object]:
-    """Returns what two runs must have in common: files but for times. An archive counts by its
-    members. Of training checkpoints the last counts: a run that was stopped has others before."""
+    """Returns the files that two runs must have in common, without times. An archive counts by its
+    members. Only the last training checkpoint counts: a stopped run has others before it."""
     found: dict[str, object] = {}
     checkpoints = sorted(name for name in files if name.startswith("checkpoint-"))
     files = {name: content for name, content in files.items() if name not in checkpoints[:-1]}

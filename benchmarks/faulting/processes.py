@@ -28,8 +28,8 @@ _ASKED = {130, 143}     # statuses of programs that a signal asked to end
 
 
 class End(NamedTuple):
-    """How a command ended: "done", "sentence", "signal", "killed", "traceback" or "hang", and what
-    it said of that."""
+    """The end of a command: "done", "sentence", "signal", "killed", "traceback" or "hang", and its
+    message."""
 
     kind: str
     said: str = ""
@@ -104,7 +104,7 @@ class Running:
         return False
 
     def end(self, seconds: float) -> End:
-        """Waits for the end, and says how it was; what takes longer is killed."""
+        """Waits for the end and returns it; kills a command that takes longer."""
         self.wait_until(lambda: False, seconds)
         is_hanging = self.status is None
         if is_hanging:

@@ -12,7 +12,7 @@ import urllib.parse
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# What the client of a store reads; no network but the loopback interface, no wait for a login.
+# Variables for the client of a store; no network but the loopback interface, no wait for a login.
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b",
                "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
                "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
@@ -149,7 +149,7 @@ def proxy(address: str, behave: Callable, after: int) -> Iterator[str]:
 
     Args:
         behave: one of the functions above, called with a write's number and a function that reads
-            the write's body. It returns what refuses the write; None hands the write on.
+            the write's body. It returns a response that refuses the write; None hands it on.
         after: number of writes that pass before that.
     """
     server = _Proxy(address, behave, after)

@@ -1,4 +1,4 @@
-"""Runs systems in turns: each is a process that waits until it is told to take steps."""
+"""Runs systems in turns: each is a process that waits for the command to take steps."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ from bert_tf.errors import InputError
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 OURS, OURS_ON_JAX = "bert_tf", "bert_tf_jax"
 SYSTEMS = (OURS, "model_garden", "keras_hub", "transformers")
-# A package that tells whether an interpreter has the system.
+# The packages to import, which show whether an interpreter has the system.
 PACKAGES = {OURS: "tensorflow", OURS_ON_JAX: "jax, keras", "model_garden": "official.nlp",
             "keras_hub": "keras_hub", "transformers": "transformers, torch"}
 # Variables that a system needs to be imported.
@@ -23,7 +23,7 @@ _MOST_STEPS = 10_000
 
 
 def has_system(python: str, system: str) -> bool:
-    """Returns whether an interpreter can import what a system needs."""
+    """Returns whether an interpreter can import the packages that a system needs."""
     try:
         return subprocess.run(
             [python, "-c", f"import {PACKAGES[system]}"], capture_output=True, check=False,
@@ -37,7 +37,7 @@ class Worker:
     "gpu".
 
     Args:
-        log: file for what the system prints.
+        log: file for the system's output.
 
     Raises:
         InputError: the system failed; the message ends with the end of its output.
@@ -95,7 +95,7 @@ def in_turns(pythons: Mapping[str, str], job: Mapping, rounds: int, seconds: flo
     Args:
         pythons: the interpreter of each system.
         seconds: seconds that a system works in each round, at least.
-        logs: folder for what the systems print.
+        logs: folder for the systems' output.
         clock: which seconds count: "cpu_seconds", or "seconds" where a GPU works.
 
     Returns:

@@ -1,8 +1,8 @@
-"""Runs the steps of one system when it is told to: the program that bert-benchmark all starts.
+"""Runs the steps of one system on command: the program that bert-benchmark all starts.
 
     PYTHON worker.py SYSTEM JOB
 
-SYSTEM is a module beside this file, with a function for each kind of job: `train` and `predict` get
+SYSTEM is a module in this folder, with a function for each kind of job: `train` and `predict` get
 the JSON object JOB and return a function that takes a number of steps. The worker writes a line of
 JSON when the first step is done, and after each line that it reads, a number of steps, another one:
 CPU seconds, seconds, peak memory in bytes: the device's where the module has a function `peak` that

@@ -1,7 +1,7 @@
 """Cells: command lines whose results are kept, carried out by any number of processes.
 
-A cell has a folder of its own, named after its command line and those of the cells whose files it
-reads. Equal cells of several tables are therefore one, and a cell with another flag is another.
+A cell has its own folder, named after its command line and the command lines of the cells whose
+files it reads. So equal cells of several tables are one, and a cell with another flag is another.
 """
 
 import contextlib
@@ -76,8 +76,7 @@ class Cell:
 
     @functools.cached_property
     def folder(self) -> str:
-        """The name of its folder: that of the cell, and a digest of all that decides its results.
-        """
+        """The name of its folder: the cell's name, and a digest of all that decides its results."""
         inputs = [[name, part, file_size(part)] for name, value in self.flags.items()
                   for part in (value if isinstance(value, list) else [value])
                   if isinstance(part, str) and is_file(part)]
@@ -89,7 +88,7 @@ class Cell:
 
         Args:
             root: the folder of all cells.
-            own: that of this cell.
+            own: the folder of this cell.
         """
         def text(value):
             if isinstance(value, list):
@@ -132,8 +131,8 @@ class Cells:
         return self._results[cell.folder]
 
     def carry_out(self, cells: Iterable[Cell]) -> None:
-        """Does all cells that no process has done, and those whose files they read, and waits for
-        those of other processes."""
+        """Carries out all cells without results, after the cells whose files they read, and waits
+        for the cells of other processes."""
         wanted = list(cells)
         while missing := {cell.folder: cell for cell in self._missing(wanted)}:
             if not any(self._work(cell) for cell in missing.values()

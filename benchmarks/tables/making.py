@@ -17,7 +17,7 @@ from bert_tf.flags import REQUIRED, option
 
 @dataclasses.dataclass(kw_only=True)
 class RunFlags:
-    """What every table has: folders, and how much of it to make.
+    """Folders of a table, and how much of the table to make.
 
     Attributes:
         little: values under --smoke of flags that are not given.

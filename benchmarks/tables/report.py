@@ -1,4 +1,4 @@
-"""The report of a table: Markdown, JSON and a picture, with published figures beside ours."""
+"""The report of a table: Markdown, JSON and a picture, with published figures next to ours."""
 
 import collections
 import dataclasses

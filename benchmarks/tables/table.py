@@ -17,9 +17,9 @@ class Column:
     Attributes:
         title: its heading.
         metric: the number of a cell's results.
-        factor: by which the number is multiplied.
+        factor: the factor of the number.
         mean_of: titles of the columns whose mean it is, a group for each task; a group counts as
-            the mean of its columns, and is left out where it has none.
+            the mean of its columns, and is left out where no column of it has a value.
         is_gain: whether it is the number of the row to compare with, divided by each row's.
     """
 
@@ -36,17 +36,17 @@ class Table:
 
     Attributes:
         name: of its files.
-        title: what it shows.
-        source: paper and table of the published figures; "": there are none.
+        title: the title of its report.
+        source: paper and table of the published figures; "" without such figures.
         rows: their names; the others are compared with the first, or with `baseline`.
         cell: function of row, column and seed, and of the task where there are tasks, that returns
-            the cell, or None where there is none.
+            the cell, or None where the place has no cell.
         published: figures by row and column.
         notes: sentences below the table.
         tasks: of each place, whose figure is the mean over them.
         subsets: titles of the tasks of further means, by their names.
-        over: what the columns are numbers of, where the picture is curves over them.
-        remark: function of what `fill` returns, and of the cells, that returns further notes.
+        over: label of the columns' numbers, where the picture is curves over them.
+        remark: function of the result of `fill`, and of the cells, that returns further notes.
     """
 
     name: str
@@ -117,9 +117,9 @@ class Difference:
 
 
 def fill(table: Table, cells: Cells, seeds: Sequence[int]) -> dict[str, dict[str, dict]]:
-    """Does the cells that are missing; returns by row and column the values by seed, their mean,
-    deviation and median, and the published figure; with tasks, `parts` has those of each task and
-    subset. A cell counts once: of the seeds that share it, the first has its value."""
+    """Carries out the missing cells; returns by row and column the values by seed, their mean,
+    deviation and median, and the published figure; with tasks, `parts` has the values of each task
+    and subset. A cell counts once: the first of the seeds that share it has its value."""
     places = [(row, column, seed, task, cell) for seed in seeds for row in table.rows
               for column in table.columns if not column.mean_of
               for task in ([each] for each in table.tasks or [None])
@@ -160,7 +160,7 @@ def fill(table: Table, cells: Cells, seeds: Sequence[int]) -> dict[str, dict[str
 
 
 def _divide(found, title, table):
-    """Replaces the values of a column by those of the row to compare with divided by them."""
+    """Replaces the values of a column by the compared row's values divided by them."""
     base = found[table.compared_with][title]["values"]
     for places in found.values():
         values = places[title]["values"]
@@ -171,7 +171,7 @@ def _divide(found, title, table):
 
 
 def _average(groups):
-    """The mean over groups of places of a row, each of which counts once."""
+    """The mean over groups of places of a row; each group counts once."""
     place = _mean(_mean(place["values"] for place in group)["values"] for group in groups)
     if all("published" in place for group in groups for place in group):
         place["published"] = statistics.fmean(
