@@ -139,7 +139,7 @@ def _rows(job, system):
 
 
 def pretrain(job: HistoryFlags, name: str, results: KeptResults) -> str:
-    """Pre-trains a system for so many CPU seconds, if it is not there; returns its model."""
+    """Pre-trains a system for --cpu_seconds, if its model is missing; returns the model."""
     system = SYSTEMS[name]
     folder = job.path("pretrained", system.recipe)
     model = os.path.join(folder, "run", "model.keras")

@@ -22,7 +22,7 @@ _MODELS = {"classification": "BertForSequenceClassification",
            "span": "BertForQuestionAnswering", "tagging": "BertForTokenClassification"}
 _INPUTS = {"input_ids": "input_ids", "input_mask": "attention_mask",
            "segment_ids": "token_type_ids"}
-_POOL = 32              # batches within which examples of similar length come together
+_POOL = 32              # so many batches are sorted together by the examples' length
 _REPORT_STEPS = 50
 _NOWHERE = -1e4         # the logit of positions that a batch was cut by
 

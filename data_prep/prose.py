@@ -80,8 +80,8 @@ def paragraphs(text):
 
 
 def _cut_opener(lines, indent):
-    """The lines before the label of a list, and the indent at which that list, or the code that
-    the lines announce, ends."""
+    """Returns the lines before the label of a list, and the indent that ends this list, or the code
+    that the lines announce."""
     label = next((line for line in lines if _LIST_LABEL.fullmatch(line)), None)
     if label is not None:
         return lines[:lines.index(label)], _indent(label)

@@ -202,7 +202,7 @@ class StreamJob:
         return [(task, turn, self._files(task)) for task, turn in self._parts]
 
     def checksum(self, piece: StreamPiece) -> list:
-        """Returns a piece's entry in the manifest, for which its files are read."""
+        """Reads a piece's files; returns its entry in the manifest."""
         task, turn, paths = piece
         return [task, turn, [_checksum(path, self._versions[path]) for path in paths]]
 

@@ -63,8 +63,8 @@ def _stream_problems(f, record):
 
 
 def _breaks(read, expected, prefix, record):
-    """Returns whether a token is neither the one expected nor the first of a sentence after the
-    last of one."""
+    """Returns whether a token is neither the expected one nor the first token of a sentence after
+    the last token of another."""
     first, last = record["vocabulary"]["cls_id"], record["vocabulary"]["sep_id"]
     if prefix:
         first, last = last, first
@@ -72,8 +72,8 @@ def _breaks(read, expected, prefix, record):
 
 
 def _ends(f, options):
-    """The first token of each record, and the one that its last is to be followed by, for each
-    direction; negative where that does not show."""
+    """Returns, for each direction, the first token of each record, and the token that must follow
+    the record; negative where the record does not show it."""
     if "seg_id" in f:       # the next batch begins after the first part
         return {"": (f["input"][:, 0], f["target"][:, options["reuse_len"] - 1])}
     if "is_start" in f:     # whether a text continues shows only at its weights

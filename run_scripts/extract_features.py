@@ -138,8 +138,8 @@ class Progress:
         self._cpu_start = time.process_time()
 
     def add(self, lines, tokens):
-        """Adds to the count; of a piece, whose long lines come first, a part of the tokens counts
-        as the same part of the lines."""
+        """Adds to the counts. Within a piece, whose long lines come first, a share of the tokens
+        counts as the same share of the lines."""
         self._lines += lines
         self._tokens += tokens
         now = time.monotonic()

@@ -26,7 +26,7 @@ _ROWS = {**dict.fromkeys(("input_ids", "encoder_input_tokens", "decoder_input_to
 
 
 class _Paths(saving_lib.H5IOStore):
-    """A file that keeps nothing but the path at which Keras would put each variable."""
+    """A file that keeps nothing but the path where Keras would put each variable."""
 
     def __init__(self):
         self.groups: dict[str, dict] = {}

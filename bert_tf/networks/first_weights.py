@@ -1,4 +1,4 @@
-"""First weights with which the heads of an encoder look at neighbouring tokens from the first step.
+"""First weights that make an encoder's heads look at neighbouring tokens from the first step.
 
 A small BERT that begins with small random weights predicts no better than the frequencies of tokens
 for its first thousand steps, until its heads have found out where neighbours are. With these first
@@ -40,7 +40,7 @@ _MOST_DISTANT = 4
 
 
 def look_at_neighbours(encoder: BertEncoder, seed: int, has_own_embeddings: bool = True) -> None:
-    """Gives an encoder first weights with which its heads look at neighbours.
+    """Gives an encoder first weights that make its heads look at neighbours.
 
     Args:
         encoder: a new one; it keeps the weights that this function does not name, such as biases.

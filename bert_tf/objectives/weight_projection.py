@@ -23,8 +23,8 @@ class WeightProjection(TaughtObjective):
 
     Projected down, a teacher's matrix [W, W] is U T V, [H, H], and a vector [W] is multiplied by V.
     `up` projects the network's weights to the teacher's shape instead. The paper does not say how
-    matrices of the feed-forward network are projected: here by blocks of [W, W], so that both
-    networks' are as many times wider than their vectors.
+    matrices of the feed-forward network are projected: here by blocks of [W, W], so both networks
+    need the same number of blocks.
 
     Raises:
         InputError: the networks differ in their number of layers, or of blocks.

@@ -24,7 +24,7 @@ class Segments:
         autoencoder: whether a text is read once more to predict the text itself, not only the text
             that follows (arXiv:1511.01432).
         reverse: whether texts are read from right to left.
-        num_labels: classes of the labels that a user's file gives; 0 if there is none.
+        num_labels: classes of the labels that a user's file gives; 0 without such labels.
     """
 
     pairing: str = "segment_pairs"

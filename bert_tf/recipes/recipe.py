@@ -19,7 +19,7 @@ class Term:
         of_records: further arguments, each the value of a field of the records' masking or
             segments.
         network: "encoder", or another network of the learner, whose outputs the objective reads.
-        optional: whether it is left out where the records lack what it reads.
+        optional: whether it is left out where the records lack features that it reads.
         by_name: whether it is trained only where --terms names it.
         task: the recipe's task whose records it learns from; the term is left out where there are
             no such records. Empty: all records.
@@ -79,7 +79,7 @@ class Recipe:
         learner: class name of the learner, as `bert_tf.training` exports it.
         tasks: {name: `Task`} where there are several kinds of records, which have the features of
             all of them.
-        task: the one whose records are meant; empty where that is open, or there is one kind.
+        task: the task whose records are meant; empty if it is open, or if there is one kind.
         defaults: {flag: its default under this recipe}.
         sizes: {key of the configuration: value} that it gives every size of BERT.
         presets: {size: {key of the configuration: value}}, its own published sizes; these values

@@ -75,7 +75,7 @@ class Finder:
     Args:
         spans: `AnswerSpans` with M spans.
         found: `start_logits` and `end_logits`, float [M, S].
-        tokenizer: the one that made the spans.
+        tokenizer: the tokenizer that made the spans.
     """
 
     _left_out = 0       # last tokens of a passage

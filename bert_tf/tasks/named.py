@@ -36,7 +36,7 @@ def _glue(name, texts, labels, sizes, submissions, *, kind="classification", lab
         submissions: the server's names for the predictions of each test file.
         files: {split: possible names of its file}; default: train.tsv, dev.tsv and test.tsv. Test
             files have no labels.
-        train_dev: fields of `Split` in which the other files differ from the test files.
+        train_dev: fields of `Split` that differ between the test files and the other files.
     """
     splits, submissions = {}, iter(submissions)
     for (split, names), size in zip((files or _GLUE_FILES).items(), sizes, strict=True):
@@ -76,7 +76,7 @@ def _super_glue(name, folder, texts, labels, sizes, *, kind="classification", ch
     Args:
         folder: the name of its predictions, and of the file with labels that the model of another
             task answers.
-        sizes: of the three files, or of that one.
+        sizes: of the three files, or of the one with labels.
     """
     layout = {"choices": choices, "words": words, "format": format}
     files = {"train": "train.jsonl", "dev": "val.jsonl", "test": "test.jsonl"}
@@ -105,8 +105,8 @@ def _xnli(name, train="", languages=XNLI_LANGUAGES, translated=False, **fields):
 
     Args:
         train: the language of the training file; "" if another task's model answers.
-        translated: whether the examples are those that a machine translated into English, all in
-            one file or in a file for each language.
+        translated: whether the examples are machine translations into English, all in one file or
+            in a file for each language.
     """
     splits = {"train": Split(
         _in("XNLI-MT-1.0", f"multinli/multinli.train.{train}.tsv"), ("premise", "hypo"), "label",

@@ -3,10 +3,10 @@ library datasets in the form of SQuAD.
 
 TriviaQA's file is qa/NAME.json of its archive; a document is evidence/wikipedia/FILE or
 evidence/web/FILE next to the folder qa. As in section 4.2 of arXiv:1810.04805, a document's first
-400 words are read, and one to train on must hold an answer. The questions, documents and answers
-that count are those of mandarjoshi90/triviaqa, evaluation/triviaqa_evaluation.py: a question of
-Wikipedia is one whatever its documents. MRQA's file has JSON lines, with a header. The
-library's rows of SQuAD are JSON lines, too: a question each, with its paragraph.
+400 words are read, and one to train on must hold an answer. Questions, documents and answers count
+as in mandarjoshi90/triviaqa, evaluation/triviaqa_evaluation.py: a question of Wikipedia is one
+whatever its documents. MRQA's file has JSON lines, with a header. The library's rows of SQuAD are
+JSON lines, too: a question each, with its paragraph.
 """
 
 import collections
@@ -135,8 +135,8 @@ def _read_trivia_qa(path, is_training):
 
 
 def _opened(path):
-    """Returns a file's questions; whether it is one that people verified, of the web, of Wikipedia;
-    and the function of a folder and a page that returns a document's text."""
+    """Returns a file's questions; whether people verified the file, whether it is of the web, of
+    Wikipedia; and the function of a folder and a page that returns a document's text."""
     if is_library_name(path):
         return ((row for _, row in read_library(path, "trivia_qa")),
                 (False, False, "wikipedia" in path), lambda folder, page: page["Text"])

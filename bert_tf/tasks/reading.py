@@ -60,7 +60,7 @@ class KeptRows:
         self._without_label = omissions.without_label - without_label
 
     def forget(self) -> None:
-        """Drops the rows; whoever asks for them reads the file again."""
+        """Drops the rows; the next `read` reads the file again."""
         self._rows = None
 
 
@@ -138,15 +138,15 @@ def _read_tags(task, layout, path, omissions):
 
 
 def _library_sentences(path, layout, omissions):
-    """Yields sentences of a library, which knows no documents: each is one of its own."""
+    """Yields sentences of a library, which knows no documents: each sentence is a document."""
     del layout, omissions
     for number, row in read_library(path, "words"):
         yield number, row["words"], row["tags"], number
 
 
 def read_parts(task, split: str, path: str) -> list[str]:
-    """The part of a split that each example is in, in their order; [] if it has none. The parts of
-    RACE are its folders, middle and high."""
+    """The part of a split that each example is in, in their order; [] if the split has no parts.
+    The parts of RACE are its folders, middle and high."""
     if task.split(split).format != "race":
         return []
     parts = [part for _, part, article in _articles(path) for _ in article["questions"]]

@@ -93,7 +93,7 @@ def _f1_of_bags(answer, prediction):
 
 
 def _f1_of(common, answer, prediction):
-    """Returns F1 of two sequences with so many common elements."""
+    """Returns F1 of two sequences with `common` common elements."""
     if not common:
         return 0
     precision, recall = common / len(prediction), common / len(answer)

@@ -43,7 +43,7 @@ class Row:
         shown: further metrics in the table.
         begins_with: the task whose model this one may begin with, as in arXiv:1907.11692.
         counts: whether Score counts the task.
-        ranking: the task of the same files in which a masked LM ranks candidates, if there is one.
+        ranking: the task of the same files where a masked LM ranks candidates; "" without one.
         keeps_head: whether it then begins with the head of that model too.
         is_first: whether it is done only where others are to begin with its model.
         majority: whether every example gets the most frequent label of the training file.
@@ -90,7 +90,7 @@ class Suite:
         return next(row for row in self.rows if row.task == task)
 
     def with_ranking(self) -> "Suite":
-        """The suite in which a masked LM ranks candidates wherever it can."""
+        """This suite with a masked LM that ranks candidates in every task where it can."""
         return dataclasses.replace(self, rows=tuple(
             dataclasses.replace(row, task=row.ranking, ranking=row.task, majority=False)
             if row.ranking else row for row in self.rows))

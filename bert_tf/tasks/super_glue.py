@@ -166,8 +166,8 @@ def cut(text: str, start: int, end: int) -> list[str]:
 def _find_span(text, index, span):
     """Returns the start and end of a span of words that the file says to begin at word `index`,
     where a single blank ends a word. A few lines name a neighbouring word: of equal texts the
-    nearest counts. The span may end in a full stop of its own. Where the text has it in other
-    words, as many words count."""
+    nearest counts. The span may end in a full stop that the text lacks. Where the text lacks the
+    span, as many words from `index` on count."""
     starts = [0, *(match.end() for match in re.finditer(" ", text))]
     wanted, size = starts[index], len(span.split())
     if not size:

@@ -61,7 +61,7 @@ class Split:
     is_broken: bool = False
 
     def refusal(self, task: str, path: str, count: int) -> str:
-        """Returns why the server takes no predictions for a file of so many examples."""
+        """Returns the reason why the server refuses predictions for a file of `count` examples."""
         return (f"no {self.submission}: the server takes {self.size:,} predictions of {task}, and "
                 f"{path} has {counted(count, 'example')}")
 
@@ -100,7 +100,7 @@ class Kind:
             `document`; a task's sizes then count these.
         keeps_head: whether training begins with the head of pre-training that has the same name.
         measures: whether records to predict hold labels, so that their loss can be measured.
-        reads: names of the features from which a model writes texts; () for other models.
+        reads: names of the features that a model turns into texts; () for other models.
     """
 
     name = title = script = ""
@@ -242,8 +242,8 @@ class Task:
         kind: the `Kind`, or its name.
         labels: the labels in the order of their ids; () where they are not known yet, and for
             numbers and choices.
-        label_names: what the labels mean, where the official files have numbers; for Hugging
-            Face's files.
+        label_names: the names of labels that are numbers in the official files; for Hugging Face's
+            files.
         metrics: names of `bert_tf.metrics`, the headline first.
         bounds: in regression, the least and the greatest number, if the numbers have bounds.
         without_label: the label that marks an example to leave out.

@@ -29,9 +29,9 @@ class Wanted(typing.NamedTuple):
     """The splits that a run needs.
 
     Attributes:
-        sources: dict of split -> `Source`, in the order in which their records are made.
-        eval_splits: those to score a model on.
-        test_splits: those to predict.
+        sources: dict of split -> `Source`, in the order of making their records.
+        eval_splits: the splits to score a model on.
+        test_splits: the splits to predict.
     """
 
     sources: dict

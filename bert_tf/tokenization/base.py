@@ -51,7 +51,7 @@ class Tokenizer:
         setting_names: the names that `settings` can have.
         word_prefix: the text put before a word that is encoded alone, so that it gets the tokens
             that it has after a space.
-        blank: the character that stands for a space in tokens; empty if there is none.
+        blank: the character that replaces a space in tokens; empty if there is no such character.
     """
 
     name = word_prefix = blank = ""

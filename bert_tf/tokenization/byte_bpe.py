@@ -2,7 +2,7 @@
 gpt2_bpe_utils.py.
 
 Text is neither cleaned nor lower-cased, and nothing is unknown: a word is a sequence of bytes, and
-neighbours are merged in the order in which the pairs were learned.
+neighbours are merged in the order of the learned pairs.
 """
 
 import functools

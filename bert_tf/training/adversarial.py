@@ -1,4 +1,4 @@
-"""Gradients of fine-tuning on embeddings that are moved to where the model errs.
+"""Gradients of fine-tuning on embeddings that are moved towards a larger loss.
 
 Shapes: B rows of a batch, S sequence, E width of the embeddings with noise.
 """
@@ -44,7 +44,7 @@ class Pass:
         return tf.cast(tf.reshape(mask, [-1, ops.shape(mask)[-1], 1]), tf.float32)
 
     def seeds(self, seed: Any, count: int) -> list[Any]:
-        """Seeds, integer [2], that differ from those which the Learner makes of `seed`."""
+        """Seeds, integer [2], that differ from the seeds that the Learner makes of `seed`."""
         skipped = _SEEDS_OF_LEARNERS + len(self.learner.objectives)
         return split_seed(seed, skipped + count)[skipped:]
 
@@ -55,7 +55,7 @@ class Plain:
     measure_names: tuple[tuple[str, str], ...] = ()
 
     def check(self, learner: Learner) -> None:
-        """Raises InputError if a learner can't be trained so."""
+        """Raises InputError if a learner can't be trained in this way."""
 
     def gradients(self, of: Pass, seed: Any) -> tuple[Measures, list[Any], dict[str, Any]]:
         """Returns the measures of a batch, the gradient of its loss by the trainable variables, and

@@ -52,7 +52,7 @@ class FineTuning:
         init_checkpoint: weights to begin with, of any format; "" for random ones.
         keep_head: whether to begin with that checkpoint's head, too.
         weights: the `Weights` of that checkpoint if it was opened; they are dropped when loaded.
-        change_start: function (Learner) that changes the weights with which training begins.
+        change_start: function (Learner) that changes the weights before training.
     """
 
     settings: FineTuneSettings
@@ -98,7 +98,7 @@ class FineTuning:
                 settings.layer_decay_of)})
 
     def initialize(self, trainer: Trainer, settings: FineTuneSettings) -> None:
-        """Gives a new Trainer the weights with which training begins."""
+        """Gives a new Trainer its first weights."""
         path, self.weights = self.weights or self.init_checkpoint, None
         if path and self.keep_head:
             print(_load_all(path, trainer.learner), flush=True)

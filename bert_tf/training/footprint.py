@@ -43,7 +43,7 @@ def _size(tensor):
 
 
 def _needed(graph):
-    """The operations on which the outputs of a graph depend, in the graph's order."""
+    """The operations that the outputs of a graph depend on, in the graph's order."""
     found = set()
     ahead = [tensor.op for tensor in graph.outputs]
     ahead += [op for op in graph.get_operations() if op.type in _KEPT_OPERATIONS]

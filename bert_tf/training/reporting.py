@@ -146,8 +146,8 @@ def write_eval_results(folder: str, metrics: dict[str, float]) -> None:
 
 
 def _curves(folder, start_step):
-    """A writer of TensorBoard's curves. It begins with a start, as TensorFlow 1 writes it, at which
-    TensorBoard drops the points of that step and later."""
+    """A writer of TensorBoard's curves. It begins with a start event, as TensorFlow 1 writes it,
+    which makes TensorBoard drop the points of that step and later."""
     writer = tf.summary.create_file_writer(folder)
     v1 = tf.compat.v1
     start = v1.Event(wall_time=time.time(), step=start_step + 1,

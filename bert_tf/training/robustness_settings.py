@@ -92,7 +92,7 @@ class RobustnessSettings:
                                  f"at least {_SEEN[dtype]:g}.")
 
     def average_options(self, steps: int) -> dict:
-        """Returns the options of an optimizer that keeps averages in so many steps."""
+        """Returns the options of an optimizer that keeps averages in a run of `steps` steps."""
         if self.weight_average == "none":
             return {}
         start = self.average_start

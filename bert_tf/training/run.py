@@ -260,7 +260,7 @@ def _begun_with(saved, given):
 
 
 def _in_shares(records, shares):
-    """Records in so many shares if they can be read so."""
+    """Returns the records in `shares` shares, or as they are if they can't be divided."""
     return records.in_shares(shares) if hasattr(records, "in_shares") else records
 
 

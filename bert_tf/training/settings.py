@@ -116,7 +116,7 @@ class SharedSettings(DeviceSettings, OptimizerSettings, OutputSettings):
 
     @property
     def last_step(self) -> int:
-        """The step at which this invocation ends."""
+        """The last step of this invocation."""
         return min(self.stop_at_step or self.num_train_steps, self.num_train_steps)
 
     def check_replicas(self, replicas: int, trains: bool = True, evaluates: bool = True) -> None:

@@ -32,7 +32,7 @@ def check(config: EncoderConfig, frozen_layers: int = 0, reinit_layers: int = 0,
 
 def layer_decay_factors(config: EncoderConfig, decay: float, top: int = 1,
                         of: str = "rate") -> tuple[tuple[str, float], ...]:
-    """Returns `rate_factors` of an optimizer with which each layer learns slower than the one above
+    """Returns `rate_factors` of an optimizer that make each layer learn slower than the layer above
     it, pairs of a regular expression and a factor; empty if `decay` is 1.
 
     Layer i of L, counted from 0, learns at decay**(L - i) times the learning rate, the embeddings
@@ -41,7 +41,7 @@ def layer_decay_factors(config: EncoderConfig, decay: float, top: int = 1,
     the pooler, which it lacks, as a layer: its `top` is 2, and all of these have one power more.
 
     Args:
-        top: the power of `decay` at which the top layer learns.
+        top: the power of `decay` for the top layer.
         of: "rate"; or "gradient", for `gradient_factors` as zihangdai/xlnet has them: without the
             embeddings, and without the tensors that it shares among all layers.
     """

@@ -1,8 +1,8 @@
 """Trials of one goal: the folder of each, the best result, and a summary of all.
 
 A result is a dict: `metrics` by name, whether it is `degenerate`, the `seconds` that it took
-(None: not known), and the settings in which trials differ. One that `diverged` has no metrics, and
-is never the best.
+(None: not known), and the settings that differ between trials. A result that `diverged` has no
+metrics, and is never the best.
 """
 
 import math
@@ -31,7 +31,7 @@ class TrialFolder:
     """The folder of one trial: its settings, its curves and, once it has ended, its result.
 
     Args:
-        description: JSON values by flag, on which the trial's numbers depend.
+        description: JSON values by flag that the trial's numbers depend on.
         scored_on: JSON value that identifies the data that the trial is scored on.
     """
 

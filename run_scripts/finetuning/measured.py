@@ -1,4 +1,4 @@
-"""A fine-tuned model and a split of its task, on which it is scored again and again."""
+"""A fine-tuned model and a split of its task, which scores the model again and again."""
 
 from __future__ import annotations
 

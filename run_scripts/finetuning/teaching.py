@@ -1,4 +1,4 @@
-"""Records and losses from which the student of bert-distill learns."""
+"""Records and losses for the student of bert-distill."""
 
 import dataclasses
 import hashlib

@@ -46,7 +46,7 @@ class XLNetEmbeddings(FromConfig, keras.layers.Layer):
 
 @register
 class XLNet(Network):
-    """XLNet; bidirectional unless its configuration or its inputs restrict what a token sees.
+    """XLNet; bidirectional unless its configuration or its inputs hide some tokens from others.
 
     A memory is carried from step to step (see `training.carried`): the inputs of each layer at the
     first positions of the sequences before. It begins as zeros. XLNet attends to the zeros, as in

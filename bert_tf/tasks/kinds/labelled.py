@@ -148,7 +148,7 @@ class LabelledKind(Kind):
         return len(described["labels"])
 
     def balanced_weights(self, counts: dict) -> list[float]:
-        """Returns weights with which each label counts alike: N / (labels * examples of the label),
+        """Returns weights that make all labels count alike: N / (labels * examples of the label),
         as scikit-learn computes them. `counts` are a manifest's: `labels`, the examples of each,
         and `examples`."""
         found = [max(count, 1) for count in counts["labels"].values()]
@@ -221,7 +221,7 @@ class LabelledKind(Kind):
         return {"logits": self.logits(likely), "probabilities": likely}
 
     def logits(self, probabilities: np.ndarray) -> np.ndarray:
-        """Returns logits from which a model of this kind computes these probabilities."""
+        """Returns the logits that a model of this kind turns into these probabilities."""
         return np.log(np.maximum(probabilities, _TINY))
 
 

@@ -80,7 +80,7 @@ class Coreference(WordInContext):
 
 def _touched(offsets, start, end):
     """Returns the first and the last of the tokens that share characters with a part of the text;
-    if none does, the one before it twice."""
+    if no token does, the token before the part twice."""
     found = [place for place, (first, last) in enumerate(offsets) if first < end and start < last]
     before = max((place for place, (first, _) in enumerate(offsets) if first < start), default=0)
     return (found[0], found[-1]) if found else (before, before)

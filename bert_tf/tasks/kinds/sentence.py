@@ -121,7 +121,7 @@ class MultiLabel(Classification):
         return 2
 
     def balanced_weights(self, counts):
-        """Returns weights with which each label counts as much as its absence: (N - its examples) /
+        """Returns weights that make each label count as much as its absence: (N - its examples) /
         its examples."""
         found = [max(count, 1) for count in counts["labels"].values()]
         return [max(counts["examples"] - count, 1) / count for count in found]

@@ -21,7 +21,7 @@ from bert_tf.tasks.tag_schemes import bio_name, from_bioes, labels_in, scheme_of
 
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _OUTSIDE = "O"      # of entities
-_KEPT = "document_context"      # may differ from what the model was trained with
+_KEPT = "document_context"      # may differ from the value in training
 
 
 class Tagging(LabelledKind):

@@ -1,4 +1,4 @@
-"""A learner with a frozen teacher, from which its network learns at every step.
+"""A learner whose network learns from a frozen teacher at every step.
 
 Shapes: B batch, S sequence, V vocabulary.
 """
@@ -263,6 +263,6 @@ def digest(learner: Learner) -> str:
 
 
 def _options(names):
-    """Returns the arguments with which a network returns internals."""
+    """Returns the arguments that make a network return internals."""
     wanted = any(name.startswith("attention_") for name in names)
     return {"return_attention": True} if wanted else {}

@@ -91,8 +91,8 @@ class Electra(Learner):
     without a gradient, and the network reads the result.
 
     A batch holds masks, as for `MaskedLM`. It may hold `draws`, float32 [B, P] or [B, P, V] in [0,
-    1), for `sample`; without them the draws are a function of the dropout seed, or fixed where
-    there is none.
+    1), for `sample`; without them the draws are a function of the dropout seed, or fixed without
+    such a seed.
 
     Args:
         objectives: the generator's masked LM, then the network's objective. The network's alone if

@@ -150,7 +150,7 @@ class Learner(TakesFeatures, keras.Model):
 
     @property
     def network_options(self) -> dict[str, Any]:
-        """Further arguments with which the network is called."""
+        """Further arguments of the network's call."""
         return {}
 
     def read_outputs(self, outputs: Any, batch: Batch, seeds: Sequence) -> dict[str, Tensor]:
@@ -176,7 +176,7 @@ class Learner(TakesFeatures, keras.Model):
                 for kind in objective.measures]
 
     def batch_for(self, objective: Objective, batch: Batch) -> Batch:
-        """The features from which an objective takes its labels and their weights."""
+        """The features that hold an objective's labels and their weights."""
         return batch
 
     def targets(self, batch: Batch) -> dict[str, tuple[Tensor, ...]]:
