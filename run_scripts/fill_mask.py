@@ -27,7 +27,7 @@ _ASKS = ("masks", "next_sentence", "pseudo_perplexity")
 
 @dataclasses.dataclass
 class FillMaskFlags:
-    """The model, the texts, and what is asked about them."""
+    """The model, the texts, and the questions about them."""
 
     init_checkpoint: str = option(
         REQUIRED, "The --output_dir of bert-run-pretraining, or a folder or file of any format "

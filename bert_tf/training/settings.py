@@ -89,7 +89,7 @@ class DeviceSettings:
 
 
 class SharedSettings(DeviceSettings, OptimizerSettings, OutputSettings):
-    """Settings that pre-training and fine-tuning share, and what both compute from their own."""
+    """Settings that pre-training and fine-tuning share, and values that both compute from them."""
 
     if typing.TYPE_CHECKING:
         train_batch_size: int
@@ -242,7 +242,7 @@ class TrialSettings:
 @dataclasses.dataclass
 class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSettings,
                        SharedSettings):
-    """Fine-tuning: batches, learning rate and epochs; the task decides what no flag does."""
+    """Fine-tuning: batches, learning rate and epochs; the task has the defaults."""
 
     train_batch_size: int = option(
         0, "Examples per step, over all devices; 0: the task's default.", least=0)
