@@ -23,7 +23,7 @@ class ClassifierFlags:
             f"{name}: {head.choice.help}" for name, head in CHOICES.items())]),
         choices=tuple(CHOICES))
     head_size: int | None = option(
-        None, "Width of the head's hidden layer; --head tells the default.",
+        None, "Width of the head's hidden layer (default: see --head).",
         for_=_heads_with("head_size"))
     label_gain: bool | None = option(
         None, "Train the classifier at every token, with more weight on later tokens (default: "
@@ -32,10 +32,10 @@ class ClassifierFlags:
         None, "Layers that give the features (default: elmo, the sum of all layers with learned "
         "weights).", choices=FEATURE_LAYERS, for_=_heads_with("feature_layers"))
     lstm_size: int | None = option(
-        None, "Width of each direction of the head's LSTMs; --head tells the default.",
+        None, "Width of each direction of the head's LSTMs (default: see --head).",
         for_=_heads_with("lstm_size"))
     lstm_layers: int | None = option(
-        None, "Number of the head's stacked LSTMs; --head tells the default.",
+        None, "Number of the head's stacked LSTMs (default: see --head).",
         for_=_heads_with("lstm_layers"))
 
     def options(self) -> dict:
