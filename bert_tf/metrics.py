@@ -11,6 +11,7 @@ where "B-" begins every entity, are therefore read alike.
 
 import collections
 import itertools
+import math
 import warnings
 from collections.abc import Callable, Sequence
 
@@ -21,6 +22,11 @@ from bert_tf.errors import InputError
 
 _sklearn, _scipy = lazy_loader.load("sklearn"), lazy_loader.load("scipy")
 _sacrebleu = lazy_loader.load("sacrebleu")
+
+
+def perplexity(loss: float) -> float:
+    """Returns the exponential of a mean loss per token; of a loss above 700, of 700."""
+    return math.exp(min(loss, 700))
 
 
 def _scikit_learn(name, **options):

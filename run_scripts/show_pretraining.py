@@ -19,7 +19,7 @@ from bert_tf import checkpoints, data, flags
 from bert_tf.errors import InputError
 from bert_tf.files import FLAGFILE, exists, is_file, make_folder, replace_aside, staged
 from bert_tf.flags import REQUIRED, option
-from bert_tf.objectives.base import perplexity
+from bert_tf.metrics import perplexity
 from bert_tf.tasks.rows import read_lines
 from bert_tf.tokenization.base import Tokenizer, find_vocabulary, open_tokenizer
 from bert_tf.tokenization.vocabulary import MASK, check_fits

@@ -29,7 +29,7 @@ ALLOWED = {
     # One line: networks and what they are trained on.
     "layers": COMMON | {"spelling"},
     "networks": COMMON | {"layers", "spelling"},
-    "objectives": COMMON | {"heads", "layers"},
+    "objectives": COMMON | {"heads", "layers", "metrics"},
     # The other: text and records.
     "tokenization": COMMON | {"spelling"},
     "data": COMMON | {"metrics", "tokenization", "recipes", "signals",
@@ -37,8 +37,9 @@ ALLOWED = {
     "metrics": COMMON,
     "tasks": COMMON | {"heads", "metrics", "tokenization", "data", "flags"},
     # Both lines meet here. Only the settings, a dataclass of flags, know flags (see below).
-    "training": COMMON | {"layers", "networks", "objectives", "data", "tasks", "checkpoints",
-                          "tokenization", "flags", "huge_pages", "signals", "tracing"},
+    "training": COMMON | {"layers", "metrics", "networks", "objectives", "data", "tasks",
+                          "checkpoints", "tokenization", "flags", "huge_pages", "signals",
+                          "tracing"},
     # These take a network that is built.
     "checkpoints": COMMON | {"heads", "networks", "tokenization"},
     "export": COMMON | {"heads", "tokenization"},

@@ -30,11 +30,6 @@ def ratio(values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     return ops.sum(values * weights), ops.sum(weights)
 
 
-def perplexity(loss: float) -> float:
-    """Returns the exponential of a mean loss per token; of a loss above 700, of 700."""
-    return math.exp(min(loss, 700))
-
-
 def example_weights(batch: Batch, like: Tensor) -> Tensor:
     """Returns a batch's `is_real_example`, or ones: float32, with the shape of `like` [B]."""
     if "is_real_example" in batch:

@@ -11,7 +11,8 @@ from keras import ops
 
 from bert_tf.config import XLNetConfig
 from bert_tf.layers.base import Tensor, register
-from bert_tf.objectives.base import Batch, perplexity, ratio
+from bert_tf.metrics import perplexity
+from bert_tf.objectives.base import Batch, ratio
 from bert_tf.objectives.next_token import predict_tokens
 from bert_tf.objectives.permutation import PermutationLM
 

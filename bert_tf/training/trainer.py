@@ -18,7 +18,7 @@ from bert_tf.errors import DivergedError
 from bert_tf.layers.activations import training_forms
 from bert_tf.layers.quantisation import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
-from bert_tf.objectives.base import perplexity
+from bert_tf.metrics import perplexity
 from bert_tf.tracing import compiled
 from bert_tf.training import adversarial, distribution, memory
 from bert_tf.training.compiler import silence_compiler
