@@ -53,12 +53,11 @@ def test_the_null_space_has_no_effect(n, width, planted):
     effective, rank = analysis.effective_attention(attention, values)
     basis = analysis.left_null_space(values)
     assert rank == planted == analysis.numerical_rank(values) and basis.shape == (n - rank, n)
-    np.testing.assert_allclose(basis @ values, 0, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(effective @ values, attention @ values, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(basis @ values, 0, atol=1e-12)
+    np.testing.assert_allclose(effective @ values, attention @ values, atol=1e-12)
     np.testing.assert_allclose(analysis.effective_attention(effective, values)[0], effective,
                                atol=1e-12)
-    np.testing.assert_allclose(effective, attention - attention @ basis.T @ basis,
-                               rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(effective, attention - attention @ basis.T @ basis, atol=1e-12)
 
 
 @pytest.mark.parametrize("n, width", [(12, 5), (20, 8), (33, 16), (6, 8)])
@@ -70,12 +69,11 @@ def test_effective_attention_of_rows_that_sum_to_one(n, width):
     assert space.shape[1] == max(n - width - 1, 0)
     effective, rank = analysis.effective_attention(attention, values, sums_to_one=True)
     assert rank == n - space.shape[1]
-    np.testing.assert_allclose(effective, attention - attention @ space @ space.T,
-                               rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(effective @ values, attention @ values, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(effective.sum(-1), 1, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(effective, attention - attention @ space @ space.T, atol=1e-12)
+    np.testing.assert_allclose(effective @ values, attention @ values, atol=1e-12)
+    np.testing.assert_allclose(effective.sum(-1), 1, atol=1e-12)
     basis = analysis.left_null_space(values, sums_to_one=True)
-    np.testing.assert_allclose(basis.T @ basis, space @ space.T, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(basis.T @ basis, space @ space.T, atol=1e-12)
     maps, ranks = effective_maps(attention[None], np.stack([values] * 2)[None], sums_to_one=True)
     assert np.array_equal(maps[0], effective) and ranks[0, 0] == rank
 
@@ -95,13 +93,12 @@ def test_effective_attention_from_left_to_right(sums_to_one):
         seen = kept[:row + 1]
         least = [np.linalg.lstsq(seen.T, seen.T @ weights[row, :row + 1])[0]
                  for weights in attention]
-        np.testing.assert_allclose(effective[:, row, :row + 1], least, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(effective[:, row, :row + 1], least, atol=1e-12)
         assert ranks[row] == np.linalg.matrix_rank(seen)
     lower = np.tril_indices(n)
     expected = [np.corrcoef(raw[lower], part[lower])[0, 1]
                 for raw, part in zip(attention, effective)]
-    np.testing.assert_allclose(correlation(attention, effective, causal=True), expected,
-                               rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(correlation(attention, effective, causal=True), expected, atol=1e-12)
 
 
 def test_maps_of_a_network_from_left_to_right_keep_their_side():
@@ -114,7 +111,7 @@ def test_maps_of_a_network_from_left_to_right_keep_their_side():
     vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(35))])
     readings = list(analysis.read(encoder, texts))
     maps = [effective_maps(one.attention, one.values, causal=True) for one in readings]
-    np.testing.assert_allclose(maps[0][0][..., :7, :7], maps[1][0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(maps[0][0][..., :7, :7], maps[1][0], atol=1e-5)
     assert np.array_equal(maps[0][1][..., :7], maps[1][1])
     found = analysis.compare_maps(readings[:1], vocabulary, causal=True)
     np.testing.assert_allclose(found["null_space"], (np.arange(1, 13) - maps[0][1]).mean(-1))
@@ -129,8 +126,8 @@ def test_probabilities_are_not_identifiable():
     change = rng.standard_normal((20, len(basis))) @ basis
     other = attention + change * (attention.min() / 2 / np.abs(change).max())
     assert other.min() > 0 and np.abs(other - attention).max() > 1e-4
-    np.testing.assert_allclose(other.sum(1), 1, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(other @ values, attention @ values, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(other.sum(1), 1, atol=1e-12)
+    np.testing.assert_allclose(other @ values, attention @ values, atol=1e-12)
 
 
 def test_projections_equal_the_golden_ones(golden):
@@ -267,8 +264,7 @@ def test_padding_does_not_matter():
     padded["input_mask"][1, :3] = 1
     first, second = (next(iter(analysis.read(encoder, [batch]))) for batch in (alone, padded))
     for part in ("attention", "hidden", "values"):
-        np.testing.assert_allclose(getattr(first, part), getattr(second, part),
-                                   rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(getattr(first, part), getattr(second, part), atol=1e-5)
     assert first.attention.shape == (2, 2, 12, 12) and first.values.shape == (2, 2, 12, 8)
 
 
