@@ -40,8 +40,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Returns what similar name of `known` is meant by a wrong one, "" where none is similar. Among
-    equally similar names, it begins as the wrong one does."""
+    """Returns the name of `known` that is most similar to a wrong name, "" if none is similar. Of
+    equally similar names, this one shares most first letters with the wrong name."""
     wrong, names = str(name).lower(), {str(other).lower(): str(other) for other in known}
     likeness = {other: (difflib.SequenceMatcher(None, other, wrong).ratio(),
                         len(os.path.commonprefix([other, wrong])), other) for other in names}
