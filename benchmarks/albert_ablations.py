@@ -1,4 +1,4 @@
-"""Compares ALBERTs by the width of embeddings and by the weights that their layers share.
+"""Compares ALBERTs by the width of embeddings and by the shared weights.
 
 These are tables 3 and 4 of ALBERT's paper (arXiv:1909.11942): embeddings of --embedding_shares of
 the width of the layers (the paper's are 64, 128, 256 and 768 of 768), by layers that share nothing,

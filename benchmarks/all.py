@@ -1,4 +1,4 @@
-"""Measures training and prediction with bert_tf and with every installed peer, in turns.
+"""Measures training and prediction with bert_tf and the installed peers, in turns.
 
     bash run_scripts/test_peers.sh          # installs the peers; once
     bert-benchmark all --output_dir=speed

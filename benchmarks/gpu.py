@@ -1,4 +1,4 @@
-"""Measures pre-training on a GPU: bert_tf on JAX and transformers on PyTorch, in turns.
+"""Measures pre-training on a GPU: JAX, and transformers on PyTorch, in turns.
 
     bert-benchmark gpu --output_dir=gpu
 

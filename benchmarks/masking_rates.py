@@ -1,4 +1,4 @@
-"""Measures the effect of the shares of [MASK], kept and random tokens, at small size.
+"""Measures the effect of the shares of [MASK], kept and random tokens.
 
 This is table 8 of BERT's paper (arXiv:1810.04805). Six models are pre-trained on the same text with
 the same sizes and steps. They differ in the shares of the predicted tokens that become [MASK], stay

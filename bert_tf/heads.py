@@ -184,8 +184,8 @@ HEADS = {head.name: head for head in (
           "features/layer_weights", "features/scale"),
          exportable=False, rebuildable=False, huggingface="",
          choice=Choice(
-             "attentive", "2 LSTMs of 1500 units each way, with attention between the two texts "
-             "and a hidden layer of 512 units, on features from the model's frozen layers "
+             "attentive", "2 LSTMs of 1500 units each way, with attention between the two texts, "
+             "and a hidden layer of 512 units. They read features from the model's frozen layers "
              "(arXiv:1804.07461).",
              {"head_size": "hidden_size", "feature_layers": "layers", "lstm_size": "lstm_size",
               "lstm_layers": "lstm_layers"}, compares=True, freezes=True)),
