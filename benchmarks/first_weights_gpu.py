@@ -19,13 +19,15 @@ from typing import ClassVar
 
 from benchmarks.kept_comparison import KeptComparison
 from benchmarks.peers.running import FOLDER, OURS_ON_JAX, PACKAGES, chosen_pythons
+from benchmarks.programs import check_width
 from benchmarks.tables.report import draw
 from benchmarks.tables.table import Column, Table
 from bert_tf import flags
 from bert_tf.data.records.manifest import manifest_path
 from bert_tf.errors import InputError
-from bert_tf.files import write_aside
+from bert_tf.files import exists, write_aside
 from bert_tf.flags import REQUIRED, option
+from bert_tf.options import read_json
 
 ROWS = ("original", "neighbours")
 _SCORE = "masked_lm_accuracy"
@@ -54,9 +56,22 @@ class FirstWeightsGpuFlags(KeptComparison):
     free: ClassVar = ("peer_python",)
 
     def __post_init__(self) -> None:
+        check_width(self.hidden_size)
         if self.num_train_steps % self.points:
             raise InputError(f"--num_train_steps is {self.num_train_steps}; it must be a multiple "
                              f"of --points={self.points}.")
+
+    def check(self) -> None:
+        super().check()
+        for name in ("input_file", "eval_file"):
+            path = getattr(self, name)
+            manifest = manifest_path(path)
+            if not exists(manifest):
+                raise InputError(f"--{name}={path}: there is no manifest {manifest}, which names "
+                                 "the recipe; make the records with bert-create-pretraining-data.")
+            if read_json(manifest)["recipe"].get("corruption", {}).get("dynamic"):
+                raise InputError(f"--{name}={path}: the records hold no masks; make them with "
+                                 "--masking=static.")
 
 
 def train(job: FirstWeightsGpuFlags, python: str) -> list[dict]:

@@ -91,8 +91,10 @@ def main(job, answers):
             return jax.vmap(measure, (0, 0, None))(states[0], states[2], batch)
         return jax.tree.map(lambda sums: jnp.sum(sums, 0), jax.lax.map(one, batches))
 
-    count = len(held_out["input_ids"]) // 32 * 32
-    batches = {name: jnp.asarray(values[:count].reshape(-1, 32, *values.shape[1:]))
+    # The last records, which fill no batch, are left out.
+    size = min(32, len(held_out["input_ids"]))
+    count = len(held_out["input_ids"]) // size
+    batches = {name: jnp.asarray(values[:count * size].reshape(count, size, *values.shape[1:]))
                for name, values in held_out.items()}
     records = jax.tree.map(jnp.asarray, records)
     total, every = job["num_train_steps"], job["num_train_steps"] // job["points"]

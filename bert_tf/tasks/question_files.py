@@ -21,7 +21,7 @@ from bert_tf.files import absolute, is_file, open_unpacked
 from bert_tf.tasks.json_elements import read_elements
 from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.library_lines import holds_documents, read_library
-from bert_tf.tasks.rows import read_lines
+from bert_tf.tasks.rows import json_rows, read_lines
 
 # Keys of questions: all right answers, wherever they are; the id that an official script knows.
 ALIASES, OFFICIAL = "aliases", "official_id"
@@ -72,12 +72,8 @@ def _read_rows(path, is_training):
 
 def _rows(path):
     """Yields the objects of JSON lines."""
-    for line, text in read_lines(path):
-        try:
-            row = json.loads(text)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict):
+    for line, row in json_rows(path):
+        if row is None:
             raise InputError(f"{path}, line {line} is not a JSON object; correct the line.")
         yield row
 

@@ -113,7 +113,8 @@ def _csv_rows(path):
         yield first, row
 
 
-def _jsonl_rows(path):
+def json_rows(path):
+    """Yields (line number, object) of JSON lines, with None for another value."""
     if libraries.is_library_name(path):
         yield from read_library(path, "jsonl")
         return
@@ -131,7 +132,7 @@ def _tfds_rows(path):
 
 _OF_LIBRARIES = ("library", "translations")
 _READERS: dict[str, Callable] = {
-    "tsv": _tsv_rows, "csv": _csv_rows, "jsonl": _jsonl_rows, "tfds": _tfds_rows,
+    "tsv": _tsv_rows, "csv": _csv_rows, "jsonl": json_rows, "tfds": _tfds_rows,
     **{form: functools.partial(read_library, form=form) for form in _OF_LIBRARIES}}
 # Formats whose cells have names in each row.
 _KEYED = ("jsonl", "tfds", *_OF_LIBRARIES)

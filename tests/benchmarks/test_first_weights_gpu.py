@@ -28,6 +28,19 @@ def test_points_must_divide_the_steps():
             input_file="a", eval_file="a", output_dir="b", num_train_steps=7, points=2)
 
 
+def test_records_without_masks_are_refused(tmp_path):
+    job = first_weights_gpu.FirstWeightsGpuFlags(
+        input_file=str(tmp_path / "r.tfrecord"), eval_file=str(tmp_path / "r.tfrecord"),
+        output_dir=str(tmp_path / "out"))
+    with pytest.raises(InputError, match="^--input_file=.*r.tfrecord: there is no manifest "):
+        first_weights_gpu.main(job)
+    (tmp_path / "r.manifest.json").write_text(json.dumps(
+        {"recipe": {"name": "bert", "corruption": {"dynamic": True}}}))
+    with pytest.raises(InputError, match="^--input_file=.* hold no masks; make them with --mask"):
+        first_weights_gpu.main(job)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.peer
 def test_each_model_is_trained_as_if_alone(tmp_path):
     if importlib.util.find_spec("jax") is None:
