@@ -24,13 +24,14 @@ from bert_tf import flags
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.mixture import MixtureFlags
 from bert_tf.finetuning.model import ModelFlags
+from bert_tf.finetuning.run import open_mixture
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning import carry_out
 
 
 def main(mixture: MixtureFlags, job: ModelFlags, settings: FineTuneSettings) -> None:
     """Checks everything, then trains, scores and predicts."""
-    carry_out(jobs.learn_together(mixture, job, settings), mixture)
+    carry_out(open_mixture(mixture, job, settings), mixture)
 
 
 def run() -> None:

@@ -21,7 +21,7 @@ from typing import Any
 
 from bert_tf import flags
 from bert_tf.finetuning import jobs
-from bert_tf.finetuning.text import TextModelFlags
+from bert_tf.finetuning.text import TextModelFlags, open_texts
 from bert_tf.tasks.text_flags import TextFlags
 from bert_tf.training.settings import TrainSettings
 from run_scripts.finetuning import carry_out
@@ -29,7 +29,7 @@ from run_scripts.finetuning import carry_out
 
 def main(text_flags: TextFlags, job: TextModelFlags, settings: TrainSettings) -> None:
     """Checks everything, then trains, scores and predicts."""
-    carry_out(jobs.write_texts(text_flags, job, settings), job)
+    carry_out(open_texts(text_flags, job, settings), job)
 
 
 def _defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

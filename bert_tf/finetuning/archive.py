@@ -2,11 +2,11 @@
 
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from bert_tf.files import exists, open_file, replace_aside
 from bert_tf.tasks.named import OF_SUITES
-from bert_tf.tasks.suites import Suite
+from bert_tf.tasks.suites import SUITES, Suite
 
 NAME = "submission.zip"
 _DATE = (1980, 1, 1, 0, 0, 0)       # of files in the archive, so that equal runs give equal bytes
@@ -47,3 +47,10 @@ def describe(folder: str, names: list[str], missing: list[str]) -> str:
     """Returns a line on the files of the archive in a folder, and on the server's missing files."""
     return f"wrote {os.path.join(folder, NAME)} with {', '.join(names)}" + (
         f"; the server also wants {', '.join(missing)}" if missing else "")
+
+
+def write_archives(folder: str, suites: Iterable[str]) -> None:
+    """Writes the archives of suites whose files are in a folder, and reports on them."""
+    for suite in (SUITES[name] for name in sorted(suites)):
+        print(describe(folder, *write_archive(
+            folder, suite, {row.task: folder for row in suite.rows})), flush=True)

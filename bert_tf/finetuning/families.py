@@ -116,8 +116,10 @@ class Texts(Heads):
         found = super().scores(run, task, folder)["metrics"]
         text = typing.cast(TextTask, text_task(task.name))
         metrics = dict(zip(text.metrics, task.metrics))
-        named = {f"{split}/{metrics[name]}": found[f"{report}/{name}"] / _PERCENT
-                 for report, _, split in run.files("dev") for name in text.metrics} if found else {}
+        member, = run.members
+        named = {f"{file.official_split}/{metrics[name]}": found[f"{file.name}/{name}"] / _PERCENT
+                 for file in map(member.sets.get, member.wanted.eval_splits)
+                 for name in text.metrics} if found else {}
         return {"headline": next(iter(named), ""), "metrics": named}
 
 

@@ -14,7 +14,7 @@ from bert_tf.finetuning.mixture import MixtureFlags
 from bert_tf.finetuning.model import ModelFlags, frozen
 from bert_tf.finetuning.python_values import plain, typed, written
 from bert_tf.finetuning.run import FineTuneRun, open_mixture, open_task
-from bert_tf.finetuning.text import TextModelFlags, TextRun, open_writer
+from bert_tf.finetuning.text import TextModelFlags, open_texts
 from bert_tf.heads import CHOICES
 from bert_tf.options import read_json
 from bert_tf.tasks.kinds.table import KINDS
@@ -73,27 +73,13 @@ def answer_questions(task_flags: SquadFlags, model_flags: ModelFlags,
     return open_task("run_squad", task_flags, model_flags, settings, task_flags.options)
 
 
-def learn_together(mixture: MixtureFlags, model_flags: ModelFlags,
-                   settings: FineTuneSettings) -> FineTuneRun:
-    """Opens a run of one model on several tasks."""
-    return open_mixture(mixture, model_flags, settings)
-
-
-def write_texts(text_flags: TextFlags, model_flags: TextModelFlags,
-                settings: TrainSettings) -> TextRun:
-    """Opens a run of T5, which writes a text for a text."""
-    model_flags.check(settings)
-    sources = text_flags.open(model_flags.do_train, model_flags.do_eval, model_flags.do_predict)
-    return TextRun(open_writer(model_flags, settings, sources), sources, model_flags, settings)
-
-
 _JOBS: dict[str, tuple] = {
     "run_classifier": (classify, TaskFlags, ModelFlags, FineTuneSettings, ClassifierFlags),
     "run_tagger": (tag, TaskFlags, ModelFlags, FineTuneSettings, TaggerFlags),
     "run_multiple_choice": (choose, TaskFlags, ModelFlags, FineTuneSettings),
     "run_squad": (answer_questions, SquadFlags, ModelFlags, FineTuneSettings),
-    "run_multitask": (learn_together, MixtureFlags, ModelFlags, FineTuneSettings),
-    "run_text_to_text": (write_texts, TextFlags, TextModelFlags, TrainSettings),
+    "run_multitask": (open_mixture, MixtureFlags, ModelFlags, FineTuneSettings),
+    "run_text_to_text": (open_texts, TextFlags, TextModelFlags, TrainSettings),
 }
 
 
@@ -132,7 +118,7 @@ def finetune(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
 
 
 def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str | os.PathLike,
-             output_dir: str | os.PathLike, **settings: Any) -> FineTuneRun | TextRun:
+             output_dir: str | os.PathLike, **settings: Any) -> FineTuneRun:
     """Opens the run that `finetune` carries out; arguments and errors are `finetune`'s."""
     asked = {**_named(task), **settings}
     given = {**{name: plain(value) for name, value in asked.items() if value is not None},

@@ -142,6 +142,11 @@ class Member:
         return {self.score_name(split, name): value
                 for name, value in self.predictions[split].score(predicted).items()}
 
+    def join_scores(self, found: list[dict[str, float]]) -> dict[str, float]:
+        """The scores of splits in one dict, after the scores of all splits together."""
+        return {**self.task.kind.overall(found), **{
+            name: value for scores in found for name, value in scores.items()}}
+
     def write(self, found: dict) -> None:
         """Writes the predictions of `answer_all`."""
         make_folder(self.folder, "output_dir")

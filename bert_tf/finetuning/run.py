@@ -14,7 +14,7 @@ from bert_tf.data.batches import bucketing
 from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
 from bert_tf.files import exists, make_folder, write_json
-from bert_tf.finetuning import mixture, mixture_reports, mixture_teaching
+from bert_tf.finetuning import archive, mixture, mixture_reports, mixture_teaching
 from bert_tf.finetuning.head_masks import mask, masked_heads
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import BALANCED, ModelFlags, check_task, save_task
@@ -70,17 +70,18 @@ class FineTuneRun:
         scores, losses, degenerate = {}, [], []
         width = max(len(member.name) for member in self.members)
         for member in self.members:
+            found = []
             for split in member.wanted.eval_splits:
                 _, measured, predicted = member.answer(predict, split)
                 losses += [_own_loss(measured)] if measured else []
                 degenerate.append(member.predictions[split].is_degenerate(predicted))
-                found = member.score(split, predicted)
-                scores |= found
+                found.append(member.score(split, predicted))
                 if self.deciding:
                     print(f"  {member.name:{width}}  {split}: " + "  ".join(
                         f"{name.removeprefix(member.score_name(split, ''))} {value:.4f}"
-                        for name, value in found.items())
+                        for name, value in found[-1].items())
                         + f"  {DEGENERATE}" * degenerate[-1], flush=True)
+            scores |= member.join_scores(found)
         if not self.deciding:
             return {**({"loss": losses[0]} if losses else {}), **scores,
                     "degenerate": float(any(degenerate))}
@@ -163,15 +164,15 @@ class FineTuneRun:
         """
         member, = self.members
         member.write(found)
+        archive.write_archives(self.settings.output_dir, {
+            one.archive_of for one in member.predictions.values()} - {""})
         scored = [split for split in found if member.predictions[split].is_scored(
             split in member.wanted.eval_splits)]
         if not scored:
             return
-        scores: dict[str, float] = {}
-        for split in scored:
-            if found[split][1]:
-                scores.setdefault("loss", _own_loss(found[split][1]))
-            scores |= member.score(split, found[split][2])
+        measured = [found[split][1] for split in scored if found[split][1]]
+        scores = {**({"loss": _own_loss(measured[0])} if measured else {}),
+                  **member.join_scores([member.score(split, found[split][2]) for split in scored])}
         if any(member.predictions[split].is_degenerate(found[split][2]) for split in scored):
             print(training.trials.REMEDY if self.flags.do_train else training.trials.ONE_ANSWER,
                   flush=True)

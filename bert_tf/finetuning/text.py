@@ -1,9 +1,8 @@
 """Fine-tuning of T5, whose answers are texts."""
 
+import contextlib
 import dataclasses
 import functools
-import json
-import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,19 +10,19 @@ from typing import Any
 from bert_tf import training
 from bert_tf.config import T5Config
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_aside, write_json
-from bert_tf.finetuning import archive
+from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import open_beginning
+from bert_tf.finetuning.run import FineTuneRun
 from bert_tf.flags import check, option
 from bert_tf.options import settle
 from bert_tf.recipes import Term
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.saved_task import SavedTask
-from bert_tf.tasks.suites import SUITES
 from bert_tf.tasks.task import Task
-from bert_tf.tasks.text_files import Sources, longest_target
-from bert_tf.tasks.text_scores import score
-from bert_tf.tasks.text_submissions import write_submission
+from bert_tf.tasks.task_flags import Wanted
+from bert_tf.tasks.text_files import TextFile, longest_target
+from bert_tf.tasks.text_flags import TextFlags
+from bert_tf.tasks.text_predictions import TextPredictions
 from bert_tf.tokenization import check_sentinels
 from bert_tf.training.settings import TrainSettings
 
@@ -71,6 +70,8 @@ class TextModelFlags:
     alpha: float | None = option(
         None, "Length penalty of beam search; a larger value prefers longer texts (default: 0.6).")
 
+    attention_mask_heads, reverse_head_mask = (), False     # flags for encoders alone
+
     def check(self, settings: TrainSettings) -> None:
         """Raises InputError if there is nothing to do, or a value can't be."""
         if self.early_stopping and not (self.do_eval and settings.eval_steps):
@@ -81,12 +82,28 @@ class TextModelFlags:
         check(self)
 
 
-def open_writer(job, settings, sources) -> Any:
-    """The `bert_tf.models.Model` that the flags name, with the `SavedTask` to be.
+def open_texts(text_flags: TextFlags, job: TextModelFlags, settings: TrainSettings) -> FineTuneRun:
+    """Checks the flags of a run of T5, opens devices, and reads the files.
 
     Raises:
-        InputError: there is no model, or it writes no texts.
+        InputError: anything is wrong with them, or devices or folders cannot be used.
     """
+    job.check(settings)
+    sources = text_flags.open(job.do_train, job.do_eval, job.do_predict)
+    member = _plan(job, settings, sources)
+    strategy = training.open_strategy(settings, evaluates=False, others=(job,))
+    run = FineTuneRun([member], job, settings, is_chief=training.is_chief(strategy))
+    run.tuning = TextTuning(member, settings, strategy, run.evaluate if job.do_eval else None)
+    if job.do_train:
+        run.train_set = sources.mixture(
+            member.model.tokenizer, member.model.max_seq_length,
+            member.options["max_target_length"], job.pad_to_max_length)
+        run.tuning.check(run.train_set)
+    return run
+
+
+def _plan(job, settings, sources):
+    """The `Member` of all tasks together, whose splits are the files to score and to predict."""
     model = open_beginning(job, settings.output_dir)
     if not isinstance(model.config, T5Config):
         raise InputError(f"{model.path or job.bert_config_file} has no decoder, which writes the "
@@ -103,150 +120,111 @@ def open_writer(job, settings, sources) -> Any:
         saved.options if saved else {},
         {"max_target_length": longest_target(sources, tokenizer) or _MOST_TARGETS, "beams": 1,
          "alpha": 0.6})
-    length = job.max_seq_length or (saved.max_seq_length if saved else LONGEST_INPUT)
+    model.max_seq_length = job.max_seq_length or (
+        saved.max_seq_length if saved else LONGEST_INPUT)
     if job.do_train:
         model.config = dataclasses.replace(model.config, dropout_rate=job.dropout_rate)
-    task = Task("+".join(source.task.name for source in sources.tasks), _KIND, {})
-    model.saved = SavedTask(task, length, False, options)
-    return model
+    task = Task("+".join(sources.names), _KIND, {})
+    dev, test = ({f"{file.name}_{split}": file for file in sources.of(split)}
+                 for split in ("dev", "test"))
+    files = {**dev, **test}
+    return Member(task, model, options, Wanted(files, [*dev], [*test]), job, settings, sets=files,
+                  predictions={name: TextPredictions(file) for name, file in files.items()})
 
 
-class TextRun:
-    """Trains, scores and predicts under an output folder."""
+@dataclasses.dataclass
+class TextTuning:
+    """Trains and predicts under an output folder, as `FineTuning` does, but without trials: the
+    folder has the checkpoints of one run of a number of steps.
 
-    def __init__(self, model: Any, sources: Sources, job: TextModelFlags,
-                 settings: TrainSettings) -> None:
-        self._model, self._sources, self.flags, self.settings = model, sources, job, settings
-        self._predictor: Any = None
-        self._strategy = training.open_strategy(settings, evaluates=False, others=(job,))
-        make_folder(settings.output_dir, "output_dir")
-        self.is_chief = training.is_chief(self._strategy)
+    Attributes:
+        member: the tasks, the model and its options.
+        evaluate: see `FineTuning`.
+    """
 
-    def files(self, split: str) -> list[tuple[str, str, str]]:
-        """The files of a split: (the name in reports, the path, the official split)."""
-        return [file for source in self._sources.tasks for file in source.files.get(split, ())]
+    member: Member
+    settings: TrainSettings
+    strategy: Any
+    evaluate: Callable | None
+    _trainer: Any = None
+    _predictor: Any = None
 
-    def carry_out(self, begin: Callable[[], None] = lambda: None) -> None:
-        """Trains, scores and predicts, as the flags say, while no other run writes to the output
-        folder. The writing process calls `begin` when it knows that the folder is this run's."""
-        settings, job = self.settings, self.flags
-        strategy = self._strategy
-        with training.sole_writer(settings.output_dir, strategy):
-            trainer = training.make_trainer(strategy, settings, self._make_learner)
-            saved = self._model.saved
-            records = self._sources.mixture(
-                self._model.tokenizer, saved.max_seq_length, saved.options["max_target_length"],
-                job.pad_to_max_length) if job.do_train else None
-            evaluate = functools.partial(self.evaluate, trainer) if job.do_eval else None
-            best = training.BestWeights(
-                trainer, settings.output_dir, "average", job.early_stopping,
-                settings.eval_steps) if job.do_train and job.early_stopping else None
-            run = training.Run(trainer, settings, records, evaluate, best,
-                               {"early_stopping": job.early_stopping} if best else {})
-            if job.do_train:
-                if not self._train(run, trainer, best, begin):
-                    print(f"stopped at --stop_at_step={settings.last_step}; to resume, run "
-                          "the same command without the flag.", flush=True)
-                    return
-            else:
-                print(self._model.load(trainer.learner), flush=True)
-                if self.is_chief:
-                    begin()
-            if self.is_chief:
-                self._write(trainer)
+    @property
+    def init_checkpoint(self) -> str:
+        """Weights to begin with, of any format; "" for random ones."""
+        return self.member.model.path
 
-    def _make_learner(self, dtype):
-        return training.Learner.of_terms(self._model.config, (Term("SequenceLM"),), dtype)
+    def sole_writer(self) -> contextlib.AbstractContextManager:
+        """Holds the lock of the output folder; see `run.sole_writer`."""
+        return training.sole_writer(self.settings.output_dir, self.strategy)
 
-    def _train(self, run, trainer, best, begin):
-        """Trains and saves the model; returns whether that was all."""
-        settings, folder = self.settings, self.settings.output_dir
+    def check(self, mixture: Any) -> None:
+        """Raises InputError if the output folder holds another model, or a run with other examples.
+        """
+        folder = self.settings.output_dir
         present = SavedTask.read(folder)
         if present and present.task.kind is not _KIND:
             raise InputError(f"{folder} holds another model, for {present.task.kind.title}; name "
                              "another --output_dir.")
-        run.init_checkpoint = self._model.path
-        if not run.resume() and self._model.path:
-            print(self._model.load(trainer.learner.encoder), flush=True)
-        if not run.is_in_order:
+        if not training.resume.is_in_order(folder, mixture, self.settings):
             raise InputError(f"{folder} holds a run with other training files, lengths or "
                              "--random_seed; name another --output_dir.")
-        if self.is_chief:
-            begin()
-            self._model.saved.write(folder)
-            self._model.tokenizer.save(folder)
-        print(self._sources.describe(), flush=True)
+
+    def train(self, mixture: Any) -> bool:
+        """Trains and saves the model; returns whether training is over."""
+        self.check(mixture)
+        settings, patience = self.settings, self.member.flags.early_stopping
+        trainer = self._trainer = self._make_trainer()
+        best = training.BestWeights(trainer, settings.output_dir, "average", patience,
+                                    settings.eval_steps) if patience else None
+        run = training.Run(trainer, settings, mixture, self.evaluate and self._measure, best,
+                           {"early_stopping": patience} if best else {})
+        run.init_checkpoint = self.init_checkpoint
+        if not run.resume() and self.init_checkpoint:
+            print(self.member.model.load(trainer.learner.encoder), flush=True)
         run.train()
         is_over = settings.last_step == settings.num_train_steps
         if best and best.is_known:
             is_over |= best.is_over(run.step)
-            step, _ = best.restore()
-            print(f"ended at step {run.step:,} of {settings.num_train_steps:,}; the weights of "
-                  f"step {step:,} are the best", flush=True)
+            best.restore(run.step, settings.num_train_steps)
         run.save_model()
+        if not is_over:
+            print(f"stopped at --stop_at_step={settings.last_step}; to resume, run the same "
+                  "command without the flag.", flush=True)
         return is_over
 
-    def write(self, trainer: "training.Trainer", texts: list[str]) -> list[str]:
-        """The texts that the model writes for texts."""
-        from bert_tf.predictor import Predictor  # which needs TensorFlow
+    def load(self, path: str) -> "training.Trainer":
+        """Returns the Trainer that has trained the model at `path`, or a new one with its weights.
+        """
+        del path        # there is one model
+        if not self._trainer:
+            self._trainer = self._make_trainer()
+            print(self.member.model.load(self._trainer.learner), flush=True)
+        return self._trainer
 
+    def predict(self, trainer: "training.Trainer", file: TextFile, measures: bool = False
+                ) -> tuple[dict[str, list[str]], dict]:
+        """Returns the "texts" that the model writes for the examples of a file."""
+        from bert_tf.predictor import Predictor  # which loads TensorFlow
+
+        start, member = time.monotonic(), self.member
         self._predictor = self._predictor or Predictor.from_learner(
-            trainer.learner, self._model.tokenizer, self._model.saved,
+            trainer.learner, member.model.tokenizer, SavedTask(
+                member.task, member.model.max_seq_length, False, member.options),
             self.settings.eval_batch_size)
         with trainer.averaged():
-            return [answer["text"] for answer in self._predictor(texts)]
+            texts = [answer["text"] for answer in self._predictor(
+                [example.input for example in file.examples])]
+        print(f"{file.name}: {len(texts):,} texts written in {time.monotonic() - start:.0f} s",
+              flush=True)
+        return {"texts": texts}, {}
 
-    def evaluate(self, trainer: "training.Trainer") -> dict[str, float]:
-        """The scores of all files to score on: "task/metric", and the mean of their headlines."""
-        return self._answer(trainer, "dev")[0]
+    def _make_trainer(self):
+        return training.make_trainer(
+            self.strategy, self.settings, lambda dtype: training.Learner.of_terms(
+                self.member.model.config, (Term("SequenceLM"),), dtype))
 
-    def _answer(self, trainer, split):
-        """The scores, and the texts by task, of the files of a split."""
-        scores, found, headlines = {}, {}, []
-        for name, (task, examples) in self._sources.of(split).items():
-            start = time.monotonic()
-            texts = found[name] = self.write(trainer, [example.input for example in examples])
-            print(f"{name}: {len(texts):,} texts written in {time.monotonic() - start:.0f} s",
-                  flush=True)
-            if split == "dev":
-                values = score(task, examples, texts)
-                headlines.append(next(iter(values.values())))
-                scores |= {f"{name}/{metric}": value for metric, value in values.items()}
-        return {**({"average": sum(headlines) / len(headlines)} if headlines else {}),
-                **scores}, found
-
-    def _submit(self, found):
-        """Writes the files that the servers of GLUE and SuperGLUE take of texts by task, and the
-        archives of all such files in the output folder."""
-        folder, suites = self.settings.output_dir, set()
-        for name, texts in found.items():
-            task, examples = self._sources.of("test")[name]
-            official = self._sources.official(name, "test")
-            if path := official and write_submission(folder, task, *official, examples, texts):
-                print(f"wrote {path}", flush=True)
-                suites.add("superglue" if task.submitted else "glue")
-        for suite in (SUITES[name] for name in sorted(suites)):
-            print(archive.describe(folder, *archive.write_archive(
-                folder, suite, {row.task: folder for row in suite.rows})), flush=True)
-
-    def _write(self, trainer):
-        """Writes predictions and their scores."""
-        folder = self.settings.output_dir
-        for split, wanted in (("dev", self.flags.do_eval), ("test", self.flags.do_predict)):
-            if not wanted:
-                continue
-            scores, found = self._answer(trainer, split)
-            for name, texts in found.items():
-                path = os.path.join(folder, f"{name}_{split}_predictions.tsv")
-                with write_aside(path, "w", encoding="utf-8", newline="\n") as file:
-                    file.writelines(" ".join(text.split("\t")) + "\n" for text in texts)
-                print(f"wrote {path}", flush=True)
-            if split == "test":
-                self._submit(found)
-            for name, value in scores.items():
-                print(f"{name} = {value:.4f}", flush=True)
-            if scores:
-                write_json(os.path.join(folder, "metrics.json"), {
-                    "task": self._model.saved.task.name, "headline": "average",
-                    "metrics": json.loads(json.dumps(scores))})
-                training.write_eval_results(folder, scores)
+    def _measure(self):
+        """The scores of the files to score on."""
+        found = self.evaluate(functools.partial(self.predict, self._trainer))
+        return {name: value for name, value in found.items() if name != "degenerate"}

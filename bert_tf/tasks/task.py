@@ -200,6 +200,10 @@ class Kind:
         name it."""
         return f"{eval_splits[0]}/{task.headline}" if eval_splits else ""
 
+    def overall(self, scores: list[dict[str, float]]) -> dict[str, float]:
+        """Returns the scores of all splits together, from the scores of each."""
+        return {}
+
     def scored_on(self, identities: list, options: dict) -> list | None:
         """Returns all that a trial's scores depend on, a JSON value: the identities of its records,
         and the options that decide about answers."""

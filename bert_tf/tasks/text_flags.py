@@ -10,7 +10,7 @@ from bert_tf.tasks.in_libraries import configuration, placed
 from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.named import OF_SUITES, TASKS
 from bert_tf.tasks.task import named_folder
-from bert_tf.tasks.text_files import Sources, TaskFiles
+from bert_tf.tasks.text_files import Sources, TextFile
 from bert_tf.tasks.text_tasks import TEXT_TASKS
 
 _PAIRS = TEXT_TASKS["pairs"]
@@ -59,12 +59,13 @@ class TextFlags:
             for split in wanted:
                 if not given[split]:
                     raise InputError(f"--{split}_file must be given.")
-            tasks = [TaskFiles(_PAIRS, {split: ((_PAIRS.name, given[split], split),)
-                                        for split in wanted})]
+            files = {split: [TextFile(_PAIRS, _PAIRS.name, given[split], split)]
+                     for split in wanted}
         else:
-            tasks = [self._find(name, folder, wanted)
-                     for name, folder in zip(self.tasks, self._folders(), strict=True)]
-        return Sources(tasks, self.mixing_maximum, self.mixing_temperature)
+            folders = self._folders()
+            files = {split: [file for name, folder in zip(self.tasks, folders, strict=True)
+                             for file in _find(name, folder, split)] for split in wanted}
+        return Sources(files, self.mixing_maximum, self.mixing_temperature)
 
     def _folders(self):
         for name in self.tasks:
@@ -81,26 +82,25 @@ class TextFlags:
         return [_folder_of(self.data_dir[0], TEXT_TASKS[name], len(self.tasks))
                 for name in self.tasks]
 
-    def _find(self, name, folder, wanted):
-        task, found = TEXT_TASKS[name], {}
-        for split in wanted:
-            if is_library_name(folder):
-                paths = _in_library(task, folder, split)
-            elif task.official:
-                official = TASKS[task.official]
-                # MNLI has two files to score on; one of them may be absent.
-                names = [known for known in official.splits if known.split("_")[0] == split]
-                paths = [(known, path) for known in names for path in _paths(
-                    folder, official.splits[known].files)]
-            else:
-                paths = [(split, path) for path in _paths(
-                    folder, (task.files[split],) if split in task.files else ())]
-            if not paths:
-                raise InputError(f"--data_dir: there is no {split} file of {name} in {folder!r}; "
-                                 "name its folder, or leave the task out.")
-            found[split] = tuple((name if len(paths) == 1 else f"{name}_{known.partition('_')[2]}",
-                                  path, known) for known, path in paths)
-        return TaskFiles(task, found)
+
+def _find(name, folder, split):
+    """The files of a task's split in a folder; MNLI has two to score on, and one may be absent."""
+    task = TEXT_TASKS[name]
+    if is_library_name(folder):
+        paths = _in_library(task, folder, split)
+    elif task.official:
+        official = TASKS[task.official]
+        names = [known for known in official.splits if known.split("_")[0] == split]
+        paths = [(known, path) for known in names for path in _paths(
+            folder, official.splits[known].files)]
+    else:
+        paths = [(split, path) for path in _paths(
+            folder, (task.files[split],) if split in task.files else ())]
+    if not paths:
+        raise InputError(f"--data_dir: there is no {split} file of {name} in {folder!r}; "
+                         "name its folder, or leave the task out.")
+    return [TextFile(task, name if len(paths) == 1 else f"{name}_{known.partition('_')[2]}",
+                     path, known) for known, path in paths]
 
 
 def _folder_of(folder, task, count):

@@ -71,8 +71,9 @@ class BestWeights:
         """
         return self._best is not None and step - self._best["step"] >= self._patience_steps
 
-    def restore(self) -> tuple[int, dict]:
-        """Gives the trainer the best weights; returns their step and their metrics."""
+    def restore(self, step: int, num_train_steps: int) -> tuple[int, dict]:
+        """Gives the trainer of a run that ended at a step the best weights, and reports on it;
+        returns their step and their metrics."""
         tensors, best = checksummed.read(self._path)
         for name, variable in self._variables().items():
             variable.assign(tensors[name])
@@ -80,4 +81,6 @@ class BestWeights:
         for average, variable in zip(trainer.optimizer.averages,
                                      trainer.learner.trainable_variables):
             average.assign(variable.numpy())
+        print(f"ended at step {step:,} of {num_train_steps:,}; the weights of step "
+              f"{best['step']:,} are the best", flush=True)
         return best["step"], best["metrics"]

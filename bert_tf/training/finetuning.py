@@ -249,9 +249,7 @@ def _measure(tuning, run, best, evaluate, settings):
     """The step of the weights that a run ends with, and their metrics."""
     if best:
         wait_for_workers(tuning.strategy)
-        step, metrics = best.restore()
-        print(f"ended at step {run.step:,} of {settings.num_train_steps:,}; the weights of "
-              f"step {step:,} are the best", flush=True)
+        step, metrics = best.restore(run.step, settings.num_train_steps)
         return step, dict(metrics)
     return run.step, dict(run.report_evaluation()) if evaluate else {}
 

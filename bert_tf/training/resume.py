@@ -146,6 +146,15 @@ def newest_run(folder: str) -> dict:
     return {}
 
 
+def is_in_order(folder: str, records: Any, settings: SharedSettings) -> bool:
+    """Returns whether a run of these records and settings would continue in the order of the newest
+    intact checkpoint in a folder; True without a checkpoint."""
+    for path in reversed(checkpoints(folder)):
+        with contextlib.suppress(checksummed.DamagedError):     # resuming will say so
+            return Place(records, settings).is_same(checksummed.read_extra(path)["order"])
+    return True
+
+
 def read_value(variable) -> np.ndarray:
     """Returns the value that a variable has now, which later steps do not change.
 
@@ -291,14 +300,15 @@ class Place:
     def restore(self, saved: dict, step: int) -> bool:
         """Continues at a checkpoint's place, and returns whether it does; other records, or another
         order, begin at 0."""
-        is_same = self._is_same(saved["order"])
+        is_same = self.is_same(saved["order"])
         if saved["taken"] and not is_same:
             print("the records or their order changed, so reading starts at the first record",
                   flush=True)
         self._taken, self._taken_at = saved["taken"] if is_same else 0, step
         return is_same
 
-    def _is_same(self, order):
+    def is_same(self, order: dict) -> bool:
+        """Returns whether the `order` of a checkpoint is this run's."""
         mine, theirs = self._order["records"], order["records"]
         if isinstance(mine, dict) and isinstance(theirs, list):
             theirs = dict(zip(mine, theirs))

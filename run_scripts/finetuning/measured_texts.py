@@ -15,7 +15,7 @@ from bert_tf.models import open_model
 from bert_tf.predictor import Predictor
 from bert_tf.tasks import text_scores
 from bert_tf.tasks.task_flags import TaskFlags
-from bert_tf.tasks.text_files import Sources, encode
+from bert_tf.tasks.text_files import encode
 from bert_tf.tasks.text_flags import SPLITS, TextFlags
 from bert_tf.tasks.text_tasks import TextExample, TextTask
 
@@ -51,9 +51,8 @@ class MeasuredTexts:
         name = name or "dev"
         if name not in SPLITS[:2]:
             raise InputError(f"--split={name}: choose from {', '.join(SPLITS[:2])}.")
-        sources: Sources = self._flags.open(name == "train", name == "dev", False)
-        task, found = next(iter(sources.of(name).values()))
-        return TextSplit(self, name, task, found[:examples or None])
+        file = self._flags.open(name == "train", name == "dev", False).of(name)[0]
+        return TextSplit(self, name, file.task, file.examples[:examples or None])
 
 
 @dataclasses.dataclass

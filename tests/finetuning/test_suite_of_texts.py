@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from bert_tf import networks
 from bert_tf.config import T5Config
 from bert_tf.errors import InputError
-from bert_tf.finetuning.text import TextRun
+from bert_tf.finetuning.text import TextTuning
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.suites import SUITES
 from bert_tf.tasks.text_tasks import text_task
@@ -86,11 +86,12 @@ def flags(folder, output, **others):
         "max_seq_length": 12, **others})
 
 
-def write_labels(run, trainer, texts):
+def write_labels(tuning, trainer, file, measures):
     """A label for each text, which depends on it and on the weights."""
-    del run
+    del tuning, measures
     weights = b"".join(weight.tobytes() for weight in trainer.learner.get_weights())
-    return [LABELS[zlib.crc32(text.encode(), zlib.crc32(weights)) % len(LABELS)] for text in texts]
+    return {"texts": [LABELS[zlib.crc32(example.input.encode(), zlib.crc32(weights)) % len(LABELS)]
+                      for example in file.examples]}, {}
 
 
 @pytest.fixture(name="whole", scope="module")
@@ -99,7 +100,7 @@ def fixture_whole(folder, tmp_path_factory):
     output = tmp_path_factory.mktemp("whole")
     tf.config.run_functions_eagerly(True)       # before the fixture of each test
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TextRun, "write", write_labels)
+        patch.setattr(TextTuning, "predict", write_labels)
         run_suite.main(flags(folder, output))
     tf.config.run_functions_eagerly(False)
     return output
@@ -152,7 +153,7 @@ def test_a_suite_of_texts_that_is_killed_ends_with_the_same_bytes(
         return path
 
     job = flags(folder, tmp_path, tasks=["mnli", "ax"])
-    monkeypatch.setattr(TextRun, "write", write_labels)
+    monkeypatch.setattr(TextTuning, "predict", write_labels)
     monkeypatch.setattr(resume, "write_checkpoint", killed)
     for checkpoints in (1, 4, 0):       # within a cell, within the third, and never
         left[0] = checkpoints
@@ -200,7 +201,7 @@ def test_metrics_of_texts_are_those_of_tasks():
 
 def test_a_suite_of_a_library_gives_the_texts_of_files(folder, tmp_path, monkeypatch):
     pytest.importorskip("datasets")
-    monkeypatch.setattr(TextRun, "write", write_labels)
+    monkeypatch.setattr(TextTuning, "predict", write_labels)
     files = library_sets.write_files("record", tmp_path / "files")
     library = library_sets.write_hub("record", tmp_path / "hub", monkeypatch)
     found = []

@@ -97,6 +97,7 @@ def test_a_task_is_learned_and_goes_on_after_a_stop(run, learned, tmp_path, caps
     for split in ("dev", "test"):
         assert (whole / f"pairs_{split}_predictions.tsv").read_text().splitlines() == list(
             PAIRS.values())
+    assert "fine-tuned for text to text (pairs)" in (whole / "README.md").read_text()
     predictor = bert_tf.Predictor(str(whole))
     assert predictor(list(PAIRS)) == [{"text": text} for text in PAIRS.values()]
     assert predictor("color: the sky") == {"text": "blue"}

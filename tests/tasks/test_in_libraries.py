@@ -237,7 +237,8 @@ def as_texts(name, folder, task):
     known = next(text.name for text in TEXT_TASKS.values() if name in (
         text.official, text.submitted, text.name))
     sources = TextFlags([known], [folder]).open(*jobs.values())
-    return {split: list(sources.of(split).values()) for split, has in jobs.items() if has}
+    return {split: [(file.task, file.examples) for file in sources.of(split)]
+            for split, has in jobs.items() if has}
 
 
 @pytest.fixture(name="places")

@@ -14,8 +14,9 @@ from bert_tf.finetuning import archive
 from bert_tf.tasks import text_scores
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.suites import SUITES
+from bert_tf.tasks.text_files import TextFile
 from bert_tf.tasks.text_flags import TextFlags
-from bert_tf.tasks.text_submissions import write_submission
+from bert_tf.tasks.text_predictions import write_submission
 from bert_tf.tasks.text_tasks import (
     TEXT_TASKS,
     TextExample,
@@ -213,7 +214,8 @@ def test_translations_are_scored_by_sacrebleu(texts, tmp_path):
     (tmp_path / "dev.tsv").write_text("The package.\tDas Paket ist klein.\n"
                                       "Two dogs.\tZwei Hunde schlafen hier.\n")
     sources = TextFlags(tasks=["translate_en_de"], data_dir=[str(tmp_path)])
-    task, examples = sources.open(False, True, False).of("dev")["translate_en_de"]
+    file, = sources.open(False, True, False).of("dev")
+    task, examples = file.task, file.examples
     assert examples[0] == TextExample("translate English to German: The package.", wanted[0])
     official = sacrebleu.corpus_bleu(
         texts, [wanted], smooth_method="exp", smooth_value=0.0, force=False, lowercase=False,
@@ -228,17 +230,17 @@ def test_files_are_found_and_read(tmp_path):
     for name in ("train", "dev"):
         (folder / f"{name}.tsv").write_text("a\t1\t\tA word.\nb\t0\t*\tWord a.\n")
     sources = TextFlags(tasks=["cola"], data_dir=[str(tmp_path)]).open(True, True, False)
-    task, examples = sources.of("dev")["cola"]
-    assert task.name == "cola" and examples == [
+    file, = sources.of("dev")
+    assert file.task.name == file.name == "cola" and file.examples == [
         TextExample("cola sentence: A word.", "acceptable"),
         TextExample("cola sentence: Word a.", "unacceptable")]
     own = tmp_path / "own.tsv"
     own.write_text('tag: a "b"\tX Y\nshort\t\n')
-    (_, examples), = TextFlags(train_file=str(own)).open(True, False, False).of("train").values()
-    assert examples == [TextExample('tag: a "b"', "X Y"), TextExample("short", "")]
+    file, = TextFlags(train_file=str(own)).open(True, False, False).of("train")
+    assert file.examples == [TextExample('tag: a "b"', "X Y"), TextExample("short", "")]
     own.write_text("one\n")
-    (_, examples), = TextFlags(test_file=str(own)).open(False, False, True).of("test").values()
-    assert examples == [TextExample("one")]
+    file, = TextFlags(test_file=str(own)).open(False, False, True).of("test")
+    assert file.examples == [TextExample("one")]
 
 
 @pytest.mark.parametrize("values, part", [
@@ -254,12 +256,12 @@ def test_flags_that_do_not_go_together_are_refused(values, part):
 
 
 def test_submissions(tmp_path):
-    task = TEXT_TASKS["wnli"], TASKS["wnli"], "test", "test.tsv", []
+    file = TextFile(TEXT_TASKS["wnli"], "wnli", "test.tsv", "test")
     texts, path = ["entailment"] * 145 + ["odd"], tmp_path / "WNLI.tsv"
-    assert write_submission(str(tmp_path), *task, texts) == str(path)
+    assert write_submission(str(tmp_path), file, texts) == str(path)
     assert path.read_text().splitlines()[::145] == ["index\tprediction", "144\t1"]
     assert path.read_text().endswith("145\t0\n")
-    assert write_submission(str(tmp_path), *task, texts[1:]) is None
+    assert write_submission(str(tmp_path), file, texts[1:]) is None
 
 
 # The texts that a model writes for three examples of SUPER_GLUE, and the lines of the server's
@@ -284,7 +286,7 @@ SUBMITTED = {
 
 @pytest.mark.parametrize("name", SUBMITTED)
 def test_submissions_of_super_glue(name, tmp_path, monkeypatch):
-    file, texts, wanted = SUBMITTED[name]
+    submitted, texts, wanted = SUBMITTED[name]
     pair = {"premise": "P", "hypothesis": "H", "sentence1": "P", "sentence2": "H"}
     row = SUPER_GLUE.get(name, (pair,))[0]
     kept = {key: value for key, value in row.items() if key not in ("idx", "label")}
@@ -297,25 +299,25 @@ def test_submissions_of_super_glue(name, tmp_path, monkeypatch):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     sources = TextFlags(tasks=[f"super_glue_{name}"], data_dir=[str(tmp_path)]).open(
         False, False, True)
-    (task, examples), = sources.of("test").values()
+    file, = sources.of("test")
     if name in ("axb", "axg", "rte"):
-        assert examples[0].input == "rte hypothesis: H premise: P"
-    official, split, found = sources.official(f"super_glue_{name}", "test")
-    assert found == str(path)
-    arguments = str(tmp_path / "out"), task, official, split, found, examples
-    (tmp_path / "out").mkdir()
-    assert write_submission(*arguments, texts) is None      # the server wants the whole file
-    layout = dataclasses.replace(official.split(split), size=len(texts))
+        assert file.examples[0].input == "rte hypothesis: H premise: P"
+    official = file.official
+    assert file.path == str(path)
+    out = tmp_path / "out"
+    out.mkdir()
+    assert write_submission(str(out), file, texts) is None      # the server wants the whole file
+    layout = dataclasses.replace(official.split(file.official_split), size=len(texts))
     monkeypatch.setattr(type(official), "split", lambda *_: layout)
-    assert write_submission(*arguments, texts) == str(tmp_path / "out" / f"{file}.jsonl")
-    lines = [json.loads(line) for line in (tmp_path / "out" / f"{file}.jsonl").read_text(
+    assert write_submission(str(out), file, texts) == str(out / f"{submitted}.jsonl")
+    lines = [json.loads(line) for line in (out / f"{submitted}.jsonl").read_text(
         encoding="utf-8").splitlines()]
     assert [line["idx"] for line in lines] == ([7, 8, 9] if name == "record" else [0, 1, 2])
     assert [line["passage"]["questions"] if name == "multirc" else line["label"]
             for line in lines] == wanted
     names, missing = archive.write_archive(str(tmp_path), SUITES["superglue"], {
-        official.name: str(tmp_path / "out")})
-    assert names == [f"{file}.jsonl"] and len(missing) == 9
+        official.name: str(out)})
+    assert names == [f"{submitted}.jsonl"] and len(missing) == 9
     with zipfile.ZipFile(tmp_path / "submission.zip") as found:
         assert found.namelist() == names
 

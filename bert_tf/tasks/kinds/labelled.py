@@ -239,8 +239,14 @@ def _mean(units, name):
 
 
 class SplitPredictions:
-    """Decodes, scores and writes the predictions for one split. `prefix` begins its scores' names.
+    """Decodes, scores and writes the predictions for one split.
+
+    Attributes:
+        prefix: begins the names of its scores.
+        archive_of: the suite whose archive `write` has written a file for; "" without one.
     """
+
+    archive_of = ""
 
     def __init__(self, source, join: typing.Callable | None = None):
         self._source, self._task, self._join = source, source.task, join

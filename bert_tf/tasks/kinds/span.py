@@ -150,7 +150,7 @@ class SquadPredictions:
         is_scored: requires the file to hold the correct answers.
     """
 
-    prefix = "squad"
+    prefix, archive_of = "squad", ""
 
     def __init__(self, path, tokenizer, max_seq_length, options, is_scored):
         self._path, self._tokenizer, self._options = path, tokenizer, options

@@ -15,9 +15,18 @@ class TextToText(Kind):
     reads = ("encoder_input_tokens",)
     features = known("encoder_input_tokens", "decoder_target_tokens")
     texts = (1, 1, "a text that begins as those that the model was trained on")
+    measures = False
 
     def _head(self, task, options):
         return "sequence_lm", {}
+
+    def headline(self, task, eval_splits):
+        return "average"
+
+    def overall(self, scores):
+        """Returns the mean of the files' headlines."""
+        first = [next(iter(found.values())) for found in scores]
+        return {"average": sum(first) / len(first)} if first else {}
 
     def generation(self, options):
         """Returns the arguments of the network's `generate`."""
