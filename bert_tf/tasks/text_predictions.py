@@ -53,9 +53,9 @@ def write_submission(folder: str, file: TextFile, texts: Sequence[str]) -> str |
     A text that is not a label counts as the first label. ReCoRD's are taken as they are.
     """
     official, split = file.official, file.official_split
-    if official is None or not official.split(split).submission:
+    layout = official.split(split) if official else None
+    if official is None or layout is None or not layout.submission:
         return None
-    layout = official.split(split)
     if len(texts) != layout.size:
         print(layout.refusal(official.name, file.path, len(texts)), flush=True)
         return None
