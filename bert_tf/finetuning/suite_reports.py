@@ -22,15 +22,13 @@ def summarize(run: SuiteRun) -> dict[str, Any]:
     and the median of each metric; of finished tasks the choice; the suite's figures of the
     medians, and the development sets that these lack. Percentages are given as fractions."""
     tasks: dict[str, Any] = {}
-    medians: dict[str, dict[str, float]] = {}
     for row in run.rows:
-        points = {point: _point(run, row, cells) for point, cells in run.cells_of(row.task).items()}
-        tasks[row.task] = {"points": points}
+        tasks[row.task] = {"points": {point: _point(run, row, cells)
+                                      for point, cells in run.cells_of(row.task).items()}}
         if cell := run.chosen(row.task):
             tasks[row.task] |= {"chosen": cell.point, "seed": cell.seed,
                                 "folder": relative(cell.folder, run.output_dir)}
-            medians[row.task] = {name: found["median"]
-                                 for name, found in points[cell.point].items()}
+    medians = _medians({"tasks": tasks})
     missing = run.suite.missing(medians)
     figures = {} if missing or not run.suite.has_score else {"score": run.suite.score(medians)}
     if run.suite.has_average and not set(missing) & {
@@ -43,6 +41,12 @@ def summarize(run: SuiteRun) -> dict[str, Any]:
         if found := run.suite.languages(medians, split):
             figures.setdefault("ways", {})[split] = found
     return {"tasks": tasks, "missing": missing, **figures}
+
+
+def _medians(summary):
+    """The medians of each finished task at the chosen point, by "split/metric"."""
+    return {task: {name: of["median"] for name, of in found["points"][found["chosen"]].items()}
+            for task, found in summary["tasks"].items() if "chosen" in found}
 
 
 def _lacking(row, scores):
@@ -100,10 +104,31 @@ def table_of_ways(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
     return lines
 
 
+def table_beside_papers(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
+    """The lines of a table in Markdown: the medians of this run on development sets, and published
+    scores of test sets; a column for each task. A task with several cells has them all."""
+    suite = run.suite
+    if not suite.published:
+        return []
+    figure = "average" if suite.has_average else "score"
+    medians = _medians(summary)
+    own = [[f"{100 * value:.1f}" for name, value in medians.get(task, {}).items()
+            if is_of(name, metrics)] for task, metrics in suite.compared]
+    rows = [("this run, development sets", own,
+             f"{100 * summary[figure]:.1f}" if figure in summary else "-"),
+            *((f"{one.system} ({one.source}), test sets", [map(str, cells) for cells in one.cells],
+               str(one.figure)) for one in suite.published)]
+    columns = ["system", *(task for task, _ in suite.compared), figure]
+    return ["", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *(
+        f"| {system} | {' | '.join('/'.join(cell) or '-' for cell in cells)} | {total} |"
+        for system, cells, total in rows)]
+
+
 def report(run: SuiteRun) -> dict[str, Any]:
     """Writes and prints results.json, table.md and submission.zip; returns the results."""
     summary = summarize(run)
-    lines = table(run, summary) + table_of_ways(run, summary)
+    lines = (table(run, summary) + table_of_ways(run, summary)
+             + table_beside_papers(run, summary))
     lines += [""] + [f"{name.title()} of the medians: {100 * summary[name]:.1f}"
                      for name in ("average", "score") if name in summary]
     lines += [f"They count {task} without {' and '.join(names)}: no such file was there."

@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import statistics
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from bert_tf.tasks.named import XNLI_LANGUAGES
 
@@ -66,6 +66,20 @@ class Row:
                 if is_of(name, metrics)]
 
 
+class Published(NamedTuple):
+    """Scores of a system on the test sets, in percent, that `source` prints.
+
+    Attributes:
+        cells: the cells of each row of `Suite.compared`, in their order.
+        figure: the Average or the Score.
+    """
+
+    system: str
+    source: str
+    cells: tuple[tuple[float, ...], ...]
+    figure: float
+
+
 @dataclasses.dataclass(frozen=True)
 class Suite:
     """Tasks whose scores make one figure.
@@ -77,6 +91,7 @@ class Suite:
         has_score: whether the mean over tasks is reported.
         has_average: whether the mean over cells is reported with the mean over tasks.
         ways: for each way to other languages, the task that has the score of each language.
+        published: scores to compare with.
     """
 
     rows: tuple[Row, ...]
@@ -84,6 +99,14 @@ class Suite:
     has_score: bool = True
     has_average: bool = False
     ways: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    published: tuple[Published, ...] = ()
+
+    @property
+    def compared(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The tasks of Average, or else of Score, and the metrics that are their cells."""
+        if self.has_average:
+            return [(row.task, row.average) for row in self.rows if row.average]
+        return [(row.task, row.metrics) for row in self.rows if row.counts]
 
     def row(self, task: str) -> Row:
         """The row of a task."""
@@ -126,6 +149,7 @@ def is_of(name: str, metrics: Collection[str]) -> bool:
     return metric in metrics and not split.startswith("test")
 
 
+_TABLE_1, _TABLE_3 = "arXiv:1810.04805, table 1", "arXiv:1905.00537, table 3"
 _BOTH = ("f1", "accuracy")
 _NOT_ENGLISH = XNLI_LANGUAGES[1:]
 SUITES = {
@@ -144,7 +168,18 @@ SUITES = {
         # arXiv:1810.04805, section 4.1; arXiv:1907.11692, table 10.
         "bert": Grid((5e-5, 4e-5, 3e-5, 2e-5), (32,), (3.0,)),
         "roberta": Grid((1e-5, 2e-5, 3e-5), (16, 32), (10.0,)),
-    }, has_average=True),
+    }, has_average=True, published=(
+        Published("Pre-OpenAI SOTA", _TABLE_1, (
+            (35.0,), (93.2,), (86.0,), (81.0,), (66.1,), (80.6, 80.1), (82.3,), (61.7,)), 74.0),
+        Published("BiLSTM+ELMo+Attn", _TABLE_1, (
+            (36.0,), (90.4,), (84.9,), (73.3,), (64.8,), (76.4, 76.1), (79.8,), (56.8,)), 71.0),
+        Published("OpenAI GPT", _TABLE_1, (
+            (45.4,), (91.3,), (82.3,), (80.0,), (70.3,), (82.1, 81.4), (87.4,), (56.0,)), 75.1),
+        Published("BERT-Base", _TABLE_1, (
+            (52.1,), (93.5,), (88.9,), (85.8,), (71.2,), (84.6, 83.4), (90.5,), (66.4,)), 79.6),
+        Published("BERT-Large", _TABLE_1, (
+            (60.5,), (94.9,), (89.3,), (86.5,), (72.1,), (86.7, 85.9), (92.7,), (70.1,)), 82.1),
+    )),
     # Score of arXiv:1905.00537, table 3, whose BERT++ begins with the same tasks.
     "superglue": Suite((
         Row("boolq", begins_with="mnli"),
@@ -159,6 +194,13 @@ SUITES = {
         Row("ax-g", average=(), shown=("gender_parity",), counts=False),
         Row("mnli", counts=False, is_first=True),
         Row("swag", counts=False, is_first=True),
+    ), published=(
+        Published("BERT-Large", _TABLE_3, (
+            (77.4,), (75.7, 83.6), (70.6,), (70.0, 24.1), (72.0, 71.3), (71.7,), (69.6,), (64.4,)),
+            69.0),
+        Published("T5-11B", "arXiv:1910.10683, table 14", (
+            (91.2,), (93.9, 96.8), (94.8,), (88.1, 63.3), (94.1, 93.4), (92.5,), (76.9,), (93.8,)),
+            89.3),
     )),
     # TriviaQA comes first in the last rows of arXiv:1810.04805, table 2.
     "squad": Suite((

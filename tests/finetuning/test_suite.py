@@ -521,6 +521,13 @@ def test_figures_say_which_development_set_they_lack(folder, tmp_path, capsys):
     found = suite_reports.report(run)
     assert "lacking" not in found and "without" not in capsys.readouterr().out
     assert found["average"] == pytest.approx((8 * 0.3 + 0.9) / 9)
+    rows = {line.split(" | ")[0][2:]: line for line in (tmp_path / "table.md").read_text(
+        ).splitlines() if line.startswith("|")}
+    assert rows["system"].endswith("| mnli | qnli | rte | average |")
+    own = rows["this run, development sets"]
+    assert own.endswith("| 30.0 | 30.0/90.0 | 30.0 | 30.0 | 36.7 |")
+    assert "| 84.6/83.4 | 90.5 | 66.4 | 79.6 |" in rows[
+        "BERT-Base (arXiv:1810.04805, table 1), test sets"]
     scores["mnli"].pop()
     found = suite_reports.report(run)
     assert found["average"] == pytest.approx(0.3)

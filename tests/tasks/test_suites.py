@@ -104,6 +104,27 @@ def test_score_of_glue(system):
     assert round(SUITES["glue"].score(scores) + 1e-9, 1) == score
 
 
+def test_published_cells_give_the_published_figures():
+    """The cells are in the order of the suite's rows, so the papers' figures come out."""
+    glue, super_glue = SUITES["glue"], SUITES["superglue"]
+    for suite in (glue, super_glue):
+        for one in suite.published:
+            scores = {task: {f"dev_{place}/{name}": value for place, (name, value) in enumerate(
+                zip(metrics * len(cells) if len(metrics) < len(cells) else metrics, cells,
+                    strict=True))} for (task, metrics), cells in zip(
+                        suite.compared, one.cells, strict=True)}
+            total = (suite.average if suite is glue else suite.score)(scores)
+            assert total + 1e-9 == pytest.approx(one.figure, abs=0.1)
+    for one in glue.published:
+        cells = dict(zip((task for task, _ in glue.compared), one.cells))
+        wanted = AVERAGES[one.system]
+        assert (*cells["mnli"], *(cells[task][0] for task in (
+            "qqp", "qnli", "sst-2", "cola", "sts-b", "mrpc", "rte"))) == wanted[:-1]
+    for one, system in zip(super_glue.published, ("BERT", "T5"), strict=True):
+        wanted = [cell if isinstance(cell, tuple) else (cell,) for cell in SUPER[system]]
+        assert [*one.cells, (one.figure,)] == wanted
+
+
 def test_rows_name_tasks_and_their_metrics():
     for suite in SUITES.values():
         names = [row.task for row in suite.rows]
