@@ -102,33 +102,39 @@ def open_texts(text_flags: TextFlags, job: TextModelFlags, settings: TrainSettin
     return run
 
 
-def _plan(job, settings, sources):
-    """The `Member` of all tasks together, whose splits are the files to score and to predict."""
-    model = open_beginning(job, settings.output_dir)
+def _open_model(job, output_dir):
+    """The `bert_tf.models.Model` that the flags name, which writes texts."""
+    model = open_beginning(job, output_dir)
     if not isinstance(model.config, T5Config):
         raise InputError(f"{model.path or job.bert_config_file} has no decoder, which writes the "
                          "texts; give a T5 model.")
-    saved, model.do_lower_case = None if job.do_train else model.saved, False
-    tokenizer = model.tokenizer
-    if not hasattr(tokenizer, "has_sentinels"):
-        raise InputError(f"--vocab_file={job.vocab_file or model.weights.vocab_file} is a "
-                         f"vocabulary of {tokenizer.name}, which can't turn tokens into text; give "
-                         "a spiece.model of SentencePiece.")
-    check_sentinels(tokenizer, f"--vocab_file={job.vocab_file or model.weights.vocab_file}")
+    model.do_lower_case = False
+    flag = f"--vocab_file={job.vocab_file or model.weights.vocab_file}"
+    if not hasattr(model.tokenizer, "has_sentinels"):
+        raise InputError(f"{flag} is a vocabulary of {model.tokenizer.name}, which can't turn "
+                         "tokens into text; give a spiece.model of SentencePiece.")
+    check_sentinels(model.tokenizer, flag)
+    return model
+
+
+def _plan(job, settings, sources):
+    """The `Member` of all tasks together, whose splits are the files to score and to predict."""
+    model = _open_model(job, settings.output_dir)
+    saved = None if job.do_train else model.saved
     options = settle(
         {name: getattr(job, name) for name in ("max_target_length", "beams", "alpha")},
         saved.options if saved else {},
-        {"max_target_length": longest_target(sources, tokenizer) or _MOST_TARGETS, "beams": 1,
-         "alpha": 0.6})
+        {"max_target_length": longest_target(sources, model.tokenizer) or _MOST_TARGETS,
+         "beams": 1, "alpha": 0.6})
     model.max_seq_length = job.max_seq_length or (
         saved.max_seq_length if saved else LONGEST_INPUT)
     if job.do_train:
         model.config = dataclasses.replace(model.config, dropout_rate=job.dropout_rate)
-    task = Task("+".join(sources.names), _KIND, {})
     dev, test = ({f"{file.name}_{split}": file for file in sources.of(split)}
                  for split in ("dev", "test"))
     files = {**dev, **test}
-    return Member(task, model, options, Wanted(files, [*dev], [*test]), job, settings, sets=files,
+    return Member(Task("+".join(sources.names), _KIND, {}), model, options,
+                  Wanted(files, [*dev], [*test]), job, settings, sets=files,
                   predictions={name: TextPredictions(file) for name, file in files.items()})
 
 
