@@ -109,11 +109,12 @@ def _open_model(job, output_dir):
         raise InputError(f"{model.path or job.bert_config_file} has no decoder, which writes the "
                          "texts; give a T5 model.")
     model.do_lower_case = False
+    tokenizer = model.tokenizer     # there is none without a vocabulary
     flag = f"--vocab_file={job.vocab_file or model.weights.vocab_file}"
-    if not hasattr(model.tokenizer, "has_sentinels"):
-        raise InputError(f"{flag} is a vocabulary of {model.tokenizer.name}, which can't turn "
-                         "tokens into text; give a spiece.model of SentencePiece.")
-    check_sentinels(model.tokenizer, flag)
+    if not hasattr(tokenizer, "has_sentinels"):
+        raise InputError(f"{flag} is a vocabulary of {tokenizer.name}, which can't turn tokens "
+                         "into text; give a spiece.model of SentencePiece.")
+    check_sentinels(tokenizer, flag)
     return model
 
 
