@@ -193,6 +193,7 @@ class TextTuning:
         is_over = settings.last_step == settings.num_train_steps
         if best and best.is_known:
             is_over |= best.is_over(run.step)
+            training.wait_for_workers(self.strategy)    # the chief has written the last ones
             best.restore(run.step, settings.num_train_steps)
         run.save_model()
         if not is_over:
