@@ -37,8 +37,8 @@ _IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*",
 def find(path: str) -> str | None:
     """The `.keras` file at `path`, the file or a folder, or None.
 
-    In the folder of a training run the checkpoints count, which are never older. In the folder
-    of a task (task_heads.py) there need not be such a file.
+    In the folder of a training run the checkpoints count, which are never older, unless the run
+    stops early. In the folder of a task (task_heads.py) there need not be such a file.
     """
     if is_folder(path):
         path = "" if training_checkpoint.find(path) else os.path.join(path, NAME)

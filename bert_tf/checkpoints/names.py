@@ -45,6 +45,8 @@ from bert_tf.config import EncoderConfig
 
 # The file with the model that a training run writes into its folder.
 MODEL_FILE = "model.keras"
+# The best weights so far of a run that stops early; the model that the run saves has them.
+BEST_FILE = "best.safetensors"
 
 # The embeddings, and the parts of a layer, with their kinds. "split" and "join" are dense layers
 # into and out of the heads of attention; some formats give the heads an axis of their own.

@@ -21,9 +21,12 @@ _NETWORK = re.compile("^learner/((bert|bilstm|elmo|gpt|sequence_lstm|t5|xlnet)/)
 
 
 def find(path: str) -> str | None:
-    """Returns the checkpoint file at `path`: the file, or in a folder the newest; or None."""
+    """Returns the checkpoint file at `path`: the file, or in a folder the newest; or None. Where a
+    run that stops early has saved a model, the checkpoints have other weights than the best."""
     files = [path]
     if is_folder(path):
+        if all(is_file(os.path.join(path, name)) for name in (names.BEST_FILE, names.MODEL_FILE)):
+            return None
         files = match_names(path, "checkpoint-*.safetensors")
     return next((file for file in reversed(files) if is_file(file)
                  and re.fullmatch(rules.OWN, os.path.basename(file))), None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from bert_tf import training
 from bert_tf.config import T5Config
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import open_beginning
 from bert_tf.finetuning.run import FineTuneRun
@@ -223,8 +223,8 @@ class TextTuning:
         with trainer.averaged():
             texts = [answer["text"] for answer in self._predictor(
                 [example.input for example in file.examples])]
-        print(f"{file.name}: {len(texts):,} texts written in {time.monotonic() - start:.0f} s",
-              flush=True)
+        print(f"{file.name}: {counted(len(texts), 'text')} written in "
+              f"{time.monotonic() - start:.0f} s", flush=True)
         return {"texts": texts}, {}
 
     def _make_trainer(self):

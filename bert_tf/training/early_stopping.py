@@ -2,13 +2,13 @@
 
 import os
 
-from bert_tf.checkpoints import checksummed
+from bert_tf.checkpoints import checksummed, names
 from bert_tf.errors import InputError
 from bert_tf.files import exists
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.resume import read_value
 from bert_tf.training.trainer import Trainer
-from bert_tf.training.trials import BEST, rank
+from bert_tf.training.trials import rank
 
 
 class BestWeights:
@@ -29,7 +29,7 @@ class BestWeights:
 
     def __init__(self, trainer: Trainer, folder: str, headline: str, patience: int,
                  eval_steps: int) -> None:
-        self._trainer, self._path = trainer, os.path.join(folder, BEST)
+        self._trainer, self._path = trainer, os.path.join(folder, names.BEST_FILE)
         self._headline, self._eval_steps = headline, eval_steps
         self._patience_steps = patience * eval_steps
         try:

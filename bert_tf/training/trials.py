@@ -9,7 +9,7 @@ import math
 import os
 import statistics
 
-from bert_tf.checkpoints.names import MODEL_FILE
+from bert_tf.checkpoints.names import BEST_FILE, MODEL_FILE
 from bert_tf.errors import InputError, counted
 from bert_tf.files import exists, is_folder, list_folder, make_folder, remove_file, write_json
 from bert_tf.options import read_json
@@ -22,7 +22,6 @@ REMEDY = (
     f"{ONE_ANSWER} Train for more epochs, with another --learning_rate, or with several seeds "
     "(--num_trials), of which the best is kept.")
 RESULTS, RESULT, SETTINGS = "results.json", "result.json", "settings.json"
-BEST = "best.safetensors"       # the best weights of a run that stops early
 DEGENERATE = "DEGENERATE: one answer to all examples"
 DIVERGED = "diverged"       # key of results, and of summaries
 
@@ -74,7 +73,7 @@ class TrialFolder:
 
     def clear(self) -> None:
         """Removes the checkpoints and the best weights, which nobody needs after the trial."""
-        best = os.path.join(self.path, BEST)
+        best = os.path.join(self.path, BEST_FILE)
         for path in [*resume.checkpoints(self.path), *filter(exists, [best])]:
             remove_file(path)
 

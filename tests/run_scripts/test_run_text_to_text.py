@@ -152,6 +152,16 @@ def test_a_run_that_was_begun_without_early_stopping_goes_on_with_it(run, capsys
     assert "ended at step 3 of 24; the weights of step 3 are the best" in said
 
 
+def test_the_folder_gives_the_best_weights_not_the_last(run):
+    """Two evaluations score 0, so the first one's weights are the best; training goes on."""
+    folder = run(num_train_steps=2, iterations_per_loop=1, eval_steps=1, early_stopping=2)
+    best, last = checksummed.read(str(folder / "best.safetensors"))[0], weights(folder)
+    assert any((best[name] != last[f"learner/{name}"]).any() for name in best)
+    network = bert_tf.T5.from_pretrained(str(folder))
+    assert all(np.array_equal(best[variable.path], variable) for variable in network.weights
+               if variable.path in best)
+
+
 def test_the_averages_that_are_saved_write_the_texts(run, monkeypatch):
     seen = []
 
