@@ -13,6 +13,7 @@ converters log.
 """
 
 import dataclasses
+import math
 import os
 from typing import Any
 
@@ -132,33 +133,40 @@ class ExportFlags:
 def resolve(job: ExportFlags, model: Any) -> ExportFlags:
     """Returns the flags, completed from the files of the model, a `bert_tf.models.Model`, else with
     defaults."""
-    saved = model.saved
-    found = {"task": "encoder", **_DEFAULTS}
-    longest = getattr(model.config, "max_position_embeddings", None) or found["max_seq_length"]
-    found["max_seq_length"] = min(found["max_seq_length"], longest)
-    if not saved and job.task is None:
+    longest = getattr(model.config, "max_position_embeddings", None) or math.inf
+    found = {"task": "encoder", **_DEFAULTS,
+             "max_seq_length": min(_DEFAULTS["max_seq_length"], longest)}
+    if model.saved:
+        found |= _of_saved_task(job, model)
+    elif job.task is None:
         _name_heads(model)
-    if saved:
-        name, head = saved.task.kind.head(saved.task, saved.options)
-        if HEADS[name].task and name not in TASKS and job.task is None:
-            print(f"note: only the encoder is exported; the head of {model.folder}, {name}, can't "
-                  "be exported.", flush=True)
-        elif job.format == "text" and job.task in (None, name):
-            _check_texts(saved, head, model.folder)
-        found |= {**saved.options, "max_seq_length": saved.max_seq_length,
-                  "do_lower_case": saved.do_lower_case}
-        is_task = name in TASKS and job.task in (None, name)
-        if not (is_task and job.format == "text"):
-            found["long_text"] = TRUNCATE
-        if is_task:
-            has_names = name in _NAMED and not (job.labels or job.num_labels)
-            found |= {"task": name, "labels": list(saved.task.labels) if has_names else None,
-                      "num_labels": None if job.labels else head.get("num_labels")}
     found["vocab_file"] = model.weights and model.weights.vocab_file
     given = {name: value or None if name in ("labels", "num_labels", "vocab_file") else value
              for name, value in vars(job).items()}
     settled = settle(given, found, {"labels": [], "num_labels": 0})
     return ExportFlags(**settled)
+
+
+def _of_saved_task(job, model):
+    """The flags that the task.json beside a model settles. Prints or raises what does not fit."""
+    saved, is_text = model.saved, job.format == "text"
+    name, head = saved.task.kind.head(saved.task, saved.options)
+    is_wanted = job.task in (None, name)
+    if HEADS[name].task and name not in TASKS and job.task is None:
+        print(f"note: only the encoder is exported; the head of {model.folder}, {name}, can't "
+              "be exported.", flush=True)
+    elif is_text and is_wanted:
+        _check_texts(saved, head, model.folder)
+    found = {**saved.options, "max_seq_length": saved.max_seq_length,
+             "do_lower_case": saved.do_lower_case}
+    is_task = name in TASKS and is_wanted
+    if not (is_task and is_text):
+        found["long_text"] = TRUNCATE
+    if is_task:
+        has_names = name in _NAMED and not (job.labels or job.num_labels)
+        found |= {"task": name, "labels": list(saved.task.labels) if has_names else None,
+                  "num_labels": None if job.labels else head.get("num_labels")}
+    return found
 
 
 def _name_heads(model):

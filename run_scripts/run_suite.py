@@ -101,37 +101,16 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
         InputError: a flag, a file or the model cannot be used.
     """
     check(job)
-    suite = SUITES[job.suite]
     config = read_config_file(job.bert_config_file) if job.bert_config_file else read_config(
         job.init_checkpoint)
-    rows = find_rows(suite, job.tasks, job.train_majority, job.intermediate)
-    if job.intermediate and not any(row.begins_with for row in rows):
-        raise InputError("--intermediate: none of the tasks starts from the model of another one; "
-                         "leave the flag out.")
-    if job.rank_pronouns:
-        if not any(row.ranking for row in rows):
-            raise InputError("--rank_pronouns: none of the tasks is WNLI or WSC; leave the flag "
-                             "out.")
-        if job.train_majority:
-            raise InputError("--rank_pronouns and --train_majority are two ways to do WNLI; give "
-                             "one of them.")
-        suite = suite.with_ranking()
-        rows = [suite.row(row.ranking or row.task) for row in rows]
-    known = vars(suite.grids.get(config.model_type, Grid()))
-    steps = {"num_train_epochs": ()} if job.num_train_steps else {}
-    grid = Grid(**{**known, **steps, **{
-        name: tuple(map(kind, getattr(job, f"grid_{name}")))
-        for name, kind in (("learning_rate", float), ("train_batch_size", int),
-                           ("num_train_epochs", float)) if getattr(job, f"grid_{name}")}})
-    if job.num_train_steps and job.grid_num_train_epochs:
-        raise InputError("--num_train_steps replaces the epochs; "
-                         "leave out --grid_num_train_epochs.")
+    suite, rows = _choose(job)
+    points = list(_grid(job, suite.grids.get(config.model_type, Grid())).points())
     given = {name: value for name, value in vars(job).items() if value is not None}
     settings = {name: value for name, value in given.items() if name not in (*_MODEL, *_SUITE)}
-    points, family = list(grid.points()), FAMILIES.get(config.model_type, HEADS)
+    family = FAMILIES.get(config.model_type, HEADS)
     family.check([*settings, *(f"grid_{name}" for name in points[0]),
-                  *(["rank_pronouns"] if job.rank_pronouns else []),
-                  *(["do_lower_case"] if "do_lower_case" in given else [])])
+                  *(name for name in ("rank_pronouns", "do_lower_case")
+                    if getattr(job, name) != getattr(SuiteFlags, name))])
     run = SuiteRun(
         suite, rows, job.data_dir, job.output_dir,
         {name: given[name] for name in _MODEL if given.get(name, "") != ""},
@@ -139,6 +118,38 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
         job.intermediate, family)
     assert run.cells        # an error of the files comes before work
     return run
+
+
+def _choose(job):
+    """The suite, where a masked LM ranks if flags say so, and its rows that flags name."""
+    suite = SUITES[job.suite]
+    rows = find_rows(suite, job.tasks, job.train_majority, job.intermediate)
+    if job.intermediate and not any(row.begins_with for row in rows):
+        raise InputError("--intermediate: none of the tasks starts from the model of another one; "
+                         "leave the flag out.")
+    if not job.rank_pronouns:
+        return suite, rows
+    if not any(row.ranking for row in rows):
+        raise InputError("--rank_pronouns: none of the tasks is WNLI or WSC; leave the flag out.")
+    if job.train_majority:
+        raise InputError("--rank_pronouns and --train_majority are two ways to do WNLI; give one "
+                         "of them.")
+    suite = suite.with_ranking()
+    return suite, [suite.row(row.ranking or row.task) for row in rows]
+
+
+def _grid(job, known):
+    """The grid of the model's paper, with the flags' values in place of the paper's."""
+    if job.num_train_steps and job.grid_num_train_epochs:
+        raise InputError("--num_train_steps replaces the epochs; "
+                         "leave out --grid_num_train_epochs.")
+    given = {name: tuple(map(kind, values))
+             for name, kind in (("learning_rate", float), ("train_batch_size", int),
+                                ("num_train_epochs", float))
+             if (values := getattr(job, f"grid_{name}"))}
+    if job.num_train_steps:
+        given["num_train_epochs"] = ()
+    return dataclasses.replace(known, **given)
 
 
 def main(job: SuiteFlags) -> None:

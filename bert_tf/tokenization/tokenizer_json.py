@@ -37,7 +37,7 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
         raise InputError(f"{path} holds no WordPiece or BPE of BERT, RoBERTa or GPT; name another "
                          "file of the vocabulary, such as spiece.model.")
     try:
-        model, normalizer = read["model"], read.get("normalizer") or {}
+        model = read["model"]
         tokens = {**model["vocab"], **{added["content"]: added["id"]
                                        for added in read.get("added_tokens") or []}}
         ordered = sorted(tokens, key=tokens.__getitem__)
@@ -46,26 +46,39 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
                              "vocabulary.")
         added = added_tokens(path, ordered, model["vocab"],
                              0 if model.get("end_of_word_suffix") else rows)    # not of GPT
-        more = {"added_tokens_decoder": added} if added else {}
-        beside = settings_beside(path)
+        more, beside = {"added_tokens_decoder": added} if added else {}, settings_beside(path)
         if kind == "WordPiece":
-            lower, strips = bool(normalizer.get("lowercase")), normalizer.get("strip_accents")
-            settings = {"do_lower_case": lower, **more,
-                        **({"strip_accents": strips} if strips in (True, False) else {}),
-                        **({"tokenize_chinese_chars": False}
-                           if normalizer.get("handle_chinese_chars") is False else {}),
-                        **{name: beside[name] for name in _OF_WORDPIECE if name in beside}}
-            return {"vocab.txt": "".join(f"{token}\n" for token in ordered).encode()}, settings
-        step = read.get("pre_tokenizer") or {}
+            return {"vocab.txt": _lines(ordered)}, {**_wordpiece_settings(read, beside), **more}
         merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
-        return {"vocab.json": json.dumps(tokens).encode(), "merges.txt": "".join(
-            f"{line}\n" for line in ["#version: 0.2", *merges]).encode()}, {**more, **(
-                {"add_prefix_space": True}
-                if step.get("type") == "ByteLevel" and beside.get(
-                    "add_prefix_space", step.get("add_prefix_space")) else {})}
+        return {"vocab.json": json.dumps(tokens).encode(),
+                "merges.txt": _lines(["#version: 0.2", *merges])}, {
+                    **more, **_bpe_settings(read, beside)}
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} does not describe a tokenizer ({error!r}); save it again with "
                          "transformers.") from error
+
+
+def _lines(texts):
+    return "".join(f"{text}\n" for text in texts).encode()
+
+
+def _wordpiece_settings(read, beside):
+    """The settings of WordPiece; the settings `beside` it come first."""
+    normalizer = read.get("normalizer") or {}
+    settings = {"do_lower_case": bool(normalizer.get("lowercase"))}
+    if (strips := normalizer.get("strip_accents")) in (True, False):
+        settings["strip_accents"] = strips
+    if normalizer.get("handle_chinese_chars") is False:
+        settings["tokenize_chinese_chars"] = False
+    return settings | {name: beside[name] for name in _OF_WORDPIECE if name in beside}
+
+
+def _bpe_settings(read, beside):
+    """The settings of BPE, in the same way."""
+    step = read.get("pre_tokenizer") or {}
+    adds = step.get("type") == "ByteLevel" and beside.get(
+        "add_prefix_space", step.get("add_prefix_space"))
+    return {"add_prefix_space": True} if adds else {}
 
 
 def _kind(read):
