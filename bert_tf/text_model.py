@@ -169,7 +169,7 @@ def _write(path, texts, labels):
     width = len(rows[0])
     for number, row in enumerate(rows):
         if len(row) != width or not 1 <= width <= 2 or not all(isinstance(t, str) for t in row):
-            given = row if len(row) > 1 else row[0] if row else ()
+            given = row[0] if len(row) == 1 else row
             raise InputError(f"text {number} is {given!r}; give a text, or a tuple of two texts.")
     with open(path, "w", encoding="utf-8") as file:
         for number, (row, label) in enumerate(zip(rows, labels)):

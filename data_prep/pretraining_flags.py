@@ -312,6 +312,15 @@ def _check_units(recipe, job):
                          "both, or neither.")
 
 
+def _of_negatives(segments):
+    """The flags on the pairs that are not in order."""
+    if segments.negatives == "three_way":
+        return {name: getattr(segments, name) for name in SHARE_FLAGS}
+    if PAIRINGS[segments.pairing].num_labels:
+        return {"random_next_sentence": segments.negatives == "random"}
+    return {}
+
+
 def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The defaults of a recipe's flags, see `flags.take_defaults`."""
     recipe = recipes.find(given.get("recipe", "bert"))
@@ -333,10 +342,7 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         **({"mask_shares": list(map(str, recipe.corruption.shares)),
             "do_whole_word_mask": recipe.corruption.units == "words"}
            if masking.find(recipe.corruption).hides else {}),
-        **({name: getattr(recipe.segments, name) for name in SHARE_FLAGS}
-           if recipe.segments.negatives == "three_way" else
-           {"random_next_sentence": recipe.segments.negatives == "random"}
-           if PAIRINGS[recipe.segments.pairing].num_labels else {}),
+        **_of_negatives(recipe.segments),
         **({"shuffle_prob": recipe.corruption.shuffle_prob} if recipe.corruption.shuffle_prob
            else {}),
         **{name: list(value) if isinstance(value, tuple) else value

@@ -13,7 +13,6 @@ converters log.
 """
 
 import dataclasses
-import math
 import os
 from typing import Any
 
@@ -40,6 +39,7 @@ FORMATS = ("text", "ids", "onnx", "onnx_int8", "lite", "lite_int8")
 _WITHOUT_NAMES = ("multi_label", "regression")
 _COUNTED = {name for name, head in HEADS.items() if head.is_labelled} - {"regression"}
 _NAMED = _COUNTED - {*_WITHOUT_NAMES}
+_OF_WINDOWS = {name for name, head in HEADS.items() if head.reads_windows}
 _OF_CHOICES = {name for name, head in HEADS.items() if "C" in head.inputs}
 _DEFAULTS = {"max_seq_length": 128, "long_text": TRUNCATE,
              "max_query_length": 64, "max_answer_length": 30, "doc_stride": 128,
@@ -120,7 +120,7 @@ class ExportFlags:
             names = "--labels or " if self.task in _NAMED else ""
             raise InputError(f"{names}--num_labels must be given with --task={self.task}.")
         if self.long_text != TRUNCATE and not (
-                self.format == "text" and self.task in HEADS and HEADS[self.task].reads_windows):
+                self.format == "text" and self.task in _OF_WINDOWS):
             raise InputError(f"--long_text={self.long_text} is for --format=text and models of "
                              f"classification, regression or multiple choice, not for "
                              f"--format={self.format} --task={self.task}; leave out --long_text.")
@@ -133,9 +133,9 @@ class ExportFlags:
 def resolve(job: ExportFlags, model: Any) -> ExportFlags:
     """Returns the flags, completed from the files of the model, a `bert_tf.models.Model`, else with
     defaults."""
-    longest = getattr(model.config, "max_position_embeddings", None) or math.inf
-    found = {"task": "encoder", **_DEFAULTS,
-             "max_seq_length": min(_DEFAULTS["max_seq_length"], longest)}
+    most = _DEFAULTS["max_seq_length"]
+    longest = getattr(model.config, "max_position_embeddings", None) or most
+    found = {"task": "encoder", **_DEFAULTS, "max_seq_length": min(most, longest)}
     if model.saved:
         found |= _of_saved_task(job, model)
     elif job.task is None:

@@ -52,7 +52,7 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
     model = open_encoder(model_flags, settings.output_dir, task.defaults.max_seq_length)
     if model.saved:
         task = as_trained(task, model.saved, model.path, kinds, task_flags.names_kind)
-    if not (model.saved or model_flags.do_train):
+    elif not model_flags.do_train:
         task = _as_named(task, model)
     options = task.kind.options(options, _saved_options(model, options, model_flags, settings),
                                 model_flags.do_train, model.path)
@@ -141,9 +141,8 @@ def _as_named(task, model):
     if not task.labels:
         return task.kind.with_labels(task, known)
     for names in (task.labels, task.label_names):
-        places = {_plain(name): place for place, name in enumerate(names)}
-        order = [places.get(_plain(label)) for label in known]
-        if set(order) != set(range(len(names))) or len(order) != len(names):
+        order = _places(known, names)
+        if sorted(order) != list(range(len(names))):
             continue
         if order != sorted(order) and "f1" in task.metrics:
             raise InputError(f"{model.path} has its labels in the order {', '.join(known)}, but "
@@ -156,6 +155,12 @@ def _as_named(task, model):
         return task
     raise InputError(f"{model.path} knows the labels {', '.join(known)}, but {task.name} has "
                      f"{', '.join(task.labels)}; name another --init_checkpoint.")
+
+
+def _places(labels, names):
+    """The place of each label among names; -1 of a label that is not among them."""
+    places = {_plain(name): place for place, name in enumerate(names)}
+    return [places.get(_plain(label), -1) for label in labels]
 
 
 def _plain(label):

@@ -1,9 +1,11 @@
 """Values of Python as settings, with the types that the command line would give them."""
 
+import contextlib
 import dataclasses
+import functools
 import os
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf.errors import InputError
@@ -46,21 +48,35 @@ def _kind(hint):
     return next(kind for kind in _WANTED if kind in names)
 
 
+def _number(kind, value):
+    """A value as a number, if it is written as one, or is equal to one."""
+    if value is None or isinstance(value, bool):
+        return value
+    found = kind(value)
+    return found if isinstance(value, str) or found == value else value
+
+
+def _items(value):
+    """A list, or a str with commas, as a list of str."""
+    if isinstance(value, str):
+        value = filter(None, value.split(","))
+    elif not isinstance(value, (list, tuple)):
+        return value
+    return [written(item) for item in value]
+
+
+# By type: reads what stands for a value of the type; gives back or refuses what does not.
+_READERS: dict[type, Callable] = {
+    bool: lambda value: _BOOLS.get(str(value).lower(), value),
+    int: functools.partial(_number, int), float: functools.partial(_number, float),
+    str: lambda value: written(value) if isinstance(value, (int, float)) else value,
+    list: _items}
+
+
 def _typed(name, value, kind):
     found = value
-    try:
-        if kind in (int, float) and value is not None and not isinstance(value, bool):
-            found = kind(value)
-            found = found if isinstance(value, str) or found == value else value
-        elif kind is bool:
-            found = _BOOLS.get(str(value).lower(), value)
-        elif kind is str and isinstance(value, (bool, int, float)):
-            found = written(value)
-        elif kind is list and isinstance(value, (str, list, tuple)):
-            items = filter(None, value.split(",")) if isinstance(value, str) else value
-            found = [written(item) for item in items]
-    except (TypeError, ValueError, OverflowError):
-        pass
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        found = _READERS[kind](value)
     if found is not None and (not isinstance(found, kind)
                               or isinstance(found, bool) and kind is not bool):
         raise InputError(f"{name} is {value!r}; it must be {_WANTED[kind]}.")

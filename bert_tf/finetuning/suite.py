@@ -120,15 +120,15 @@ class SuiteRun:
         named = self.family.named(task, data_dir)
         labelled = [split for split, layout in task.splits.items()
                     if split != "train" and layout.label is not None]
-        if not any(task.has_file(data_dir, split) for split in labelled) and not task.model_of:
+        has = {f"do_{job}": any(task.has_file(data_dir, split) for split in splits)
+               for job, splits in (("eval", labelled), (
+                   "predict", [name for name in task.splits if name.startswith("test")]))}
+        if not (has["do_eval"] or task.model_of):
             task.path(data_dir, labelled[0])
         place = os.path.join(self.output_dir, "tasks", row.task)
         if row.majority:
             task.path(data_dir, "train")
             return [Cell(row, MAJORITY, 0, os.path.join(place, MAJORITY), "", {})]
-        has = {f"do_{job}": any(task.has_file(data_dir, split) for split in splits)
-               for job, splits in (("eval", labelled), (
-                   "predict", [name for name in task.splits if name.startswith("test")]))}
         has |= {**named, "do_train": not task.model_of}
         if task.model_of:
             has |= {name: self.settings[name] for name in _OF_PREDICTION if name in self.settings}
@@ -359,7 +359,7 @@ def find_rows(suite: Suite, tasks: list[str], trained: list[str],
     """
     known = {_plain(row.task): row for row in suite.rows}
     tasks = [task for name in tasks
-             for task in (suite.ways[name].values() if name in suite.ways else [name])]
+             for task in suite.ways.get(name, {"": name}).values()]
     for name in (*tasks, *trained):
         if _plain(name) not in known:
             raise InputError(f"the suite has no task {name!r}; " + choose_from(

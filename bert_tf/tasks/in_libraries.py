@@ -97,31 +97,38 @@ def _version(data_dir):
 
 def _split(task, name, layout, data_dir) -> Split | None:
     """The split of a library; None if the library lacks it."""
-    group, part, in_tfds = _group(task), name.partition("_")[0], data_dir.startswith(TFDS)
-    own, rest = task.name.removeprefix(group).removeprefix("-") or "en", name.partition("_")[2]
+    group, in_tfds = _group(task), data_dir.startswith(TFDS)
+    part, _, rest = name.partition("_")
     if task.model_of and layout.label is not None:
         if layout.format in _TABLES:
             return None     # the labels of AX, and translations of test sets, are in files alone
         part = "test"
+    elif part == "dev":
+        part = _dev_set(group, in_tfds)
     if task.name == "triviaqa" and in_tfds:     # it mixes Wikipedia's questions with others
         return None
-    if group in _OF_LANGUAGES and not (in_tfds and group == "xnli"):
-        data_dir, rest = f"{data_dir}/{rest or own}", ""
-    if group in _WITHOUT_DEV:
-        part = {"dev": "test"}.get(part, part)
     if in_tfds and group == "xnli":
-        return _translations(task, name, layout, data_dir, part, rest)
-    part = part if in_tfds and group in _DEV_IN_TFDS else {"dev": "validation"}.get(part, part)
+        return _translations(task, layout, data_dir, part, rest)
+    if group in _OF_LANGUAGES:
+        language = rest or task.name.removeprefix(group).removeprefix("-") or "en"
+        return _layout(task, layout, f"{data_dir}/{language}:{part}")
     return _layout(task, layout, f"{data_dir}:{part}" + (f"_{rest}" if rest else ""))
 
 
-def _translations(task, name, layout, data_dir, part, language):
+def _dev_set(group, in_tfds):
+    """The name of the split to develop on."""
+    if group in _WITHOUT_DEV:
+        return "test"
+    return "dev" if in_tfds and group in _DEV_IN_TFDS else "validation"
+
+
+def _translations(task, layout, data_dir, part, language):
     """A split of XNLI in tensorflow_datasets, where a row has all languages."""
     if part == "train":
         found = _TRAIN_IN_TFDS.get(task.name)
         return found and _layout(task, layout, f"{found}:train")
     return dataclasses.replace(
-        _layout(task, layout, f"{data_dir}:{'validation' if part == 'dev' else part}"),
+        _layout(task, layout, f"{data_dir}:{part}"),
         format="translations", only=("language", language))
 
 

@@ -110,11 +110,7 @@ def _read_trivia_qa(path, is_training):
             aliases = list(dict.fromkeys([*answer.get("Aliases", ()),
                                           *answer.get("NormalizedAliases", ())]))
             right = [*answer.get("NormalizedAliases", aliases), *answer.get("HumanAnswers", ())]
-            # Each once: some questions name a document twice. Some pages were never fetched.
-            documents = {
-                (folder, page["Filename"]): page for key, folder in _FOLDERS.items()
-                for page in row.get(key) or () if page.get("Filename")
-                and not (is_verified and is_web and not page["DocPartOfVerifiedEval"])}
+            documents = _documents(row, is_verified and is_web)
             name, text = row["QuestionId"], row["Question"]
         except (AttributeError, KeyError, TypeError) as error:
             raise InputError(f"{path}: question {number} is not in TriviaQA's format "
@@ -128,6 +124,14 @@ def _read_trivia_qa(path, is_training):
                 question = _question(named, text, context, places, right)
                 yield context, [(question | ({OFFICIAL: name} if is_one else {}),
                                  f"{path}: question {named!r}")]
+
+
+def _documents(row, only_verified):
+    """A question's pages by folder and file, since some questions name a document twice; without
+    pages that were never fetched."""
+    return {(folder, page["Filename"]): page for key, folder in _FOLDERS.items()
+            for page in row.get(key) or () if page.get("Filename")
+            and not (only_verified and not page["DocPartOfVerifiedEval"])}
 
 
 def _opened(path):

@@ -192,17 +192,20 @@ class Table:
             raise InputError(f"{self._path}, line 1: {len(found)} columns have the name "
                              f"{column!r}; give the number of the right one, from 0.")
         if not found and str(column).endswith("*"):
-            found = [name for name in names if name.startswith(column[:-1])]
-            if all(_is_number(name[len(column) - 1:]) for name in found):
-                found.sort(key=lambda name: int(name[len(column) - 1:]))
-            elif self._keyed:
-                found.sort()
+            found = self._begun_with(column[:-1])
         if found:
             return found if self._keyed else [names.index(name) for name in found]
         if not self._keyed and _is_number(column) and -self._width <= int(column) < self._width:
             return [int(column)]
         known = f"its columns are {', '.join(names)}" if names else f"it has {self._width} columns"
         raise InputError(f"{self._path}, line 1: there is no column {column!r}; {known}{advice}.")
+
+    def _begun_with(self, start):
+        """The names of columns that begin so, in their order."""
+        found = [name for name in self._names or () if name.startswith(start)]
+        if all(_is_number(name[len(start):]) for name in found):
+            return sorted(found, key=lambda name: int(name[len(start):]))
+        return sorted(found) if self._keyed else found
 
     def __iter__(self):
         """Yields (line number, row): a list of str, or a dict if cells have names."""

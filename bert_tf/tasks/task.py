@@ -5,6 +5,7 @@ none of them knows which kinds there are.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import typing
 
@@ -297,14 +298,13 @@ class Task:
         if form == "tfds" or is_library_name(files[0]):
             return files[0]
         # The name that must be in the folder of a split: other data have a folder "train", too.
-        needed = {"race": "", "folders": self.labels[0] if self.labels else ""}.get(form)
+        needed = {"race": "", "folders": next(iter(self.labels), "")}.get(form)
         exists = is_file if needed is None else lambda path: is_folder(os.path.join(path, needed))
         own = named_folder(data_dir, self.name, self.folder_of or self.name)
         places = [data_dir, own] if needed is None else [own, data_dir]
-        for place in (place for place in places if place is not None):
-            for path in (os.path.join(place, name) for name in files):
-                if exists(path):
-                    return path
+        for place, name in itertools.product(places, files):
+            if place is not None and exists(path := os.path.join(place, name)):
+                return path
         if needed is not None:
             files = tuple(os.path.join(name, needed, "*.txt") for name in files)
         where = f" in {data_dir!r}" if data_dir else ""

@@ -62,10 +62,8 @@ def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows:
             # The reader that needs a damaged file raises the error.
             with contextlib.suppress(InputError, AttributeError, TypeError, KeyError):
                 found |= read(read_json(file))
-    found = {key: token for key, token in found.items() if key.isdecimal()
-             and isinstance(token, dict) and isinstance(token.get("content"), str)
-             and token["content"] and not (token.get("special") and (
-                 token["content"] in known or f"\u2581{token['content']}" in known))}
+    found = {key: token for key, token in found.items()
+             if key.isdecimal() and _is_added(token, known)}
     size, held = len(tokens), {int(key) for key in found if int(key) >= len(tokens)}
     taken = {key: token for key, token in found.items() if int(key) < rows and (
                  tokens[int(key)] == token["content"] if int(key) < size
@@ -73,6 +71,14 @@ def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows:
     if left := [found[key]["content"] for key in found.keys() - taken.keys()]:
         _warn(os.path.dirname(path) or os.curdir, ", ".join(sorted(left)))
     return taken
+
+
+def _is_added(token, known):
+    """Whether a token of these files is well-formed, and no special token of the vocabulary."""
+    content = token.get("content") if isinstance(token, dict) else None
+    if not isinstance(content, str) or not content:
+        return False
+    return not (token.get("special") and (content in known or f"\u2581{content}" in known))
 
 
 @functools.cache
