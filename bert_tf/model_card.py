@@ -70,11 +70,7 @@ def write_card(folder: str | os.PathLike, base: str | None = "", command: str = 
     try:
         if exists(path) and _MARK not in _read(path):
             return None
-        name = name or os.path.basename(absolute(folder))
-        if snippet is None:
-            snippet = _snippet(folder, SavedTask.read(folder), name)
-        text = card(source or folder, base, command, name, note, snippet, temporary,
-                    _config(folder), saved, scored)
+        text = card(folder, base, command, source, name, note, snippet, temporary, saved, scored)
         with write_aside(path) as file:
             file.write(text)
     except Exception as error:      # damaged files, a network that is gone
@@ -83,32 +79,28 @@ def write_card(folder: str | os.PathLike, base: str | None = "", command: str = 
     return path
 
 
-def card(folder: str, base: str | None = "", command: str = "", name: str = "", note: str = "",
-         snippet: str | None = None, temporary: str = "",
-         config: dict[str, Any] | None = None, saved: SavedTask | None = None,
-         scored: str | None = "") -> str:
-    """Returns the text of the card of a folder; see `write_card`. `config` is the model's
-    configuration, if it is not the folder's."""
-    saved, flags = saved or SavedTask.read(folder), _flags(folder)
-    scores = {} if scored is None else _scores(folder)
-    trial = _best_trial(folder)
+def card(folder: str, base: str | None = "", command: str = "", source: str = "", name: str = "",
+         note: str = "", snippet: str | None = None, temporary: str = "",
+         saved: SavedTask | None = None, scored: str | None = "") -> str:
+    """Returns the text of the card of a folder; see `write_card`."""
+    name = name or os.path.basename(absolute(folder))
+    if snippet is None:
+        snippet = _snippet(folder, SavedTask.read(folder), name)
+    source = source or folder
+    config = _config(folder) or _config(source)
+    saved, flags, trial = saved or SavedTask.read(source), _flags(source), _best_trial(source)
     if base == "":
         base = trial.get("init_checkpoint") or _value(flags, "init_checkpoint")
     base, licence = _origin(base or "")
-    name = name or os.path.basename(absolute(folder))
-    if snippet is None:
-        snippet = _snippet(folder, saved, name)
     sections = {
-        "Data": _data(folder, flags, temporary),
+        "Data": _data(source, flags, temporary),
         "Settings": _table("setting", _settings(saved, flags, trial)),
-        "Scores": f"{scored}\n\n" * bool(scored and scores) + _table(
-            "score", [(key, f"{value:.4f}") for key, value in scores.items()]),
-        "Labels": _labels(saved) or _tasks(folder),
+        "Scores": _scores(source, scored),
+        "Labels": _labels(saved) or _tasks(source),
         "Use": snippet and f"```python\n{snippet}\n```",
         "Made by": _indented(name_of_copies(command or _command(flags))),
         "Licence": f"{licence}, as its base." if licence else (
             "That of the base and of the data; the files do not name one.")}
-    config = config or _config(folder)
     kind = config.get("model_type", "bert")
     named = re.fullmatch("hf://(.+)@.+", base)
     head = [f"license: {licence}"] * bool(licence) + (
@@ -229,7 +221,16 @@ def _data(folder, flags, temporary):
         f"- `{line.removeprefix('--')}`" for line in flags if "input_file=" in line)
 
 
-def _scores(folder):
+def _scores(folder, measured):
+    """The table of the scores, below the sentence on how they were `measured`; "" for None."""
+    if measured is None:
+        return ""
+    scores = _read_scores(folder)
+    return f"{measured}\n\n" * bool(measured and scores) + _table(
+        "score", [(name, f"{value:.4f}") for name, value in scores.items()])
+
+
+def _read_scores(folder):
     """Scores by name."""
     path, text = (os.path.join(folder, name) for name in ("metrics.json", "eval_results.txt"))
     if is_file(path):

@@ -184,13 +184,7 @@ def _described_by_labels(path):
                          "its vocab.txt, vocab.json and merges.txt, or spiece.model there.")
     model = Model(path, weights.config, weights)
     kind = KINDS[_TASK_HEADS[head]]
-    count = weights.tensors[f"{head}/dense/bias"].shape[0] if head in names.CLASSIFIERS else 0
-    if head == "regression" and count > 1:
-        raise InputError(f"{weights.source} gives {count} numbers for a text (its problem_type is "
-                         "regression), but regression here has one number; take a model of one.")
-    count *= kind.has_labels
-    labels = (weights.labels if len(weights.labels) == count
-              else tuple(f"LABEL_{number}" for number in range(count)))
+    labels = _labels(weights, head, kind)
     options = kind.options({}, {}, False, path)
     if kind.name == "span" and model.tokenizer.vocabulary.layout.pads_left:
         # The passage comes first, in transformers too; only one of the two heads has beams.
@@ -201,6 +195,17 @@ def _described_by_labels(path):
     model.saved = SavedTask(Task(OWN, kind, {}, labels, kind.own_metrics), longest,
                             model.tokenizer.do_lower_case, options)
     return model
+
+
+def _labels(weights, head, kind):
+    """The labels of a head, with the names that transformers gives where config.json has none."""
+    count = weights.tensors[f"{head}/dense/bias"].shape[0] if head in names.CLASSIFIERS else 0
+    if head == "regression" and count > 1:
+        raise InputError(f"{weights.source} gives {count} numbers for a text (its problem_type is "
+                         "regression), but regression here has one number; take a model of one.")
+    count *= kind.has_labels
+    return (weights.labels if len(weights.labels) == count
+            else tuple(f"LABEL_{number}" for number in range(count)))
 
 
 def finetuned_file(path: str) -> tuple[str, SavedTask]:

@@ -111,16 +111,33 @@ def _distinct(names):
     return found
 
 
-def pieces(rows: Iterable[Row], path: str) -> Iterator[list[Row]]:
-    """Yields rows in lists; each row alone where someone types them."""
-    rows = iter(rows)
-    size = 1 if path == STANDARD and sys.stdin.isatty() else _PIECE
-    while piece := list(itertools.islice(rows, size)):
-        yield piece
+def answer_rows(rows: Iterable[Row], source: str, output: str,
+                answer: Callable[[list, Callable[[int], str]], Iterable],
+                writer: Callable[[typing.TextIO], Callable], name: str = "") -> int:
+    """Answers rows piece by piece, each row alone where someone types them, and writes the answers;
+    returns their number.
+
+    Args:
+        source, output: the files of the rows and of the answers, or standard input and output.
+        answer: function from texts, and from a function that names a text in errors, to answers.
+        writer: function from the open file to the function that writes a row and its answer.
+        name: of the source in errors; "": `source`.
+    """
+    rows, count, name = iter(rows), 0, name or shown_name(source)
+    size = 1 if source == STANDARD and sys.stdin.isatty() else _PIECE
+    with _open_output(output) as file:
+        write = writer(file)
+        while piece := list(itertools.islice(rows, size)):
+            found = answer([row.texts for row in piece], _locate(piece, name))
+            for row, one in zip(piece, found):
+                write(row, one)
+            file.flush()
+            count += len(piece)
+    return count
 
 
 @contextlib.contextmanager
-def open_output(path: str) -> Iterator[typing.TextIO]:
+def _open_output(path: str) -> Iterator[typing.TextIO]:
     """Opens a file, which is whole or absent afterwards, or standard output."""
     if path == STANDARD:
         yield sys.stdout
@@ -199,7 +216,7 @@ def _cell(value, separator=" "):
     return "" if value is None else str(value)
 
 
-def locate(piece: list[Row], name: str) -> Callable[[int], str]:
+def _locate(piece, name):
     """Returns the function that names the place of an example of a piece in errors."""
     return lambda index: f"{name}, line {piece[index].line}"
 

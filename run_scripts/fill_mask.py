@@ -8,6 +8,7 @@ model is the output of bert-run-pretraining, or a checkpoint of any format with 
 """
 
 import dataclasses
+import functools
 import json
 import os
 import sys
@@ -17,7 +18,7 @@ from collections.abc import Callable
 import bert_tf
 from bert_tf import flags
 from bert_tf.errors import InputError, counted
-from bert_tf.files import STANDARD, is_file, make_folder, shown_name
+from bert_tf.files import STANDARD, is_file, make_folder
 from bert_tf.flags import REQUIRED, option
 from run_scripts import example_files
 from run_scripts.example_files import Row
@@ -71,6 +72,14 @@ def shown(row: Row, answer: typing.Any) -> str:
         for mask in answer)])
 
 
+def writer(job: FillMaskFlags, file: typing.TextIO) -> Callable[[Row, typing.Any], None]:
+    """Returns the function that writes an answer in the format of the flags."""
+    if (job.output_format or example_files.format_of(job.output_file)) == "lines":
+        return lambda row, answer: print(shown(row, answer), file=file)
+    return lambda row, answer: print(
+        json.dumps({**row.cells, job.ask: answer}, ensure_ascii=False), file=file)
+
+
 def main(job: FillMaskFlags) -> None:
     """Opens the model, then answers."""
     if job.text and job.input_file != STANDARD:
@@ -79,7 +88,6 @@ def main(job: FillMaskFlags) -> None:
         raise InputError(f"--input_file: there is no file {job.input_file}; check the name.")
     example_files.check_output(job.output_file, job.input_file)
     make_folder(os.path.dirname(job.output_file), "output_file")
-    form = job.output_format or example_files.format_of(job.output_file)
     fill = bert_tf.FillMask(job.init_checkpoint, job.batch_size, vocab_file=job.vocab_file,
                             do_lower_case=job.do_lower_case, mask=job.mask)
     answer = asked(job, fill)
@@ -87,15 +95,9 @@ def main(job: FillMaskFlags) -> None:
         print("type one text per line; Ctrl-D ends", file=sys.stderr)
     rows = (example_files.text_rows([(1, job.text)]) if job.text
             else example_files.read_texts(job.input_file))
-    name, count = "--text" if job.text else shown_name(job.input_file), 0
-    with example_files.open_output(job.output_file) as file:
-        for piece in example_files.pieces(rows, job.input_file):
-            found = answer([row.texts for row in piece], example_files.locate(piece, name))
-            for row, value in zip(piece, found):
-                print(shown(row, value) if form == "lines" else json.dumps(
-                    {**row.cells, job.ask: value}, ensure_ascii=False), file=file)
-            file.flush()
-            count += len(piece)
+    count = example_files.answer_rows(
+        rows, job.input_file, job.output_file, answer,
+        functools.partial(writer, job), "--text" if job.text else "")
     if job.output_file != STANDARD:
         print(f"{job.output_file}: {counted(count, 'text')}")
 

@@ -10,6 +10,7 @@ between its texts; the output has the label, number, tags, choice, answer or tex
 """
 
 import dataclasses
+import functools
 import itertools
 import os
 
@@ -92,7 +93,7 @@ def main(job: PredictFlags) -> None:
     checkpoints.check_exists(folder := fetched(job.init_checkpoint))
     if job.task:
         folder = task_heads.task_folder(folder, job.task)
-    omissions, count = Omissions(job.skip_malformed_lines), 0
+    omissions = Omissions(job.skip_malformed_lines)
     if form == "lines":
         rows = example_files.read_texts(job.input_file)
     else:
@@ -102,15 +103,8 @@ def main(job: PredictFlags) -> None:
         rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
     make_folder(os.path.dirname(job.output_file), "output_file")
     predictor = bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)
-    with example_files.open_output(job.output_file) as file:
-        write = example_files.writer(to, file)
-        for piece in example_files.pieces(rows, job.input_file):
-            where = example_files.locate(piece, shown_name(job.input_file))
-            for row, prediction in zip(piece, predictor.predict(
-                    [row.texts for row in piece], where)):
-                write(row, prediction)
-            file.flush()
-            count += len(piece)
+    count = example_files.answer_rows(rows, job.input_file, job.output_file, predictor.predict,
+                                      functools.partial(example_files.writer, to))
     if job.output_file != STANDARD:
         left = f", {omissions.malformed:,} lines left out" if omissions.malformed else ""
         print(f"{job.output_file}: {counted(count, 'prediction')}{left}")

@@ -103,24 +103,27 @@ def _classifier(model, values, tensors, hint):
     """
     bias = next((f"{layer}.bias" for layer in ("classifier", *model.classifier[-1:])
                  if f"{layer}.bias" in tensors), None)
-    if not bias:
+    classes = values.get("architectures")
+    classes = classes if isinstance(classes, list) else []
+    if not bias or _is_built_otherwise(model, classes, tensors):
         return None
     candidates = [name for name in names.CLASSIFIERS if name not in model.others
                   and bool(_two_layers(model, name)) == (bias != "classifier.bias")]
-    classes = values.get("architectures")
-    classes = classes if isinstance(classes, list) else []
-    if any(name.startswith("sequence_summary.") for name in tensors) or any(
-            f"{model.classes}For{HEADS[name].huggingface}" in classes for name in model.others):
-        return None
     named = [name for end, heads in TASK_CLASSES for name in candidates
              if name in heads and model.classes + end in classes]
-    problem = values.get("problem_type")
-    if isinstance(problem, str) and PROBLEMS.get(problem) in named:
-        return PROBLEMS[problem]
+    problem = PROBLEMS.get(str(values.get("problem_type")))
+    if problem in named:
+        return problem
     if hint in (named or candidates):
         return hint
     single = tensors[bias].shape == (1,)
     return "regression" if single and "regression" in named else (*named, *candidates)[0]
+
+
+def _is_built_otherwise(model, classes, tensors):
+    """Whether the head is one that the model's classes build in another way."""
+    return any(name.startswith("sequence_summary.") for name in tensors) or any(
+        f"{model.classes}For{HEADS[name].huggingface}" in classes for name in model.others)
 
 
 def _same(found, one, other):

@@ -99,32 +99,38 @@ def _check_summary(values, found):
                          f"{act!r}; correct it if an earlier version of bert_tf wrote the file")
 
 
+def _read_config(values, found, beams):
+    """The configuration of the network in a config.json; refuses what the network lacks."""
+    act = values.get("ff_activation", "gelu")
+    if act not in _ACTIVATIONS:
+        raise InputError(f"ff_activation must be one of {', '.join(_ACTIVATIONS)}, not {act!r}")
+    for key, only in _FIXED.items():
+        if values.get(key, only) != only:
+            raise InputError(f"{key} must be {only!r}, not {values[key]!r}")
+    for key, width in beams.items():
+        if type(width) is not int or width < 1:
+            raise InputError(f"{key} must be a number from 1, not {width!r}")
+    _check_summary(values, found)
+    ours = {mine: values[theirs] for theirs, mine in _KEYS.items()
+            if values.get(theirs) is not None}
+    ours["dropatt"] = ours.get("dropout", XLNetConfig.dropout)
+    width, heads = (ours.get(key, getattr(XLNetConfig, key)) for key in ("d_model", "n_head"))
+    return XLNetConfig.from_dict({**ours, "ff_activation": _ACTIVATIONS[act],
+                                  "d_head": width // heads})
+
+
 def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
     """The `Source` of Hugging Face's files.
 
     Raises:
         InputError: the configuration describes another network, or a copy differs from its tensor.
     """
-    path, act = rules.beside(file, "config.json"), values.get("ff_activation", "gelu")
-    ours = {mine: values[theirs] for theirs, mine in _KEYS.items()
-            if values.get(theirs) is not None}
     head = _head_of(values, found)
     beams = {key: values.get(key, 5) for key in _BEAMS if head == "conditional_span"}
     try:
-        if act not in _ACTIVATIONS:
-            raise InputError(f"ff_activation must be one of {', '.join(_ACTIVATIONS)}, not {act!r}")
-        for key, only in _FIXED.items():
-            if values.get(key, only) != only:
-                raise InputError(f"{key} must be {only!r}, not {values[key]!r}")
-        for key, width in beams.items():
-            if type(width) is not int or width < 1:
-                raise InputError(f"{key} must be a number from 1, not {width!r}")
-        _check_summary(values, found)
-        ours["dropatt"] = ours.get("dropout", XLNetConfig.dropout)
-        width, heads = (ours.get(key, getattr(XLNetConfig, key)) for key in ("d_model", "n_head"))
-        config = XLNetConfig.from_dict({**ours, "ff_activation": _ACTIVATIONS[act],
-                                        "d_head": width // heads})
+        config = _read_config(values, found, beams)
     except (InputError, TypeError, ZeroDivisionError) as error:
+        path = rules.beside(file, "config.json")
         raise InputError(f"{path}: {str(error).rstrip('.')}.") from None
     prefix = "transformer." if any(name.startswith("transformer.") for name in found) else ""
     words, found = f"{prefix}word_embedding.weight", dict(found)

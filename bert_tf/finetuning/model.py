@@ -61,16 +61,12 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
     Raises:
         InputError: there is no such model, or the flags, the vocabulary and the model disagree.
     """
-    model = os.path.join(output_dir, keras_file.NAME)
-    if flags.do_train and output_dir and exists(model) and not exists(
-            os.path.join(task_dir or output_dir, TASK_FILE)):
-        raise InputError(f"--output_dir: {model} is not a fine-tuned model, and it would be "
-                         "overwritten; name another folder.")
+    if flags.do_train and output_dir:
+        _check_overwrites(output_dir, task_dir or output_dir)
     found = open_beginning(flags, output_dir)
-    config = found.config
-    config.check_takes_heads(found.path or flags.bert_config_file)
-    config.check_reads_texts(found.path or flags.bert_config_file)
-    config = flags.quantised(config)
+    found.config.check_takes_heads(found.path or flags.bert_config_file)
+    found.config.check_reads_texts(found.path or flags.bert_config_file)
+    config = flags.quantised(found.config)
     if flags.encoder_dropout is not None and flags.do_train:
         config = dataclasses.replace(
             config, **dict.fromkeys(config.dropout_keys, flags.encoder_dropout))
@@ -83,6 +79,14 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
     has_begun = run and _began_with(found.path, output_dir)
     _settle_tokens(found, flags, run, begun_task if has_begun else None)
     return found
+
+
+def _check_overwrites(output_dir, task_dir):
+    """Raises InputError if training would overwrite a model that no fine-tuning made."""
+    model = os.path.join(output_dir, keras_file.NAME)
+    if exists(model) and not exists(os.path.join(task_dir, TASK_FILE)):
+        raise InputError(f"--output_dir: {model} is not a fine-tuned model, and it would be "
+                         "overwritten; name another folder.")
 
 
 def _began_with(path, output_dir):

@@ -50,19 +50,14 @@ def _kind(hint):
 
 def _number(kind, value):
     """A value as a number, if it is written as one, or is equal to one."""
-    if value is None or isinstance(value, bool):
-        return value
-    found = kind(value)
+    found = value if value is None or isinstance(value, bool) else kind(value)
     return found if isinstance(value, str) or found == value else value
 
 
 def _items(value):
     """A list, or a str with commas, as a list of str."""
-    if isinstance(value, str):
-        value = filter(None, value.split(","))
-    elif not isinstance(value, (list, tuple)):
-        return value
-    return [written(item) for item in value]
+    items = list(filter(None, value.split(","))) if isinstance(value, str) else value
+    return list(map(written, items)) if isinstance(items, (list, tuple)) else value
 
 
 # By type: reads what stands for a value of the type; gives back or refuses what does not.

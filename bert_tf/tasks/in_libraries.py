@@ -19,15 +19,16 @@ _CONFIGURATIONS = {"sst-2": "sst2", "sts-b": "stsb", "ax-b": "axb", "ax-g": "axg
 # Further names of classes, and the labels of the official files.
 _CLASSES = {"paws-x": {"different_meaning": "0"}}
 _ALONE = ("race", "swag", "conll2003", "snli", "scitail", "imdb", "nsmc", *_OF_LANGUAGES)
-_WITHOUT_DEV = ("imdb", "nsmc")     # the test set is read in place of a dev set
+# Dev sets with another name than validation; where there is none, the test set is read.
+_DEV = dict.fromkeys(("imdb", "nsmc"), "test")
+_DEV_IN_TFDS = {**_DEV, **dict.fromkeys(("race", "conll2003"), "dev")}
 # Tasks that are separate data sets next to the data set that --data_dir names.
 _SQUAD = {"squad": "v1.1", "squad_v2": "v2.0"}
 # Tasks that SuperGLUE's tasks may begin with: on the Hub, and in tensorflow_datasets.
 _BEFORE_SUPER_GLUE = {"mnli": (f"{HUB}nyu-mll/glue/mnli", f"{TFDS}glue/mnli"),
                       "swag": (f"{HUB}allenai/swag/regular", None)}
 _TRIVIA_QA = f"{HUB}mandarjoshi/trivia_qa/rc.wikipedia"
-# Of tensorflow_datasets: splits with other names, a training set that is another data set.
-_DEV_IN_TFDS = ("race", "conll2003")
+# Of tensorflow_datasets: a training set that is another data set.
 _TRAIN_IN_TFDS = {"xnli": f"{TFDS}multi_nli"}
 # Formats whose columns a library renames; lines of others are made of its rows.
 _TABLES = ("tsv", "csv", "folders")
@@ -104,7 +105,7 @@ def _split(task, name, layout, data_dir) -> Split | None:
             return None     # the labels of AX, and translations of test sets, are in files alone
         part = "test"
     elif part == "dev":
-        part = _dev_set(group, in_tfds)
+        part = (_DEV_IN_TFDS if in_tfds else _DEV).get(group, "validation")
     if task.name == "triviaqa" and in_tfds:     # it mixes Wikipedia's questions with others
         return None
     if in_tfds and group == "xnli":
@@ -115,21 +116,13 @@ def _split(task, name, layout, data_dir) -> Split | None:
     return _layout(task, layout, f"{data_dir}:{part}" + (f"_{rest}" if rest else ""))
 
 
-def _dev_set(group, in_tfds):
-    """The name of the split to develop on."""
-    if group in _WITHOUT_DEV:
-        return "test"
-    return "dev" if in_tfds and group in _DEV_IN_TFDS else "validation"
-
-
 def _translations(task, layout, data_dir, part, language):
     """A split of XNLI in tensorflow_datasets, where a row has all languages."""
     if part == "train":
         found = _TRAIN_IN_TFDS.get(task.name)
         return found and _layout(task, layout, f"{found}:train")
-    return dataclasses.replace(
-        _layout(task, layout, f"{data_dir}:{part}"),
-        format="translations", only=("language", language))
+    return dataclasses.replace(_layout(task, layout, f"{data_dir}:{part}"),
+                               format="translations", only=("language", language))
 
 
 def _layout(task, layout, file):

@@ -41,18 +41,23 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
         tokens = {**model["vocab"], **{added["content"]: added["id"]
                                        for added in read.get("added_tokens") or []}}
         ordered = sorted(tokens, key=tokens.__getitem__)
-        if [tokens[token] for token in ordered] != list(range(len(ordered))):
+        if sorted(tokens.values()) != list(range(len(tokens))):
             raise InputError(f"{path}: the ids of the tokens have gaps; take another file of the "
                              "vocabulary.")
         added = added_tokens(path, ordered, model["vocab"],
                              0 if model.get("end_of_word_suffix") else rows)    # not of GPT
-        more, beside = {"added_tokens_decoder": added} if added else {}, settings_beside(path)
+        more: dict[str, Any] = {"added_tokens_decoder": added} if added else {}
+        beside = settings_beside(path)
         if kind == "WordPiece":
-            return {"vocab.txt": _lines(ordered)}, {**_wordpiece_settings(read, beside), **more}
+            return {"vocab.txt": _lines(ordered)}, {
+                **_wordpiece_settings(read.get("normalizer") or {}, beside), **more}
         merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
+        step = read.get("pre_tokenizer") or {}
+        if step.get("type") == "ByteLevel" and beside.get(
+                "add_prefix_space", step.get("add_prefix_space")):
+            more["add_prefix_space"] = True
         return {"vocab.json": json.dumps(tokens).encode(),
-                "merges.txt": _lines(["#version: 0.2", *merges])}, {
-                    **more, **_bpe_settings(read, beside)}
+                "merges.txt": _lines(["#version: 0.2", *merges])}, more
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} does not describe a tokenizer ({error!r}); save it again with "
                          "transformers.") from error
@@ -62,23 +67,14 @@ def _lines(texts):
     return "".join(f"{text}\n" for text in texts).encode()
 
 
-def _wordpiece_settings(read, beside):
+def _wordpiece_settings(normalizer, beside):
     """The settings of WordPiece; the settings `beside` it come first."""
-    normalizer = read.get("normalizer") or {}
     settings = {"do_lower_case": bool(normalizer.get("lowercase"))}
     if (strips := normalizer.get("strip_accents")) in (True, False):
         settings["strip_accents"] = strips
     if normalizer.get("handle_chinese_chars") is False:
         settings["tokenize_chinese_chars"] = False
     return settings | {name: beside[name] for name in _OF_WORDPIECE if name in beside}
-
-
-def _bpe_settings(read, beside):
-    """The settings of BPE, in the same way."""
-    step = read.get("pre_tokenizer") or {}
-    adds = step.get("type") == "ByteLevel" and beside.get(
-        "add_prefix_space", step.get("add_prefix_space"))
-    return {"add_prefix_space": True} if adds else {}
 
 
 def _kind(read):

@@ -206,6 +206,19 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
     return path
 
 
+def _check_network(path, saved, mine, weights_only):
+    """Checks that a checkpoint and a Learner, as they are described, have the same network."""
+    if weights_only:
+        saved, mine = ({**values, **{name: _without_memory(values[name])
+                                     for name in _CONFIGS if values.get(name)}}
+                       for values in (saved, mine))
+    other = [phrase for name in (*_CONFIGS, _TERMS) if name in saved and name in mine
+             for phrase in _compare_networks(name, saved[name], mine[name])[0]]
+    if other:
+        raise InputError(f"{path} belongs to another network, with another {', '.join(other)}; "
+                         "train with the same values as before, or name another folder.")
+
+
 def _check_fits(path, tensors, named):
     """Checks that the tensors of a checkpoint are the variables of a model, by their names."""
     for name, variable in named.items():
@@ -236,16 +249,7 @@ def restore(path: str, trainer, weights_only: bool = False, averaged: bool = Fal
         InputError: it does not fit the model; names the tensor, or the part that differs.
     """
     tensors, extra = checksummed.read(path)
-    saved, mine = extra.get("run", {}), trainer.learner.describe()
-    if weights_only:
-        saved, mine = ({**values, **{name: _without_memory(values[name])
-                                     for name in _CONFIGS if values.get(name)}}
-                       for values in (saved, mine))
-    other = [phrase for name in (*_CONFIGS, _TERMS) if name in saved and name in mine
-             for phrase in _compare_networks(name, saved[name], mine[name])[0]]
-    if other:
-        raise InputError(f"{path} belongs to another network, with another {', '.join(other)}; "
-                         "train with the same values as before, or name another folder.")
+    _check_network(path, extra.get("run", {}), trainer.learner.describe(), weights_only)
     named = variables(trainer)
     if averaged and int(tensors["trainer/step"]):       # of no step, else
         tensors = {**tensors, **{name: tensors[average] for name, average in

@@ -145,12 +145,7 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
                          "them.")
     if "MaskedLM" in learned and job.perm_size:
         raise InputError("--perm_size is for permutation_lm; leave it out with --terms=masked_lm.")
-    if "MaskedLM" in learned and not records.format.is_masked:
-        records = data.draw_masks(records, flag, job.max_predictions_per_seq)
-    elif "is_masked" in records.format.names:
-        records = data.draw_orders(records, flag, job.perm_size, job.max_predictions_per_seq)
-    elif not masking.find(recipe.corruption).hides:
-        records = data.show_tokens(records)
+    records = _completed(job, recipe, learned, records, flag)
     check_features(terms, records, flag)
     reads = {*config.further_features, *getattr(config, "record_features", ())}
     for name in reads - records.format.names:
@@ -161,10 +156,19 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
         raise InputError(f"the records of --{flag} hold inputs for an encoder, but the network of "
                          f"--bert_config_file has no encoder ({records.paths[0]}); make them again "
                          "with --feature_converter=prefix_lm, or --objective=lm.")
-    labels = [term.options.get("num_labels", 2) for term in terms
-              if term.objective == "SentencePrediction"]
+    num_labels = next((term.options.get("num_labels", 2) for term in terms
+                       if term.objective == "SentencePrediction"), 2)
     return records.check(flag, job.max_seq_length, job.max_predictions_per_seq, config.vocab_size,
-                         labels[0] if labels else 2), recipe
+                         num_labels), recipe
+
+
+def _completed(job, recipe, learned, records, flag):
+    """The records with what is drawn while training, as the objectives to be learned need it."""
+    if "MaskedLM" in learned and not records.format.is_masked:
+        return data.draw_masks(records, flag, job.max_predictions_per_seq)
+    if "is_masked" in records.format.names:
+        return data.draw_orders(records, flag, job.perm_size, job.max_predictions_per_seq)
+    return records if masking.find(recipe.corruption).hides else data.show_tokens(records)
 
 
 def open_eval_records(job: PretrainingFlags, records: "data.RecordSet", config: Sizes,

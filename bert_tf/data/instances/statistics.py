@@ -183,38 +183,42 @@ def _is_swapped(record):
 
 def _warnings(record):
     """Yields the faults that spoil pre-training on the records, then the notes on their input."""
-    counts, rates, options = record["counts"], record["rates"], record["options"]
+    rates = record["rates"]
     if rates["unknown_tokens"] > 0.01:
         yield ("many tokens are unknown: the vocabulary or --do_lower_case does not fit the "
                "text.")
     if rates["repeated_lines"] > 0.1:
         yield "many lines are repeated: the model will learn them by heart; remove them first."
-    if "random_next" in rates:
-        swapped = _is_swapped(record)
-        if rates["one_sentence_documents"] > 0.1:
-            yield (f"{rates['one_sentence_documents']:.0%} of the documents have one sentence, so "
-                   "their next sentence is always a random one. Put blank lines between documents "
-                   "only, not between their sentences.")
-        if counts["documents"] < 2 and not swapped:
-            yield ("there is one document only: random next sentences come from it too, so next "
-                   "sentence prediction can't be learned. Put blank lines between documents.")
-        if rates["random_next"] > 0.65:
-            yield (f"most {'pairs are not in order' if swapped else 'next sentences are random'}: "
-                   "documents or sentences are short or long for --max_seq_length; a model can "
-                   "guess the label from the base rate.")
-    else:
-        segments = recipes.of_manifest(record).segments
-        # The text of a stream is written once, whatever the flag says.
-        copies = 1 if segments.pairing == "text_stream" else options["dupe_factor"]
-        ends = segments.sentence_ends       # the last one of a sequence is its own separator
-        kept = (counts["instance_tokens"] + ends * counts["instances"]) / (
-            counts["tokens"] * copies)
-        # Where a sequence may end with a part of a sentence, some is left out of any text.
-        if kept < (0.7 if PAIRINGS[segments.pairing].in_order else 0.95) and (
-                not ends or counts.get("left_out")):
-            yield (f"{1 - kept:.0%} of the tokens are left out, in sentences that are longer than "
-                   "--max_seq_length: raise it, or give shorter sentences, one per line.")
-        if not {"predictions", "label_1", "pairs"} & counts.keys() and copies > 1:
-            yield ("the records repeat each other, since neither their masks nor their segments "
-                   "are drawn at random: --dupe_factor=1 is enough.")
+    yield from (_warnings_on_pairs if "random_next" in rates else _warnings_on_texts)(record)
     yield from record["notes"]
+
+
+def _warnings_on_pairs(record):
+    counts, rates, swapped = record["counts"], record["rates"], _is_swapped(record)
+    if rates["one_sentence_documents"] > 0.1:
+        yield (f"{rates['one_sentence_documents']:.0%} of the documents have one sentence, so "
+               "their next sentence is always a random one. Put blank lines between documents "
+               "only, not between their sentences.")
+    if counts["documents"] < 2 and not swapped:
+        yield ("there is one document only: random next sentences come from it too, so next "
+               "sentence prediction can't be learned. Put blank lines between documents.")
+    if rates["random_next"] > 0.65:
+        yield (f"most {'pairs are not in order' if swapped else 'next sentences are random'}: "
+               "documents or sentences are short or long for --max_seq_length; a model can "
+               "guess the label from the base rate.")
+
+
+def _warnings_on_texts(record):
+    counts, segments = record["counts"], recipes.of_manifest(record).segments
+    # The text of a stream is written once, whatever the flag says.
+    copies = 1 if segments.pairing == "text_stream" else record["options"]["dupe_factor"]
+    ends = segments.sentence_ends       # the last one of a sequence is its own separator
+    kept = (counts["instance_tokens"] + ends * counts["instances"]) / (counts["tokens"] * copies)
+    # Where a sequence may end with a part of a sentence, some is left out of any text.
+    if kept < (0.7 if PAIRINGS[segments.pairing].in_order else 0.95) and (
+            not ends or counts.get("left_out")):
+        yield (f"{1 - kept:.0%} of the tokens are left out, in sentences that are longer than "
+               "--max_seq_length: raise it, or give shorter sentences, one per line.")
+    if not {"predictions", "label_1", "pairs"} & counts.keys() and copies > 1:
+        yield ("the records repeat each other, since neither their masks nor their segments "
+               "are drawn at random: --dupe_factor=1 is enough.")
