@@ -174,11 +174,8 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
             initialize(run, trainer, job)
     if begin:
         begin()
-    if hasattr(trainer.learner.encoder, "take_counts") and not run.step:
-        if job.init_checkpoint:     # its embeddings were learned with these
-            print("the model keeps the word frequencies of --init_checkpoint", flush=True)
-        else:
-            trainer.learner.encoder.take_counts(data.manifest.token_counts(records.manifest))
+    if not run.step:
+        _give_counts(trainer.learner.encoder, job, records)
     print(f"{trainer.learner.count_params():,} weights, {records.size:,} records, "
           f"{counted(trainer.strategy.num_replicas_in_sync, 'device')}", flush=True)
     if job.do_train:
@@ -192,6 +189,15 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
         base = job.init_checkpoint if run.init_checkpoint is None else run.init_checkpoint or None
         write_card(settings.output_dir, base)
     return trainer
+
+
+def _give_counts(encoder, job, records):
+    """Gives an encoder the frequencies of words in the records, if it looks at frequencies."""
+    if hasattr(encoder, "take_counts"):
+        if job.init_checkpoint:     # its embeddings were learned with these
+            print("the model keeps the word frequencies of --init_checkpoint", flush=True)
+        else:
+            encoder.take_counts(data.manifest.token_counts(records.manifest))
 
 
 def _noticed(job, stack, records):
