@@ -21,15 +21,12 @@ Example:
 
 import functools
 import os
-from typing import Any
 
 from bert_tf import flags, recipes
 from bert_tf.data import masking
 from bert_tf.data.records import manifest
 from bert_tf.data.records.shards import Unfinished, make_shards
-from bert_tf.data.segments.labelled_pairs import find_labels
 from bert_tf.data.segments.pairing import PAIRINGS
-from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
 from bert_tf.files import (
     absolute,
@@ -54,9 +51,11 @@ from bert_tf.tokenization.vocabulary import share_cased
 from data_prep import prose
 from data_prep.denoising_flags import DenoisingFlags
 from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
+from data_prep.record_job import RecordJob
 from data_prep.runner_flags import RunnerFlags
-from data_prep.stream_job import StreamFlags, StreamJob
-from data_prep.text_job import TextJob
+from data_prep.stream_flags import StreamFlags
+from data_prep.stream_job import StreamJob
+from data_prep.text_job import LabelledJob, RowJob, TargetJob, TextJob
 
 _SAMPLE = 1 << 17       # bytes of text that show how its lines are
 _FEW = 0.01     # share of tokens with capitals that users may have added to an uncased vocabulary
@@ -107,15 +106,11 @@ def _open_tokenizer(job, recipe):
                               job.second_share)
 
 
-def _with_labels(job, recipe):
-    """The recipe with the number of labels of a user's file, which become the flag's."""
-    job.dupe_factor = 1     # nothing is drawn
-    found = find_labels(job.input_file)     # also finds wrong lines, with their numbers
-    job.labels = job.labels or list(recipe.tasks[recipe.task].labels) or found
-    if len(set(job.labels)) < max(2, len(job.labels)):
-        raise InputError(f"--labels={','.join(job.labels)}: a task has two labels or more, each "
-                         "named once.")
-    return recipe.vary({"num_labels": len(job.labels)})
+def _job_of(recipe) -> type[RecordJob]:
+    """The class that makes the records of a recipe."""
+    pairing = PAIRINGS[recipe.segments.pairing]
+    return (StreamJob if pairing.in_streams else RowJob if pairing.in_rows else
+            LabelledJob if pairing.is_labelled else TargetJob if recipe.denoising else TextJob)
 
 
 def _first_lines(path):
@@ -148,7 +143,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     for given in (stream, denoising):
         flags.check(given, recipe)
     recipe, target_length = denoising.resolve(recipe, job)
-    pairing = PAIRINGS[recipe.segments.pairing]
+    record_job = _job_of(recipe)
     masking.find(recipe.corruption).check_slots(job.max_predictions_per_seq, job.max_seq_length,
                                                 job.masked_lm_prob)
     tokenizer = _open_tokenizer(job, recipe)
@@ -158,29 +153,24 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     if recipe.denoising:
         check_sentinels(tokenizer, f"--vocab_file={job.vocab_file}")
     job.input_file = find_files(job.input_file, "input_file", job.output_file)
-    if pairing.is_labelled:
-        recipe = _with_labels(job, recipe)
-    if pairing.in_order:
-        PythonRandom(job.random_seed).shuffle(job.input_file)
+    recipe = record_job.prepare(job, recipe)
     _check_output(job)
     path = manifest.manifest_path(job.output_file[0])
     folder = os.path.dirname(absolute(path))
 
     print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
-    if not pairing.is_labelled and job.input_format != "columns" and prose.is_wrapped(
+    if record_job.has_sentences and job.input_format != "columns" and prose.is_wrapped(
             _first_lines(job.input_file[0])):
         print(f"warning: {job.input_file[0]} looks like prose with hard line breaks, and each line "
               "would be a sentence: run bert-extract-text on the file first.", flush=True)
-    made: Any = StreamJob(job, recipe, tokenizer, folder, stream) if pairing.in_streams else (
-        TextJob(job, recipe, tokenizer, folder, target_length,
-                stream.bsz_per_host if pairing.in_rows else 0))
+    made = record_job(job, recipe, tokenizer, folder, stream, target_length)
     keep = functools.partial(flags.keep, job, folder,
                              os.path.basename(path).removesuffix("manifest.json"), RunnerFlags)
     if not exists(path):
         keep()
     try:
         record, was_there = make_shards(
-            path, made.fingerprint, made.pieces(), made, job.num_workers, made.describe,
+            path, made.fingerprint, made.pieces, made, job.num_workers, made.describe,
             defaults=made.defaults, by_place=True, runner=made_by)
     except Unfinished as found:
         print(found)

@@ -8,7 +8,6 @@ from bert_tf.data import masking
 from bert_tf.data.instances import statistics
 from bert_tf.data.instances.pretraining import feature_names
 from bert_tf.data.records import manifest
-from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError, counted
 from bert_tf.files import file_size, is_packed, open_unpacked, read_range, relative
 from bert_tf.recipes import Recipe
@@ -64,10 +63,10 @@ def describe_all(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabula
 
 
 def describe(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, options: dict,
-             results: list[dict]) -> dict[str, Any]:
-    """Returns the manifest without its shards; `results` are `TextJob`'s, one for each piece."""
+             results: list[dict], joins_files: bool) -> dict[str, Any]:
+    """Returns the manifest without its shards; `results` are `TextJob`'s, one for each piece.
+    `joins_files` is whether a document may continue in the next file."""
     counts, rates = statistics.merge(results)
-    pairing = PAIRINGS[recipe.segments.pairing]
     if not counts.get("instances"):
         raise InputError(_why_no_record(job, recipe, counts))
     return {
@@ -76,8 +75,7 @@ def describe(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, 
         **({"token_counts": manifest.join_counts([result["token_counts"] for result in results])}
            if draws_of_corpus(recipe) else {}),
         "rates": rates,
-        "notes": _input_notes(job.input_file, job.input_format == "columns"
-                              or pairing.in_order or pairing.is_labelled)
+        "notes": _input_notes(job.input_file, joins_files)
         + ([f"{job.input_file[-1]} does not end with a blank line: its last document is left out, "
             "as in the original."] if counts.get("open_documents") else []),
     }
@@ -95,9 +93,9 @@ def _why_no_record(job, recipe, counts):
 
 
 def fingerprint_of(job: PretrainingDataFlags, recipe: Recipe, options: dict, vocabulary: Vocabulary,
-                   pieces: list[int], folder: str) -> dict[str, Any]:
-    """Returns the values that the shards depend on, with the checksums of the text's pieces. An
-    earlier version's records of the same flags have an equal fingerprint."""
+                   pieces: list, folder: str) -> dict[str, Any]:
+    """Returns the values that the shards depend on, with an entry for each piece of the
+    text. An earlier version's records of the same flags have an equal fingerprint."""
     found = {"options": options, "vocabulary": vocabulary.hash, "pieces": pieces,
              "output_file": [relative(name, folder) for name in job.output_file]}
     made = recipe.corruption
@@ -112,13 +110,13 @@ def fingerprint_of(job: PretrainingDataFlags, recipe: Recipe, options: dict, voc
     return found
 
 
-def _input_notes(paths, by_file):
+def _input_notes(paths, joins_files):
     """Notes on input files that may be a mistake, for the report."""
     notes = []
     for path in paths:
         if _is_empty(path):
             notes.append(f"{path} is empty.")
-    if len(paths) > 1 and not by_file:
+    if joins_files:
         notes += [f"{path} does not end with a blank line: its last document continues in the next "
                   "file, as in the original." for path in paths[:-1] if not _ends_document(path)]
     return notes

@@ -1,8 +1,6 @@
 """The records of recipes that read a text as documents: shards for each piece of the text."""
 
-import dataclasses
 import functools
-import hashlib
 from typing import Any
 
 import google_crc32c
@@ -17,73 +15,57 @@ from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.data.segments import labelled_pairs
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text import corpus, places
+from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.data.text.token_labels import capitals
 from bert_tf.data.text.units import BOUNDARY, PhraseList, TaggedText, make_marker
 from bert_tf.errors import InputError
 from bert_tf.options import defaults_of
 from bert_tf.recipes import Recipe
-from bert_tf.tokenization.base import Tokenizer
 from data_prep.pretraining_flags import PretrainingDataFlags, needs_tags
 from data_prep.pretraining_manifest import describe, draws_of_corpus, fingerprint_of, options_of
+from data_prep.record_job import RecordJob, piece_seed
 
 _ROWS = 8192            # instances made into bytes at a time
 _SEEDS = 1 << 62        # seeds of data sets are below this number
 
 
-@dataclasses.dataclass
-class TextJob:
-    """Makes the shards of one piece at a call, for `make_shards`; every worker process has a copy.
+class TextJob(RecordJob):
+    """Sequences of segments; a piece has whole documents.
 
     Attributes:
-        folder: the manifest's; shards are named relative to it.
-        target_length: T, length of targets, in records of inputs and targets.
-        rows: rows of a batch, for recipes whose sequences continue from batch to batch.
-        fingerprint: values that the shards depend on.
-        defaults: defaults of the fingerprint's options.
+        boundary: where documents end in a text of sentences.
     """
 
-    job: PretrainingDataFlags
-    recipe: Recipe
-    tokenizer: Tokenizer
-    folder: str
-    target_length: int = 0
-    rows: int = 0
+    boundary = places.BLANK_LINE
     report = staticmethod(statistics.report)
 
+    @classmethod
+    def prepare(cls, job: PretrainingDataFlags, recipe: Recipe) -> Recipe:
+        if PAIRINGS[recipe.segments.pairing].in_order:
+            PythonRandom(job.random_seed).shuffle(job.input_file)
+        return recipe
+
     def __post_init__(self):
+        super().__post_init__()
         job, self.phrases = self.job, None
-        if self.rows and len(job.output_file) > 1:
-            raise InputError("--output_file: the records of rows are in order, so there is one "
-                             "file; name one.")
-        self.options, self._pieces = options_of(job), self._find_pieces()
-        if self.target_length:
-            self.options["max_target_length"] = self.target_length
-        if self.rows:
-            self.options["bsz_per_host"] = self.rows
+        by_column = job.input_format == "columns"
+        self._by_file = by_column or PAIRINGS[self.recipe.segments.pairing].in_order
+        self.pieces = places.find_pieces(job.input_file, job.piece_bytes, self._by_file,
+                                         BOUNDARY if by_column else self.boundary)
+        self.versions = self.pieces.versions
+        self.options = {**options_of(job), **self._own_options()}
         self.options["do_whole_word_mask"] = self.recipe.corruption.units == "words"
         if job.phrase_file:
             self.phrases = PhraseList.read(job.phrase_file, self.tokenizer)
             self.options["phrase_file"] = self.phrases.hash
         self.fingerprint = fingerprint_of(
             job, self.recipe, self.options, self.tokenizer.vocabulary,
-            list(map(places.size, self._pieces)), self.folder)
+            list(map(places.size, self.pieces)), self.folder)
         self.defaults = defaults_of(PretrainingDataFlags)
 
-    def _find_pieces(self):
-        by_column = self.job.input_format == "columns"
-        boundary = places.LINE_END if self._pairing.is_labelled else places.BLANK_LINE
-        return places.find_pieces(
-            self.job.input_file, self.job.piece_bytes,
-            by_column or self._pairing.in_order,
-            BOUNDARY if by_column else boundary)
-
-    @property
-    def _pairing(self):
-        return PAIRINGS[self.recipe.segments.pairing]
-
-    def pieces(self) -> places.Pieces:
-        """Returns the pieces of the text by place."""
-        return self._pieces
+    def _own_options(self):
+        """The options that other jobs do not have."""
+        return {}
 
     def checksum(self, piece: places.Piece) -> int:
         """Returns the checksum that the manifest has of a piece, which is read for it."""
@@ -95,16 +77,12 @@ class TextJob:
 
     def check_text(self) -> None:
         """Raises InputError if a piece can't be read or is not UTF-8."""
-        for piece in self._pieces:
+        for piece in self.pieces:
             corpus.decode(places.read_piece(piece), _paths(piece))
 
-    def check_unchanged(self) -> None:
-        """Raises InputError if a file has changed since the pieces were found."""
-        places.check_versions(self._pieces.versions)
-
     def describe(self, results: list[dict]) -> dict[str, Any]:
-        """Returns the manifest but for its shards, given the results of the calls."""
-        return describe(self.job, self.recipe, self.tokenizer.vocabulary, self.options, results)
+        return describe(self.job, self.recipe, self.tokenizer.vocabulary, self.options, results,
+                        joins_files=self.has_sentences and not self._by_file)
 
     def __call__(self, index: int, piece: places.Piece) -> dict[str, Any]:
         """Writes the shards of a piece; returns their entries and counts for the manifest."""
@@ -113,22 +91,14 @@ class TextJob:
         checksum = google_crc32c.value(read)
         lines = corpus.decode(places.without_marks(piece, read), paths)
         del read
-        tokenize = (corpus.tokenize_sentences if self.recipe.segments.sentence_ends
-                    else corpus.tokenize_documents)
         text = None
         if self.job.input_format == "columns":
             tags = needs_tags(self.recipe)
             text = TaggedText(lines, self.tokenizer, self.job.tag_column if tags else None,
                               paths)
             lines = text.lines
-        labels: list[int] = []
-        if self._pairing.is_labelled:
-            lines, labels = labelled_pairs.as_documents(lines, self.job.labels, ", ".join(paths))
-        documents = tokenize(lines, self.tokenizer,
-                             self.job.blanks_separate_docs or self._pairing.is_labelled,
-                             make_marker(text, self.phrases, self._label))
-        if self._pairing.is_labelled:
-            labelled_pairs.give_labels(documents, labels, ", ".join(paths))
+        lines, documents = self._documents(
+            lines, make_marker(text, self.phrases, self._label), ", ".join(paths))
         vocabulary = self.tokenizer.vocabulary
         counts, sample = statistics.count_text(
             lines, documents, vocabulary.unk_id,
@@ -152,16 +122,19 @@ class TextJob:
                 minlength=vocabulary.size).tolist()
         return result
 
+    def _documents(self, lines, marker, names):
+        """The lines with one sentence each, and the `Documents` of them."""
+        del names
+        tokenize = (corpus.tokenize_sentences if self.recipe.segments.sentence_ends
+                    else corpus.tokenize_documents)
+        return lines, tokenize(lines, self.tokenizer, self.job.blanks_separate_docs, marker)
+
     def _make(self, documents, seed):
         """Makes the instances of a piece, and counts them."""
-        vocabulary, size = self.tokenizer.vocabulary, self.job.max_seq_length
-        if self.recipe.denoising:
-            pairs = create_pairs(documents, vocabulary, seed % _SEEDS, self.recipe.denoising, size,
-                                 self.target_length, self.job.dupe_factor)
-            return pairs, pairs.counts()
-        instances = create_instances(documents, vocabulary, seed, self.recipe, self.job,
-                                     self.rows)
-        return instances, statistics.count_instances(instances, size, instances.layout)
+        instances = create_instances(documents, self.tokenizer.vocabulary, seed, self.recipe,
+                                     self.job, self.options.get("bsz_per_host", 0))
+        return instances, statistics.count_instances(instances, self.job.max_seq_length,
+                                                     instances.layout)
 
     @property
     def _label(self):
@@ -186,13 +159,50 @@ class TextJob:
         return shards
 
 
+class RowJob(TextJob):
+    """Sequences that continue from batch to batch in rows."""
+
+    in_order = "rows"
+
+    def _own_options(self):
+        return {"bsz_per_host": self.stream.bsz_per_host}
+
+
+class TargetJob(TextJob):
+    """Inputs and targets."""
+
+    def _own_options(self):
+        return {"max_target_length": self.target_length}
+
+    def _make(self, documents, seed):
+        pairs = create_pairs(documents, self.tokenizer.vocabulary, seed % _SEEDS,
+                             self.recipe.denoising, self.job.max_seq_length, self.target_length,
+                             self.job.dupe_factor)
+        return pairs, pairs.counts()
+
+
+class LabelledJob(TextJob):
+    """Pairs with labels, one a line."""
+
+    boundary = places.LINE_END
+    has_sentences = False
+
+    @classmethod
+    def prepare(cls, job: PretrainingDataFlags, recipe: Recipe) -> Recipe:
+        job.dupe_factor = 1     # nothing is drawn
+        found = labelled_pairs.find_labels(job.input_file)      # also finds wrong lines
+        job.labels = job.labels or list(recipe.tasks[recipe.task].labels) or found
+        if len(set(job.labels)) < max(2, len(job.labels)):
+            raise InputError(f"--labels={','.join(job.labels)}: a task has two labels or more, "
+                             "each named once.")
+        return recipe.vary({"num_labels": len(job.labels)})
+
+    def _documents(self, lines, marker, names):
+        lines, labels = labelled_pairs.as_documents(lines, self.job.labels, names)
+        documents = corpus.tokenize_documents(lines, self.tokenizer, True, marker)
+        labelled_pairs.give_labels(documents, labels, names)
+        return lines, documents
+
+
 def _paths(piece):
     return list(dict.fromkeys(place.path for place in piece))
-
-
-def piece_seed(seed: int, index: int) -> int:
-    """Returns the seed of a piece. The first has the seed itself, so that the records of a text of
-    one piece equal the original's."""
-    if index == 0:
-        return seed
-    return int.from_bytes(hashlib.sha256(f"{seed}/{index}".encode()).digest()[:8], "big")

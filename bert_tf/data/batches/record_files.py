@@ -63,7 +63,7 @@ class RecordFiles:
         if pairing is None:
             raise InputError("the records' manifest names a way to make segments that this version "
                              "does not know: a later version made the records. Update bert_tf.")
-        if not (pairing.in_streams or pairing.in_rows):
+        if not pairing.in_rows:
             return 0
         return self.manifest["options"]["bsz_per_host"]
 

@@ -37,10 +37,9 @@ class Pairing:
         segments: most segments in a sequence, 1 or 2.
         in_order: whether sequences are written in the order of the text, not shuffled. The files
             are then read in a random order instead, and the end of each ends a document.
-        in_streams: whether sequences are cut from rows of text that are read side by side, see
-            `data.segments.stream_records`, which has code for it; each record of a batch continues
-            one of the batch before.
-        in_rows: whether sequences continue from batch to batch in rows; `row_streams` makes them.
+        in_rows: whether each record of a batch continues one of the batch before;
+            `data.segments.row_streams` makes them.
+        in_streams: whether `data.segments.stream_records` makes such records instead.
         is_labelled: whether each line of the text is a pair of texts with a label.
     """
 
@@ -48,8 +47,8 @@ class Pairing:
     num_labels: int
     segments: int
     in_order: bool = False
-    in_streams: bool = False
     in_rows: bool = False
+    in_streams: bool = False
     is_labelled: bool = False
 
 
@@ -202,7 +201,7 @@ PAIRINGS = {
     "doc_blocks": Pairing(doc_blocks, num_labels=0, segments=1),
     "runs": Pairing(runs, num_labels=0, segments=1),
     "lines": Pairing(lines, num_labels=0, segments=1),
-    "streams": Pairing(None, num_labels=2, segments=2, in_streams=True),
+    "streams": Pairing(None, num_labels=2, segments=2, in_rows=True, in_streams=True),
     **{name: Pairing(None, num_labels=0, segments=1, in_rows=True)
        for name in ("sentence_stream", "document_texts", "line_texts", "text_stream")},
     "electra": Pairing(electra_segments, num_labels=0, segments=2, in_order=True),

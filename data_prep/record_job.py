@@ -1,0 +1,77 @@
+"""What all jobs that make pre-training records have in common."""
+
+import dataclasses
+import hashlib
+from typing import Any
+
+from bert_tf.data.records.shards import PlacedWork
+from bert_tf.data.text import places
+from bert_tf.errors import InputError
+from bert_tf.recipes import Recipe
+from bert_tf.tokenization.base import Tokenizer
+from data_prep.pretraining_flags import PretrainingDataFlags
+from data_prep.stream_flags import StreamFlags
+
+
+@dataclasses.dataclass
+class RecordJob(PlacedWork):
+    """Makes the shards of one piece at a call, for `make_shards`; every worker process has a copy.
+
+    Attributes:
+        recipe: as `prepare` returns it.
+        folder: the manifest's; shards are named relative to it.
+        target_length: T, length of targets, in records of inputs and targets.
+        pieces: the pieces of the text.
+        versions: the versions of the text's files, by path.
+        options: the manifest's `options`.
+        fingerprint: values that the shards depend on.
+        defaults: defaults of the fingerprint's options.
+        has_sentences: whether each line of the text is a sentence.
+        in_order: what the records are read from in order, such as rows; "" for shuffled records.
+    """
+
+    job: PretrainingDataFlags
+    recipe: Recipe
+    tokenizer: Tokenizer
+    folder: str
+    stream: StreamFlags
+    target_length: int = 0
+    pieces: Any = dataclasses.field(init=False)
+    versions: dict[str, str] = dataclasses.field(init=False)
+    options: dict[str, Any] = dataclasses.field(init=False)
+    fingerprint: dict[str, Any] = dataclasses.field(init=False)
+    defaults: dict[str, Any] = dataclasses.field(init=False)
+    has_sentences = True
+    in_order = ""
+
+    @classmethod
+    def prepare(cls, job: PretrainingDataFlags, recipe: Recipe) -> Recipe:
+        """Sets what flags leave to the input files, and their order; returns the recipe of the
+        records."""
+        del job
+        return recipe
+
+    def __post_init__(self):
+        if self.in_order and len(self.job.output_file) > 1:
+            raise InputError(f"--output_file: the records of {self.in_order} are in order, so "
+                             "there is one file; name one.")
+
+    def check_unchanged(self) -> None:
+        """Raises InputError if a file has changed since the job began."""
+        places.check_versions(self.versions)
+
+    def describe(self, results: list[dict]) -> dict[str, Any]:
+        """Returns the manifest without its shards, given the results of the calls."""
+        raise NotImplementedError
+
+    def report(self, record: dict[str, Any]) -> str:
+        """Returns the text of the report on a manifest."""
+        raise NotImplementedError
+
+
+def piece_seed(seed: int, index: int) -> int:
+    """Returns the seed of a piece. The first has the seed itself, so that the records of a text of
+    one piece equal the original's."""
+    if index == 0:
+        return seed
+    return int.from_bytes(hashlib.sha256(f"{seed}/{index}".encode()).digest()[:8], "big")

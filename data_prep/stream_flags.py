@@ -1,0 +1,84 @@
+"""The flags of `create_pretraining_data` for recipes whose records continue from batch to batch."""
+
+import dataclasses
+import functools
+
+from bert_tf.data.segments import stream_records
+from bert_tf.data.segments.pairing import PAIRINGS
+from bert_tf.errors import InputError
+from bert_tf.flags import Scope, option
+
+_ROWS = Scope("recipes that read rows side by side, such as xlnet and elmo",
+              lambda recipe: PAIRINGS[recipe.segments.pairing].in_rows)
+_of_streams = functools.partial(option, for_=Scope(
+    "recipes that read a text as a stream, such as xlnet",
+    lambda recipe: PAIRINGS[recipe.segments.pairing].in_streams))
+
+
+@dataclasses.dataclass
+class StreamFlags:
+    """Streams of text, and rows that are read side by side (XLNet)."""
+
+    bsz_per_host: int = option(
+        32, "Number of records in a batch. Row r of each batch continues row r of the batch "
+        "before, so --train_batch_size must be the same number.",
+        for_=_ROWS, least=1)
+    num_core_per_host: int = _of_streams(
+        1, "Number of devices that share the rows. With --bi_data half of the rows of each device "
+        "run backward.", least=1, rare=True)
+    reuse_len: int = _of_streams(
+        0, "Tokens at the beginning of a sequence that the network keeps for the next batch. 0: "
+        "half of --max_seq_length, the only length allowed.", least=0)
+    bi_data: bool = _of_streams(True, "Half of the rows hold the text backward.")
+    mask_alpha: int = _of_streams(
+        6, "A run of n predicted tokens has a context of n * mask_alpha / mask_beta tokens, which "
+        "includes the run.", least=1)
+    mask_beta: int = _of_streams(1, "See --mask_alpha.", least=1)
+    max_gram: int = _of_streams(
+        5, "Maximum length of a run of predicted tokens; 1 predicts single tokens.", least=1)
+    whole_grams: bool = _of_streams(
+        False, "Runs consist of whole words. The original and its released models count sub-words.")
+    use_eod: bool = _of_streams(
+        True, "A blank line becomes the token <eod>; if false, it is left out.")
+    from_raw_text: bool = _of_streams(
+        True, "The input is text; if false, ids separated by blanks.", rare=True)
+    num_task: int = _of_streams(
+        1, "Number of parts into which the input files are divided, each with its own records. "
+        "--task=i makes the records of part i alone.", least=1)
+    pass_id: int = _of_streams(
+        0, "Number of the first pass over the text; --dupe_factor is the number of passes.",
+        least=0, rare=True)
+
+    def shape(self, job) -> stream_records.Shape:
+        """Returns the form of the records."""
+        size, rows = job.max_seq_length, self.bsz_per_host
+        if size % 2 or size < 10:
+            raise InputError(f"--max_seq_length is {size}; it must be even, and at least 10.")
+        reuse = self.reuse_len or size // 2
+        if reuse != size // 2:
+            raise InputError(f"--reuse_len is {reuse}, but it must be half of --max_seq_length, "
+                             f"{size // 2}.")
+        if rows % (self.num_core_per_host * (1 + self.bi_data)):
+            raise InputError(
+                f"--bsz_per_host={rows} can't be divided among --num_core_per_host="
+                f"{self.num_core_per_host}{' with --bi_data, in two halves each' * self.bi_data}; "
+                f"give a multiple of {self.num_core_per_host * (1 + self.bi_data)}.")
+        if self.mask_alpha < self.mask_beta:
+            raise InputError(f"--mask_alpha={self.mask_alpha} is less than "
+                             f"--mask_beta={self.mask_beta}: a masked token would not fit into its "
+                             "context; raise --mask_alpha.")
+        if job.max_predictions_per_seq > size:
+            raise InputError(f"--max_predictions_per_seq={job.max_predictions_per_seq} is more "
+                             f"than --max_seq_length={size}.")
+        given = {name: getattr(self, name) for name in (
+            "num_core_per_host", "bi_data", "mask_alpha", "mask_beta", "max_gram", "whole_grams")}
+        return stream_records.Shape(size, reuse, job.max_predictions_per_seq or None, rows, **given)
+
+    def parts(self, job) -> list[tuple[int, int]]:
+        """Lists (task, pass) of each shard."""
+        tasks = list(range(self.num_task))
+        if job.task:
+            if job.task not in map(str, tasks):
+                raise InputError(f"--task={job.task} must be below --num_task={self.num_task}.")
+            tasks = [int(job.task)]
+        return [(task, self.pass_id + turn) for turn in range(job.dupe_factor) for task in tasks]
