@@ -26,7 +26,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import digest, make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.task_flags import TaskFlags
-from run_scripts.finetuning.measured import Measured, weights_bytes, weights_files
+from run_scripts.finetuning.scoring import ScoredModel, weights_bytes, weights_files
 from run_scripts.kept_results import KeptResults, given
 
 # By the name of a method: how many times smaller than its teacher, per cent of its score that are
@@ -80,8 +80,8 @@ def measure(name: str, folder: str, job: CompressionFlags, task_flags: TaskFlags
 
     Each method has records of its own: its tokenizer and length may differ from the teacher's.
     """
-    model = Measured(folder, task_flags, os.path.join(job.output_dir, "records", name),
-                     job.batch_size, "models")
+    model = ScoredModel(folder, task_flags, os.path.join(job.output_dir, "records", name),
+                        job.batch_size, "models")
     split = model.split(job.split, job.examples)
     _, seconds = split.timed(runs=job.repeats)
     return {"bytes": weights_bytes(folder), "weights": model.learner.count_params(),

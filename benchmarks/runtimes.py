@@ -26,7 +26,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import digest
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.task_flags import TaskFlags
-from run_scripts.finetuning.measured import Measured, MeasuredSplit, weights_files
+from run_scripts.finetuning.scoring import ScoredModel, ScoredSplit, weights_files
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -100,7 +100,7 @@ _OPEN: dict[str, Callable] = {
     "lite_int8": lambda *given: _open_lite(*given, int8=True)}
 
 
-def _measure(split: MeasuredSplit, answer: Callable, length: int, repeats: int
+def _measure(split: ScoredSplit, answer: Callable, length: int, repeats: int
              ) -> tuple[float, float]:
     """The least CPU seconds an example, from the first 32 records, and the score of all."""
     records = [split.batch(np.array([row]), length) for row in range(split.records)]
@@ -126,7 +126,7 @@ def main(task_flags: TaskFlags, job: RuntimesFlags) -> None:
     with contextlib.suppress(RuntimeError):     # it runs already, with the threads that it has
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(1)
-    model = Measured(job.init_checkpoint, task_flags, job.output_dir, flag="init_checkpoint")
+    model = ScoredModel(job.init_checkpoint, task_flags, job.output_dir, flag="init_checkpoint")
     split, length = model.split(examples=job.examples), model.max_seq_length
 
     def measure(name):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bert_tf.data.records.jobs import run_stream
-from bert_tf.data.records.notes import Progress
+from bert_tf.data.records.notes import FinishedPieces
 from bert_tf.errors import InputError
 from bert_tf.files import (
     is_file,
@@ -105,7 +105,7 @@ class Corpus:
 
         fingerprint = {"column": column, "lines_are_paragraphs": lines_are_paragraphs,
                        "sources": list(map(version_of, sources))}
-        self._progress = Progress(f"{output}.progress", fingerprint, begin)
+        self._progress = FinishedPieces(f"{output}.progress", fingerprint, begin)
 
     def _check_own(self):
         folder = self._maker.folder

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 
-from bert_tf.data.segments import stream_records
+from bert_tf.data.segments import xlnet_records
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.flags import Scope, option
@@ -49,7 +49,7 @@ class StreamFlags:
         0, "Number of the first pass over the text; --dupe_factor is the number of passes.",
         least=0, rare=True)
 
-    def shape(self, job) -> stream_records.Shape:
+    def shape(self, job) -> xlnet_records.Shape:
         """Returns the form of the records."""
         size, rows = job.max_seq_length, self.bsz_per_host
         if size % 2 or size < 10:
@@ -72,7 +72,7 @@ class StreamFlags:
                              f"than --max_seq_length={size}.")
         given = {name: getattr(self, name) for name in (
             "num_core_per_host", "bi_data", "mask_alpha", "mask_beta", "max_gram", "whole_grams")}
-        return stream_records.Shape(size, reuse, job.max_predictions_per_seq or None, rows, **given)
+        return xlnet_records.Shape(size, reuse, job.max_predictions_per_seq or None, rows, **given)
 
     def parts(self, job) -> list[tuple[int, int]]:
         """Lists (task, pass) of each shard."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from bert_tf.data.records import manifest
 from bert_tf.data.records.tfrecord import write_shard
-from bert_tf.data.segments import stream_records, streams
+from bert_tf.data.segments import streams, xlnet_records
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import identity, open_unpacked
@@ -144,10 +144,10 @@ class StreamJob(RecordJob):
         text = streams.join(found, numpy_draws.permutation(len(found)))
         counts.update(documents=text.documents, tokens=len(text.ids),
                       unknown_tokens=int((text.ids == vocabulary.unk_id).sum()))
-        records = stream_records.make_records(
+        records = xlnet_records.make_records(
             *streams.cut_rows(text, shape.bsz_per_host, shape.num_core_per_host, shape.bi_data),
             shape, vocabulary.cls_id, vocabulary.sep_id,
-            stream_records.MaskSampler(shape, self.tokenizer.continues, numpy_draws),
+            xlnet_records.MaskSampler(shape, self.tokenizer.continues, numpy_draws),
             random.Random(piece_seed(self.job.random_seed, index)))
         name = manifest.shard_name(self.job.output_file[0], index, len(self.pieces))
         try:

@@ -129,7 +129,7 @@ def compile_model(job: ExtractFeaturesFlags, model: Any, layers: list
         *(tf.constant(features[name]) for name in reads))]
 
 
-class Progress:
+class Throughput:
     """Counts the lines and tokens done, and reports them every few seconds."""
 
     def __init__(self, total):
@@ -245,7 +245,7 @@ def main(job: ExtractFeaturesFlags) -> None:
     if job.pooling == "cls" and tokenizer.vocabulary.layout.cls_last:
         job = dataclasses.replace(job, pooling="last")
     run_model = compile_model(job, model, layers)
-    progress = Progress(total)
+    progress = Throughput(total)
     widths = {layer: config.embedding_output_width if layer == "embeddings" else config.hidden_size
               for layer in layers}
     extraction = Extraction(job, training.counted_heads(config), widths, run_model, progress)

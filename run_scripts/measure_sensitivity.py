@@ -23,7 +23,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, check, option
 from bert_tf.tasks.task_flags import TaskFlags
-from run_scripts.analysis.model import Progress
+from run_scripts.analysis.model import TimeLeft
 from run_scripts.kept_results import KeptResults, given
 
 # Flags that must be equal when a command resumes, in addition to the task's flags.
@@ -32,7 +32,7 @@ _COMPARED = ("init_checkpoint", "examples", "tolerance", "most_products", "rando
 if typing.TYPE_CHECKING:
     import numpy as np
 
-    from run_scripts.finetuning.measured import MeasuredSplit
+    from run_scripts.finetuning.scoring import ScoredSplit
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -65,10 +65,10 @@ class SensitivityFlags:
         return few, many
 
 
-def open_results(job: SensitivityFlags, task_flags: TaskFlags, split: "MeasuredSplit"
+def open_results(job: SensitivityFlags, task_flags: TaskFlags, split: "ScoredSplit"
                  ) -> KeptResults:
     """Opens the results of a split in the output folder."""
-    from run_scripts.finetuning.measured import contents_of
+    from run_scripts.finetuning.scoring import contents_of
     results = KeptResults(os.path.join(job.output_dir, "results.json"), {
         **{name: getattr(job, name) for name in _COMPARED}, **given(task_flags)},
         contents=contents_of(job.init_checkpoint, split, "init_checkpoint"))
@@ -76,7 +76,7 @@ def open_results(job: SensitivityFlags, task_flags: TaskFlags, split: "MeasuredS
     return results
 
 
-def measure(job: SensitivityFlags, split: "MeasuredSplit", results: KeptResults
+def measure(job: SensitivityFlags, split: "ScoredSplit", results: KeptResults
             ) -> list[list[float]]:
     """The eigenvalues of each layer, on each sample, which `results` keeps."""
     import tensorflow as tf
@@ -94,7 +94,7 @@ def measure(job: SensitivityFlags, split: "MeasuredSplit", results: KeptResults
              for part in parts], seed=job.random_seed, tolerance=job.tolerance,
             most=job.most_products)
 
-    progress = Progress("eigenvalues", job.samples * layers)
+    progress = TimeLeft("eigenvalues", job.samples * layers)
     found: list[list[float]] = []
     for layer in range(layers):
         block = hessian.LayerHessian(learner, layer)
@@ -112,9 +112,9 @@ def main(task_flags: TaskFlags, job: SensitivityFlags) -> None:
     bits = job.few_and_many()
     make_folder(job.output_dir, "output_dir")
     from bert_tf.compression import hessian
-    from run_scripts.finetuning.measured import Measured
-    model = Measured(job.init_checkpoint, task_flags, job.output_dir, job.batch_size,
-                     "init_checkpoint")
+    from run_scripts.finetuning.scoring import ScoredModel
+    model = ScoredModel(job.init_checkpoint, task_flags, job.output_dir, job.batch_size,
+                        "init_checkpoint")
     split = model.split("train")
     eigenvalues = measure(job, split, open_results(job, task_flags, split))
     omegas = [hessian.sensitivity(values) for values in eigenvalues]

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from bert_tf.config.quantisation import Quantisation, settle
+from bert_tf.config.quantisation import Quantisation, parse_quantisation
 from bert_tf.config.sizes import (
     ACTIVATIONS,
     FRACTIONS,
@@ -124,7 +124,7 @@ class EncoderConfig(BertSizes):
         if self.model_type == "distilbert" and self.pooler_type != "first_token_relu":
             raise InputError(f"pooler_type is {self.pooler_type}; with model_type distilbert it "
                              "must be first_token_relu.")
-        settle(self)
+        parse_quantisation(self)
 
     def kept_heads(self, number: int) -> list[int]:
         """The remaining heads of the attention `number`, by their original numbers."""

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from bert_tf.config.encoder import BertSizes
-from bert_tf.config.quantisation import Quantisation, settle
+from bert_tf.config.quantisation import Quantisation, parse_quantisation
 from bert_tf.config.sizes import ACTIVATIONS, PRESETS, UNSEEN_KEYS, check_weights
 from bert_tf.errors import InputError
 
@@ -72,7 +72,7 @@ class MobileBertConfig(BertSizes):
             raise InputError(f"embedding_size ({self.embedding_width}) must not be more than "
                              f"hidden_size ({self.hidden_size}).")
         check_weights(self)
-        settle(self)
+        parse_quantisation(self)
 
     @property
     def pooler_type(self) -> str:     # type: ignore[override]

@@ -140,7 +140,7 @@ class Quantisation:
                                  f"({getattr(config, name)}).")
 
 
-def settle(config: Any) -> None:
+def parse_quantisation(config: Any) -> None:
     """Makes `quantisation` of a configuration that is being made a `Quantisation`, or leaves None.
     """
     if config.quantisation is not None:

@@ -20,7 +20,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "instances.pretraining": ["Instances", "create_instances", "feature_names"],
         "records": ["features", "manifest", "tfrecord"],
         "records.features": ["pack_pairs", "truncate_pairs"],
-        "records.jobs": ["Progress", "run_pieces"],
+        "records.jobs": ["FinishedPieces", "run_pieces"],
         "records.shards": ["find_damaged", "make_shards"],
         "segments.pairing": ["PAIRINGS"],
         "text": ["corpus", "vectors"],

@@ -62,7 +62,7 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
     if model_flags.do_train:
         check_style(model, options)
     task.kind.check_options(options, model.max_seq_length, model.tokenizer)
-    wanted = task_flags.find(task_flags.settle(task, options), model_flags.do_train,
+    wanted = task_flags.find(task_flags.with_options(task, options), model_flags.do_train,
                              model_flags.do_eval, model_flags.do_predict)
     task = next(iter(wanted.sources.values())).task     # with its labels
     if task.kind.has_labels and not task.labels:

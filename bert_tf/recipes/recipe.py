@@ -34,7 +34,7 @@ class Term:
     of_records: Mapping[str, str] = dataclasses.field(default_factory=dict)
     task: str = ""
 
-    def settle(self, masking: "MaskTokens", segments: Segments) -> "Term":
+    def for_records(self, masking: "MaskTokens", segments: Segments) -> "Term":
         """Returns this term with the `options` that the records decide."""
         return dataclasses.replace(self, options={**self.options, **{
             name: getattr(masking if hasattr(masking, field) else segments, field)

@@ -154,7 +154,7 @@ class TaskFlags:
         return dataclasses.replace(task, labels=labels_in(self.tag_scheme, task.labels)
                                    ) if task.labels else task
 
-    def settle(self, task: Task, options: dict) -> Task:
+    def with_options(self, task: Task, options: dict) -> Task:
         """The task with all options known, which decide nothing here."""
         return task
 
@@ -392,7 +392,7 @@ class SquadFlags:
         check(self)
         return SQUAD[False]
 
-    def settle(self, task: Task, options: dict) -> Task:
+    def with_options(self, task: Task, options: dict) -> Task:
         """The `Task` of the version that the options name."""
         return SQUAD[options["version_2_with_negative"]]
 

@@ -264,7 +264,7 @@ def restore(path: str, trainer, weights_only: bool = False, averaged: bool = Fal
         variable.assign(tensors[name])
     if not weights_only:
         trainer.state.assign(carried)
-    trainer.scaling.settle()
+    trainer.scaling.reset_if_changed()
     return extra
 
 

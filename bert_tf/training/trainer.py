@@ -185,7 +185,7 @@ class _LossScaling:
     def _first(self):
         return _LOSS_SCALE if self._is_used else 1.0
 
-    def settle(self):
+    def reset_if_changed(self):
         """Starts with a new scale if the state comes from a computation in another type."""
         # A computation that scales nothing leaves 1.0 without a finite step.
         was_used = self.scale.numpy() != 1.0 or self.finite_steps.numpy() > 0

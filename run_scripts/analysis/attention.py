@@ -25,7 +25,7 @@ from bert_tf.flags import REQUIRED, Scope, option
 from run_scripts.analysis.attention_texts import padded, read_features, read_pairs
 from run_scripts.analysis.model import (
     ModelFlags,
-    Progress,
+    TimeLeft,
     check_file,
     name_of,
     open_encoder,
@@ -157,7 +157,7 @@ def compare(encoder, other, survey: Survey, rows: list[dict], texts: int, vocabu
     theirs, cosines = Survey(vocabulary, 0, 0), []
     pairs = zip(analysis.read(encoder, rows, ("attention",)),
                 analysis.read(other, rows, ("attention",)))
-    for mine, fine in Progress("texts compared", texts).over(pairs):
+    for mine, fine in TimeLeft("texts compared", texts).over(pairs):
         cosines.append(analysis.cosine(mine.attention, fine.attention))
         theirs.add(fine)
     similarity = np.mean(cosines, 0)
@@ -174,7 +174,7 @@ def measure_gradients(learner, rows: list[dict], vocabulary, seed: int) -> dict:
     all others."""
     rng = np.random.default_rng(seed)
     sums, count = np.zeros((2, 2, len(learner.encoder.layers_))), np.zeros(2)
-    for row in Progress("texts with gradients", len(rows)).over(rows):
+    for row in TimeLeft("texts with gradients", len(rows)).over(rows):
         batch = analysis.mask_tokens(row, vocabulary, _SHARE_MASKED, rng)
         weights, gradients = analysis.attention_gradients(
             learner.encoder, learner.objectives[0], batch)
@@ -234,7 +234,7 @@ def main(model: ModelFlags, job: AttentionFlags) -> None:
         readings = analysis.read_decoder(encoder, padded(rows, model.batch_size), job.maps)
     survey = Survey(tokenizer.vocabulary, job.num_maps, job.distance_texts, job.maps,
                     encoder.config.is_causal)
-    for reading in Progress("texts", len(rows)).over(readings):
+    for reading in TimeLeft("texts", len(rows)).over(readings):
         survey.add(reading, job.pattern_network)
     print_statistics(survey)
     figures = {"texts": len(rows), "uniform_entropy": survey.statistics.uniform_entropy,

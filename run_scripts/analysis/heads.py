@@ -29,8 +29,8 @@ from bert_tf.networks import attentions
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import OWN
 from bert_tf.tasks.task_flags import TaskFlags
-from run_scripts.analysis.model import SHOWN, Progress
-from run_scripts.finetuning.measured import kept_scores, open_measured
+from run_scripts.analysis.model import SHOWN, TimeLeft
+from run_scripts.finetuning.scoring import kept_scores, open_scored
 
 _RARE = 0.01    # probabilities below this are called significant, as in the paper
 
@@ -80,13 +80,13 @@ class Scorer:
     """Scores a model with parts switched off on the examples of a split.
 
     Attributes:
-        model, split: `Measured` and its `MeasuredSplit`, or the classes for texts.
+        model, split: `ScoredModel` and its `ScoredSplit`, or the classes for texts.
         whole: the score of the whole model, times 100.
     """
 
     def __init__(self, job: HeadsFlags):
         _check_task(job)
-        self.model: Any = open_measured(job.model_dir, TaskFlags(
+        self.model: Any = open_scored(job.model_dir, TaskFlags(
             task=job.task, data_dir=job.data_dir, dev_file=job.dev_file), job.output_dir,
             job.batch_size)
         self.encoder, self._form = self.model.learner.encoder, job.form
@@ -128,7 +128,7 @@ def try_all(scorer: Scorer) -> dict[str, np.ndarray]:
     row. R is L, or fewer where layers share their heads."""
     encoder, rows = scorer.encoder, analysis.sharing(scorer.encoder)
     count = encoder.config.num_attention_heads
-    progress = Progress("scores", len(rows) * (count + 1))
+    progress = TimeLeft("scores", len(rows) * (count + 1))
     found = {"without_head": np.zeros((2, len(rows), count)),
              "without_layer": np.zeros((2, len(rows)))}
 
@@ -165,7 +165,7 @@ def try_alone(scorer: Scorer, job: HeadsFlags) -> list[dict]:
     chosen_on = scorer.model.split(job.choose_split, job.choose_examples)
     count, rows = scorer.encoder.config.num_attention_heads, []
     sharing = analysis.sharing(scorer.encoder)
-    progress = Progress("scores", len(sharing) * (count + 1))
+    progress = TimeLeft("scores", len(sharing) * (count + 1))
 
     def score(group, head, split=None):
         found = scorer.without([(layer, other) for layer in group for other in range(count)

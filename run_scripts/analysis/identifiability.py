@@ -24,7 +24,7 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.vocabulary import Layout
 from run_scripts.analysis.model import (
     ModelFlags,
-    Progress,
+    TimeLeft,
     batches,
     check_file,
     name_of,
@@ -82,7 +82,7 @@ def compare_lengths(encoder: Any, vocabulary: object, texts: dict[int, dict]
           + "".join(f"{name + ' ' + TITLES[kind]:>17}" for kind in kinds
                     for name in ("raw", "eff.")))
     for length, features in texts.items():
-        progress = Progress(f"texts of {length} tokens", len(features["input_ids"]))
+        progress = TimeLeft(f"texts of {length} tokens", len(features["input_ids"]))
         readings = analysis.read(encoder, batches(features, 4), ("attention", "values"))
         found[length] = means = analysis.compare_maps(progress.over(readings), vocabulary,
                                                       encoder.config.is_causal)
@@ -110,7 +110,7 @@ def show_identification(found: "analysis.Identification") -> None:
 def attribute(encoder: object, features: dict, projections: int, layout: Layout
               ) -> dict[str, np.ndarray]:
     """Prints and returns the contributions of input tokens to hidden tokens."""
-    progress = Progress("hidden tokens attributed", features["input_ids"].size)
+    progress = TimeLeft("hidden tokens attributed", features["input_ids"].size)
     found = analysis.summarize_attribution([
         analysis.token_attribution(encoder, row, projections=projections or None,
                                    progress=progress) for row in batches(features, 1)],
@@ -145,7 +145,7 @@ def main(model: ModelFlags, job: IdentifiabilityFlags) -> None:
     by_length = compare_lengths(encoder, tokenizer.vocabulary, texts)
     readings = list(analysis.read(encoder, batches(whole, model.batch_size), ("hidden",)))
     identification = analysis.identify(readings, job.mlp_epochs,
-                                       Progress("layers identified", len(readings[0].hidden)))
+                                       TimeLeft("layers identified", len(readings[0].hidden)))
     show_identification(identification)
     attribution = attribute(encoder, short, job.projections, tokenizer.vocabulary.layout)
     _write(model.output_dir, name_of(model), encoder.config.head_size, by_length, identification,

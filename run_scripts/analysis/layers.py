@@ -27,7 +27,7 @@ from bert_tf.tasks.rows import Omissions, read_sentences
 from bert_tf.tasks.task import Split
 from run_scripts.analysis.model import (
     ModelFlags,
-    Progress,
+    TimeLeft,
     check_file,
     name_of,
     open_encoder,
@@ -126,7 +126,7 @@ def read(path: str, columns: Mapping[str, int | str], count: int, encoder, token
               f"than {room} tokens, or a word without one; a larger --max_seq_length takes longer "
               "ones", flush=True)
     parts = ("hidden", "attention") if attention else ("hidden",)
-    readings = Progress(f"sentences of {path}", len(rows)).over(analysis.read(encoder, rows, parts))
+    readings = TimeLeft(f"sentences of {path}", len(rows)).over(analysis.read(encoder, rows, parts))
     for reading, (ids, starts) in zip(readings, sentences.pieces):
         sentences.layers.append(reading.hidden[:, layout.before + starts])
         if attention:

@@ -45,7 +45,7 @@ def open_encoder(job: ModelFlags) -> Any:
     return model
 
 
-class Progress:
+class TimeLeft:
     """Prints every few seconds the number of `total` that are done, and the time left. `what` names
     them, such as "heads"."""
 

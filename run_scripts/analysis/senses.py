@@ -21,7 +21,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.senses import Instance, Sentence, read_senses
-from run_scripts.analysis.model import ModelFlags, Progress, check_file, open_encoder
+from run_scripts.analysis.model import ModelFlags, TimeLeft, check_file, open_encoder
 
 
 @dataclasses.dataclass
@@ -55,7 +55,7 @@ def vectors_of(sentences: list[Sentence], opened, encoder, length: int, layer: i
         if fitting:
             rows.append(analysis.pack([(ids.tolist(), [])], tokenizer))
             places.append(fitting)
-    readings = Progress(f"sentences of {what}", len(rows)).over(
+    readings = TimeLeft(f"sentences of {what}", len(rows)).over(
         analysis.read(encoder, rows, ("hidden",)))
     found: list[Instance] = []
     vectors = []

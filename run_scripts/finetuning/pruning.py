@@ -18,8 +18,8 @@ from bert_tf.networks import attentions
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
-from run_scripts.analysis.model import Progress
-from run_scripts.finetuning.measured import Measured, kept_scores, open_measured, weights_bytes
+from run_scripts.analysis.model import TimeLeft
+from run_scripts.finetuning.scoring import ScoredModel, kept_scores, open_scored, weights_bytes
 
 PARTS = ("heads", "units", "layers")
 # The last three are by importance too, of T5's heads of one kind alone.
@@ -61,7 +61,7 @@ class Curve:
             raise InputError(f"--model_dir: {job.model_dir} is quantised, so its parts can't be "
                              "removed or ordered by importance; prune the model before "
                              "quantisation, or give only --orders=oracle or random.")
-        self.model: Any = open_measured(job.model_dir, task_flags, job.output_dir, job.batch_size)
+        self.model: Any = open_scored(job.model_dir, task_flags, job.output_dir, job.batch_size)
         self._names = list(attentions(self.model.learner.encoder))
         if is_t5:
             self._check_texts()
@@ -160,7 +160,7 @@ class Curve:
             rng = np.random.default_rng(self.job.seed)
             return [rng.random(len(parts)) for parts in every]
         if order == "oracle":
-            progress = Progress("scores", self.total)
+            progress = TimeLeft("scores", self.total)
             scores = []
             for layer, parts in enumerate(every):
                 scores.append(np.array([self.measure([(layer, part)])["score"] for part in
@@ -217,7 +217,7 @@ def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFl
     saved.write(folder)
     open_tokenizer(job.model_dir, saved.do_lower_case).save(folder)
     training.save_model(folder, smaller)
-    again = Measured(folder, task_flags, curve.job.output_dir, job.batch_size)
+    again = ScoredModel(folder, task_flags, curve.job.output_dir, job.batch_size)
     whole = curve.split.timed()
     left = curve.split.timed(again.trainer)
     found = {"off": len(off), "parameters": [curve.model.learner.count_params(),

@@ -57,7 +57,7 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
 def _settled(term, records):
     """Returns the term with the options that its records decide."""
     made = recipes.of_manifest(getattr(records, "sets", {}).get(term.task, records).manifest)
-    return term.settle(masking.find(made.corruption), made.segments)
+    return term.for_records(masking.find(made.corruption), made.segments)
 
 
 def _check_names(names, recipe, terms, config):

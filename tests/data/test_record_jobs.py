@@ -10,13 +10,13 @@ import pytest
 
 from bert_tf.data.records import jobs
 from bert_tf.data.records.jobs import run_pieces
-from bert_tf.data.records.notes import Progress
+from bert_tf.data.records.notes import FinishedPieces
 from bert_tf.errors import InputError
 from tests.data.work import Deadly, LargeWork, die, double, fail_at_two, fail_oddly, measure
 
 
 def run(folder, work=double, num_workers=1, fingerprint="job", is_intact=lambda result: True):
-    progress = Progress(str(folder / "progress"), {"it": fingerprint}, lambda earlier: None)
+    progress = FinishedPieces(str(folder / "progress"), {"it": fingerprint}, lambda earlier: None)
     return run_pieces(iter(range(10, 15)), 5, work, progress, num_workers, is_intact)
 
 
@@ -50,16 +50,16 @@ def test_pieces_whose_files_are_gone_are_done_again(tmp_path):
 
 def test_another_job_starts_afresh(tmp_path):
     folder = str(tmp_path / "progress")
-    Progress(folder, {"it": 1}, None).save(0, "old")
+    FinishedPieces(folder, {"it": 1}, None).save(0, "old")
     discarded = []
-    progress = Progress(folder, {"it": 2}, discarded.append)
+    progress = FinishedPieces(folder, {"it": 2}, discarded.append)
     assert discarded == [{"it": 1}] and progress.result(0) is None
     progress.close()
     assert os.listdir(tmp_path) == []
 
 
 def test_a_job_of_one_piece_prints_no_progress(tmp_path, capsys):
-    run_pieces(iter([10]), 1, double, Progress(str(tmp_path / "p"), 1, None), 1, bool)
+    run_pieces(iter([10]), 1, double, FinishedPieces(str(tmp_path / "p"), 1, None), 1, bool)
     assert not capsys.readouterr().out
     run(tmp_path)
     assert "5 of 5 pieces are finished" in capsys.readouterr().out
@@ -72,7 +72,7 @@ def test_a_folder_without_a_readable_job_is_emptied(tmp_path, content):
     (folder / "piece-00000.json").write_text('"old"')
     if content is not None:
         (folder / "job.json").write_text(content)
-    assert Progress(str(folder), {"it": 1}, None).result(0) is None
+    assert FinishedPieces(str(folder), {"it": 1}, None).result(0) is None
 
 
 def test_a_dead_worker_is_said(tmp_path):
@@ -86,7 +86,7 @@ def test_a_dead_worker_is_said(tmp_path):
     (die, [b"x" * (1 << 22)] * 9),                      # dies at work, before the next large one
 ])
 def test_no_death_of_a_worker_leaves_the_job_waiting(tmp_path, work, pieces):
-    progress = Progress(str(tmp_path / "progress"), 1, None)
+    progress = FinishedPieces(str(tmp_path / "progress"), 1, None)
     with pytest.raises(InputError, match="a worker process was killed"):
         run_pieces(iter(pieces), len(pieces), work, progress, 2, bool)
     assert not multiprocessing.active_children()
@@ -102,7 +102,8 @@ def test_a_worker_that_dies_while_it_starts(tmp_path, monkeypatch):
 
     monkeypatch.setattr(jobs._Worker, "take", take_after_death)
     with pytest.raises(InputError, match="a worker process was killed"):
-        run_pieces(iter("abc"), 3, LargeWork(), Progress(str(tmp_path / "p"), 1, None), 2, bool)
+        run_pieces(iter("abc"), 3, LargeWork(), FinishedPieces(str(tmp_path / "p"), 1, None), 2,
+                   bool)
     assert not multiprocessing.active_children()
 
 
@@ -125,10 +126,10 @@ def test_a_note_that_is_not_as_it_was_written_does_not_count(tmp_path, note):
 
 TWIN = """
 import sys
-from bert_tf.data.records.notes import Progress
+from bert_tf.data.records.notes import FinishedPieces
 from bert_tf.files import open_file, write_aside
 
-progress, shard = Progress({folder!r} + "/p", 1, None), {folder!r} + "/shard"
+progress, shard = FinishedPieces({folder!r} + "/p", 1, None), {folder!r} + "/shard"
 print("ready", flush=True)
 sys.stdin.readline()
 for turn in range(100):
@@ -143,7 +144,7 @@ for turn in range(100):
 
 
 def test_two_that_do_the_same_piece_end_equal(tmp_path):
-    Progress(str(tmp_path / "p"), 1, None)
+    FinishedPieces(str(tmp_path / "p"), 1, None)
     twins = [subprocess.Popen([sys.executable, "-c", TWIN.format(folder=str(tmp_path))],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
     for twin in twins:
@@ -156,7 +157,7 @@ def test_two_that_do_the_same_piece_end_equal(tmp_path):
 
 
 def test_nothing_is_noted_of_a_job_that_another_process_finished(tmp_path):
-    progress = Progress(str(tmp_path / "p"), 1, None)
+    progress = FinishedPieces(str(tmp_path / "p"), 1, None)
     progress.close()
     progress.save(0, "late")
     assert os.listdir(tmp_path) == []
@@ -165,14 +166,14 @@ def test_nothing_is_noted_of_a_job_that_another_process_finished(tmp_path):
 SCRIPT = """
 import signal
 from bert_tf.data.records.jobs import run_pieces
-from bert_tf.data.records.notes import Progress
+from bert_tf.data.records.notes import FinishedPieces
 
 def wait(index, piece):
     print("started", flush=True)
     signal.pause()
 
 if __name__ == "__main__":
-    run_pieces(iter("ab"), 2, wait, Progress({folder!r} + "/p", 1, None), 2, None)
+    run_pieces(iter("ab"), 2, wait, FinishedPieces({folder!r} + "/p", 1, None), 2, None)
 """
 
 
@@ -191,7 +192,7 @@ import sys, time
 from bert_tf import signals
 from bert_tf.data.records import jobs
 from bert_tf.data.records.jobs import run_pieces
-from bert_tf.data.records.notes import Progress
+from bert_tf.data.records.notes import FinishedPieces
 from bert_tf.files import write_aside
 
 def wait(index, piece):
@@ -204,7 +205,7 @@ def wait(index, piece):
 if __name__ == "__main__":
     jobs._SECONDS_TO_END = 600      # however busy the machine is
     with signals.ending():
-        run_pieces(iter("ab"), 2, wait, Progress({folder!r} + "/p", 1, None), {workers}, None)
+        run_pieces(iter("ab"), 2, wait, FinishedPieces({folder!r} + "/p", 1, None), {workers}, None)
 """
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.data import masking
 from bert_tf.data.masking.xlnet import Permutations
-from bert_tf.data.segments import stream_records, streams
+from bert_tf.data.segments import streams, xlnet_records
 from bert_tf.recipes import find
 
 
@@ -21,8 +21,8 @@ def test_golden_pairs(test_data):
     for call in calls:
         flags, draws = np.array(list(call["sent_ids"])) == "1", random.Random(call["python_seed"])
         changes = (np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist()
-        pair = stream_records.split_a_and_b(changes, call["length"], call["begin_idx"],
-                                            call["tot_len"], draws)
+        pair = xlnet_records.split_a_and_b(changes, call["length"], call["begin_idx"],
+                                           call["tot_len"], draws)
         assert draws.random() == call["next_random"]
         data, result = np.arange(100, 100 + call["length"]), call["result"]
         if pair is None:
@@ -38,9 +38,9 @@ def test_golden_predictions(test_data):
         alpha, beta, most, goal = (int(golden[name][index]) for name in (
             "alpha", "beta", "max_gram", "goal"))
         draws = np.random.RandomState(golden["np_seed"][index])
-        shape = stream_records.Shape(size, size // 2, None, 2, mask_alpha=alpha, mask_beta=beta,
-                                     max_gram=most)
-        mask = stream_records.MaskSampler(shape, ~golden["is_start_piece"], draws).sample(
+        shape = xlnet_records.Shape(size, size // 2, None, 2, mask_alpha=alpha, mask_beta=beta,
+                                    max_gram=most)
+        mask = xlnet_records.MaskSampler(shape, ~golden["is_start_piece"], draws).sample(
             golden["segs"][index, :size], bool(golden["reverse"][index]),
             None if goal < 0 else goal)
         np.testing.assert_array_equal(mask, golden["mask"][index, :size])
@@ -53,10 +53,10 @@ def test_whole_grams_end_where_words_do(goal):
     single tokens fill it up."""
     rng = np.random.default_rng(0)
     continues = np.arange(40) >= 20
-    shape = stream_records.Shape(64, 32, goal, 2, whole_grams=True)
+    shape = xlnet_records.Shape(64, 32, goal, 2, whole_grams=True)
     for seed in range(30):
         ids = rng.integers(0, 40, 48)
-        mask = stream_records.MaskSampler(shape, continues, np.random.RandomState(seed)).sample(
+        mask = xlnet_records.MaskSampler(shape, continues, np.random.RandomState(seed)).sample(
             ids, False, goal)
         if goal is None:
             edges = np.flatnonzero(np.diff(mask.astype(int))) + 1
@@ -74,9 +74,9 @@ def test_a_row_goes_on_where_it_stopped():
     assert backward.tolist() == [False, False, True, True] * 2
     np.testing.assert_array_equal(ids[backward], ids[~backward][:, ::-1])
     np.testing.assert_array_equal(ids[~backward].ravel(), text.ids)
-    shape = stream_records.Shape(16, 8, 4, 8, 2)
-    batches = list(stream_records.make_records(
-        ids, flags, shape, 3, 4, stream_records.MaskSampler(
+    shape = xlnet_records.Shape(16, 8, 4, 8, 2)
+    batches = list(xlnet_records.make_records(
+        ids, flags, shape, 3, 4, xlnet_records.MaskSampler(
             shape, np.zeros(410, bool), np.random.RandomState(0)), random.Random(0)))
     assert len(batches) == 11
     for number, batch in enumerate(batches):

@@ -124,6 +124,6 @@ def test_marks_follow_sentences_that_are_copied(tokenizer):
     found = corpus.tokenize_documents(lines, tokenizer, marker=units.make_marker(
         None, units.PhraseList(["a b"], tokenizer)))
     start = found.place([1, 0]) if found.place([0, 1]) == 0 else None
-    found.settle()
+    found.add_copies()
     assert found.units.tolist()[start:] == [0, 0, 0, 1]
     assert found.entities.tolist()[start:] == [0, 0, 1, 1]

@@ -66,9 +66,9 @@ def test_a_piece_that_fails_is_named_and_the_others_are_kept(by_beam, whole, tmp
 
 
 def test_a_lost_note_is_an_error_that_the_same_command_mends(by_beam, whole, tmp_path, monkeypatch):
-    save = notes.Progress.save
+    save = notes.FinishedPieces.save
     with monkeypatch.context() as patch, pytest.raises(InputError, match="1 of . pieces were lost"):
-        patch.setattr(notes.Progress, "save", lambda self, index, result: (
+        patch.setattr(notes.FinishedPieces, "save", lambda self, index, result: (
             index == 2 or save(self, index, result)))
         by_beam()
     by_beam()

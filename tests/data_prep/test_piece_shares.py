@@ -66,9 +66,9 @@ def test_the_plain_command_makes_what_is_missing(share, tmp_path, whole, monkeyp
 
 
 def test_a_stopped_share_goes_on(share, tmp_path, whole, monkeypatch, capsys):
-    save = notes.Progress.save
+    save = notes.FinishedPieces.save
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(notes.Progress, "save", lambda self, index, result: (
+        patch.setattr(notes.FinishedPieces, "save", lambda self, index, result: (
             save(self, index, result), index > 1 and raise_(KeyboardInterrupt)))
         share("0/2")
     share("1/2")

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config import SequenceLstmConfig
-from bert_tf.data.segments import row_streams as sequences
+from bert_tf.data.segments import recurrent_rows as sequences
 from bert_tf.networks.sequence_lstm import SequenceLstm
 from bert_tf.objectives.recurrent_lm import RecurrentLM
 from bert_tf.objectives.step_classification import StepClassification

@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.checkpoints.conversion import convert
 from bert_tf.config import XLNetConfig
-from bert_tf.data.segments.row_streams import stream_rows
+from bert_tf.data.segments.recurrent_rows import stream_rows
 from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import InputError
 from bert_tf.networks.xlnet import XLNet

@@ -25,13 +25,13 @@ from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model
 from run_scripts import measure_sensitivity, prune
-from run_scripts.finetuning.measured import (
-    MeasuredSplit,
+from run_scripts.finetuning.pruning import Curve
+from run_scripts.finetuning.scoring import (
+    ScoredSplit,
     contents_of,
-    open_measured,
+    open_scored,
     weights_files,
 )
-from run_scripts.finetuning.pruning import Curve
 from tests.run_scripts.test_analysis import TOKENS, write_task
 
 
@@ -200,7 +200,7 @@ def test_what_is_answered_once_counts_once(name, labels, right):
     """The sign test of 5 questions that one model has all right, the other one all wrong."""
     task, each = TASKS[name], len(labels) // 5
     examples = [Example(["a"] * 4, label, number // each) for number, label in enumerate(labels)]
-    split = MeasuredSplit(types.SimpleNamespace(task=task, metric=task.headline), "dev", None,
+    split = ScoredSplit(types.SimpleNamespace(task=task, metric=task.headline), "dev", None,
                           types.SimpleNamespace(examples=examples))
     answers = {key: np.array(values) for key, values in right.items()}
     good, bad = (task.kind.decode(task, found, examples, None) for found in (
@@ -216,7 +216,7 @@ def test_an_example_of_several_records_counts_once(model, tmp_path):
     saved = json.loads((folder / "task.json").read_text())
     (folder / "task.json").write_text(json.dumps(
         {**saved, "max_seq_length": 8, "options": {"long_text": "mean"}}))
-    split = open_measured(str(folder), flags(folder, "")[0], str(tmp_path / "out")).split()
+    split = open_scored(str(folder), flags(folder, "")[0], str(tmp_path / "out")).split()
     assert split.size == len(split.predictions.examples) == 6 < split.records
     assert sum(len(batch["input_ids"]) for batch in split.batches(4)) == split.records
     squad = {"version": "1.1", "data": [{"title": "", "paragraphs": [{"context": "a b", "qas": [

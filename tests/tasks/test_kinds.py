@@ -101,7 +101,7 @@ def test_an_option_is_the_flag_else_the_models_else_the_default(given, saved, is
     options = KINDS["span"].options(flags.options, known, is_training, "model")
     assert options["doc_stride"] == expected and options["n_best_size"] == 20
     assert options["version_2_with_negative"] and "null_score_diff_threshold" not in options
-    assert flags.settle(SQUAD[False], options) is SQUAD[True]
+    assert flags.with_options(SQUAD[False], options) is SQUAD[True]
 
 
 @pytest.mark.parametrize("name, saved", [

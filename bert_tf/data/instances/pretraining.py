@@ -9,9 +9,9 @@ from bert_tf.data import masking
 from bert_tf.data.denoising import text_pairs
 from bert_tf.data.masking.masks import Masks
 from bert_tf.data.masking.word_order import WordOrder, num_labels
-from bert_tf.data.records.features import Marks, pack_pairs
+from bert_tf.data.records.features import SpecialIds, pack_pairs
 from bert_tf.data.segments.pairing import PAIRINGS
-from bert_tf.data.segments.row_streams import make_columns, row_features
+from bert_tf.data.segments.recurrent_rows import make_columns, row_features
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.data.text.token_labels import in_rest_of_document
@@ -95,10 +95,10 @@ class Instances:
         """
         def marked(marks):
             return pack_pairs(marks, *runs, max_seq_length,
-                              Marks(self.layout))["input_ids"] > 0
+                              SpecialIds(self.layout))["input_ids"] > 0
 
         *runs, labels = self.slices[rows].T
-        found = pack_pairs(self.documents.tokens, *runs, max_seq_length, Marks(
+        found = pack_pairs(self.documents.tokens, *runs, max_seq_length, SpecialIds(
             self.layout, *(getattr(vocabulary, f"{role}_id") for role in (
                 "cls", "sep", "pad", "start"))))
         if "token_boundary" in self.names:

@@ -12,7 +12,7 @@ import numpy as np
 from bert_tf.data.masking import base
 from bert_tf.data.masking.dynamic import DynamicMasks, units_of
 from bert_tf.data.masking.masks import KEEP, MASK, Masks
-from bert_tf.data.records.features import Marks, pack_pairs
+from bert_tf.data.records.features import SpecialIds, pack_pairs
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -106,7 +106,7 @@ class CoinMasks:
         width = int(lengths.max(initial=1))
         joins = np.zeros_like(self._documents.tokens) if self._joins is None else (
             self._joins.astype(np.int32))
-        packed = pack_pairs(joins, *runs, width, Marks(layout, *[OUTSIDE] * 4))
+        packed = pack_pairs(joins, *runs, width, SpecialIds(layout, *[OUTSIDE] * 4))
         labels = packed["input_ids"][packed["input_mask"]]
         # The rest of a unit that was cut is a unit.
         labels[1:][(labels[1:] == GOES_ON) & (labels[:-1] == OUTSIDE)] = BEGINS

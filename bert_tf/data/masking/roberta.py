@@ -13,7 +13,7 @@ import numpy as np
 from bert_tf.data.masking import base
 from bert_tf.data.masking.dynamic import DynamicMasks, choose_tokens_batch, units_of
 from bert_tf.data.masking.masks import KEEP, MASK, Masks
-from bert_tf.data.records.features import Marks, pack_pairs
+from bert_tf.data.records.features import SpecialIds, pack_pairs
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -116,7 +116,7 @@ class BlockMasks:
         runs = [[a_start], [a_length], [b_start], [b_length], layout.length(a_length, b_length)]
         block = pack_pairs(self._documents.tokens, *runs, self._vocabulary)["input_ids"][0]
         if self._joins is not None:
-            marks = pack_pairs(self._joins, *runs, Marks(layout))["input_ids"][0]
+            marks = pack_pairs(self._joins, *runs, SpecialIds(layout))["input_ids"][0]
             begins = marks == 0
         source, target = mask_block(
             block, self._seed, self._epoch, self._index, limits=self._limits,

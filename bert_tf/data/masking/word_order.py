@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_tf.data.masking import find
 from bert_tf.data.masking.masks import KEEP, Masks
-from bert_tf.data.records.features import Marks, pack_pairs
+from bert_tf.data.records.features import SpecialIds, pack_pairs
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.vocabulary import Layout
@@ -90,7 +90,7 @@ class WordOrder:
     def _visible(self, count, slices, masks):
         """bool [M, S]: tokens, of `count` in the text, that are neither special nor predicted."""
         packed = pack_pairs(np.zeros(count, np.int32), *slices[:, :4].T, self._size,
-                            Marks(self._layout, *[1] * 4))
+                            SpecialIds(self._layout, *[1] * 4))
         visible = packed["input_ids"] == 0
         rows, used = np.arange(len(slices))[:, None], masks.used
         visible[np.broadcast_to(rows, used.shape)[used], masks.positions[used]] = False

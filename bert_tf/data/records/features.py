@@ -155,8 +155,8 @@ FINETUNING = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Marks:
-    """A vocabulary to pack marks with instead of ids: special tokens have the mark 0."""
+class SpecialIds:
+    """Where `pack_pairs` puts special tokens, and their ids: 0 in rows of marks, which are no ids."""
 
     layout: Layout
     cls_id: int = 0

@@ -14,7 +14,7 @@ from multiprocessing import connection, resource_tracker
 from typing import Any, NamedTuple
 
 from bert_tf import signals
-from bert_tf.data.records.notes import Progress
+from bert_tf.data.records.notes import FinishedPieces
 from bert_tf.errors import InputError, counted
 from bert_tf.files import checked
 
@@ -213,9 +213,9 @@ class _Report:
               + (f", about {left:.0f} s left" if left else ""), flush=True)
 
 
-def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any], progress: Progress,
-               num_workers: int, is_intact: Callable[[Any], bool], runner: Runner | None = None
-               ) -> list:
+def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
+               progress: FinishedPieces, num_workers: int, is_intact: Callable[[Any], bool],
+               runner: Runner | None = None) -> list:
     """Does `work(index, piece)` for every piece that has no result yet, and returns the results by
     index.
 
@@ -290,7 +290,7 @@ class _Growing:
         print(f"{counted(len(self.results), 'piece')} finished", flush=True)
 
 
-def run_stream(pieces: Iterable, work: Callable[[int, Any], Any], progress: Progress,
+def run_stream(pieces: Iterable, work: Callable[[int, Any], Any], progress: FinishedPieces,
                num_workers: int, is_intact: Callable[[Any], bool]) -> list:
     """Does the work of `run_pieces` if the number of pieces is unknown until the last piece."""
     report, work = _Growing(), _NotedWork(work, progress)

@@ -31,7 +31,7 @@ class Closed(InputError):
     """The notes of a job are gone: another process has finished it, or makes another job's."""
 
 
-class Progress:
+class FinishedPieces:
     """The results of finished pieces, in a folder, so that a killed job resumes where it was.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.records.jobs import Runner, Share, run_pieces
-from bert_tf.data.records.notes import Closed, Progress
+from bert_tf.data.records.notes import Closed, FinishedPieces
 from bert_tf.errors import InputError
 from bert_tf.files import (
     Held,
@@ -194,7 +194,7 @@ class _Job:
             if not earlier:
                 _refuse_foreign(self.folder, _planned(self.fingerprint))
 
-        self.progress = Progress(
+        self.progress = FinishedPieces(
             self.path.removesuffix(manifest.SUFFIX) + ".progress",
             {**self.fingerprint, "by_place": True} if self.by_place else self.fingerprint,
             clear, self._is_same)

@@ -38,8 +38,8 @@ class Pairing:
         in_order: whether sequences are written in the order of the text, not shuffled. The files
             are then read in a random order instead, and the end of each ends a document.
         in_rows: whether each record of a batch continues one of the batch before;
-            `data.segments.row_streams` makes them.
-        in_streams: whether `data.segments.stream_records` makes such records instead.
+            `data.segments.recurrent_rows` makes them.
+        in_streams: whether `data.segments.xlnet_records` makes such records instead.
         is_labelled: whether each line of the text is a pair of texts with a label.
     """
 
@@ -171,7 +171,7 @@ def electra_segments(documents: Documents, stream: PythonRandom, room: int, opti
                 if stream.random() < options.short_seq_prob:
                     target = _LEAST + stream.below(longest - _LEAST + 1)
                 first = last
-    documents.settle()
+    documents.add_copies()
     return iter(slices)
 
 

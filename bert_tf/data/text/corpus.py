@@ -118,7 +118,7 @@ class Documents:
 
     def place(self, sentences: Sequence[int]) -> int:
         """Returns where the tokens of some sentences, in this order, begin in the token array;
-        `settle` adds a copy of them at its end if they are not one run of it."""
+        `add_copies` adds a copy of them at its end if they are not one run of it."""
         starts = self.sentence_starts
         if sentences[-1] - sentences[0] == len(sentences) - 1:
             return starts[sentences[0]]
@@ -128,7 +128,7 @@ class Documents:
             self._end += starts[sentence + 1] - starts[sentence]
         return start
 
-    def settle(self) -> None:
+    def add_copies(self) -> None:
         """Adds the copies that `place` promised to `tokens` and to the other arrays by token."""
         for name in self._arrays:
             array = getattr(self, name)

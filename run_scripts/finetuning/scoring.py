@@ -28,20 +28,19 @@ from run_scripts.kept_results import KeptResults
 if TYPE_CHECKING:
     from bert_tf.training.learners.learner import Learner
     from bert_tf.training.trainer import Trainer
-    from run_scripts.finetuning.measured_texts import MeasuredTexts, TextSplit
+    from run_scripts.finetuning.text_scoring import ScoredTextModel, TextSplit
 
 
-def open_measured(model_dir: str, task_flags: TaskFlags, work_dir: str, batch_size: int = 32
-                  ) -> Measured | MeasuredTexts:
-    """Opens the model of a folder to be scored again and again, as its task needs; see `Measured`.
-    """
+def open_scored(model_dir: str, task_flags: TaskFlags, work_dir: str, batch_size: int = 32
+                ) -> ScoredModel | ScoredTextModel:
+    """Opens the model of a folder to be scored again and again, as its task needs."""
     if SavedTask.require(model_dir, "model_dir").task.kind.name == "text_to_text":
-        from run_scripts.finetuning.measured_texts import MeasuredTexts
-        return MeasuredTexts(model_dir, task_flags, batch_size)
-    return Measured(model_dir, task_flags, work_dir, batch_size)
+        from run_scripts.finetuning.text_scoring import ScoredTextModel
+        return ScoredTextModel(model_dir, task_flags, batch_size)
+    return ScoredModel(model_dir, task_flags, work_dir, batch_size)
 
 
-class Measured:
+class ScoredModel:
     """The model of a folder, and examples of a split.
 
     Args:
@@ -90,7 +89,7 @@ class Measured:
     def learner(self) -> Learner:
         return self.trainer.learner
 
-    def split(self, name: str = "", examples: int = 0) -> MeasuredSplit:
+    def split(self, name: str = "", examples: int = 0) -> ScoredSplit:
         """The examples to score on.
 
         Args:
@@ -124,7 +123,7 @@ class Measured:
             examples_set = examples_set.first(int(self.task.kind.count_records(
                 predictions.examples, member.model.tokenizer, member.model.max_seq_length,
                 member.options).sum()))
-        return MeasuredSplit(self, name, examples_set, predictions)
+        return ScoredSplit(self, name, examples_set, predictions)
 
     def trainer_of(self, learner: Learner) -> Trainer:
         """A Trainer of another model for the same task, such as a smaller one."""
@@ -133,7 +132,7 @@ class Measured:
 
 
 @dataclasses.dataclass
-class MeasuredSplit:
+class ScoredSplit:
     """The examples of a split, and how a model's answers to them are scored.
 
     Attributes:
@@ -142,7 +141,7 @@ class MeasuredSplit:
         predictions: the object that decodes and scores answers.
     """
 
-    model: Measured
+    model: ScoredModel
     name: str
     examples: Any
     predictions: Any
@@ -211,7 +210,7 @@ class MeasuredSplit:
         return self.examples.batch(rows, length or self.examples.batch_length(rows))
 
 
-def kept_scores(folder: str, model_dir: str, split: MeasuredSplit | TextSplit, **more: Any
+def kept_scores(folder: str, model_dir: str, split: ScoredSplit | TextSplit, **more: Any
                 ) -> KeptResults:
     """The scores that `scores.json` in a folder keeps; it forgets scores of other settings."""
     return KeptResults(os.path.join(folder, "scores.json"), {
@@ -220,7 +219,7 @@ def kept_scores(folder: str, model_dir: str, split: MeasuredSplit | TextSplit, *
         contents=contents_of(model_dir, split))
 
 
-def contents_of(model_dir: str, split: MeasuredSplit | TextSplit, flag: str = "model_dir"
+def contents_of(model_dir: str, split: ScoredSplit | TextSplit, flag: str = "model_dir"
                 ) -> dict[str, Any]:
     """Identities of the weights and the examples that results depend on; see `KeptResults`."""
     return {"weights": files.digest(*weights_files(model_dir, flag)), "records": split.identity()}

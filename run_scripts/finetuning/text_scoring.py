@@ -1,4 +1,4 @@
-"""A model that writes texts, and a split of its task, with the interface of `measured`."""
+"""A model that writes texts, and a split of its task, with the interface of `scoring`."""
 
 import dataclasses
 import hashlib
@@ -20,7 +20,7 @@ from bert_tf.tasks.text_flags import SPLITS, TextFlags
 from bert_tf.tasks.text_tasks import TextExample, TextTask
 
 
-class MeasuredTexts:
+class ScoredTextModel:
     """The model of a folder, which writes a text for a text.
 
     Args:
@@ -59,7 +59,7 @@ class MeasuredTexts:
 class TextSplit:
     """The examples of a split, and how a model's texts for them are scored."""
 
-    model: MeasuredTexts
+    model: ScoredTextModel
     name: str
     task: TextTask
     examples: list[TextExample]

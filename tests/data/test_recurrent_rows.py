@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.data.segments import row_streams as sequences
-from bert_tf.data.segments.row_streams import sentence_rows, stream_rows, text_rows
+from bert_tf.data.segments import recurrent_rows as sequences
+from bert_tf.data.segments.recurrent_rows import sentence_rows, stream_rows, text_rows
 from bert_tf.data.text.corpus import tokenize_documents
 from bert_tf.tokenization import open_tokenizer
 
