@@ -1,9 +1,9 @@
 """A teacher that is asked in every step: its internals, too, are compared with the student's."""
 
-from bert_tf import checkpoints
+from bert_tf.compression.teachers import Teacher
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
-from bert_tf.models import finetuned_file, open_model
+from bert_tf.models import open_model
 from bert_tf.objectives.base import Objective
 from bert_tf.objectives.layer_transfer import layer_ratio
 from bert_tf.recipes.distillation import Distillation
@@ -11,16 +11,12 @@ from bert_tf.tokenization import Tokenizer, find_vocabulary, open_tokenizer
 from bert_tf.training.learners.distiller import Distiller, make_term
 
 
-class InStep:
-    """A fine-tuned model that teaches in every step.
-
-    Attributes:
-        config: of its network.
-    """
+class InStep(Teacher):
+    """A fine-tuned model that teaches in every step, by the row of a recipe."""
 
     def __init__(self, folder: str, row: Distillation):
-        self.folder, self._row = folder, row
-        self.config = checkpoints.read_config(finetuned_file(folder)[0])
+        super().__init__(folder)
+        self._row = row
 
     def check(self, config: Sizes, tokenizer: Tokenizer, max_seq_length: int) -> None:
         """Raises InputError if a student's layers can't be compared with the teacher's."""

@@ -209,7 +209,7 @@ class Teaching:
             return [head, *(in_step.objectives(config, dtype) if in_step else
                             compression.make_terms(self.row, config, head, dtype))]
 
-        teacher = {"teacher": compression.Teacher(in_step.folder).digest()} if in_step else {}
+        teacher = {"teacher": in_step.digest()} if in_step else {}
         if self.vectors:
             content = b"".join(part.tobytes() for part in self.vectors)
             teacher["word_vectors"] = hashlib.sha256(content).hexdigest()
