@@ -32,10 +32,9 @@ from benchmarks.programs import OURS, PEER
 from benchmarks.task_trials import cut_files
 from bert_tf import flags, metrics
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_aside
+from bert_tf.files import make_folder, read_json, write_aside
 from bert_tf.finetuning.model import ModelFlags, open_encoder
 from bert_tf.flags import REQUIRED, option
-from bert_tf.options import read_json
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
 

@@ -25,9 +25,8 @@ from benchmarks.tables.table import Column, Table
 from bert_tf import flags
 from bert_tf.data.records.manifest import manifest_path
 from bert_tf.errors import InputError
-from bert_tf.files import exists, write_aside
+from bert_tf.files import exists, read_json, write_aside
 from bert_tf.flags import REQUIRED, option
-from bert_tf.options import read_json
 
 ROWS = ("original", "neighbours")
 _SCORE = "masked_lm_accuracy"

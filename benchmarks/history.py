@@ -26,8 +26,7 @@ from benchmarks.programs import run_own_program
 from bert_tf import config as configs
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_aside
-from bert_tf.options import read_json
+from bert_tf.files import make_folder, read_json, write_aside
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import Example, read_examples
 from bert_tf.tokenization.base import open_tokenizer

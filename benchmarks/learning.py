@@ -36,10 +36,9 @@ from bert_tf import data, flags, training
 from bert_tf.config import PRESETS, EncoderConfig
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
-from bert_tf.files import find_files, make_folder, write_aside
+from bert_tf.files import find_files, make_folder, read_json, write_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.metrics import perplexity
-from bert_tf.options import read_json
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import create_pretraining_data
 

@@ -27,9 +27,8 @@ import statistics
 from benchmarks import chance
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_json
+from bert_tf.files import make_folder, read_json, write_json
 from bert_tf.flags import option
-from bert_tf.options import read_json
 from run_scripts import library_task
 from run_scripts.library_task import LIBRARIES
 

@@ -23,8 +23,8 @@ from benchmarks.tables.making import run_table
 from benchmarks.tables.material import Material, TableFlags
 from benchmarks.tables.table import Column, Table
 from bert_tf.data.records.manifest import manifest_path
+from bert_tf.files import read_json
 from bert_tf.flags import option
-from bert_tf.options import read_json
 
 # Accuracy in percent: masked words, next sentences, order; then `TASKS`.
 PUBLISHED = {"none": (54.9, 52.4, 53.3, 88.6, 81.5, 78.1, 75.3, 81.5, 89.9, 61.7),

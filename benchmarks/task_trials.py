@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_aside
-from bert_tf.options import read_json
+from bert_tf.files import make_folder, read_json, write_aside
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.rows import read_lines
 from bert_tf.tasks.task import Task

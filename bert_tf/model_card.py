@@ -17,10 +17,10 @@ from bert_tf.files import (
     is_folder,
     name_of_copies,
     open_file,
+    read_json,
     snapshot_of,
     write_aside,
 )
-from bert_tf.options import read_json
 from bert_tf.tasks.saved_task import SavedTask
 
 NAME = "README.md"

@@ -1,38 +1,8 @@
-"""Options as JSON: read from files, compared between two descriptions of a job, and settled."""
+"""Options as JSON: checked, compared between two descriptions of a job, and settled."""
 
 import dataclasses
 import json
-import os
 from typing import Any
-
-from bert_tf.errors import InputError
-from bert_tf.files import open_file
-
-
-def read_json(path: str | os.PathLike) -> dict[str, Any]:
-    """Reads the JSON object in the file `path`; an error names the line."""
-    try:
-        with open_file(path, "rb") as file:
-            return parse_json(file.read(), path)
-    except OSError as error:
-        raise InputError(f"{path}: can't be read ({error.strerror}).") from error
-
-
-def parse_json(content: bytes, source: str | os.PathLike) -> dict[str, Any]:
-    """Parses the JSON object in `content`; errors call it `source` and name the line."""
-    try:
-        value = json.loads(content.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise InputError(f"{source} is not UTF-8 text; save it as UTF-8.") from error
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{source}, line {error.lineno} is not valid JSON "
-            f"({error.msg}); correct it.") from error
-    except (ValueError, RecursionError) as error:   # a number or a nesting without end
-        raise InputError(f"{source} is not valid JSON ({error}); correct it.") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{source} must hold a JSON object such as {{\"vocab_size\": 30522}}.")
-    return value
 
 
 def check_shape(value: Any, shape: Any, place: str = "it") -> None:

@@ -16,11 +16,10 @@ from bert_tf import checkpoints, flags
 from bert_tf.checkpoints import names
 from bert_tf.config import ACTIVATIONS
 from bert_tf.errors import InputError
-from bert_tf.files import absolute, is_file, is_folder
+from bert_tf.files import absolute, is_file, is_folder, read_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 from bert_tf.model_card import write_card
-from bert_tf.options import read_json
 from bert_tf.tasks.saved_task import SavedTask
 
 _FORMATS = tuple(name for name, form in checkpoints.FORMATS.items() if form.writable)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files import exists, with_whole_names, write_json
-from bert_tf.options import defaults_of, read_json
+from bert_tf.files import exists, read_json, with_whole_names, write_json
+from bert_tf.options import defaults_of
 
 
 def given(flags: Any) -> dict[str, Any]:

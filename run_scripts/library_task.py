@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from bert_tf import training
-from bert_tf.files import make_folder, write_aside
+from bert_tf.files import make_folder, read_json, write_aside
 from bert_tf.finetuning.model import ModelFlags
-from bert_tf.options import read_json
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from data_prep import extract_text

@@ -24,8 +24,8 @@ from jax import numpy as jnp
 from bert_tf import recipes
 from bert_tf.config import config_from_dict
 from bert_tf.data.records import tfrecord
+from bert_tf.files import read_json
 from bert_tf.networks.first_weights import give_learner
-from bert_tf.options import read_json
 from bert_tf.training import learners
 from bert_tf.training.optimizers import WarmupLinearDecay, make_optimizer
 from bert_tf.training.settings import POLICIES

@@ -27,11 +27,11 @@ from bert_tf.files import (
     make_folder,
     open_file,
     open_log,
+    read_json,
     remove_file,
     remove_folder,
     write_json,
 )
-from bert_tf.options import read_json
 from bert_tf.tokenization import open_tokenizer
 from run_scripts import commands
 

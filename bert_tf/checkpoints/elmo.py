@@ -14,8 +14,7 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32
 from bert_tf.config import ElmoConfig
 from bert_tf.errors import InputError
-from bert_tf.files import is_file, is_folder, match_names, open_file, write_json
-from bert_tf.options import read_json
+from bert_tf.files import is_file, is_folder, match_names, open_file, read_json, write_json
 
 h5py = lazy_loader.load("h5py")
 

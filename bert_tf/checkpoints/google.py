@@ -17,7 +17,7 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Account, Weights, check_parts, to_table
 from bert_tf.config import ALBERT, EncoderConfig, config_from_dict
 from bert_tf.errors import InputError
-from bert_tf.options import read_json
+from bert_tf.files import read_json
 
 tf = lazy_loader.load("tensorflow")
 

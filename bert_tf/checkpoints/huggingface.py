@@ -31,9 +31,8 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, check_parts
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.files import is_file, is_folder
+from bert_tf.files import is_file, is_folder, read_json
 from bert_tf.heads import HEADS
-from bert_tf.options import read_json
 from bert_tf.tokenization.library_settings import settings_beside
 
 _POSITIONS = "embeddings.position_embeddings.weight"

@@ -20,10 +20,9 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError
-from bert_tf.files import is_file, is_folder, staged
+from bert_tf.files import is_file, is_folder, parse_json, read_json, staged
 from bert_tf.heads import BILSTM, HEADS, OBJECTIVES, objective_of
 from bert_tf.networks import NETWORKS
-from bert_tf.options import parse_json, read_json
 
 NAME = names.MODEL_FILE
 # Keras's list of variables that have no values yet.

@@ -14,8 +14,7 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, as_float32
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.files import is_file, is_folder, open_file, write_json
-from bert_tf.options import read_json
+from bert_tf.files import is_file, is_folder, open_file, read_json, write_json
 from bert_tf.tokenization.base import ADDED
 from bert_tf.tokenization.library_settings import KERAS_HUB_VOCABULARY, settings_beside
 from bert_tf.tokenization.vocabulary import VOCAB_FILE

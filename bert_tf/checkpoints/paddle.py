@@ -18,8 +18,16 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, check_parts
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.files import absolute, file_size, is_file, list_folder, open_file, staged, write_json
-from bert_tf.options import read_json
+from bert_tf.files import (
+    absolute,
+    file_size,
+    is_file,
+    list_folder,
+    open_file,
+    read_json,
+    staged,
+    write_json,
+)
 
 _WORDS = "word_embedding"
 _CONFIG = "ernie_config.json"

@@ -11,8 +11,7 @@ from safetensors.numpy import save
 
 from bert_tf.checkpoints.rules import Tensor
 from bert_tf.errors import InputError
-from bert_tf.files import staged, write_json
-from bert_tf.options import read_json
+from bert_tf.files import read_json, staged, write_json
 
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 

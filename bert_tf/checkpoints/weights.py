@@ -15,8 +15,8 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.config import EncoderConfig
 from bert_tf.config.sizes import letters
 from bert_tf.errors import InputError
+from bert_tf.files import read_json
 from bert_tf.heads import OBJECTIVES
-from bert_tf.options import read_json
 from bert_tf.tokenization import Tokenizer, open_tokenizer
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")

@@ -12,8 +12,7 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import XLNetConfig
 from bert_tf.errors import InputError
-from bert_tf.files import write_json
-from bert_tf.options import read_json
+from bert_tf.files import read_json, write_json
 
 tf = lazy_loader.load("tensorflow")
 

@@ -17,12 +17,11 @@ from bert_tf.checkpoints import keras_file, task_heads
 from bert_tf.compression.cutting import cut
 from bert_tf.compression.replacing import Replacing
 from bert_tf.errors import InputError
-from bert_tf.files import exists
+from bert_tf.files import exists, read_json
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import shared_seed, split_seed, uniform
 from bert_tf.models import open_model
 from bert_tf.objectives.base import Batch, Objective
-from bert_tf.options import read_json
 from bert_tf.training.learners.distiller import Untracked, digest
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model

@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
 from bert_tf.errors import InputError, choose_from
-from bert_tf.files import write_json
-from bert_tf.options import read_json
+from bert_tf.files import read_json, write_json
 
 T = TypeVar("T")
 # The weights of an LSTM.

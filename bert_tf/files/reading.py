@@ -1,10 +1,11 @@
-"""Files opened for reading, plain or packed, local or in a store."""
+"""Files opened for reading, plain or packed, local or in a store; JSON objects in files."""
 
 import bz2
 import contextlib
 import gzip
 import hashlib
 import io
+import json
 import lzma
 import os
 import zlib
@@ -45,6 +46,32 @@ def open_file(path: str | os.PathLike, mode: str = "r", **options: Any) -> Any:
         else:
             file = io.BufferedReader(store.open(name, "rb", block_size=_BLOCK), 1 << 16)
     return file if "b" in mode else io.TextIOWrapper(file, **options)
+
+
+def read_json(path: str | os.PathLike) -> dict[str, Any]:
+    """Reads the JSON object in the file `path`; an error names the line."""
+    try:
+        with open_file(path, "rb") as file:
+            return parse_json(file.read(), path)
+    except OSError as error:
+        raise InputError(f"{path}: can't be read ({error.strerror}).") from error
+
+
+def parse_json(content: bytes, source: str | os.PathLike) -> dict[str, Any]:
+    """Parses the JSON object in `content`; errors call it `source` and name the line."""
+    try:
+        value = json.loads(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{source} is not UTF-8 text; save it as UTF-8.") from error
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{source}, line {error.lineno} is not valid JSON "
+            f"({error.msg}); correct it.") from error
+    except (ValueError, RecursionError) as error:   # a number or a nesting without end
+        raise InputError(f"{source} is not valid JSON ({error}); correct it.") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{source} must hold a JSON object such as {{\"vocab_size\": 30522}}.")
+    return value
 
 
 def digest(*paths: str) -> str:

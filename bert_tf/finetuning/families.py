@@ -13,12 +13,11 @@ import numpy as np
 
 from bert_tf import finetuning_defaults
 from bert_tf.errors import InputError
-from bert_tf.files import exists
+from bert_tf.files import exists, read_json
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.run import FineTuneRun
 from bert_tf.finetuning.text import LONGEST_INPUT
 from bert_tf.models import Model
-from bert_tf.options import read_json
 from bert_tf.tasks.answer_spans import SpanOptions
 from bert_tf.tasks.named import SQUAD
 from bert_tf.tasks.squad import read_references

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files import exists, fetched
+from bert_tf.files import exists, fetched, read_json
 from bert_tf.finetuning import paper_defaults
 from bert_tf.finetuning.head_flags import ClassifierFlags, TaggerFlags
 from bert_tf.finetuning.mixture import MixtureFlags
@@ -16,7 +16,6 @@ from bert_tf.finetuning.python_values import plain, typed, written
 from bert_tf.finetuning.run import FineTuneRun, open_mixture, open_task
 from bert_tf.finetuning.text import TextModelFlags, open_texts
 from bert_tf.heads import CHOICES
-from bert_tf.options import read_json
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.saved_task import SavedTask

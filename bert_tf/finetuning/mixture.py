@@ -10,7 +10,7 @@ from bert_tf import compression, objectives
 from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
 from bert_tf.data.batches.task_order import SAMPLINGS, TaskOrder
 from bert_tf.errors import InputError
-from bert_tf.files import exists, is_folder
+from bert_tf.files import exists, is_folder, read_json
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.mixture_teaching import distillation_of, teachers_of
 from bert_tf.finetuning.model import ModelFlags, open_encoder
@@ -18,7 +18,6 @@ from bert_tf.finetuning.task_rows import check_row
 from bert_tf.flags import option
 from bert_tf.heads import HEADS
 from bert_tf.models import Model
-from bert_tf.options import read_json
 from bert_tf.tasks.named import TASKS, find_folder, find_task
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import Defaults

@@ -13,7 +13,7 @@ from bert_tf.checkpoints import keras_file
 from bert_tf.data.batches import bucketing
 from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
-from bert_tf.files import exists, make_folder, write_json
+from bert_tf.files import exists, make_folder, read_json, write_json
 from bert_tf.finetuning import archive, mixture, mixture_reports, mixture_teaching
 from bert_tf.finetuning.head_masks import mask, masked_heads
 from bert_tf.finetuning.member import Member
@@ -21,7 +21,6 @@ from bert_tf.finetuning.model import BALANCED, ModelFlags, check_task, save_task
 from bert_tf.finetuning.one_task import fixed_options, plan_task
 from bert_tf.heads import HEADS
 from bert_tf.model_card import write_card
-from bert_tf.options import read_json
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.trials import DEGENERATE

@@ -22,13 +22,13 @@ from bert_tf.files import (
     make_folder,
     match_names,
     open_log,
+    read_json,
     remove_file,
     write_json,
 )
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.families import HEADS, Heads
 from bert_tf.finetuning.majority import answer_most_frequent
-from bert_tf.options import read_json
 from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.named import OF_SUITES, find_folder
 from bert_tf.tasks.suites import Row, Suite, is_of

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from bert_tf.errors import counted
-from bert_tf.files import exists, is_folder, list_folder
+from bert_tf.files import exists, is_folder, list_folder, read_json
 from bert_tf.finetuning.suite import MAJORITY, Cell, SuiteRun
 from bert_tf.models import Model, open_model
-from bert_tf.options import read_json
 from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.named import OF_SUITES
 from bert_tf.training.reporting import duration

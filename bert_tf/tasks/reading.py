@@ -4,9 +4,8 @@ import os
 import typing
 
 from bert_tf.errors import InputError, counted
-from bert_tf.files import match_names
+from bert_tf.files import match_names, read_json
 from bert_tf.metrics import to_bio
-from bert_tf.options import read_json
 from bert_tf.tasks import conllu
 from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.library_lines import part_of, read_library

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from bert_tf.errors import InputError, counted
-from bert_tf.files import is_file, write_json
-from bert_tf.options import check_shape, read_json
+from bert_tf.files import is_file, read_json, write_json
+from bert_tf.options import check_shape
 from bert_tf.tasks.kinds.table import kind_on_disk
 from bert_tf.tasks.passages import PASSAGES
 from bert_tf.tasks.task import Task

@@ -16,11 +16,11 @@ from bert_tf.files import (
     is_file,
     is_folder,
     match_names,
+    read_json,
     remove_file,
     write_aside,
     write_json,
 )
-from bert_tf.options import read_json
 from bert_tf.tokenization import tokenizer_json
 from bert_tf.tokenization.library_settings import added_tokens, settings_beside
 from bert_tf.tokenization.packing import encode_pairs

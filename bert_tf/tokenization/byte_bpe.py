@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.files import is_file, open_file
-from bert_tf.options import parse_json
+from bert_tf.files import is_file, open_file, parse_json
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.blocks import Memory, encode_blocks, pack, unpack
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary

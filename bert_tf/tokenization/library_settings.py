@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files import is_file
-from bert_tf.options import read_json
+from bert_tf.files import is_file, read_json
 
 # keras-hub's places of a vocabulary and of its tokenizer's settings, in the folder of a preset.
 KERAS_HUB_VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.txt")

@@ -9,8 +9,7 @@ import os
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files import is_file
-from bert_tf.options import read_json
+from bert_tf.files import is_file, read_json
 from bert_tf.tokenization.library_settings import added_tokens, settings_beside
 
 NAME = "tokenizer.json"

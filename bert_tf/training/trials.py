@@ -11,8 +11,15 @@ import statistics
 
 from bert_tf.checkpoints.names import BEST_FILE, MODEL_FILE
 from bert_tf.errors import InputError, counted
-from bert_tf.files import exists, is_folder, list_folder, make_folder, remove_file, write_json
-from bert_tf.options import read_json
+from bert_tf.files import (
+    exists,
+    is_folder,
+    list_folder,
+    make_folder,
+    read_json,
+    remove_file,
+    write_json,
+)
 from bert_tf.training import resume
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import FineTuneSettings

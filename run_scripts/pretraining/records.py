@@ -9,9 +9,8 @@ from bert_tf.config import Sizes
 from bert_tf.data import masking
 from bert_tf.data.records import features
 from bert_tf.errors import InputError, choose_from
-from bert_tf.files import exists, is_folder, write_json
+from bert_tf.files import exists, is_folder, read_json, write_json
 from bert_tf.heads import OBJECTIVES, TAUGHT
-from bert_tf.options import read_json
 from bert_tf.training.transfer_settings import TransferSettings
 from run_scripts.pretraining.flags import PretrainingFlags
 

@@ -156,7 +156,7 @@ FINETUNING = {
 
 @dataclasses.dataclass(frozen=True)
 class SpecialIds:
-    """Where `pack_pairs` puts special tokens, and their ids: 0 in rows of marks, which are no ids."""
+    """Where `pack_pairs` puts special tokens, and their ids: 0 in rows of marks, not ids."""
 
     layout: Layout
     cls_id: int = 0

@@ -19,9 +19,10 @@ from bert_tf.files import (
     join_path,
     match_names,
     normal_path,
+    read_json,
     real_path,
 )
-from bert_tf.options import check_shape, read_json
+from bert_tf.options import check_shape
 
 SUFFIX = ".manifest.json"
 _FEATURE = {"name": str, "dtype": str, "axis": (str, int), "end?": (str, type(None))}
