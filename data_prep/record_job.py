@@ -1,16 +1,30 @@
-"""What all jobs that make pre-training records have in common."""
+"""What all jobs that make pre-training records have in common: their manifest, too."""
 
 import dataclasses
 import hashlib
 from typing import Any
 
+from bert_tf.data import masking
+from bert_tf.data.instances.pretraining import feature_names
 from bert_tf.data.records.shards import PlacedWork
 from bert_tf.data.text import places
 from bert_tf.errors import InputError
+from bert_tf.files import file_size, relative
+from bert_tf.options import defaults_of
 from bert_tf.recipes import Recipe
+from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.tokenization.base import Tokenizer
-from data_prep.pretraining_flags import PretrainingDataFlags
+from data_prep.pretraining_flags import MASKING_FLAGS, SHARE_FLAGS, PretrainingDataFlags
 from data_prep.stream_flags import StreamFlags
+
+# Flags that leave the records as they are, and flags that the recipe in the manifest describes.
+_NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second_vocab_file",
+               "recipe", "segments", "masking", "mask_by", "mask_shares", "random_next_sentence",
+               "shuffle_prob", "masking_units",
+               "task", *SHARE_FLAGS, *MASKING_FLAGS)
+# Those that earlier versions did not know: named only where they are not at their defaults.
+_ADDED = {"blanks_separate_docs": True, "strip_accents": True, "input_format": "lines",
+          "tag_column": -1, "phrase_file": "", "second_share": 0.5, "labels": []}
 
 
 @dataclasses.dataclass
@@ -23,7 +37,8 @@ class RecordJob(PlacedWork):
         target_length: T, length of targets, in records of inputs and targets.
         pieces: the pieces of the text.
         versions: the versions of the text's files, by path.
-        options: the manifest's `options`.
+        options: the manifest's `options`, the flags that decide about the records and are no part
+            of the recipe.
         fingerprint: values that the shards depend on.
         defaults: defaults of the fingerprint's options.
         has_sentences: whether each line of the text is a sentence.
@@ -40,7 +55,7 @@ class RecordJob(PlacedWork):
     versions: dict[str, str] = dataclasses.field(init=False)
     options: dict[str, Any] = dataclasses.field(init=False)
     fingerprint: dict[str, Any] = dataclasses.field(init=False)
-    defaults: dict[str, Any] = dataclasses.field(init=False)
+    defaults = defaults_of(PretrainingDataFlags)
     has_sentences = True
     in_order = ""
 
@@ -55,6 +70,8 @@ class RecordJob(PlacedWork):
         if self.in_order and len(self.job.output_file) > 1:
             raise InputError(f"--output_file: the records of {self.in_order} are in order, so "
                              "there is one file; name one.")
+        self.options = {name: value for name, value in dataclasses.asdict(self.job).items()
+                        if name not in _NO_OPTIONS and (name, value) not in _ADDED.items()}
 
     def check_unchanged(self) -> None:
         """Raises InputError if a file has changed since the job began."""
@@ -62,11 +79,43 @@ class RecordJob(PlacedWork):
 
     def describe(self, results: list[dict]) -> dict[str, Any]:
         """Returns the manifest without its shards, given the results of the calls."""
-        raise NotImplementedError
+        del results
+        recipe, vocabulary = self.recipe, self.tokenizer.vocabulary
+        return {
+            "format": "bert_tf pre-training records 1",
+            "recipe": recipe.describe(),
+            "features": feature_names(recipe),
+            "options": self.options,
+            "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash,
+                           "cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id,
+                           "mask_id": vocabulary.mask_id,
+                           **({"special_ids": vocabulary.special_ids}
+                              if recipe.corruption.replace_from == "words"
+                              or masking.find(recipe.corruption).by_rarity else {}),
+                           **({"parts": [part.describe() for part in vocabulary.parts]}
+                              if vocabulary.parts else {})},
+            "inputs": [{"name": name, "bytes": file_size(name)} for name in self.job.input_file],
+        }
 
     def report(self, record: dict[str, Any]) -> str:
         """Returns the text of the report on a manifest."""
         raise NotImplementedError
+
+    def _fingerprint(self, pieces):
+        """The fingerprint with an entry for each piece of the text. An earlier version's records of
+        the same flags have an equal one."""
+        recipe, made = self.recipe, self.recipe.corruption
+        found = {"options": self.options, "vocabulary": self.tokenizer.vocabulary.hash,
+                 "pieces": pieces,
+                 "output_file": [relative(name, self.folder) for name in self.job.output_file]}
+        if made.units == "words":
+            made = dataclasses.replace(made, units="subwords")
+        # Files next to the vocabulary give the settings of the tokenizer that no flag gives.
+        of_files = recipe.tokenizer_settings.keys() - self.options.keys() - {"second_share"}
+        if recipe.denoising or of_files or (recipe.segments, made) != (Segments(), MaskTokens()):
+            found["recipe"] = recipe.describe()
+            del found["recipe"]["name"]
+        return found
 
 
 def piece_seed(seed: int, index: int) -> int:

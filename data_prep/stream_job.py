@@ -17,8 +17,6 @@ from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import identity, open_unpacked
 from bert_tf.options import defaults_of
-from data_prep.pretraining_flags import PretrainingDataFlags
-from data_prep.pretraining_manifest import describe_all, fingerprint_of, options_of
 from data_prep.record_job import RecordJob, piece_seed
 from data_prep.stream_flags import StreamFlags
 
@@ -79,6 +77,7 @@ class StreamJob(RecordJob):
     original's seed, 100 * task + pass.
     """
 
+    defaults = RecordJob.defaults | defaults_of(StreamFlags)
     in_order = "a stream"
     report = staticmethod(_report)
 
@@ -95,14 +94,10 @@ class StreamJob(RecordJob):
             if not paths:
                 raise InputError(f"--num_task={self.stream.num_task}: task {task} has no file, "
                                  f"there are {len(files)}.")
-        self.options = {**options_of(self.job), **dataclasses.asdict(self.stream),
-                        "reuse_len": self.stream.shape(self.job).reuse_len, "task": self.job.task}
+        self.options |= {**dataclasses.asdict(self.stream), "task": self.job.task,
+                         "reuse_len": self.stream.shape(self.job).reuse_len}
         pieces = [[task, turn, len(paths)] for task, turn, paths in self.pieces]
-        self.fingerprint = {
-            **fingerprint_of(self.job, self.recipe, self.options, self.tokenizer.vocabulary,
-                             pieces, self.folder),
-            "recipe": self.recipe.describe()}
-        self.defaults = defaults_of(PretrainingDataFlags) | defaults_of(StreamFlags)
+        self.fingerprint = {**self._fingerprint(pieces), "recipe": self.recipe.describe()}
         self.versions = {path: identity(path) for path in self.job.input_file}
 
     def checksum(self, piece: StreamPiece) -> list:
@@ -168,7 +163,6 @@ class StreamJob(RecordJob):
             yield batch
 
     def describe(self, results: list[dict]) -> dict[str, Any]:
-        """Returns the manifest without its shards, made from the calls' results."""
         counts = collections.Counter[str]()
         for result in results:
             counts.update(result["counts"])
@@ -179,5 +173,4 @@ class StreamJob(RecordJob):
                 f"--input_file: task {empty[0]['task']} is too short for a batch of "
                 f"{self.stream.bsz_per_host} rows of {size} tokens each; give more text, a smaller "
                 "--bsz_per_host, or fewer tasks.")
-        return {**describe_all(self.job, self.recipe, self.tokenizer.vocabulary, self.options),
-                "counts": dict(counts)}
+        return {**super().describe(results), "counts": dict(counts)}

@@ -19,10 +19,9 @@ from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.data.text.token_labels import capitals
 from bert_tf.data.text.units import BOUNDARY, PhraseList, TaggedText, make_marker
 from bert_tf.errors import InputError
-from bert_tf.options import defaults_of
 from bert_tf.recipes import Recipe
+from data_prep.input_notes import notes_on, why_no_record
 from data_prep.pretraining_flags import PretrainingDataFlags, needs_tags
-from data_prep.pretraining_manifest import describe, draws_of_corpus, fingerprint_of, options_of
 from data_prep.record_job import RecordJob, piece_seed
 
 _ROWS = 8192            # instances made into bytes at a time
@@ -53,15 +52,12 @@ class TextJob(RecordJob):
         self.pieces = places.find_pieces(job.input_file, job.piece_bytes, self._by_file,
                                          BOUNDARY if by_column else self.boundary)
         self.versions = self.pieces.versions
-        self.options = {**options_of(job), **self._own_options()}
-        self.options["do_whole_word_mask"] = self.recipe.corruption.units == "words"
+        self.options |= {**self._own_options(),
+                         "do_whole_word_mask": self.recipe.corruption.units == "words"}
         if job.phrase_file:
             self.phrases = PhraseList.read(job.phrase_file, self.tokenizer)
             self.options["phrase_file"] = self.phrases.hash
-        self.fingerprint = fingerprint_of(
-            job, self.recipe, self.options, self.tokenizer.vocabulary,
-            list(map(places.size, self.pieces)), self.folder)
-        self.defaults = defaults_of(PretrainingDataFlags)
+        self.fingerprint = self._fingerprint(list(map(places.size, self.pieces)))
 
     def _own_options(self):
         """The options that other jobs do not have."""
@@ -81,8 +77,21 @@ class TextJob(RecordJob):
             corpus.decode(places.read_piece(piece), _paths(piece))
 
     def describe(self, results: list[dict]) -> dict[str, Any]:
-        return describe(self.job, self.recipe, self.tokenizer.vocabulary, self.options, results,
-                        joins_files=self.has_sentences and not self._by_file)
+        counts, rates = statistics.merge(results)
+        paths = self.job.input_file
+        if not counts.get("instances"):
+            raise InputError(why_no_record(self.job, self.recipe, counts))
+        return {
+            **super().describe(results),
+            "counts": counts,
+            **({"token_counts": manifest.join_counts(
+                [result["token_counts"] for result in results])}
+               if draws_of_corpus(self.recipe) else {}),
+            "rates": rates,
+            "notes": notes_on(paths, self.has_sentences and not self._by_file)
+            + ([f"{paths[-1]} does not end with a blank line: its last document is left out, as in "
+                "the original."] if counts.get("open_documents") else []),
+        }
 
     def __call__(self, index: int, piece: places.Piece) -> dict[str, Any]:
         """Writes the shards of a piece; returns their entries and counts for the manifest."""
@@ -202,6 +211,13 @@ class LabelledJob(TextJob):
         documents = corpus.tokenize_documents(lines, self.tokenizer, True, marker)
         labelled_pairs.give_labels(documents, labels, names)
         return lines, documents
+
+
+def draws_of_corpus(recipe: Recipe) -> bool:
+    """Returns whether training needs the number of each token in the text."""
+    made = recipe.corruption
+    return recipe.network == "SequenceLstm" or masking.find(made).by_rarity or (
+        made.dynamic and made.replace_from == "corpus")
 
 
 def _paths(piece):
