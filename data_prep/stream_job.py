@@ -12,7 +12,7 @@ import numpy as np
 
 from bert_tf.data.records import manifest
 from bert_tf.data.records.tfrecord import write_shard
-from bert_tf.data.segments import streams, xlnet_records
+from bert_tf.data.segments import xlnet_records
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import identity, open_unpacked
@@ -124,8 +124,8 @@ class StreamJob(RecordJob):
             lines, checksum = _read_lines(path)
             checksums.append(checksum)
             try:
-                found.append(streams.read_stream(lines, self.tokenizer, eod_id,
-                                                 not self.stream.from_raw_text))
+                found.append(xlnet_records.read_stream(lines, self.tokenizer, eod_id,
+                                                       not self.stream.from_raw_text))
             except ValueError as error:
                 raise InputError(f"{path} has a line that is not a list of ids ({error}); leave "
                                  "--nofrom_raw_text out for text.") from error
@@ -136,11 +136,12 @@ class StreamJob(RecordJob):
             counts.update(lines=len(texts), repeated_lines=len(texts) - len(set(texts)))
         numpy_draws = np.random.RandomState(100 * task + turn)
         found = [stream for stream in found if stream.lines]
-        text = streams.join(found, numpy_draws.permutation(len(found)))
+        text = xlnet_records.join(found, numpy_draws.permutation(len(found)))
         counts.update(documents=text.documents, tokens=len(text.ids),
                       unknown_tokens=int((text.ids == vocabulary.unk_id).sum()))
         records = xlnet_records.make_records(
-            *streams.cut_rows(text, shape.bsz_per_host, shape.num_core_per_host, shape.bi_data),
+            *xlnet_records.cut_rows(text, shape.bsz_per_host, shape.num_core_per_host,
+                                    shape.bi_data),
             shape, vocabulary.cls_id, vocabulary.sep_id,
             xlnet_records.MaskSampler(shape, self.tokenizer.continues, numpy_draws),
             random.Random(piece_seed(self.job.random_seed, index)))

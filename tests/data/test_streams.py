@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.data import masking
 from bert_tf.data.masking.xlnet import Permutations
-from bert_tf.data.segments import streams, xlnet_records
+from bert_tf.data.segments import xlnet_records
 from bert_tf.recipes import find
 
 
@@ -67,10 +67,10 @@ def test_whole_grams_end_where_words_do(goal):
 
 def test_a_row_goes_on_where_it_stopped():
     """Also where the text runs backward; a second of two cores has rows of its own."""
-    text = streams.Stream(np.arange(10, 410), np.arange(400) // 7 % 2 == 0)
-    ids, flags = streams.cut_rows(text, 8, 2, True)
+    text = xlnet_records.Stream(np.arange(10, 410), np.arange(400) // 7 % 2 == 0)
+    ids, flags = xlnet_records.cut_rows(text, 8, 2, True)
     assert ids.shape == flags.shape == (8, 100)
-    backward = streams.is_backward(np.arange(8), 8, 2, True)
+    backward = xlnet_records.is_backward(np.arange(8), 8, 2, True)
     assert backward.tolist() == [False, False, True, True] * 2
     np.testing.assert_array_equal(ids[backward], ids[~backward][:, ::-1])
     np.testing.assert_array_equal(ids[~backward].ravel(), text.ids)

@@ -11,7 +11,7 @@ import lazy_loader
 
 from bert_tf.data.masking import base
 from bert_tf.data.masking.dynamic import DynamicMasks, draw_uniforms, positions_of
-from bert_tf.data.segments.streams import is_backward
+from bert_tf.data.segments.xlnet_records import is_backward
 
 tf = lazy_loader.load("tensorflow")
 
@@ -71,7 +71,7 @@ class Permutations:
             of their windows of this length.
         slots: P.
         cls_id, sep_id: special tokens, which are not predicted.
-        rows, cores, bi_data: see `streams.is_backward`.
+        rows, cores, bi_data: see `xlnet_records.is_backward`.
     """
 
     max_seq_length: int
@@ -144,7 +144,7 @@ class StreamMasks(DynamicMasks):
     objective of the paper's table 6. Every token sees all of its record.
 
     Attributes:
-        rows, cores, bi_data: see `streams.is_backward`.
+        rows, cores, bi_data: see `xlnet_records.is_backward`.
     """
 
     rows: int
