@@ -70,8 +70,14 @@ class RecordJob(PlacedWork):
         if self.in_order and len(self.job.output_file) > 1:
             raise InputError(f"--output_file: the records of {self.in_order} are in order, so "
                              "there is one file; name one.")
-        self.options = {name: value for name, value in dataclasses.asdict(self.job).items()
-                        if name not in _NO_OPTIONS and (name, value) not in _ADDED.items()}
+        self.options = {
+            **{name: value for name, value in dataclasses.asdict(self.job).items()
+               if name not in _NO_OPTIONS and (name, value) not in _ADDED.items()},
+            **self.own_options()}
+
+    def own_options(self) -> dict[str, Any]:
+        """Returns the options that jobs of other kinds do not have."""
+        return {}
 
     def check_unchanged(self) -> None:
         """Raises InputError if a file has changed since the job began."""

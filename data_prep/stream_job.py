@@ -81,6 +81,10 @@ class StreamJob(RecordJob):
     in_order = "a stream"
     report = staticmethod(_report)
 
+    def own_options(self) -> dict[str, Any]:
+        return {**dataclasses.asdict(self.stream), "task": self.job.task,
+                "reuse_len": self.stream.shape(self.job).reuse_len}
+
     def __post_init__(self):
         self.stream.shape(self.job)
         super().__post_init__()
@@ -94,8 +98,6 @@ class StreamJob(RecordJob):
             if not paths:
                 raise InputError(f"--num_task={self.stream.num_task}: task {task} has no file, "
                                  f"there are {len(files)}.")
-        self.options |= {**dataclasses.asdict(self.stream), "task": self.job.task,
-                         "reuse_len": self.stream.shape(self.job).reuse_len}
         pieces = [[task, turn, len(paths)] for task, turn, paths in self.pieces]
         self.fingerprint = {**self._fingerprint(pieces), "recipe": self.recipe.describe()}
         self.versions = {path: identity(path) for path in self.job.input_file}
@@ -110,7 +112,6 @@ class StreamJob(RecordJob):
         return [self.versions[path] for path in piece[2]]
 
     def check_text(self) -> None:
-        """Raises InputError if a file can't be read or is not UTF-8."""
         for path in self.versions:
             _read_lines(path)
 

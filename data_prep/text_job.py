@@ -52,16 +52,11 @@ class TextJob(RecordJob):
         self.pieces = places.find_pieces(job.input_file, job.piece_bytes, self._by_file,
                                          BOUNDARY if by_column else self.boundary)
         self.versions = self.pieces.versions
-        self.options |= {**self._own_options(),
-                         "do_whole_word_mask": self.recipe.corruption.units == "words"}
+        self.options["do_whole_word_mask"] = self.recipe.corruption.units == "words"
         if job.phrase_file:
             self.phrases = PhraseList.read(job.phrase_file, self.tokenizer)
             self.options["phrase_file"] = self.phrases.hash
         self.fingerprint = self._fingerprint(list(map(places.size, self.pieces)))
-
-    def _own_options(self):
-        """The options that other jobs do not have."""
-        return {}
 
     def checksum(self, piece: places.Piece) -> int:
         """Returns the checksum that the manifest has of a piece, which is read for it."""
@@ -72,7 +67,6 @@ class TextJob(RecordJob):
         return [[place.version, place.start, place.end, place.added.hex()] for place in piece]
 
     def check_text(self) -> None:
-        """Raises InputError if a piece can't be read or is not UTF-8."""
         for piece in self.pieces:
             corpus.decode(places.read_piece(piece), _paths(piece))
 
@@ -173,14 +167,14 @@ class RowJob(TextJob):
 
     in_order = "rows"
 
-    def _own_options(self):
+    def own_options(self) -> dict[str, Any]:
         return {"bsz_per_host": self.stream.bsz_per_host}
 
 
 class TargetJob(TextJob):
     """Inputs and targets."""
 
-    def _own_options(self):
+    def own_options(self) -> dict[str, Any]:
         return {"max_target_length": self.target_length}
 
     def _make(self, documents, seed):
