@@ -39,13 +39,14 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Returns the name of `known` that is most similar to a wrong name, "" if none is similar. Of
-    equally similar names, this one shares most first letters with the wrong name."""
+def nearest(name: str, known: Iterable[str], least: float = _SIMILAR) -> str:
+    """Returns the name of `known` that is most similar to a wrong name, "" if none has at least the
+    similarity `least`. Of equally similar names, this one shares most first letters with the wrong
+    name."""
     wrong, names = str(name).lower(), {str(other).lower(): str(other) for other in known}
     likeness = {other: (difflib.SequenceMatcher(None, other, wrong).ratio(),
                         len(os.path.commonprefix([other, wrong])), other) for other in names}
-    found = sorted((other for other in names if likeness[other][0] >= _SIMILAR),
+    found = sorted((other for other in names if likeness[other][0] >= least),
                    key=likeness.__getitem__, reverse=True)
     begun = [other for other in found[:2] if other.startswith(wrong)]
     return next((names[other] for other in (*begun, *found)), "")

@@ -275,7 +275,9 @@ def _answer_options(job, saved):
 def write(job: ExportFlags, model: Any) -> str:
     """Builds the model, writes the export, and returns a line that reports it."""
     module = make_module(build(job, model), job, model)
-    if job.format in ("text", "ids"):
+    is_folder = job.format in ("text", "ids")
+    make_folder(job.output if is_folder else os.path.dirname(job.output), "output")
+    if is_folder:
         path = export.save_model(module, job.output, job.version)
         return f"{path}: signatures {', '.join(module.functions)}"
     if "onnx" in job.format:
@@ -351,8 +353,8 @@ def _described(job, saved):
 
 def main(job: ExportFlags) -> None:
     """Checks the flags, then reads the model and writes the export."""
-    given, is_folder = job, job.format in ("text", "ids")
-    if not is_folder:
+    given = job
+    if job.format not in ("text", "ids"):
         check_file(job.output, "output")
     if "onnx" in job.format:
         export.check_onnx(int8=job.format == "onnx_int8")
@@ -360,7 +362,6 @@ def main(job: ExportFlags) -> None:
         job.init_checkpoint)
     job = resolve(job, model)
     job.check()
-    make_folder(job.output if is_folder else os.path.dirname(job.output), "output")
     if logging.get_verbosity() >= logging.DEBUG:
         line = write(job, model)
     else:

@@ -210,6 +210,7 @@ def test_an_error_follows_the_output_before_it(run):
                        "all.\n"),
     (["--wrong=1"], 1, "error: there is no flag --wrong; --helpfull lists all.\n"),
     (["--nofaast"], 1, "did you mean --fast?"),
+    (["--config_file=x"], 1, "error: there is no flag --config_file; --helpfull lists all.\n"),
     (["--number=one"], 1, "--number=one"),
     (["--number=1", "--kind=z"], 1, "--kind=z: choose from x, y, zebra;"),
     (["--number=1", "--kind=zebr"], 1, "did you mean zebra? The choices are x, y, zebra;"),

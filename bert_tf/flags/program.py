@@ -13,6 +13,7 @@ from bert_tf.flags import help as help_pages
 from bert_tf.flags.options import default_of, given_in, shown
 from bert_tf.flags.parsing import define, given_in_flags, read, stage_flagfiles, take_defaults
 
+_SIMILAR = 0.65     # below, flags have only a word such as size in common
 _ENDLESS = 1 << 30     # steps that no run takes, such as a warm-up that never ends
 _given: list[str] = []      # the flags of the program that runs
 _filled: list = []          # the dataclasses that it was given
@@ -79,7 +80,8 @@ def _parse(argv, config_classes):
         aliases = {field.metadata["alias"] for kind in config_classes
                    for field in help_pages.fields_of(kind)} - {None}
         names = [*given_in(config_classes), *aliases, "flagfile", "help", "helpfull"]
-        meant = nearest(error.flagname, names) or nearest(error.flagname.removeprefix("no"), names)
+        meant = next(filter(None, (nearest(name, names, _SIMILAR) for name in (
+            error.flagname, error.flagname.removeprefix("no")))), "")
         problem = f"there is no flag --{error.flagname}" + (
             f"; did you mean --{meant}? --helpfull lists all." if meant else
             "; --helpfull lists all.")

@@ -65,8 +65,9 @@ class _Text:
                 return value
 
 
-def read_elements(path: str | os.PathLike, key: str) -> Iterator[Any]:
+def read_elements(path: str | os.PathLike, key: str = "") -> Iterator[Any]:
     """Yields the elements of the list that a JSON object has under `key`; other keys are dropped.
+    Without a `key`, the file is the list.
 
     Args:
         path: plain or gzip, UTF-8.
@@ -77,12 +78,15 @@ def read_elements(path: str | os.PathLike, key: str) -> Iterator[Any]:
     with open_unpacked(path) as file:
         text = _Text(io.TextIOWrapper(file, "utf-8-sig", newline=""))
         try:
-            yield from _elements(text, key)
+            yield from _elements(text, key) if key else _array(text)
+            if text.next():
+                raise ValueError("something follows its end")
         except UnicodeDecodeError as error:
             raise InputError(f"{path} is not UTF-8 text; save it as UTF-8.") from error
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path} is not a JSON object with a list {key!r} ({error}); name the "
-                             "right file, or download it again.") from error
+            kind = f"object with a list {key!r}" if key else "list"
+            raise InputError(f"{path} is not a JSON {kind} ({error}); name the right file, or "
+                             "download it again.") from error
 
 
 def _elements(text, key):
@@ -102,8 +106,6 @@ def _elements(text, key):
             break
     if not found:
         raise ValueError(f"it has no {key!r}")
-    if text.next():
-        raise ValueError("something follows its end")
 
 
 def _array(text):

@@ -6,7 +6,7 @@ evidence/web/FILE next to the folder qa. As in section 4.2 of arXiv:1810.04805, 
 400 words are read, and one to train on must hold an answer. Questions, documents and answers count
 as in mandarjoshi90/triviaqa, evaluation/triviaqa_evaluation.py: a question of Wikipedia is one
 whatever its documents. MRQA's file has JSON lines, with a header. The library's rows of SQuAD are
-JSON lines, too: a question each, with its paragraph.
+JSON lines or a list: a question each, with its paragraph.
 """
 
 import collections
@@ -30,7 +30,7 @@ _WORD = re.compile(r"\S+")
 # The first key of a file, which shows its form; SQuAD's keys are "version" and "data".
 _FORMS = {"trivia_qa": re.compile(rb'\s*\{\s*"(Data|Domain|Split|VerifiedEval|Version)"\s*:'),
           "mrqa": re.compile(rb'\s*\{\s*"(header|context|id|qas|context_tokens)"\s*:')}
-_ROW = re.compile(rb'\s*\{\s*"(id|title|context|question|answers)"\s*:')
+_ROW = re.compile(rb'\s*(?:\[\s*)?\{\s*"(id|title|context|question|answers)"\s*:')
 _FOLDERS = {"EntityPages": "wikipedia", "SearchResults": "web"}
 # Keys of the whole file, which may follow all questions.
 _IS_VERIFIED, _IS_WEB, _IS_WIKIPEDIA = (re.compile(pattern) for pattern in (
@@ -71,10 +71,13 @@ def _read_rows(path, is_training):
 
 
 def _rows(path):
-    """Yields the objects of JSON lines."""
-    for line, row in json_rows(path):
-        if row is None:
-            raise InputError(f"{path}, line {line} is not a JSON object; correct the line.")
+    """Yields the objects of JSON lines, or of a JSON list."""
+    with open_unpacked(path) as file:
+        is_list = file.read(1 << 10).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
+    for number, row in enumerate(read_elements(path), 1) if is_list else json_rows(path):
+        if not isinstance(row, dict):
+            unit = "row" if is_list else "line"
+            raise InputError(f"{path}, {unit} {number} is not a JSON object; correct the {unit}.")
         yield row
 
 

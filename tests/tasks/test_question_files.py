@@ -62,14 +62,16 @@ def test_lines_of_mrqa(tmp_path):
         list(read_paragraphs(str(path), False))
 
 
-def test_rows_as_the_library_datasets_writes_them(tmp_path):
-    """As the same questions in SQuAD's file."""
+@pytest.mark.parametrize(("begin", "between", "end"), [("", "\n", "\n"), ("[", ",\n ", "]")])
+def test_rows_as_the_library_datasets_writes_them(tmp_path, begin, between, end):
+    """JSON lines, or one list: as the same questions in SQuAD's file."""
     asked = [("a", "who?", {"text": ["Bo", "Bo left"], "answer_start": [12, 12]}),
              ("b", "when?", {"text": [], "answer_start": []})]
     context, path, squad = MRQA[1]["context"], tmp_path / "rows.json", tmp_path / "squad.json"
-    path.write_text("".join(json.dumps({
+    rows = [json.dumps({
         "id": name, "title": "t", "context": context, "question": question, "answers": answers
-    }) + "\n" for name, question, answers in asked))
+    }) for name, question, answers in asked]
+    path.write_text(begin + between.join(rows) + end)
     squad.write_text(json.dumps({"data": [{"paragraphs": [{"context": context, "qas": [{
         "id": name, "question": question, "is_impossible": not answers["text"], "answers": [
             {"text": text, "answer_start": start} for text, start in zip(*answers.values())]}
@@ -77,11 +79,15 @@ def test_rows_as_the_library_datasets_writes_them(tmp_path):
     assert form_of(str(path)) == "rows" and form_of(str(squad)) is None
     for read in (read_answers, lambda path: list(read_paragraphs(path, True, True))):
         assert read(str(path)) == read(str(squad))
-    rows = path.read_text()
-    for line, message in (('["c"]', "rows.json, line 3 is not a JSON object"), (
-            '{"id": "c"}', "rows.json does not have the usual columns .*answers")):
-        path.write_text(f"{rows}{line}\n")
+    for row, message in (
+            ('["c"]', f"rows.json, {'row' if begin else 'line'} 3 is not a JSON object"),
+            ('{"id": "c"}', "rows.json does not have the usual columns .*answers")):
+        path.write_text(begin + between.join([*rows, row]) + end)
         with pytest.raises(InputError, match=message):
+            read_answers(str(path))
+    if begin:
+        path.write_text(begin + between.join(rows))
+        with pytest.raises(InputError, match="rows.json is not a JSON list .*the file ends"):
             read_answers(str(path))
 
 
