@@ -90,9 +90,6 @@ class AddingTokenizer(Tokenizer):
             raise AttributeError(name)
         return getattr(self._plain, name)
 
-    def encode(self, text):
-        return self.encode_lines([text])[0].tolist()
-
     def encode_lines(self, lines):
         return self._encode(lines, self._plain.encode_lines)
 

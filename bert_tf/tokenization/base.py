@@ -160,7 +160,7 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of `text`, without special tokens."""
-        raise NotImplementedError
+        return self.encode_lines([text])[0].tolist()
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids of all lines, int32 [sum of lengths], and their lengths, int32 [lines].

@@ -126,9 +126,6 @@ class ByteBpeTokenizer(Tokenizer):
         check_merges(tokens, _read(merges), merges)
         return make_vocabulary(tokens, f"vocabulary {path!r}", content, _read(merges))
 
-    def encode(self, text):
-        return self.encode_lines([text])[0].tolist()
-
     def encode_lines(self, lines):
         return self.encode_parts(list(map(self.at_start, lines)) if self.settings else lines)
 

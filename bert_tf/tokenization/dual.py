@@ -67,9 +67,6 @@ class DualTokenizer(Tokenizer):
         return cls(DualVocabulary([part.vocabulary for part in parts]), do_lower_case,
                    second_share, **known)
 
-    def encode(self, text: str) -> list[int]:
-        return self.encode_lines([text])[0].tolist()
-
     def encode_lines(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         words = list(map(self._parts[0].split, lines))
         flat = [word for line in words for word in line]

@@ -141,9 +141,6 @@ class SentencepieceTokenizer(Tokenizer):
             raise InputError(f"vocabulary {path!r} is not a model of SentencePiece; give the path "
                              f"of a {MODEL_FILE}.") from error
 
-    def encode(self, text):
-        return self.encode_lines([text])[0].tolist()
-
     def encode_lines(self, lines):
         return encode_blocks(lines, _BOUNDARY, self._encode_block)
 

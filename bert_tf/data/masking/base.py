@@ -30,6 +30,7 @@ class Masking(MaskTokens):
         counts_cut: whether masks are drawn with the records even where training draws others, so
             that the predictions that have no room are counted.
         by_rarity: whether training needs how often the whole text has each token.
+        by_coins: whether a sequence has any number of predictions, as if a coin chose each unit.
         when_static: the masking of records that hold masks, where it is another one.
         extra_features: features of the predictions beyond the three of every mask.
     """
@@ -40,6 +41,7 @@ class Masking(MaskTokens):
     always_predicts: ClassVar[bool] = True
     counts_cut: ClassVar[bool] = False
     by_rarity: ClassVar[bool] = False
+    by_coins: ClassVar[bool] = False
     when_static: ClassVar[str] = ""
     extra_features: ClassVar[tuple[str, ...]] = ()
 
@@ -128,7 +130,13 @@ class Masking(MaskTokens):
         return math.ceil(round(self.shuffle_prob * visible / 3, 9))
 
     def most_predictions(self, max_seq_length: int, masked_lm_prob: float) -> int | None:
-        """Returns the most predictions of a sequence where the masking decides, not a flag."""
+        """Returns the most predictions of a sequence where the masking decides, not a flag. With
+        coins few sequences exceed it: it is four standard deviations above the mean, of units of
+        two tokens."""
+        if not self.by_coins:
+            return None
+        spread = (2 * max_seq_length * masked_lm_prob) ** 0.5
+        return min(int(masked_lm_prob * max_seq_length + 4 * spread), max_seq_length)
 
     def least_slots(self, max_seq_length: int, masked_lm_prob: float) -> int:
         """Returns how many predictions records must have room for; 0 where the last predictions of
@@ -147,13 +155,6 @@ class Masking(MaskTokens):
     def takes(self, made: MaskTokens) -> bool:
         """Returns whether records that were made for `made` can be trained on."""
         return not self.hides or self.describe() == made.describe()
-
-
-def most_of_coins(max_seq_length: int, masked_lm_prob: float) -> int:
-    """Returns a number that few sequences exceed whose units are chosen by coins: four standard
-    deviations above the mean, of units of two tokens."""
-    spread = (2 * max_seq_length * masked_lm_prob) ** 0.5
-    return min(int(masked_lm_prob * max_seq_length + 4 * spread), max_seq_length)
 
 
 def find(corruption: MaskTokens) -> Masking:

@@ -7,7 +7,7 @@ collators of many later codes; the throws are BERT's.
 
 import dataclasses
 
-from bert_tf.data.masking import base, bert
+from bert_tf.data.masking import bert
 from bert_tf.data.masking.ernie import CoinMasksInTraining
 from bert_tf.data.masking.masks import quotas
 
@@ -39,13 +39,10 @@ class CoinMasks(bert.StaticMasks):
 class Masking(bert.Masking):
     """BERT's masking by coins."""
 
-    always_predicts = False
+    always_predicts, by_coins = False, True
 
     def static_masks(self, documents, vocabulary, stream, options, room):
         return CoinMasks(self, documents, stream, vocabulary, options, room)
 
     def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
         return CoinMasksInTraining.of(self, record, max_seq_length, max_predictions_per_seq)
-
-    def most_predictions(self, max_seq_length, masked_lm_prob):
-        return base.most_of_coins(max_seq_length, masked_lm_prob)

@@ -6,7 +6,7 @@ import dataclasses
 import lazy_loader
 import numpy as np
 
-from bert_tf.data.masking import base, bert
+from bert_tf.data.masking import bert
 from bert_tf.data.masking.dynamic import DynamicMasks, special_ids
 from bert_tf.data.records import manifest
 
@@ -67,13 +67,10 @@ class BatchMasks(DynamicMasks):
 class Masking(bert.Masking):
     """DistilBERT's masking; BERT's where records hold the masks."""
 
-    by_rarity = True
+    by_rarity = by_coins = True
 
     def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
         weights = token_weights(manifest.token_counts(record),
                                 (*special_ids(record), record["vocabulary"]["mask_id"]))
         return BatchMasks.of(self, record, max_seq_length, max_predictions_per_seq,
                              weights=weights)
-
-    def most_predictions(self, max_seq_length, masked_lm_prob):
-        return base.most_of_coins(max_seq_length, masked_lm_prob)

@@ -166,7 +166,7 @@ class Masking(base.Masking):
     """ERNIE's masking."""
 
     always_predicts = False
-    counts_cut = True
+    counts_cut = by_coins = True
 
     def static_masks(self, documents, vocabulary, stream, options, room):
         return CoinMasks(self, documents, stream, vocabulary, options.masked_lm_prob,
@@ -174,6 +174,3 @@ class Masking(base.Masking):
 
     def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
         return CoinMasksInTraining.of(self, record, max_seq_length, max_predictions_per_seq)
-
-    def most_predictions(self, max_seq_length, masked_lm_prob):
-        return base.most_of_coins(max_seq_length, masked_lm_prob)
