@@ -93,10 +93,12 @@ class FromConfig:
         quantised_as: the part of a network's quantisation for its dense layers: "layer" of the
             encoder, "pooler" or "head"; None if they are never rounded.
         rounded_dense: the class of rounded dense layers.
+        config_keys: arguments of a class's `__init__`, and attributes, that `get_config` holds.
     """
 
     quantised_as: str | None = "layer"
     rounded_dense: Any = QuantisedDense
+    config_keys: tuple[str, ...] = ()
 
     def __init__(self, config: Sizes, **kwargs: Any):
         _check_policy(kwargs.get("dtype"))
@@ -151,7 +153,8 @@ class FromConfig:
         found = {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]
         if isinstance(self, keras.Model):
             found["weights"] = saved_names(self, network_names(self))
-        return found
+        return found | {key: getattr(self, key) for kind in reversed(type(self).__mro__)
+                        for key in vars(kind).get("config_keys", ())}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:

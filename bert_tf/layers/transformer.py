@@ -25,6 +25,8 @@ class LayerNorm(FromConfig, keras.layers.Layer):
     Keras's own layer rounds gamma and beta to the compute dtype first, and is a third slower.
     """
 
+    config_keys = ("width",)
+
     def __init__(self, config: Sizes, width: int | None = None, name: str = "LayerNorm",
                  **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
@@ -48,9 +50,6 @@ class LayerNorm(FromConfig, keras.layers.Layer):
     def epsilon(self) -> float:
         """The addend of the variance."""
         return self.config.layer_norm_eps
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "width": self.width}
 
 
 @register
@@ -154,6 +153,8 @@ class SelfAttention(FromConfig, keras.layers.Layer):
     `num_heads` is N, by default the configuration's; 0 where all heads were cut.
     """
 
+    config_keys = ("num_heads",)
+
     def __init__(self, config: Sizes, num_heads: int | None = None, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.num_heads = config.num_attention_heads if num_heads is None else num_heads
@@ -207,9 +208,6 @@ class SelfAttention(FromConfig, keras.layers.Layer):
         return ops.reshape(context, (batch, length, heads * size)), {
             "attention_probs": probs, "attention_scores": scores}
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_heads": self.num_heads}
-
 
 def mask_heads(context: Tensor, head_mask: Tensor | None) -> Tensor:
     """Multiplies the heads' outputs [B, N, S, D] by a mask, float [N] or one that broadcasts to
@@ -226,6 +224,8 @@ class Residual(FromConfig, keras.layers.Layer):
 
     `input_size` is the width of all heads or F; 0 leaves the bias alone of the projection.
     """
+
+    config_keys = ("input_size",)
 
     def __init__(self, config: EncoderConfig, input_size: int, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -244,9 +244,6 @@ class Residual(FromConfig, keras.layers.Layer):
         x = dropout(x, self.config.hidden_dropout_prob, dropout_seed)
         return self.norm(x + residual)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "input_size": self.input_size}
-
 
 @register
 class TransformerLayer(FromConfig, keras.layers.Layer):
@@ -258,6 +255,8 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
         numbers: of its attention and feed-forward network in the configuration's `layer_weights`,
             which has their sizes after pruning; None: not pruned.
     """
+
+    config_keys = ("numbers",)
 
     def __init__(self, config: EncoderConfig, attention_of: "TransformerLayer | None" = None,
                  feed_forward_of: "TransformerLayer | None" = None,
@@ -310,9 +309,6 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
         if unit_mask is not None:
             inner = inner * ops.cast(unit_mask, inner.dtype)
         return self.output_(inner, x, seeds[2]), maps
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "numbers": self.numbers}
 
 
 def rematerialized(layer: Callable, x: Tensor, bias: Any, head_mask: Tensor | None,

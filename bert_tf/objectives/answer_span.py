@@ -21,14 +21,11 @@ class AnswerSpan(LinearHead):
     source = "sequence_output"
     reads = ("start_positions", "end_positions")
     positional = ("start_logits", "end_logits")
+    output_shape = (None, 2, None)
 
     def __init__(self, config: Sizes, name: str = "answer_span", dropout_rate: float = 0.0,
                  **kwargs: Any):
         super().__init__(config, 2, dropout_rate, name=name, **kwargs)
-
-    @property
-    def output_shape(self) -> tuple[int | None, ...]:
-        return None, 2, None
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:

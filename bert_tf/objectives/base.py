@@ -82,6 +82,7 @@ class Objective(FromConfig, keras.layers.Layer):
     label_smoothing: float = 0.0
     class_weights: tuple[float, ...] | None = None
     quantised_as: str | None = None
+    config_keys = ("loss_weight",)
 
     @property
     def output_shape(self) -> tuple[int | None, ...] | None:
@@ -151,9 +152,6 @@ class Objective(FromConfig, keras.layers.Layer):
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
         """Returns named float32 tensors for users of the model."""
         return {"logits": logits, "probabilities": ops.softmax(logits)}
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "loss_weight": self.loss_weight}
 
 
 class LinearHead(Objective):
@@ -250,14 +248,13 @@ class LinearHead(Objective):
 class SmoothedHead(LinearHead):
     """A head whose labels may be smoothed, with `label_smoothing` from 0 to below 1."""
 
+    config_keys = ("label_smoothing",)
+
     def __init__(self, config: Sizes, units: int, label_smoothing: float = 0.0, **kwargs: Any):
         if not 0 <= label_smoothing < 1:
             raise InputError(f"label_smoothing is {label_smoothing}; it must be from 0 to below 1.")
         super().__init__(config, units, **kwargs)
         self.label_smoothing = label_smoothing
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "label_smoothing": self.label_smoothing}
 
 
 class LabelHead(SmoothedHead):

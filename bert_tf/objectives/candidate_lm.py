@@ -29,6 +29,7 @@ class CandidateLM(MaskedLM):
     inputs = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     reads = ("label_ids", *inputs)
     likelihood = ""     # the loss compares whole candidates
+    config_keys = ("margin_alpha", "margin_beta", "dropout_rate")
 
     def __init__(self, config: EncoderConfig, margin_alpha: float = 1.0, margin_beta: float = 0.0,
                  dropout_rate: float = 0.0, name: str = "candidate_lm", **kwargs: Any):
@@ -60,7 +61,3 @@ class CandidateLM(MaskedLM):
         first, second = logits[:, 0], logits[:, 1]
         margin = ops.relu(second - first + self.margin_beta)
         return ops.sum((self.margin_alpha * margin - first) * weights), ops.sum(weights)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "margin_alpha": self.margin_alpha,
-                "margin_beta": self.margin_beta, "dropout_rate": self.dropout_rate}

@@ -102,6 +102,8 @@ class ConditionalSpan(Objective):
 
     reads = ("start_positions", "end_positions", "is_impossible")
     source = "sequence_output"
+    config_keys = ("form", "joint", "uses_starts", "num_starts", "num_ends", "dropout_rate")
+    output_shape = (None, None)
 
     def __init__(self, config: EncoderConfig, form: str = "albert", joint: bool = True,
                  uses_starts: bool = True, num_starts: int = 5, num_ends: int = 5,
@@ -136,10 +138,6 @@ class ConditionalSpan(Objective):
                 if name == "end" and self.end_norm is not None:
                     self.end_norm.build()
                 last.build((None, width if hidden is None else hidden.units))
-
-    @property
-    def output_shape(self) -> tuple[int | None, ...]:
-        return None, None
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None
@@ -231,11 +229,6 @@ class ConditionalSpan(Objective):
         """The beams, and `answerable_logits` [B]."""
         beams = {name: logits[name] for name in logits if "_top_" in name}
         return {**beams, "answerable_logits": logits["answerable"]}
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "form": self.form, "joint": self.joint,
-                "uses_starts": self.uses_starts, "num_starts": self.num_starts,
-                "num_ends": self.num_ends, "dropout_rate": self.dropout_rate}
 
 
 def _check(config, form, num_starts, num_ends):

@@ -29,6 +29,8 @@ class _InternalTransfer(TaughtObjective):
     evaluation, where a batch has no `step`, all layers are compared.
     """
 
+    config_keys = ("phase_steps", "stacked")
+
     def __init__(self, config: Sizes, phase_steps: int = 0, stacked: bool = False, **kwargs: Any):
         if phase_steps < 0:
             raise InputError(f"--phase_steps is {phase_steps}; it must be at least 0.")
@@ -64,9 +66,6 @@ class _InternalTransfer(TaughtObjective):
 
     def count(self, batch: Batch) -> Tensor:
         return ops.sum(real_rows(batch))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "phase_steps": self.phase_steps, "stacked": self.stacked}
 
 
 @register

@@ -36,6 +36,8 @@ class _ProgressiveTransfer(TaughtObjective):
     `phase_steps` is the number of steps for each layer; 0 trains all layers at all steps.
     """
 
+    config_keys = ("phase_steps",)
+
     def __init__(self, config: Sizes, phase_steps: int = 0, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.phase_steps = phase_steps
@@ -64,9 +66,6 @@ class _ProgressiveTransfer(TaughtObjective):
 
     def count(self, batch: Batch) -> Tensor:
         return ops.cast(ops.size(batch["input_ids"]), "float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "phase_steps": self.phase_steps}
 
 
 @register
@@ -102,6 +101,7 @@ class _StatisticsTransfer(_ProgressiveTransfer):
     """
 
     internals = ("embedding_output", "layer_outputs")
+    config_keys = ("of_all_layers",)
 
     def __init__(self, config: Sizes, phase_steps: int = 0, of_all_layers: bool = True,
                  **kwargs: Any):
@@ -117,9 +117,6 @@ class _StatisticsTransfer(_ProgressiveTransfer):
         found = [self.differ(ours, ops.cast(layer, "float32"))
                  for layer in (layers if self.of_all_layers else [theirs])]
         return sum(found[1:], start=found[0]) / len(found)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "of_all_layers": self.of_all_layers}
 
 
 @register

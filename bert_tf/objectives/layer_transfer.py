@@ -92,6 +92,7 @@ class HiddenTransfer(_LayerTransfer):
 
     internals = (FIRST_STATE, "layer_outputs")
     sizes: ClassVar[dict[str, str]] = {"teacher_width": "hidden_size"}
+    config_keys = ("teacher_width",)
 
     def __init__(self, config: Sizes, teacher_width: int, name: str = "hidden_transfer",
                  **kwargs: Any):
@@ -109,6 +110,3 @@ class HiddenTransfer(_LayerTransfer):
 
     def size(self, length: Tensor) -> Tensor:
         return length * self.teacher_width
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "teacher_width": self.teacher_width}

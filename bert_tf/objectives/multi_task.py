@@ -22,6 +22,7 @@ class SequenceTask(LabelHead):
 
     defaults: tuple[int, int]
     reads: tuple[str, ...] = ("next_sentence_labels", "task_ids")
+    config_keys = ("task_id",)
 
     def __init__(self, config: Sizes, num_labels: int = 0, task_id: int = 0,
                  dropout_rate: float = 0.0, **kwargs: Any):
@@ -39,9 +40,6 @@ class SequenceTask(LabelHead):
         labels, weights = super().targets(batch)
         mine = self.is_mine(batch)
         return ops.where(mine > 0, labels, 0), weights * mine
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "task_id": self.task_id}
 
 
 class TokenTask(SequenceTask):

@@ -110,7 +110,22 @@ def _predict(x, table, bias, labels, size, measure, slope_of):
     return predict(x, table, bias, labels)
 
 
-class NextToken(Objective):
+class TokenLosses(Objective):
+    """An objective whose logits are `predict_tokens` of its labels, float32 [..., 2]."""
+
+    likelihood = "loss"
+    output_shape: tuple[int | None, ...] = (None, None, 2)
+
+    def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the sum of the cross-entropies, and their number."""
+        return ratio(logits[..., 0], weights)
+
+    def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the number of correct predictions, and of all."""
+        return ratio(logits[..., 1], weights)
+
+
+class NextToken(TokenLosses):
     """Predicts each token but the first from those before it, except padding.
 
     A subclass defines `vectors_and_table(x, embedding_table)`: from float [T, H] to float [T, E],
@@ -119,15 +134,10 @@ class NextToken(Objective):
     """
 
     reads = ("input_ids", "input_mask")
-    likelihood = "loss"
     by_row = False
 
     def vectors_and_table(self, x: Tensor, embedding_table: Tensor) -> tuple:
         raise NotImplementedError
-
-    @property
-    def output_shape(self) -> tuple[int | None, ...]:
-        return None, None, 2
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
@@ -159,20 +169,13 @@ class NextToken(Objective):
             weights = weights / ops.maximum(ops.sum(weights, axis=1, keepdims=True), 1.0)
         return ops.cast(ids[:, 1:], "int32"), weights
 
-    def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the sum of the cross-entropies, and their number, from `call`'s result."""
-        return ratio(logits[..., 0], weights)
-
-    def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the number of correct predictions, and of all."""
-        return ratio(logits[..., 1], weights)
-
 
 @register
 class NextTokenLM(NextToken, MaskedLM):
     """The next token, predicted by the head of BERT's masked LM with its weights."""
 
     reads = NextToken.reads
+    config_keys = ("metrics_name",)
 
     def __init__(self, config: EncoderConfig, name: str = "masked_lm",
                  metrics_name: str = "next_token", **kwargs: Any):
@@ -188,14 +191,14 @@ class NextTokenLM(NextToken, MaskedLM):
         table = ops.cast(embedding_table if self.tied else self.output_weights, x.dtype)
         return x, table, ops.cast(self.output_bias, "float32")
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "metrics_name": self._metrics_name}
-
 
 @register
 class TiedLM(NextToken):
     """The next token, predicted by the embedding table alone, as in GPT.
     openai/finetune-transformer-lm sets `by_row` in fine-tuning."""
+
+    config_keys = ("by_row", "auxiliary")
+    metrics_name = "next_token"
 
     def __init__(self, config: Any, by_row: bool = False, auxiliary: bool = False,
                  name: str = "tied_lm", **kwargs: Any):
@@ -203,13 +206,6 @@ class TiedLM(NextToken):
         self.by_row, self.auxiliary = by_row, auxiliary
         self.built = True
 
-    @property
-    def metrics_name(self) -> str:
-        return "next_token"
-
     def vectors_and_table(self, x: Tensor, embedding_table: Tensor) -> tuple:
         table = ops.cast(embedding_table, x.dtype)
         return x, table, ops.zeros((table.shape[0],), "float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "by_row": self.by_row, "auxiliary": self.auxiliary}

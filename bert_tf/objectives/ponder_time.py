@@ -21,6 +21,7 @@ class PonderTime(Objective):
     """
 
     measures = ("loss",)
+    output_shape = (None, None)
 
     def __init__(self, config: UniversalConfig, name: str = "ponder_time",
                  loss_weight: float = 1.0, **kwargs: Any):
@@ -32,10 +33,6 @@ class PonderTime(Objective):
     @classmethod
     def fits(cls, config: Any) -> bool:
         return getattr(config, "halts", False)
-
-    @property
-    def output_shape(self) -> tuple[int | None, ...]:
-        return None, None
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:

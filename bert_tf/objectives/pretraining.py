@@ -52,6 +52,8 @@ def to_slots(values: Tensor, batch: Batch) -> Tensor:
 class ExtraColumns(FromConfig, keras.layers.Layer):
     """The variable `output_weights` [V, width]: columns in addition to the embeddings'."""
 
+    config_keys = ("width",)
+
     def __init__(self, config: EncoderConfig, width: int, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.width = width
@@ -64,9 +66,6 @@ class ExtraColumns(FromConfig, keras.layers.Layer):
     def call(self, table: Tensor) -> Tensor:
         """float [V, E] -> [V, E + width]."""
         return ops.concatenate([table, ops.cast(self.output_weights, table.dtype)], axis=-1)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "width": self.width}
 
 
 @register
@@ -176,6 +175,7 @@ class SentencePrediction(Classification):
     """
 
     reads = ("next_sentence_labels",)
+    config_keys = ("metrics_name",)
 
     def __init__(self, config: EncoderConfig, num_labels: int = 2, name: str = "next_sentence",
                  dropout_rate: float = 0.0, metrics_name: str | None = None, **kwargs: Any):
@@ -185,6 +185,3 @@ class SentencePrediction(Classification):
     @property
     def metrics_name(self) -> str:
         return self._metrics_name or self.name
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "metrics_name": self._metrics_name}

@@ -13,12 +13,12 @@ from keras import ops
 from bert_tf.config import Sizes
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import split_seed
-from bert_tf.objectives.base import Batch, Objective, ratio
-from bert_tf.objectives.next_token import predict_tokens
+from bert_tf.objectives.base import Batch
+from bert_tf.objectives.next_token import TokenLosses, predict_tokens
 from bert_tf.objectives.sampled_softmax import log_uniform, sampled_losses
 
 
-class StepLM(Objective):
+class StepLM(TokenLosses):
     """Predicts a token at each step with its own matrix, `output_weights` [V, width] and
     `output_bias` [V].
 
@@ -26,8 +26,9 @@ class StepLM(Objective):
     vocabulary has more; 0: over all. In evaluation it is over all.
     """
 
-    likelihood = "loss"
     in_order = True
+    config_keys = ("n_negative_samples_batch",)
+    metrics_name = "language_model"
 
     def __init__(self, config: Sizes, n_negative_samples_batch: int = 8192, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -35,19 +36,11 @@ class StepLM(Objective):
         self.build()
 
     @property
-    def metrics_name(self) -> str:
-        return "language_model"
-
-    @property
     def _width(self):
         return self.config.hidden_size
 
     def _first_weights(self):
         return keras.initializers.GlorotUniform(), keras.initializers.Zeros()
-
-    @property
-    def output_shape(self) -> tuple[int | None, ...]:
-        return None, None, 2
 
     def build(self, input_shape: Any = None) -> None:
         weights, bias = self._first_weights()
@@ -80,18 +73,6 @@ class StepLM(Objective):
             found = predict_tokens(rows, table, bias, flat)
         return ops.reshape(found, (*ops.shape(labels), 2))
 
-    def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the number of correct predictions, and of all."""
-        return ratio(logits[..., 1], weights)
-
-    def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the sum of the cross-entropies, and their number, from `call`'s result."""
-        return ratio(logits[..., 0], weights)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(),
-                "n_negative_samples_batch": self.n_negative_samples_batch}
-
 
 @register
 class BidirectionalLM(StepLM):
@@ -104,6 +85,7 @@ class BidirectionalLM(StepLM):
 
     reads = ("next_token_ids", "reverse_next_token_ids")
     measures = ("loss", "accuracy", "forward_loss", "backward_loss")
+    output_shape = (2, None, None, 2)
 
     @property
     def _width(self):
@@ -112,10 +94,6 @@ class BidirectionalLM(StepLM):
     def _first_weights(self):
         return (keras.initializers.RandomNormal(stddev=1 / math.sqrt(self._width)),
                 keras.initializers.Zeros())
-
-    @property
-    def output_shape(self) -> tuple[int | None, ...]:
-        return 2, None, None, 2
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:

@@ -67,6 +67,8 @@ class ReplacedToken(Objective):
     reads = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     measures = ("loss", "accuracy", "precision", "recall")
     tallies = ("histogram",)
+    config_keys = ("written_only",)
+    output_shape = (None, None)
 
     def __init__(self, config: EncoderConfig, written_only: bool = False,
                  name: str = "replaced_token", **kwargs: Any):
@@ -79,10 +81,6 @@ class ReplacedToken(Objective):
     def build(self, input_shape: Any = None) -> None:
         for layer in (self.transform, self.classifier):
             layer.build((None, None, self.config.hidden_size))
-
-    @property
-    def output_shape(self) -> tuple[int | None, ...]:
-        return None, None
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
@@ -128,9 +126,6 @@ class ReplacedToken(Objective):
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
         """The logits, and each token's probability of being replaced."""
         return {"logits": logits, "probabilities": ops.sigmoid(logits)}
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "written_only": self.written_only}
 
 
 @register

@@ -11,12 +11,12 @@ from keras import ops
 
 from bert_tf.config import T5Config
 from bert_tf.layers.base import Tensor, register
-from bert_tf.objectives.base import Batch, Objective, ratio
-from bert_tf.objectives.next_token import predict_tokens
+from bert_tf.objectives.base import Batch, ratio
+from bert_tf.objectives.next_token import TokenLosses, predict_tokens
 
 
 @register
-class SequenceLM(Objective):
+class SequenceLM(TokenLosses):
     """The cross-entropy of all target tokens; in training with a term that keeps the softmax's
     denominators near 1: `z_loss` times the squared log of the denominator.
 
@@ -28,6 +28,7 @@ class SequenceLM(Objective):
     reads = ("decoder_input_tokens", "decoder_target_tokens")
     measures = ("loss", "accuracy", "token_loss")
     likelihood = "token_loss"
+    config_keys = ("z_loss",)
 
     def __init__(self, config: T5Config, z_loss: float = 1e-4, name: str = "sequence_lm",
                  **kwargs: Any):
@@ -37,10 +38,6 @@ class SequenceLM(Objective):
     @classmethod
     def fits(cls, config: Any) -> bool:
         return getattr(config, "model_type", "") == "t5"
-
-    @property
-    def output_shape(self) -> tuple[int | None, ...]:
-        return None, None, 2
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
@@ -87,6 +84,3 @@ class SequenceLM(Objective):
         return {"loss": (ops.sum(logits[..., 0] * weights), positions),
                 "accuracy": ratio(logits[..., 1], weights),
                 "token_loss": ratio(logits[..., 0], weights)}
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "z_loss": self.z_loss}

@@ -33,6 +33,7 @@ class SpanBoundary(Objective):
 
     reads = ("masked_lm_ids", "span_left", "span_right", "span_offset", "span_weights")
     extra_count = 1.0
+    config_keys = ("max_targets",)
 
     def __init__(self, config: EncoderConfig, max_targets: int = 15, name: str = "span_boundary",
                  **kwargs: Any):
@@ -88,6 +89,3 @@ class SpanBoundary(Objective):
 
     def count(self, batch: Batch) -> Tensor:
         return ops.sum(ops.cast(batch["span_weights"], "float32"))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "max_targets": self.max_targets}

@@ -29,6 +29,7 @@ class SpanComparison(LabelHead):
 
     inputs = ("span_starts", "span_ends")
     reads = ("label_ids", *inputs)
+    config_keys = ("reads_cls",)
 
     def __init__(self, config: Sizes, num_labels: int, reads_cls: bool = False,
                  name: str = "span_comparison", **kwargs: Any):
@@ -57,6 +58,3 @@ class SpanComparison(LabelHead):
             parts = ops.concatenate([outputs["pooled_output"], parts], axis=-1)
         parts = dropout(parts, self.dropout_rate, dropout_seed)
         return ops.cast(self.classifier(parts), "float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "reads_cls": self.reads_cls}

@@ -35,6 +35,7 @@ class StochasticAnswer(LabelHead):
     """
 
     source = "sequence_output"
+    config_keys = ("turns", "turn_dropout")
 
     def __init__(self, config: Sizes, num_labels: int, turns: int = 5, turn_dropout: float = 0.1,
                  name: str = "stochastic_answer", **kwargs: Any):
@@ -102,6 +103,3 @@ class StochasticAnswer(LabelHead):
         turn = ops.cast(ops.floor(uniform((rows,), chosen) * self.turns), "int32")
         sure = ops.one_hot(turn, self.turns, dtype="bool")
         return ops.cast(ops.logical_or(kept, sure), "float32") / (1 - self.turn_dropout)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "turns": self.turns, "turn_dropout": self.turn_dropout}

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from bert_tf.config import XLNetConfig
 from bert_tf.layers.base import Tensor, register
 from bert_tf.metrics import perplexity
 from bert_tf.objectives.base import Batch, ratio
@@ -28,13 +27,7 @@ class StreamLM(PermutationLM):
 
     reads = ("next_token_ids", "next_token_weights", "next_token_boundary")
     tallies = ("total_loss", "words")
-
-    def __init__(self, config: XLNetConfig, name: str = "permutation_lm", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
-
-    @property
-    def metrics_name(self) -> str:
-        return "language_model"
+    metrics_name = "language_model"
 
     @classmethod
     def fits(cls, config: Any) -> bool:

@@ -34,6 +34,7 @@ class _OfPredictions(_OfTokens):
 
     internals = (TOKEN_LOGITS,)
     settings: ClassVar[dict[str, str]] = {"restrict_ce_to_mask": "restrict_ce_to_mask"}
+    config_keys = ("restrict_ce_to_mask",)
 
     def __init__(self, config: Sizes, restrict_ce_to_mask: bool = False, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -47,9 +48,6 @@ class _OfPredictions(_OfTokens):
         chosen = ops.cast(batch["masked_lm_weights"], "float32")[:, :, None]
         return ops.sum(places * chosen, axis=1)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "restrict_ce_to_mask": self.restrict_ce_to_mask}
-
 
 @register
 class TokenDistillation(_OfPredictions):
@@ -58,6 +56,7 @@ class TokenDistillation(_OfPredictions):
 
     settings: ClassVar[dict[str, str]] = {"temperature": "distill_temperature",
                                           **_OfPredictions.settings}
+    config_keys = ("temperature",)
 
     def __init__(self, config: Sizes, temperature: float = 2.0, **kwargs: Any):
         if not temperature > 0:
@@ -71,9 +70,6 @@ class TokenDistillation(_OfPredictions):
             outputs[TOKEN_LOGITS], batch[of_teacher(TOKEN_LOGITS)]))
         divergence = ops.sum(ops.exp(theirs) * (theirs - ours), axis=-1)
         return divergence * self.token_weights(batch) * self.temperature**2
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "temperature": self.temperature}
 
 
 @register

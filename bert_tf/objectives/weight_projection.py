@@ -33,6 +33,7 @@ class WeightProjection(TaughtObjective):
     internals = (LAYER_WEIGHTS,)
     sizes: ClassVar[dict[str, str]] = {"teacher_width": "hidden_size"}
     settings: ClassVar[dict[str, str]] = {"up": "project_up"}
+    config_keys = ("teacher_width", "up")
 
     def __init__(self, config: Sizes, teacher_width: int, up: bool = False,
                  name: str = "weight_projection", **kwargs: Any):
@@ -68,9 +69,6 @@ class WeightProjection(TaughtObjective):
     def count(self, batch: Batch) -> Tensor:
         """Returns the rows of the batch; each has the whole loss, so that devices may share it."""
         return ops.cast(ops.shape(batch["input_ids"])[0], "float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "teacher_width": self.teacher_width, "up": self.up}
 
 
 def _blocks(name: str, value: Tensor, width: int) -> Tensor:

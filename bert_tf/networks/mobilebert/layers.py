@@ -115,6 +115,8 @@ class NormedDense(Rounded, keras.layers.Layer):
         input_size, width: of the input and of the output.
     """
 
+    config_keys = ("input_size", "width", "dropout_rate")
+
     def __init__(self, config: MobileBertConfig, input_size: int, width: int,
                  dropout_rate: float = 0.0, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -131,10 +133,6 @@ class NormedDense(Rounded, keras.layers.Layer):
         """[B, S, input_size] and the residual [B, S, width] -> [B, S, width]."""
         x = dropout(self.projection(x), self.dropout_rate, dropout_seed)
         return self.norm(x if residual is None else x + residual)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "input_size": self.input_size, "width": self.width,
-                "dropout_rate": self.dropout_rate}
 
 
 @register

@@ -79,6 +79,8 @@ class RelativeBias(FromConfig, keras.layers.Layer):
     """Each head's addend of a score by the distance from query to key. `both_sides` shows keys on
     both sides."""
 
+    config_keys = ("both_sides",)
+
     def __init__(self, config: T5Config, both_sides: bool, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.both_sides = both_sides
@@ -99,9 +101,6 @@ class RelativeBias(FromConfig, keras.layers.Layer):
         bias = ops.take(ops.transpose(self.weight), bucket, axis=0)                 # [Q, S, N]
         return ops.cast(ops.transpose(bias, (2, 0, 1)), "float32")[None]
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "both_sides": self.both_sides}
-
 
 @register
 class T5Attention(FromConfig, keras.layers.Layer):
@@ -110,6 +109,8 @@ class T5Attention(FromConfig, keras.layers.Layer):
     Scores are not divided by the root of D: the initial queries are small instead. The first
     `num_fixed` heads have given maps, and neither queries nor keys.
     """
+
+    config_keys = ("num_fixed",)
 
     def __init__(self, config: T5Config, num_fixed: int = 0, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -168,9 +169,6 @@ class T5Attention(FromConfig, keras.layers.Layer):
         batch, length = ops.shape(normed)[:2]
         return self.output_(ops.reshape(
             context, (batch, length, self.config.attention_width))), probs
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_fixed": self.num_fixed}
 
     def call(self, x: Tensor, bias: Any, memory: Tensor | None = None,
              dropout_seed: Tensor | None = None, head_mask: Tensor | None = None

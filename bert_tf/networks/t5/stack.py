@@ -48,6 +48,8 @@ class T5Embeddings(FromConfig, keras.layers.Layer):
 class T5Stack(FromConfig, keras.layers.Layer):
     """The layers of an encoder or of a decoder, their relative bias, and a norm."""
 
+    config_keys = ("is_encoder",)
+
     def __init__(self, config: T5Config, is_encoder: bool, **kwargs: Any):
         super().__init__(config, **kwargs)
         policy, self.is_encoder = self.dtype_policy, is_encoder
@@ -111,6 +113,3 @@ class T5Stack(FromConfig, keras.layers.Layer):
                                   memory[2 * i:2 * i + 2], memory_bias)
             after += found
         return self.layer_norm(x), after
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "is_encoder": self.is_encoder}

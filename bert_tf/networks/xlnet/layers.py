@@ -150,6 +150,8 @@ def query_biases(layer: Any) -> list:
 class _Output(FromConfig, keras.layers.Layer):
     """A projection to width H, dropout, the sum with the residual, and its normalisation."""
 
+    config_keys = ("input_size", "use_bias")
+
     def __init__(self, config: XLNetConfig, input_size: int, use_bias: bool, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.input_size, self.use_bias = input_size, use_bias
@@ -163,9 +165,6 @@ class _Output(FromConfig, keras.layers.Layer):
     def call(self, x: Tensor, residual: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
         """[B, S, input_size] and the residual [B, S, H] -> [B, S, H]."""
         return self.norm(dropout(self.projection(x), self.config.dropout, dropout_seed) + residual)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "input_size": self.input_size, "use_bias": self.use_bias}
 
 
 @register
