@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import textwrap
 from typing import Any
 
 from bert_tf.checkpoints.names import MODEL_FILE
@@ -98,7 +99,8 @@ def card(folder: str, base: str | None = "", command: str = "", source: str = ""
         "Scores": _scores(source, scored),
         "Labels": _labels(saved) or _tasks(source),
         "Use": snippet and f"```python\n{snippet}\n```",
-        "Made by": _indented(name_of_copies(command or _command(flags))),
+        "Made by": textwrap.indent(name_of_copies(command or " \\\n    ".join(
+            map(shlex.quote, filter(None, flags)))), "    "),
         "Licence": f"{licence}, as its base." if licence else (
             "That of the base and of the data; the files do not name one.")}
     kind = config.get("model_type", "bert")
@@ -183,14 +185,6 @@ def _flags(folder):
 
 def _value(flags, name):
     return next((line.partition("=")[2] for line in flags if line.startswith(f"--{name}=")), "")
-
-
-def _command(flags):
-    return " \\\n    ".join(map(shlex.quote, filter(None, flags)))
-
-
-def _indented(text):
-    return "\n".join("    " + line for line in text.splitlines())
 
 
 def _best_trial(folder):

@@ -64,17 +64,14 @@ def _shards(patterns):
              for path, entry in entries.items()}
     others = [path for path in plain if path not in {*known, *patterns}
               and not _RECORDS.search(os.path.basename(path))
-              and any(_is_in(path, pattern) for pattern in patterns)]
+              and any(is_folder(pattern) and path.startswith(pattern.rstrip("/") + "/")
+                      for pattern in patterns)]
     if others:
         print(f"left out: {counted(len(others), 'file')} that no manifest names and that hold no "
               f"records by their names, such as {others[0]}")
     for path in plain:
         if path not in others:
             yield path, *known.get(path, (None, None))
-
-
-def _is_in(path, pattern):
-    return is_folder(pattern) and path.startswith(pattern.rstrip("/") + "/")
 
 
 def check_shard(path: str, record: dict | None, entry: dict | None, vocab_size: int = 0

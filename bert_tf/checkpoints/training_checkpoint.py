@@ -32,11 +32,6 @@ def find(path: str) -> str | None:
                  and re.fullmatch(rules.OWN, os.path.basename(file))), None)
 
 
-def _our_name(name):
-    """Returns the name relative to the network."""
-    return _NETWORK.sub("", name)
-
-
 def read(file: str) -> Source:
     """Returns a checkpoint's `Source`, or raises DamagedError. If the run keeps averages of the
     weights, these are its weights, as in the `model.keras` that it ends with."""
@@ -46,7 +41,7 @@ def read(file: str) -> Source:
     if kept and held["trainer/step"].read():        # of no step, else
         for name, average in kept.items():
             held[name], held[average] = held[average], held[name]
-    found = {_our_name(name): tensor for name, tensor in held.items()}
+    found = {_NETWORK.sub("", name): tensor for name, tensor in held.items()}
     return electra.split(
         Source(file, rules.config_beside(file), found, _FORMAT, rules.vocabulary_beside(file)),
         "", "masked_lm/")

@@ -77,7 +77,8 @@ class SquadRecords:
         # The hash of this identifies records in trials, and earlier versions had no other style.
         if settings["squad_style"] == SpanOptions.squad_style:
             del settings["squad_style"]
-        counts = [self._count_spans(piece) for piece in self._pieces()]
+        counts = [len(cut_spans(piece, self.tokenizer, self.options).start)
+                  for piece in self._pieces()]
         if not sum(counts):
             raise InputError(f"{self.input_file} gives no record: its paragraphs are blank, or "
                              "hold none of the answers; give another file.")
@@ -106,9 +107,6 @@ class SquadRecords:
     def _pieces(self):
         return read_pieces(self.input_file, self.is_training, self.version_2_with_negative,
                            self.piece_questions, squad_style=self.options.squad_style)
-
-    def _count_spans(self, piece):
-        return len(cut_spans(piece, self.tokenizer, self.options).start)
 
     def _numbered_pieces(self, counts):
         """Yields (number of pieces, first unique id, paragraphs)."""

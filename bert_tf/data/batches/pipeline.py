@@ -162,7 +162,8 @@ def _epoch(records, seed, epoch):
         cycle_length=min(_FILES_AT_ONCE, len(records.paths)), deterministic=True,
         num_parallel_calls=tf.data.AUTOTUNE)
     buffer = min(records.size, _SHUFFLE_BUFFER)
-    return messages.shuffle(buffer, _mix(seed, epoch), reshuffle_each_iteration=False)
+    mixed = tf.random.stateless_uniform([], [seed, epoch], None, None, tf.int64)
+    return messages.shuffle(buffer, mixed, reshuffle_each_iteration=False)
 
 
 def _deal(stream, finish, global_batch, replicas, worker, workers, by_batch):
@@ -183,8 +184,3 @@ def _deal(stream, finish, global_batch, replicas, worker, workers, by_batch):
                                 .prefetch(2 * local))
     mine = batches.map(as_it_is(share))
     return without_autotune(mine.unbatch().map(as_it_is(finish)).prefetch(2 * local))
-
-
-def _mix(seed, epoch):
-    """One int64 seed from two."""
-    return tf.random.stateless_uniform([], [seed, epoch], None, None, tf.int64)
