@@ -20,8 +20,7 @@ class Member:
         model: the `bert_tf.models.Model` to begin with.
         options: of input and head, see `Kind.options`.
         wanted: the splits that the run needs.
-        flags: `ModelFlags`.
-        settings: `FineTuneSettings`.
+        flags, settings: see `FineTuneRun`.
         class_weights: see `model.class_weights`.
         head_name: the name of its head among other tasks' heads; "" for the only task of a run.
         number: the head's place among them.

@@ -32,14 +32,14 @@ class FineTuneRun:
 
     Attributes:
         members: its tasks; a run on one task has one member, with its files in the output folder.
-        flags: `ModelFlags`.
-        settings: `FineTuneSettings`.
+        flags: `ModelFlags`; for texts `TextModelFlags`.
+        settings: `FineTuneSettings`; for texts `TrainSettings`.
         guests: tasks without a training set that a head of another task answers too.
         deciding: with several tasks, the names of the tasks whose mean score decides.
         is_chief: whether this process writes.
         train_set: the records to train on.
         epoch_steps: steps of an epoch of several tasks.
-        tuning: `FineTuning`.
+        tuning: `FineTuning`; for texts `TextTuning`.
         others: runs of further models, which answer together with this one's.
         padding: how batches are padded, see `ExampleSet`.
         note: a sentence with a further warning about the model; its head is then not trained.
