@@ -1,8 +1,9 @@
 """The one kind of error that the user can fix."""
 
+import contextlib
 import difflib
-import os.path
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 _SIMILAR = 0.6      # as in difflib.get_close_matches
@@ -26,6 +27,15 @@ class DivergedError(InputError):
     def __init__(self, message: str, step: int) -> None:
         super().__init__(message)
         self.step = step
+
+
+@contextlib.contextmanager
+def naming(source: str | os.PathLike) -> Iterator[None]:
+    """Puts a source, such as a file, before the message of an InputError that the block raises."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
 
 
 def check_least(name: str, value: Any, least: int = 1) -> None:

@@ -16,7 +16,7 @@ from bert_tf.checkpoints import electra, mobilebert, names, rules, tensor_bundle
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Account, Weights, check_parts, to_table
 from bert_tf.config import ALBERT, EncoderConfig, config_from_dict
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 from bert_tf.files import read_json
 
 tf = lazy_loader.load("tensorflow")
@@ -157,15 +157,13 @@ def _config_beside(prefix, model):
     if not path:
         return None
     values = read_json(path)
-    try:
+    with naming(path):
         if "model_type" not in values:
             values = {**model.defaults, **values}
             act = values.get("hidden_act", EncoderConfig.hidden_act)
             if isinstance(act, str):        # other types are refused below
                 values["hidden_act"] = model.activations.get(act, act)
         return config_from_dict(values)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def check_original(weights: Weights, kind: str = "bert") -> None:

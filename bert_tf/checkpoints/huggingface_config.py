@@ -8,7 +8,7 @@ from bert_tf.checkpoints.huggingface_albert import check_groups
 from bert_tf.checkpoints.huggingface_models import KEYS, MODEL_OF, MODELS, Model
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import EncoderConfig, Sizes, config_from_dict
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 from bert_tf.heads import HEADS
 from bert_tf.tokenization import Vocabulary
 
@@ -76,10 +76,8 @@ def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
     if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         raise InputError(f"{path}: hidden_act must be one of {', '.join(_ACTIVATIONS)}, "
                          f"not {activation!r}.")
-    try:
+    with naming(path):
         config = config_from_dict({**ours, "hidden_act": _ACTIVATIONS[activation]})
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
     if "num_hidden_groups" in model.keys:
         check_groups(config, path)
     return config

@@ -6,7 +6,7 @@ from bert_tf.checkpoints import openai_gpt, rules, safetensors_files
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import GPTConfig
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 
 TYPE = "openai-gpt"
 _PREFIX = "transformer."
@@ -37,10 +37,8 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
         found = {**found, words: openai_gpt.add_special(found[words], found[words].shape[-1])}
         ours["vocab_size"] = found[words].shape[0]
         notes = (openai_gpt.SPECIAL_NOTE,)
-    try:
+    with naming(path):
         config = GPTConfig.from_dict({**ours, "hidden_act": _ACTIVATIONS[act]})
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
     return Source(file, config, openai_gpt.split(found), openai_gpt.table(prefix),
                   rules.vocabulary_beside(file), notes=notes)
 

@@ -7,7 +7,7 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.t5 import ATTENTION, HIDDEN, SELF, TYPE, parts
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import T5Config
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 
 _KEYS = ("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_decoder_layers", "num_heads",
          "relative_attention_num_buckets", "relative_attention_max_distance", "dropout_rate",
@@ -47,10 +47,8 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
     # transformers 5 always writes that they are tied.
     if "scale_decoder_outputs" in values:
         ours["tie_word_embeddings"] = values["scale_decoder_outputs"]
-    try:
+    with naming(path):
         config = T5Config.from_dict(ours)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
     if config.num_decoder_layers == config.num_layers:
         config = T5Config.from_dict({**config.to_dict(), "num_decoder_layers": None})
     copies = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight",

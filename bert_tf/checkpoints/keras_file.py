@@ -19,7 +19,7 @@ from bert_tf.checkpoints import (
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import config_from_dict
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 from bert_tf.files import is_file, is_folder, parse_json, read_json, staged
 from bert_tf.heads import BILSTM, HEADS, OBJECTIVES, objective_of
 from bert_tf.networks import NETWORKS
@@ -105,10 +105,8 @@ def _parse(values, source):
         config = _describe(values, (*NETWORKS.values(),), source)
     if not isinstance(config.get("config"), dict):
         raise InputError(f"{source}: has no configuration of the encoder.")
-    try:
+    with naming(source):
         return values["class_name"], config_from_dict(config["config"]), objectives
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from None
 
 
 def _name_heads(objectives, source):

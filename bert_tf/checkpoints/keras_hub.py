@@ -13,7 +13,7 @@ from bert_tf.checkpoints import google, hdf5, rules
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, as_float32
 from bert_tf.config import EncoderConfig
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 from bert_tf.files import is_file, is_folder, open_file, read_json, write_json
 from bert_tf.tokenization.base import ADDED
 from bert_tf.tokenization.library_settings import KERAS_HUB_VOCABULARY, settings_beside
@@ -62,12 +62,10 @@ def _config(path):
     sizes = values.get("config")
     if values.get("class_name") != _CLASS["class_name"] or not isinstance(sizes, dict):
         raise InputError(f"{path} must describe keras-hub's BertBackbone.")
-    try:
+    with naming(path):
         ours = {ours: sizes[theirs] for theirs, ours in _SIZES.items() if theirs in sizes}
         return EncoderConfig.from_dict({
             **ours, "attention_probs_dropout_prob": ours.get("hidden_dropout_prob", 0.1)})
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def read(file: str) -> Source:

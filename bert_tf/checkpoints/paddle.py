@@ -17,7 +17,7 @@ from bert_tf.checkpoints import names, rules
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, check_parts
 from bert_tf.config import EncoderConfig
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 from bert_tf.files import (
     absolute,
     file_size,
@@ -148,11 +148,9 @@ def _read_config(path):
         "type_vocab_size", 2)
     values["hidden_act"] = _GELU.get(values.get("hidden_act"), values.get("hidden_act"))
     values.setdefault("intermediate_size", 4 * values.get("hidden_size", 0))
-    try:
+    with naming(path):
         return EncoderConfig.from_dict({"layer_norm_eps": _EPSILON, **values,
                                         "model_type": "ernie"})
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def read(file: str) -> Source:

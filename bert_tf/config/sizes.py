@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
-from bert_tf.errors import InputError, choose_from
+from bert_tf.errors import InputError, choose_from, naming
 from bert_tf.files import read_json, write_json
 
 T = TypeVar("T")
@@ -52,10 +52,8 @@ def read_file(path: str | os.PathLike, make: Callable[[dict[str, Any]], T]) -> T
     """Returns `make`'s result for the JSON object in the file `path`; an InputError names the file.
     """
     values = read_json(path)
-    try:
+    with naming(path):
         return make(values)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from bert_tf import compression, objectives
 from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
 from bert_tf.data.batches.task_order import SAMPLINGS, TaskOrder
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 from bert_tf.files import exists, is_folder, read_json
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.mixture_teaching import distillation_of, teachers_of
@@ -132,10 +132,8 @@ def _find(flags, name, row, job):
                          f"model also answers {name}.")
     has_test = any(split.startswith("test") and task.has_file(own.data_dir, split)
                    for split in task.splits)
-    try:
+    with naming(f"task {name}"):
         wanted = own.find(task, job.do_train, job.do_eval, job.do_predict and has_test)
-    except InputError as error:
-        raise InputError(f"task {name}: {error}") from error
     sources = {split: dataclasses.replace(source, task=dataclasses.replace(source.task, name=name))
                for split, source in wanted.sources.items()}
     return wanted._replace(sources=sources)
@@ -167,10 +165,8 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
         if row.get("long_text"):
             given["long_text"] = row["long_text"]
         options = task.kind.options(given, saved.options if saved else {}, job.do_train, model.path)
-        try:
+        with naming(f"task {name}"):
             task.kind.check_options(options, model.max_seq_length, model.tokenizer)
-        except InputError as error:
-            raise InputError(f"task {name}: {error}") from error
         rate = row.get("dropout_p", job.classifier_dropout)
         members.append(Member(
             task, model, options, wanted, job, settings, head_name=name, number=len(members),

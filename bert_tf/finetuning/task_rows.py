@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 from bert_tf.finetuning.python_values import typed
 from bert_tf.flags import check, option
 from bert_tf.tasks.task_flags import TaskFlags
@@ -48,9 +48,7 @@ def check_row(name: str, row: Any, path: str) -> dict[str, Any]:
     given = {key: value for key, value in row.items() if value is not None}
     if isinstance(given.get("teachers"), str):
         given["teachers"] = [given["teachers"]]
-    try:
+    with naming(f"{path}: the row of {name}"):
         given = typed(TaskRow, given)
         TaskRow(**given)
-    except InputError as error:
-        raise InputError(f"{path}: the row of {name}: {error}") from error
     return given

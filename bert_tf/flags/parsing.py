@@ -5,7 +5,7 @@ import typing
 from absl import flags as absl_flags
 
 from bert_tf import files
-from bert_tf.errors import InputError, choose_from
+from bert_tf.errors import InputError, choose_from, naming
 from bert_tf.files import PATH_FLAGS, check_decodable, check_stores
 from bert_tf.flags.options import check, default_of, fields_of, given_in, is_required
 
@@ -108,10 +108,8 @@ def _fetch(value, flag):
     if "output" in flag:
         raise InputError(f"--{flag}: {value} can't be written; name a local folder, and upload it "
                          "with `hf upload`.")
-    try:
+    with naming(f"--{flag}"):
         return files.fetched(value, "vocab" not in flag and not flag.endswith("config_file"))
-    except InputError as error:
-        raise InputError(f"--{flag}: {error}") from error
 
 
 def given_in_flags(config_classes, flag_values):

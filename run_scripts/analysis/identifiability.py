@@ -18,7 +18,7 @@ import numpy as np
 
 from bert_tf import analysis, flags
 from bert_tf.analysis.statistics import KINDS, TITLES
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 from bert_tf.files import write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.vocabulary import Layout
@@ -130,10 +130,8 @@ def main(model: ModelFlags, job: IdentifiabilityFlags) -> None:
     documents = analysis.encode_documents(job.input_file, tokenizer, _LINES)
 
     def cut(length, count):
-        try:
+        with naming(f"--input_file: {job.input_file}"):
             return analysis.windows(documents, length, count, tokenizer)
-        except InputError as error:
-            raise InputError(f"--input_file: {job.input_file}: {error}") from None
 
     texts = {length: cut(length, job.texts_per_length) for length in lengths}
     whole = cut(model.max_seq_length, job.identification_texts)

@@ -8,7 +8,7 @@ from typing import Any
 from bert_tf import networks, recipes, training
 from bert_tf.config import EncoderConfig, Sizes, published, read_config
 from bert_tf.data.batches.record_files import RecordFiles
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 from bert_tf.flags import check
 from run_scripts.pretraining.flags import PretrainingFlags, first_manifest
 
@@ -29,11 +29,9 @@ def read_network(job: PretrainingFlags) -> Sizes:
             RecordFiles.open(job.input_file, "input_file")      # are they records at all?
             raise InputError("--model_size needs the size of the vocabulary from the records' "
                              "manifest, but there is no manifest; give --bert_config_file.")
-        try:
+        with naming(f"--model_size, recipe {recipe.name}"):
             return with_memory(published(job.model_size, recipe.sizes, recipe.presets,
                                          vocab_size=record["vocabulary"]["size"]), job, record)
-        except InputError as error:
-            raise InputError(f"--model_size, recipe {recipe.name}: {error}") from None
     # A network that is made from another, such as one with fixed patterns, can take its place.
     found = [networks.NETWORKS[cls.__name__] for cls in type(config).__mro__
              if cls.__name__ in networks.NETWORKS]

@@ -13,7 +13,7 @@ from keras import ops
 
 from bert_tf import networks, objectives
 from bert_tf.config import EncoderConfig, Sizes
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.from_keras import argmax
 from bert_tf.layers.masks import PACKED
@@ -73,14 +73,12 @@ def generator_config(config: EncoderConfig, settings: GeneratorSettings) -> Enco
     if not settings.untied_generator:
         return config
     width = round(config.hidden_size * settings.generator_hidden_size)
-    try:
+    with naming("--generator_hidden_size, --generator_layers"):
         return dataclasses.replace(
             config, hidden_size=width, num_attention_heads=max(1, width // 64),
             num_hidden_layers=round(config.num_hidden_layers * settings.generator_layers),
             intermediate_size=4 * width, embedding_size=(
                 None if settings.untied_generator_embeddings else config.embedding_width))
-    except InputError as error:
-        raise InputError(f"--generator_hidden_size, --generator_layers: {error}") from None
 
 
 @register
