@@ -14,7 +14,7 @@ import lazy_loader
 
 from bert_tf.checkpoints import electra, mobilebert, names, rules, tensor_bundle
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
-from bert_tf.checkpoints.weights import Account, Weights, check_parts, to_table
+from bert_tf.checkpoints.weights import Account, Weights, check_parts, only_head, to_table
 from bert_tf.config import ALBERT, EncoderConfig, config_from_dict
 from bert_tf.errors import InputError, naming
 from bert_tf.files import read_json
@@ -199,11 +199,8 @@ def table_for(weights: Weights) -> Format:
     if kind in _OWN_FILES:      # a network's
         return _own_file(kind).table_for(weights)
     check_original(weights, kind if kind in _MODELS else "bert")
-    tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
-    if len(tasks) > 1:
-        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, but Google's "
-                         "checkpoints call each of them output_weights; leave out all heads but "
-                         "one with --leave_out.")
+    tasks = only_head(weights, names.CLASSIFIERS,
+                      "Google's checkpoints call each of them output_weights")
     return _table(_MODELS[kind], getattr(weights.config, "normalization_type", "") != "no_norm",
                   *tasks)
 

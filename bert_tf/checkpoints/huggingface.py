@@ -28,7 +28,7 @@ from bert_tf.checkpoints.huggingface_config import (
 )
 from bert_tf.checkpoints.huggingface_models import DENSE, MODEL_OF, MODELS
 from bert_tf.checkpoints.rules import Format, Source, Tensor
-from bert_tf.checkpoints.weights import Weights, check_parts
+from bert_tf.checkpoints.weights import Weights, check_parts, only_head
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import is_file, is_folder, read_json
@@ -281,11 +281,8 @@ def _only_task(weights, model):
     Raises:
         InputError: there are several, or Hugging Face's classifier is another.
     """
-    tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
-    if len(tasks) > 1:
-        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, but Hugging "
-                         "Face's checkpoints call each of them classifier; leave out all heads but "
-                         "one with --leave_out.")
+    tasks = only_head(weights, names.CLASSIFIERS,
+                      "Hugging Face's checkpoints call each of them classifier")
     if other := next((task for task in tasks if task in model.others), None):
         raise InputError(f"{weights.source}: Hugging Face's {weights.config.model_type} has a "
                          f"hidden layer in the head {other} and would compute other outputs; give "

@@ -14,7 +14,7 @@ import lazy_loader
 
 from bert_tf.checkpoints import google, rules, tensor_bundle
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
-from bert_tf.checkpoints.weights import Weights
+from bert_tf.checkpoints.weights import Weights, only_head
 from bert_tf.errors import InputError
 from bert_tf.heads import HEADS
 
@@ -106,11 +106,7 @@ def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
 def table_for(weights: Weights) -> Format:
     """Returns the table to write `weights` with."""
     google.check_original(weights)
-    tasks = [name for name in _MODELS if name in weights.heads]
-    if len(tasks) > 1:
-        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, but a model of "
-                         "the Model Garden has one head; leave out all heads but one with "
-                         "--leave_out.")
+    tasks = only_head(weights, _MODELS, "a model of the Model Garden has one head")
     return _table(_HEADS_POOLER if "next_sentence" in weights.heads else _ENCODERS_POOLER,
                   next((task for task in tasks if task in _CLASSIFIERS), _CLASSIFIERS[0]))
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from bert_tf.checkpoints import names, rules
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
-from bert_tf.checkpoints.weights import Weights, check_parts
+from bert_tf.checkpoints.weights import Weights, check_parts, only_head
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError, naming
 from bert_tf.files import (
@@ -183,11 +183,8 @@ def table_for(weights: Weights) -> Format:
         raise InputError(f"{weights.source}: hidden_act is {config.hidden_act}, but networks of "
                          "this format use relu or the exact GELU; give --hidden_act=gelu_erf to "
                          "change the model to it.")
-    tasks = [name for name in names.CLASSIFIERS if name in weights.heads and name != "tagging"]
-    if len(tasks) > 1:
-        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, but ERNIE's "
-                         "checkpoints call each of them cls_out; leave out all heads but one with "
-                         "--leave_out.")
+    tasks = only_head(weights, [name for name in names.CLASSIFIERS if name != "tagging"],
+                      "ERNIE's checkpoints call each of them cls_out")
     own = [head for head in weights.heads if head not in names.HEADS]
     return dataclasses.replace(_table(tasks[0] if tasks else None, own))
 

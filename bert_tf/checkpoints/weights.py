@@ -130,6 +130,16 @@ def check(tensor: Tensor, expected: tuple, source: str) -> None:
                          "weights must be floats; use another checkpoint.")
 
 
+def only_head(weights: Weights, known: Collection[str], reason: str) -> list[str]:
+    """Returns the head of `weights` that `known` names: a list of one or none. An InputError on
+    several heads gives the `reason`."""
+    found = [name for name in known if name in weights.heads]
+    if len(found) > 1:
+        raise InputError(f"{weights.source} has the heads {' and '.join(found)}, but {reason}; "
+                         "leave out all heads but one with --leave_out.")
+    return found
+
+
 def check_parts(weights: Weights, own: Collection[str] = ()) -> None:
     """Raises InputError unless the network is built like BERT's, except for the parts that the keys
     `own` of its configuration describe."""

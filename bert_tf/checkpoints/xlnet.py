@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_tf.checkpoints import rules
 from bert_tf.checkpoints.rules import Format, Source, Tensor
-from bert_tf.checkpoints.weights import Weights
+from bert_tf.checkpoints.weights import Weights, only_head
 from bert_tf.config import XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.files import read_json, write_json
@@ -137,10 +137,8 @@ def check_sees_both_sides(weights: Weights) -> None:
 def table_for(weights: Weights) -> Format:
     """Returns the table to write `weights` with."""
     check_sees_both_sides(weights)
-    config, tasks = weights.config, [name for name in SEQUENCE if name in weights.heads]
-    if len(tasks) > 1:
-        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, but the original "
-                         "has one head; leave out all heads but one with --leave_out.")
+    config = weights.config
+    tasks = only_head(weights, SEQUENCE, "the original has one head")
     if config.ff_activation == "gelu_erf":
         raise InputError(f"{weights.source}: ff_activation is the exact GELU, but the code of this "
                          "format computes the tanh form; give --hidden_act=gelu to change the "
