@@ -74,7 +74,6 @@ class T5Config(Sizes):
     distinctive_keys: ClassVar = ("d_kv",)
     unseen_keys: ClassVar = ("num_heads", "relative_attention_max_distance", "layer_norm_epsilon",
                              "architecture", "fixed_heads")
-    truncates_initializer: ClassVar = True
     has_tied_lm: ClassVar = True
 
     vocab_size: int = 32_128

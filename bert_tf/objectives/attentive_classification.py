@@ -39,8 +39,6 @@ class AttentiveClassification(LabelHead):
         InputError: the network's embeddings differ in width from its layers.
     """
 
-    reads = ("label_ids",)
-
     def __init__(self, config: Sizes, num_labels: int, layers: str = "elmo", lstm_size: int = 1500,
                  lstm_layers: int = 2, hidden_size: int = 512, pairs: bool = False,
                  dropout_rate: float = 0.2, name: str = "attentive_classification",

@@ -15,7 +15,7 @@ from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch
 from bert_tf.objectives.divergences import kl
 from bert_tf.objectives.layer_transfer import layer_ratio, real_rows
-from bert_tf.objectives.taught import TaughtObjective, of_teacher
+from bert_tf.objectives.taught import TaughtObjective, check_heads, of_teacher
 
 _LEAST = 1e-8       # of a norm
 
@@ -77,10 +77,7 @@ class InternalAttention(_InternalTransfer):
 
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
         """From the scores [B, N, S, S] after the mask."""
-        if ours.shape[1] != theirs.shape[1]:
-            raise InputError(f"the teacher has {theirs.shape[1]} attention heads and the student "
-                             f"{ours.shape[1]}: heads are compared one by one; give the student as "
-                             "many heads as the teacher (num_attention_heads).")
+        check_heads(ours, theirs)
         rows = ops.mean(ops.sum(kl(ours, theirs), axis=-1), axis=1)             # [B, S]
         return ops.sum(rows * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1.0)
 

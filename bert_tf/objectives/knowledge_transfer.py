@@ -14,7 +14,7 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch
-from bert_tf.objectives.taught import TaughtObjective, of_teacher
+from bert_tf.objectives.taught import TaughtObjective, check_heads, of_teacher
 
 _EPSILON = 1e-12
 
@@ -85,10 +85,7 @@ class AttentionMapTransfer(_ProgressiveTransfer):
     internals = ("attention_scores",)
 
     def compare(self, ours: Tensor, theirs: Tensor, layers: Sequence[Tensor]) -> Tensor:
-        if ours.shape[1] != theirs.shape[1]:
-            raise InputError(f"the teacher has {theirs.shape[1]} attention heads and the student "
-                             f"{ours.shape[1]}: heads are compared one by one; give the student as "
-                             "many heads as the teacher (num_attention_heads).")
+        check_heads(ours, theirs)
         entropies = -ops.sum(ops.softmax(theirs) * ops.log_softmax(ours), axis=-1)     # [B, N, S]
         return ops.mean(entropies, axis=1)
 

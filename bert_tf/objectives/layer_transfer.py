@@ -13,7 +13,7 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch, example_weights
-from bert_tf.objectives.taught import FIRST_STATE, TaughtObjective, of_teacher
+from bert_tf.objectives.taught import FIRST_STATE, TaughtObjective, check_heads, of_teacher
 
 # Scores up to this one belong to masked tokens, which the original does not compare.
 _MASKED = -100.0
@@ -72,11 +72,7 @@ class AttentionTransfer(_LayerTransfer):
         """float32 [B]."""
         ours, theirs = outputs["attention_scores"], batch[of_teacher("attention_scores")]
         every = layer_ratio(len(ours), len(theirs))
-        heads = ops.shape(ours[0])[1], ops.shape(theirs[0])[1]
-        if heads[0] != heads[1]:
-            raise InputError(f"the teacher has {heads[1]} attention heads and the student "
-                             f"{heads[0]}: heads are compared one by one; give the student as many "
-                             "heads as the teacher (num_attention_heads).")
+        check_heads(ours[0], theirs[0])
         ours, theirs = ([ops.where(scores <= _MASKED, 0.0, scores) for scores in side]
                         for side in (ours, theirs[every - 1::every]))
         return mean_square(ours, theirs, real_rows(batch))

@@ -6,6 +6,7 @@ Shapes: B batch, S sequence, V vocabulary.
 from typing import Any, ClassVar
 
 from bert_tf.config import Sizes
+from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor
 from bert_tf.objectives.base import Batch, Objective, ratio
 
@@ -20,6 +21,14 @@ LAYER_WEIGHTS = "layer_weights"
 def of_teacher(name: str) -> str:
     """Returns the name of a batch's feature that holds the teacher's internal `name`."""
     return f"teacher/{name}"
+
+
+def check_heads(ours: Tensor, theirs: Tensor) -> None:
+    """Raises InputError unless the scores of a layer, [B, N, S, S], have equally many heads."""
+    if ours.shape[1] != theirs.shape[1]:
+        raise InputError(f"the teacher has {theirs.shape[1]} attention heads and the student "
+                         f"{ours.shape[1]}: heads are compared one by one; give the student as "
+                         "many heads as the teacher (num_attention_heads).")
 
 
 class TaughtObjective(Objective):

@@ -31,8 +31,6 @@ class KnowledgeTransfer(Distiller):
         phase_steps: how many steps each layer is trained; 0 for pre-training.
     """
 
-    settings_class = TransferSettings
-
     def __init__(self, *args: Any, temperature: float = 1.0, phase_steps: int = 0, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.temperature, self.phase_steps = temperature, phase_steps
