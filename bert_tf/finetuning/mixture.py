@@ -68,9 +68,11 @@ class MixtureFlags:
         0.0, "Batches of the other tasks in an epoch, for each batch of the first task; 0: all.")
     answer_opt: int = option(
         1, "1: a stochastic answer network classifies pairs of texts. 0: each head is one layer.")
-    answer_num_turn: int = option(5, "Number of steps of a stochastic answer network.")
-    hypothesis_first: bool = option(
-        True, "Put the second text of a pair before the first, as MT-DNN does.")
+    answer_num_turn: int | None = option(
+        None, "Number of steps of a stochastic answer network. Default: as in training, else 5.")
+    hypothesis_first: bool | None = option(
+        None, "Put the second text of a pair before the first, as MT-DNN does. Default: as in "
+        "training, else true.")
     best_of: list[str] = option(
         [], "Keep the epoch with the best mean score of these tasks (default: all).")
 
@@ -160,8 +162,9 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
             if saved is None or task.labels not in ((), saved.task.labels):
                 raise InputError(f"{model.path} was not trained for the task {name} with these "
                                  "labels; leave the task out, or train it.")
-        given = {"answer_turns": _turns(flags, row, task),
-                 "hypothesis_first": flags.hypothesis_first or None}
+        turned = flags.hypothesis_first
+        given = {"answer_turns": _turns(flags, row, task, saved),
+                 "hypothesis_first": turned if saved else turned is not False or None}
         if row.get("long_text"):
             given["long_text"] = row["long_text"]
         options = task.kind.options(given, saved.options if saved else {}, job.do_train, model.path)
@@ -177,11 +180,16 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
     return members
 
 
-def _turns(flags, row, task):
-    """The turns of a task's stochastic answer network; None for another head."""
-    is_pair = task.kind.name == "classification" and task.kind.num_texts(
-        task, next(iter(task.splits))) == 2
-    return flags.answer_num_turn if is_pair and row.get("answer_opt", flags.answer_opt) else None
+def _turns(flags, row, task, saved):
+    """The turns of a task's stochastic answer network; None for another head. The head of a
+    `SavedTask` stays as it was trained."""
+    if saved:
+        known = saved.options.get("answer_turns")
+    else:
+        is_pair = task.kind.name == "classification" and task.kind.num_texts(
+            task, next(iter(task.splits))) == 2
+        known = 5 if is_pair and row.get("answer_opt", flags.answer_opt) else None
+    return flags.answer_num_turn if known and flags.answer_num_turn is not None else known
 
 
 def task_order(flags: MixtureFlags, sizes: list[int], batch_size: int, epochs: float) -> TaskOrder:

@@ -6,6 +6,7 @@ import io
 import json
 import random
 import shutil
+import types
 
 import keras
 import numpy as np
@@ -21,6 +22,7 @@ from bert_tf.finetuning.mixture import MixtureFlags, settle_steps
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.kinds.encoding import encode_pairs
 from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.task_flags import TaskFlags, Wanted
 from bert_tf.tokenization import open_tokenizer
@@ -189,6 +191,29 @@ def check_going_on(whole, folder, tmp_path):
     score = json.loads((tmp_path / "own" / "metrics.json").read_text())["metrics"]
     wanted = json.loads((whole / "metrics.json").read_text())["metrics"]
     assert score["dev/accuracy"] == wanted["same_dev_accuracy"]
+
+
+@pytest.mark.parametrize("given, saved, wanted", [
+    ({}, None, {"answer_turns": 5, "hypothesis_first": True}),
+    ({"hypothesis_first": False, "answer_opt": 0}, None, {}),
+    ({}, {}, {}),
+    ({}, {"answer_turns": 2}, {"answer_turns": 2}),
+    ({"answer_num_turn": 3, "hypothesis_first": False},
+     {"answer_turns": 2, "hypothesis_first": True},
+     {"answer_turns": 3, "hypothesis_first": False})])
+def test_a_model_is_scored_with_the_options_of_its_training(folder, tmp_path, given, saved, wanted):
+    (tmp_path / "tasks.json").write_text(json.dumps({"same": ROWS["same"]}))
+    model = types.SimpleNamespace(path=str(tmp_path), max_seq_length=14,
+                                  tokenizer=open_tokenizer(str(folder / "vocab.txt")))
+    if saved is not None:
+        own = tmp_path / "tasks" / "same"
+        own.mkdir(parents=True)
+        task = dataclasses.replace(TASKS["mrpc"], name="same", labels=("no", "yes"))
+        SavedTask(task, 14, True, saved).write(str(own))
+    member, = mixture.open_members(
+        MixtureFlags(data_dir=str(folder), task_config_path=str(tmp_path / "tasks.json"), **given),
+        ModelFlags(do_train=saved is None, do_eval=True), model, FineTuneSettings(output_dir=""))
+    assert member.options == wanted
 
 
 def test_the_rate_is_scheduled_for_the_originals_steps(test_data):
