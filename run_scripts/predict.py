@@ -49,7 +49,9 @@ class PredictFlags:
         "", "Column of a second text; in multiple choice, the beginning that all choices share.")
     choice_columns: list[str] = option(
         [], "Columns of the choices in multiple choice, such as ending*.")
-    header: bool = option(True, "The first line of a .tsv or .csv file names the columns.")
+    header: bool | None = option(
+        None, "The first line of a .tsv or .csv file names the columns. Default: as in the training "
+        "file if its columns are read, else true.")
     skip_malformed_lines: bool = option(
         False, "Skip lines of a table that cannot be read. If false, the first such line is an "
         "error.")
@@ -71,15 +73,15 @@ def columns_of(job: PredictFlags, saved, form: str) -> Columns:
     splits = [split for name, split in known.splits.items() if name.startswith("test")
               and split.format in example_files.FORMATS] if known else []
     if splits and not texts:
-        return Columns(splits[0].texts, splits[0].choices, splits[0].header and job.header, form,
-                       **cells)
+        return Columns(splits[0].texts, splits[0].choices,
+                       splits[0].header and job.header is not False, form, **cells)
     trained = saved.columns if saved and not texts else {}
     if not (job.text_a_column or trained):
         raise InputError("--text_a_column must be given: it names the column of the text in "
                          f"{shown_name(job.input_file)}.")
     return Columns(tuple(trained.get("texts", texts)),
-                   tuple(job.choice_columns or trained.get("choices", ())), job.header, form,
-                   **cells)
+                   tuple(job.choice_columns or trained.get("choices", ())),
+                   trained.get("header", True) if job.header is None else job.header, form, **cells)
 
 
 def main(job: PredictFlags) -> None:

@@ -41,8 +41,8 @@ class SavedTask:
         options: other settings of the input and the head.
         num_texts: how many texts a training example had; None where the number is not known, as in
             files of earlier versions, or does not matter.
-        columns: of a task of the user's tables, "texts" and "choices": the columns of the training
-            file; {} of other tasks, and in files of earlier versions.
+        columns: of a task of the user's tables, `Task.columns` of the training file; {} of other
+            tasks, and in files of earlier versions.
     """
 
     task: Task

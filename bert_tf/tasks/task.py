@@ -286,11 +286,13 @@ class Task:
 
     @property
     def columns(self) -> dict:
-        """The columns "texts" and "choices" of a user's tables; {} of tasks with official files."""
+        """The columns "texts" and "choices" of a user's tables, and "header": False where no line
+        names them; {} of tasks with official files."""
         train = self.splits.get("train")
         if self.name != OWN or train is None or train.format not in TABLES:
             return {}
-        return {"texts": train.texts, "choices": train.choices}
+        return {"texts": train.texts, "choices": train.choices,
+                **({} if train.header else {"header": False})}
 
     def path(self, data_dir: str, split: str) -> str:
         """Returns a split's file, or its folder, in the folder `data_dir`; it must exist."""

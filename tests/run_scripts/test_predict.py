@@ -16,6 +16,7 @@ from bert_tf.errors import InputError
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.task_flags import own_task
 from run_scripts import example_files, fill_mask, predict
 from run_scripts.example_files import Columns
 from run_scripts.fill_mask import FillMaskFlags
@@ -133,6 +134,21 @@ def test_the_columns_of_the_training_file_need_no_flag(model, tmp_path):
     with pytest.raises(InputError, match="no column 'body'; its columns are text; name the "
                        "right ones with --text_a_column[.]$"):
         run(str(tmp_path / "own"), tmp_path, "in.csv", "text\nd e\n")
+
+
+def test_a_table_has_names_of_columns_if_the_training_file_had(tmp_path):
+    path = tmp_path / "in.tsv"
+    path.write_text("d e\tyes\nab c.\tno\n")
+    for header, kept in ((False, ["d e", "ab c."]), (True, ["ab c."])):
+        task = own_task("classification", {"train": "t.tsv"}, ["0"], "1", labels=("no", "yes"),
+                        header=header)
+        SavedTask(task, 8, True, columns=task.columns).write(tmp_path)
+        saved = SavedTask.read(str(tmp_path))
+        for flag, texts in ((None, kept), (True, ["ab c."]), (False, ["d e", "ab c."])):
+            job = PredictFlags(init_checkpoint="", header=flag)
+            rows = example_files.read_table(str(path), predict.columns_of(job, saved, "tsv"),
+                                            Omissions())
+            assert [row.texts for row in rows] == texts
 
 
 @pytest.mark.parametrize("name, row, texts", [
