@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from bert_tf.data.records import tfrecord
 from bert_tf.errors import InputError
 from bert_tf.training import resume
 from bert_tf.training.reporting import read_metrics
+from bert_tf.training.run import save_model
 from bert_tf.training.settings import TrainSettings
 from run_scripts import run_pretraining
 from tests import processes
@@ -500,3 +502,24 @@ def test_the_command_says_one_sentence(arguments, message):
                           capture_output=True, text=True, check=False)
     assert done.returncode == 1 and message in done.stderr
     assert done.stderr.count("\n") == 1 and not done.stdout
+
+
+def test_a_run_begins_with_the_best_weights_of_one_that_stopped_early(tmp_path):
+    """Not with those of its last checkpoint, whose optimizer alone can be carried on."""
+    folder, trainer = str(tmp_path), tiny.trainer(layers=1)
+    best = tiny.weights(trainer)
+    save_model(folder, trainer.learner)
+    checksummed.write(os.path.join(folder, checkpoints.names.BEST_FILE), best, {})
+    for variable in trainer.learner.trainable_variables:
+        variable.assign(variable + 1)
+    last = tiny.weights(trainer)
+    tiny.save_checkpoint(folder, trainer, {}, 5)
+    for variable in trainer.learner.trainable_variables:
+        variable.assign(variable + 1)
+    run = types.SimpleNamespace(
+        step=0, restore=lambda path: resume.restore(path, trainer))
+    for carries, wanted in ((False, best), (True, last)):
+        run_pretraining.initialize(run, trainer, run_pretraining.PretrainingFlags(
+            do_train=True, init_checkpoint=folder, carry_optimizer=carries, input_file=["-"]))
+        found = tiny.weights(trainer)
+        assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
