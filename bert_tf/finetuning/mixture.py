@@ -30,6 +30,8 @@ _DROPOUT = {"mnli": 0.3, "cola": 0.05}
 DEFAULTS = Defaults(512, 32, 5e-5, 5.0)
 _OF_ONE_TASK = {"grid": False, "class_weights": [], "lm_coef": 0.0, "loss_reduction": "mean",
                 "label_smoothing": 0.0, "bilstm_size": 0}
+# Keys of a row that say how a task of a kind is learned.
+_OF_KINDS = {"regression": ("label_scale",), "multiple_choice": ("max_qa_length", "carry_choices")}
 _ROW_FOLDER = "name their folder as data_dir in --task_config_path"
 _FILES = tuple(field.name for field in dataclasses.fields(TaskFlags)
                if field.name != "task")
@@ -49,10 +51,10 @@ class MixtureFlags:
         "", "JSON file that describes your own tasks, and changes settings of other tasks, by "
         'name: {"mail": {"train_file": "mail.csv", "dev_file": "mail_dev.csv", "text_a_column": '
         '"body", "label_column": "folder"}, "mnli": {"loss_weight": 2}}. Its keys are the flags of '
-        "bert-finetune classifier that describe files; long_text; dropout_p, before the head's "
-        "last layer (default: mnli 0.3, cola 0.05, others 0.1); loss_weight; answer_opt; teachers, "
-        "a list of folders of models of the task, whose mean probabilities are also learned "
-        "(arXiv:1904.09482); distillation, a --recipe of bert-distill that compares only "
+        "bert-finetune classifier that describe files; long_text; label_scale; max_qa_length and "
+        "carry_choices; dropout_p, before the head's last layer (default: mnli 0.3, cola 0.05, "
+        "others 0.1); loss_weight; answer_opt; teachers, a list of folders of models of the task, "
+        "whose mean probabilities are also learned (arXiv:1904.09482); distillation, a --recipe of bert-distill that compares only "
         "logits, such as minibert for tags (default: mtdnn_kd).")
     task_sampling: str = option(
         "batches", "How batches are drawn. batches: each batch of each task once per epoch, in "
@@ -165,8 +167,8 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
         turned = flags.hypothesis_first
         given = {"answer_turns": _turns(flags, row, task, saved),
                  "hypothesis_first": turned if saved else turned is not False or None}
-        if row.get("long_text"):
-            given["long_text"] = row["long_text"]
+        own = () if saved else _OF_KINDS.get(task.kind.name, ())    # a model keeps its own
+        given |= {key: row[key] for key in ("long_text", *own) if row.get(key)}
         options = task.kind.options(given, saved.options if saved else {}, job.do_train, model.path)
         with naming(f"task {name}"):
             task.kind.check_options(options, model.max_seq_length, model.tokenizer)

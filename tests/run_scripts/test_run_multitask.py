@@ -216,6 +216,22 @@ def test_a_model_is_scored_with_the_options_of_its_training(folder, tmp_path, gi
     assert member.options == wanted
 
 
+def test_a_row_says_how_a_task_of_its_kind_is_learned(folder, tmp_path):
+    write_csv(tmp_path / "choose.csv", [("a", "c0", "c1", "y"), ("good", "film", "book", 1)])
+    path, table = tmp_path / "tasks.json", str(tmp_path / "choose.csv")
+    path.write_text(json.dumps({
+        "rating": {**ROWS["rating"], "label_scale": 5},
+        "choose": {"train_file": table, "dev_file": table, **COLUMNS, "choice_columns": ["c*"],
+                   "task_kind": "multiple_choice", "max_qa_length": 4, "carry_choices": True}}))
+    model = types.SimpleNamespace(path="", max_seq_length=14,
+                                  tokenizer=open_tokenizer(str(folder / "vocab.txt")))
+    rating, choose = mixture.open_members(
+        MixtureFlags(data_dir=str(folder), task_config_path=str(path)),
+        ModelFlags(do_train=True, do_eval=True), model, FineTuneSettings(output_dir=""))
+    assert rating.options["label_scale"] == rating.head()[1]["scale"] == 5
+    assert (choose.options["max_qa_length"], choose.options["carry_choices"]) == (4, True)
+
+
 def test_the_rate_is_scheduled_for_the_originals_steps(test_data):
     cases = json.loads((test_data / "golden" / "mtdnn" / "schedule_seed1.json").read_text())
     case = next(case for case in cases if "--ratio" in case["flags"] and "batch_size" not in case)
