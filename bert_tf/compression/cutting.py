@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from bert_tf import networks
+from bert_tf.checkpoints.names import is_range
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
@@ -105,7 +106,7 @@ def _config(config, kept_heads, kept_units, kept_layers, renumbers):
 def _slice(name, values, config, kept_heads, kept_units, size):
     """Returns the remaining part of a variable, which has its old name."""
     found = _LAYER.match(name)
-    if not found:
+    if not found or is_range(name):
         return values
     number, part = int(found[1]), found[2]
     axis = 0 if re.match(r"(attention/)?output/dense/kernel", part) else -1

@@ -10,6 +10,7 @@ import tensorflow as tf
 from bert_tf import checkpoints, networks, objectives
 from bert_tf.analysis import disabled, p_value
 from bert_tf.checkpoints.conversion import Changes, convert
+from bert_tf.checkpoints.names import is_range
 from bert_tf.checkpoints.weights import variables
 from bert_tf.compression import (
     attention_entropy,
@@ -23,6 +24,7 @@ from bert_tf.compression import (
 )
 from bert_tf.compression.importance import mask_gradients
 from bert_tf.config import EncoderConfig, FixedPatternConfig, read_config
+from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model
@@ -242,3 +244,17 @@ def test_p_values():
     assert p_value(numbers, good, bad, "spearman") < 0.01
     assert p_value(numbers, good, good + 1e-9 * bad, "pearson") > 0.05
     assert p_value(numbers, good, 1 + 9 * good, "pearson") == 1.0       # scale is no difference
+
+
+def test_a_rounded_network_keeps_the_ranges_of_its_numbers(eagerly):
+    learner = classifier(EncoderConfig(
+        vocab_size=20, hidden_size=16, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=48, max_position_embeddings=8, quantisation=Quantisation()))
+    for number, (name, variable) in enumerate(variables(learner).items()):
+        if is_range(name):
+            variable.assign(float(number))
+    whole = variables(learner)
+    for options in ({"heads": [(0, 1)], "units": [(1, 3)]}, {"layers": [0]}):
+        for name, variable in variables(cut(learner, **options)).items():
+            source = name.replace("layer_0", "layer_1") if "layers" in options else name
+            assert not is_range(name) or np.array_equal(variable, whole[source])
