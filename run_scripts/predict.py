@@ -50,8 +50,8 @@ class PredictFlags:
     choice_columns: list[str] = option(
         [], "Columns of the choices in multiple choice, such as ending*.")
     header: bool | None = option(
-        None, "The first line of a .tsv or .csv file names the columns. Default: as in the training "
-        "file if its columns are read, else true.")
+        None, "The first line of a .tsv or .csv file names the columns. Default: as in the "
+        "training file if its columns are read, else true.")
     skip_malformed_lines: bool = option(
         False, "Skip lines of a table that cannot be read. If false, the first such line is an "
         "error.")

@@ -54,8 +54,8 @@ class MixtureFlags:
         "bert-finetune classifier that describe files; long_text; label_scale; max_qa_length and "
         "carry_choices; dropout_p, before the head's last layer (default: mnli 0.3, cola 0.05, "
         "others 0.1); loss_weight; answer_opt; teachers, a list of folders of models of the task, "
-        "whose mean probabilities are also learned (arXiv:1904.09482); distillation, a --recipe of bert-distill that compares only "
-        "logits, such as minibert for tags (default: mtdnn_kd).")
+        "whose mean probabilities are also learned (arXiv:1904.09482); distillation, a --recipe of "
+        "bert-distill that compares only logits, such as minibert for tags (default: mtdnn_kd).")
     task_sampling: str = option(
         "batches", "How batches are drawn. batches: each batch of each task once per epoch, in "
         "random order. consecutive: the same, with batches of successive rows. proportional: a "
