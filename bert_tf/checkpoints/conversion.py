@@ -16,6 +16,7 @@ from bert_tf.checkpoints.weights import FLOATS, Account, Weights, to_table, tran
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import folder_aside
+from bert_tf.heads import HEADS
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary, is_unused
 
@@ -189,10 +190,9 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
 
 
 # Our names of the tensors that have a row for each word or position, by the key of their size.
-TABLES = {"vocab_size": ("embeddings/word_embeddings", "masked_lm/output_bias",
-                         "masked_lm/output_weights", "masked_lm/extra/output_weights",
-                         "all_tokens_lm/output_bias", "permutation_lm/output_bias",
-                         "logits/kernel"),
+TABLES = {"vocab_size": ("embeddings/word_embeddings", "logits/kernel", *(
+              f"{head.name}/{part}" for head in HEADS.values()
+              for part, shape in head.shapes.items() if shape.startswith("V"))),
           "max_position_embeddings": ("embeddings/position_embeddings",)}
 
 

@@ -452,6 +452,18 @@ def test_positions_and_padding_are_cut_when_asked(hf, tmp_path):
                 dataclasses.replace(changes, max_position_embeddings=99))
 
 
+def test_every_head_with_a_row_for_each_token_is_cut(tmp_path):
+    config = checkpoints.read_config(GOLDEN / "google_gelu")
+    Learner(BertEncoder(config), [MaskedLM(config), SpanBoundary(config)]).save(
+        tmp_path / "model.keras")
+    wanted = values(tmp_path / "model.keras")
+    convert(tmp_path / "model.keras", tmp_path / "out", "keras", Changes(vocab_size=64))
+    found = values(tmp_path / "out")
+    assert wanted["span_boundary/output_bias"].shape == (config.vocab_size,)
+    assert np.array_equal(found["span_boundary/output_bias"],
+                          wanted["span_boundary/output_bias"][:64])
+
+
 def test_new_words_get_the_mean_of_their_pieces(vocab_file, tmp_path):
     convert(GOLDEN / "google_gelu", tmp_path / "old", "google", Changes(vocab_file=str(vocab_file)))
     tokens = vocab_file.read_text().split("\n")[:-1]
