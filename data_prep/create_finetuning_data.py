@@ -15,7 +15,6 @@ import dataclasses
 
 from bert_tf import flags
 from bert_tf.data.records.shards import Unfinished
-from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
@@ -47,15 +46,13 @@ class FinetuningDataFlags:
         """Returns the `RecordOptions` for a task.
 
         Raises:
-            InputError: they do not go together, or are for other tasks.
+            InputError: they do not go together.
         """
         flags.check(self)
         size = (task.defaults.max_seq_length if self.max_seq_length is None else
                 self.max_seq_length)
         given = {name: value for name in _CUTTING
                  if (value := getattr(task_flags, name)) is not None}
-        if task.kind.name != "multiple_choice" and (wrong := given.keys() - {"long_text"}):
-            raise InputError(f"--{sorted(wrong)[0]} is for multiple choice; leave the flag out.")
         if given:
             task.kind.options(given, {}, False, "")
             task.kind.check_options(given, size, tokenizer)

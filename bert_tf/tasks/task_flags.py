@@ -22,6 +22,11 @@ from bert_tf.tokenization.packing import LONG_TEXTS
 _FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
 # The keys of tasks/passages.py's PASSAGES, which is not loaded for flags.
 SQUAD_STYLES = ("bert", "albert", "electra", "xlnet", "cmrc")
+# Flags that describe own files.
+_OF_OWN = ("text_a_column", "text_b_column", "choice_columns", "label_column", "labels",
+           "labelled_test", "multi_label", "header", "tfds_name", "train_file", "dev_file",
+           "test_file")
+_OF_CHOICES = ("max_qa_length", "carry_choices")
 _TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 
@@ -125,13 +130,8 @@ class TaskFlags:
         Raises:
             InputError: there is no such task, or the flags describe no task.
         """
-        own = [name for name in ("text_a_column", "tfds_name", "train_file", "dev_file",
-                                 "test_file", "label_column") if getattr(self, name)]
         if self.task:
-            if own:
-                raise InputError(f"--task={self.task} reads its official files; leave out either "
-                                 f"--task or --{own[0]}.")
-            return self._in_scheme(placed(find_task(self.task), self.data_dir))
+            return self._in_scheme(placed(self._named(), self.data_dir))
         kind = _own_kind(self, kind)
         files = {split: getattr(self, f"{split}_file") for split in ("train", "dev", "test")}
         is_conllu = KINDS[kind].format == "words" and _are_conllu(files)
@@ -146,6 +146,17 @@ class TaskFlags:
             [column for column in (text_a, self.text_b_column) if column],
             label or None, choices=self.choice_columns, labels=self.labels,
             header=self.header, labelled_test=self.labelled_test, tfds_name=self.tfds_name))
+
+    def _named(self):
+        """The task of --task; InputError if a flag describes own files."""
+        task, defaults = find_task(self.task), TaskFlags()
+        own = [name for name in _OF_OWN if getattr(self, name) != getattr(defaults, name)]
+        if self.task_kind not in (None, task.kind.name):
+            own.append("task_kind")
+        if own:
+            raise InputError(f"--task={self.task} reads its official files; leave out either "
+                             f"--task or --{own[0]}.")
+        return task
 
     def _in_scheme(self, task):
         """The task with its labels, if they are known, in --tag_scheme."""
@@ -255,6 +266,9 @@ def _check_training_flags(flags, task):
     if flags.label_scale is not None and task.kind != KINDS["regression"]:
         raise InputError(f"--label_scale={flags.label_scale} is for regression; leave "
                          "the flag out.")
+    for name in _OF_CHOICES if task.kind != KINDS["multiple_choice"] else ():
+        if getattr(flags, name) is not None:
+            raise InputError(f"--{name} is for multiple choice; leave the flag out.")
     check_long_text(flags.long_text, task)
     if flags.both_orders and (len(task.split("train").texts) != 2 or task.kind.texts[1] != 2):
         raise InputError("--both_orders is for pairs of texts; leave the flag out.")

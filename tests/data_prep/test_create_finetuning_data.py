@@ -244,6 +244,11 @@ def test_documents_stay_whole(prepare, folder):
     ({"task": "cloa"}, "no task 'cloa'"),
     ({"task": ""}, "--task must be given"),
     ({"label_column": "x"}, "leave out either --task or --label_column"),
+    *(({name: value}, f"leave out either --task or --{name}") for name, value in {
+        "labels": ["a", "b"], "text_b_column": "x", "choice_columns": ["x"], "labelled_test": True,
+        "header": False, "multi_label": True, "task_kind": "regression"}.items()),
+    ({"max_qa_length": 5}, "--max_qa_length is for multiple choice"),
+    ({"carry_choices": True}, "--carry_choices is for multiple choice"),
     ({"data_dir": "absent"}, "no train.tsv in 'absent'"),
     ({"splits": ["validation"]}, "no split 'validation'; it has train, dev, test"),
     ({"max_seq_length": 3}, "--max_seq_length is 3"),
