@@ -263,7 +263,8 @@ class ModelFlags(QuantisationFlags):
         for_=Scope("runs without --do_train", operator.not_, "do_train"))
     reverse_head_mask: bool = option(
         False, "In the layers that --attention_mask_heads names, switch off all other heads "
-        "instead.", rare=True)
+        "instead.", rare=True,
+        for_=Scope("runs with --attention_mask_heads", bool, "attention_mask_heads"))
 
     def check(self, settings: FineTuneSettings) -> None:
         """Raises InputError if there is nothing to do, or if trials would be compared by a score

@@ -48,6 +48,12 @@ def weights(folder):
     return {name: tensor.read() for name, tensor in checkpoints.read(folder).tensors.items()}
 
 
+def test_a_head_mask_that_masks_nothing_is_refused(tmp_path):
+    flags = jobs.ModelFlags(do_eval=True, reverse_head_mask=True)
+    with pytest.raises(InputError, match="is for runs with --attention_mask_heads"):
+        flags.check(FineTuneSettings(output_dir=str(tmp_path)))
+
+
 def test_the_call_does_what_the_command_does(folder, tmp_path):
     scores = bert_tf.finetune(FILES, folder / "model", tmp_path / "call", **settings(folder))
     given = settings(folder)
