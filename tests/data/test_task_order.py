@@ -50,6 +50,7 @@ def test_tasks_come_at_their_rates():
 @pytest.mark.parametrize("flags, message", [
     ({"sampling": "uniform"}, "--task_sampling"), ({"mix_opt": 2}, "--mix_opt"),
     ({"ratio": 1.0, "sampling": "temperature"}, "--ratio are for"),
+    ({"cap": 9}, "--examples_cap is for"), ({"temperature": 3.0}, "--temperature is for"),
     ({"temperature": 0}, "give more than 0")])
 def test_settings_that_make_no_order_are_refused(flags, message):
     with pytest.raises(InputError, match=message):

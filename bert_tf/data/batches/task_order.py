@@ -62,6 +62,11 @@ class TaskOrder:
         if (self.mix_opt or self.ratio) and self.sampling not in _WHOLE_EPOCHS:
             raise InputError("--mix_opt and --ratio are for --task_sampling="
                              f"{' or '.join(_WHOLE_EPOCHS)}; leave them out.")
+        if self.cap and self.sampling not in ("proportional", "temperature"):
+            raise InputError("--examples_cap is for --task_sampling=proportional or temperature; "
+                             "leave it out.")
+        if self.temperature != TaskOrder.temperature and self.sampling != "temperature":
+            raise InputError("--temperature is for --task_sampling=temperature; leave it out.")
 
     @property
     def counts(self) -> list[int]:
