@@ -56,6 +56,9 @@ class TextFlags:
             raise InputError("give either --tasks, or your own files: --train_file, --dev_file, "
                              "--test_file.")
         if not self.tasks:
+            if self.data_dir:
+                raise InputError("--data_dir is for --tasks, and your own files are named without "
+                                 "it; leave the flag out.")
             for split in wanted:
                 if not given[split]:
                     raise InputError(f"--{split}_file must be given.")

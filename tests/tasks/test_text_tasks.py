@@ -248,6 +248,7 @@ def test_files_are_found_and_read(tmp_path):
     ({"tasks": ["cola", "mrpc"], "data_dir": ["a", "b", "c"]}, "names 3 folders for 2 tasks"),
     ({"tasks": ["cola"], "data_dir": ["nowhere"]}, "there is no train file of cola in 'nowhere'"),
     ({"tasks": ["cola"], "train_file": "a"}, "give either --tasks"),
+    ({"train_file": "a", "data_dir": ["b"]}, "--data_dir is for --tasks"),
     ({"dev_file": "a"}, "--train_file must be given"),
     ({"tasks": ["cola"], "mixing_temperature": 0}, "--mixing_temperature is 0; it must")])
 def test_flags_that_do_not_go_together_are_refused(values, part):
