@@ -73,7 +73,7 @@ def columns_of(job: PredictFlags, saved, form: str) -> Columns:
     splits = [split for name, split in known.splits.items() if name.startswith("test")
               and split.format in example_files.FORMATS] if known else []
     if splits and not texts:
-        return Columns(splits[0].texts, splits[0].choices,
+        return Columns(splits[0].texts, tuple(job.choice_columns) or splits[0].choices,
                        splits[0].header and job.header is not False, form, **cells)
     trained = saved.columns if saved and not texts else {}
     if not (job.text_a_column or trained):
@@ -97,6 +97,10 @@ def main(job: PredictFlags) -> None:
         folder = task_heads.task_folder(folder, job.task)
     omissions = Omissions(job.skip_malformed_lines)
     if form == "lines":
+        if given := [name for name in ("text_a_column", "text_b_column", "choice_columns")
+                     if getattr(job, name)]:
+            raise InputError(f"--{given[0]} is for tables, and {shown_name(job.input_file)} is "
+                             "read line by line; leave the flag out, or give --input_format.")
         rows = example_files.read_texts(job.input_file)
     else:
         rows = example_files.read_table(

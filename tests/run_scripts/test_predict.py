@@ -123,6 +123,14 @@ def test_the_official_columns_of_a_task_need_no_flag(tmp_path):
     assert written.splitlines()[1] == f"7\ta\tb c\t{said}"
 
 
+def test_the_choices_of_an_official_task_may_be_in_other_columns(tmp_path):
+    write(tmp_path, "multiple_choice")
+    saved = SavedTask.read(str(tmp_path))
+    object.__setattr__(saved.task, "name", "swag")
+    job = PredictFlags(init_checkpoint=str(tmp_path), input_file="in.csv", choice_columns=["c*"])
+    assert predict.columns_of(job, saved, "csv").choices == ("c*",)
+
+
 def test_the_columns_of_the_training_file_need_no_flag(model, tmp_path):
     shutil.copytree(model[0], tmp_path / "own")
     saved = dataclasses.replace(SavedTask.read(model[0]), columns={"texts": ["body"]})
@@ -219,6 +227,7 @@ def test_what_cannot_be_read_is_named_and_nothing_half_written_stays(
 @pytest.mark.parametrize("flags, part", [
     ({"init_checkpoint": "absent"}, "there is no absent; name the folder of a checkpoint"),
     ({"input_file": "absent.csv"}, "--input_file: there is no file absent.csv"),
+    ({"input_format": "lines", "text_a_column": "a"}, "--text_a_column is for tables, and .*in.csv"),
     ({}, "--text_a_column must be given"), ({"text_a_column": "b"}, "no column 'b'"),
     ({"text_a_column": "a", "output_file": "/dev/null/x.csv"}, "--output_file: can't write")])
 def test_what_is_missing_is_told_before_a_model_is_loaded(
