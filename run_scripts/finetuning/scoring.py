@@ -67,6 +67,7 @@ class ScoredModel:
         self._files: Any = task_flags
         options: dict = {}
         if kind.name == "span":
+            _check_only_files(task_flags)
             self._files = SquadFlags(train_file=task_flags.train_file,
                                      predict_file=task_flags.dev_file)
             options = self._files.options
@@ -129,6 +130,14 @@ class ScoredModel:
         """A Trainer of another model for the same task, such as a smaller one."""
         settings = self._settings.resolve(self.task.defaults, 1)
         return training.make_trainer(self.trainer.strategy, settings, lambda dtype: learner)
+
+
+def _check_only_files(task_flags):
+    """Raises InputError for flags that say nothing about files of questions."""
+    for name, default in vars(TaskFlags()).items():
+        if name not in ("train_file", "dev_file") and getattr(task_flags, name) != default:
+            raise InputError(f"--{name} is not for a model of SQuAD, whose questions --train_file "
+                             "and --dev_file name; leave the flag out.")
 
 
 @dataclasses.dataclass

@@ -19,8 +19,9 @@ from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
 from bert_tf.finetuning.head_masks import mask, masked_heads
 from bert_tf.tasks.kinds.span import SquadPredictions
-from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.named import SQUAD, TASKS
 from bert_tf.tasks.reading import Example
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model
@@ -225,6 +226,13 @@ def test_an_example_of_several_records_counts_once(model, tmp_path):
     (tmp_path / "dev.json").write_text(json.dumps(squad))
     assert SquadPredictions(str(tmp_path / "dev.json"), None, 8,
                             {"version_2_with_negative": False}, True).size == 2
+
+
+@pytest.mark.parametrize("given", [{"task": "mrpc"}, {"data_dir": "squad"}, {"labels": ["a"]}])
+def test_flags_without_use_for_a_model_of_squad_are_refused(given, tmp_path):
+    SavedTask(SQUAD[False], 24, True, {}).write(str(tmp_path))
+    with pytest.raises(InputError, match=f"--{[*given][0]} is not for a model of SQuAD"):
+        open_scored(str(tmp_path), TaskFlags(dev_file="dev.json", **given), str(tmp_path / "out"))
 
 
 @pytest.mark.parametrize("change, is_refused", [
