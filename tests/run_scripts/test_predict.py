@@ -227,7 +227,8 @@ def test_what_cannot_be_read_is_named_and_nothing_half_written_stays(
 @pytest.mark.parametrize("flags, part", [
     ({"init_checkpoint": "absent"}, "there is no absent; name the folder of a checkpoint"),
     ({"input_file": "absent.csv"}, "--input_file: there is no file absent.csv"),
-    ({"input_format": "lines", "text_a_column": "a"}, "--text_a_column is for tables, and .*in.csv"),
+    ({"input_format": "lines", "text_a_column": "a"},
+     "--text_a_column is for tables, and .*in.csv"),
     ({}, "--text_a_column must be given"), ({"text_a_column": "b"}, "no column 'b'"),
     ({"text_a_column": "a", "output_file": "/dev/null/x.csv"}, "--output_file: can't write")])
 def test_what_is_missing_is_told_before_a_model_is_loaded(
