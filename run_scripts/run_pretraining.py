@@ -44,7 +44,7 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
         _look_at_neighbours(trainer.learner, run.seed, path)
     found = resume.checkpoints(path)[-1:] if is_folder(path) else (
         [path] if resume.is_checkpoint(path) else [])
-    if not (job.carry_optimizer or checkpoints.training_checkpoint.find(path)):
+    if found and not (job.carry_optimizer or checkpoints.training_checkpoint.find(path)):
         found = []      # the model of a run that stops early has its best weights
     if found and job.carry_optimizer:
         run.restore(found[0])
