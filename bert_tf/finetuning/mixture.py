@@ -27,6 +27,7 @@ from bert_tf.training.settings import FineTuneSettings
 KINDS = ("classification", "regression", "multiple_choice", "ranking", "tagging")
 # namisan/mt-dnn config/tasks_config.json; all others have 0.1.
 _DROPOUT = {"mnli": 0.3, "cola": 0.05}
+_TURNS = 5      # of a stochastic answer network
 DEFAULTS = Defaults(512, 32, 5e-5, 5.0)
 _OF_ONE_TASK = {"grid": False, "class_weights": [], "lm_coef": 0.0, "loss_reduction": "mean",
                 "label_smoothing": 0.0, "bilstm_size": 0}
@@ -71,7 +72,8 @@ class MixtureFlags:
     answer_opt: int = option(
         1, "1: a stochastic answer network classifies pairs of texts. 0: each head is one layer.")
     answer_num_turn: int | None = option(
-        None, "Number of steps of a stochastic answer network. Default: as in training, else 5.")
+        None, "Number of steps of a stochastic answer network. "
+        f"Default: as in training, else {_TURNS}.")
     hypothesis_first: bool | None = option(
         None, "Put the second text of a pair before the first, as MT-DNN does. Default: as in "
         "training, else true.")
@@ -165,8 +167,9 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
                 raise InputError(f"{model.path} was not trained for the task {name} with these "
                                  "labels; leave the task out, or train it.")
         turned = flags.hypothesis_first
-        given = {"answer_turns": _turns(flags, row, task, saved),
-                 "hypothesis_first": turned if saved else turned is not False or None}
+        if not saved:       # true by default; tasks have no such option where it is false
+            turned = None if turned is False else True
+        given = {"answer_turns": _turns(flags, row, task, saved), "hypothesis_first": turned}
         own = () if saved else _OF_KINDS.get(task.kind.name, ())    # a model keeps its own
         given |= {key: row[key] for key in ("long_text", *own) if row.get(key)}
         options = task.kind.options(given, saved.options if saved else {}, job.do_train, model.path)
@@ -190,7 +193,7 @@ def _turns(flags, row, task, saved):
     else:
         is_pair = task.kind.name == "classification" and task.kind.num_texts(
             task, next(iter(task.splits))) == 2
-        known = 5 if is_pair and row.get("answer_opt", flags.answer_opt) else None
+        known = _TURNS if is_pair and row.get("answer_opt", flags.answer_opt) else None
     return flags.answer_num_turn if known and flags.answer_num_turn is not None else known
 
 
