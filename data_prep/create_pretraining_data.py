@@ -113,13 +113,16 @@ def _job_of(recipe) -> type[RecordJob]:
             LabelledJob if pairing.is_labelled else TargetJob if recipe.denoising else TextJob)
 
 
-def _first_lines(path):
-    """The lines of the beginning of a text."""
+def _warn_of_prose(path):
+    """Prints a warning if a file of sentences looks like prose."""
     try:
         with open_unpacked(path) as file:
-            return file.read(_SAMPLE).decode("utf-8", "ignore").split("\n")
+            lines = file.read(_SAMPLE).decode("utf-8", "ignore").split("\n")
     except (OSError, EOFError):     # the job names it
-        return []
+        return
+    if prose.is_wrapped(lines):
+        print(f"warning: {path} looks like prose with hard line breaks, and each line would be a "
+              "sentence: run bert-extract-text on the file first.", flush=True)
 
 
 def keep_tokenizer(tokenizer: Tokenizer, path: str) -> None:
@@ -159,10 +162,8 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     folder = os.path.dirname(absolute(path))
 
     print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
-    if record_job.has_sentences and job.input_format != "columns" and prose.is_wrapped(
-            _first_lines(job.input_file[0])):
-        print(f"warning: {job.input_file[0]} looks like prose with hard line breaks, and each line "
-              "would be a sentence: run bert-extract-text on the file first.", flush=True)
+    if record_job.has_sentences and job.input_format != "columns":
+        _warn_of_prose(job.input_file[0])
     made = record_job(job, recipe, tokenizer, folder, stream, target_length)
     keep = functools.partial(flags.keep, job, folder,
                              os.path.basename(path).removesuffix("manifest.json"), RunnerFlags)
