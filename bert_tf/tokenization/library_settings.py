@@ -13,24 +13,38 @@ from bert_tf.files import is_file, read_json
 # keras-hub's places of a vocabulary and of its tokenizer's settings, in the folder of a preset.
 KERAS_HUB_VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.txt")
 _KERAS_HUB = "tokenizer.json"
+_SETTINGS = "tokenizer_config.json"
 # Our settings, which are true or false, with transformers' names.
 _KNOWN = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents",
           "add_prefix_space")
 _MOST_ROWS = 1 << 40
+# Classes of transformers with files as others have them, which find the words of a text otherwise.
+_OTHER_WORDS = ("BertJapaneseTokenizer", "BertweetTokenizer", "HerbertTokenizer", "PhobertTokenizer")
 # Functions that give the added tokens in transformers' files, {id: token}.
 _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
     "added_tokens.json": lambda read: {
         str(index): {"content": token, "special": True, "normalized": True}
         for token, index in read.items()},
-    "tokenizer_config.json": lambda read: read.get("added_tokens_decoder", {}),
+    _SETTINGS: lambda read: read.get("added_tokens_decoder", {}),
     "tokenizer.json": lambda read: {str(token["id"]): token
                                     for token in read.get("added_tokens", [])}}
+
+
+def check_class(path: str) -> None:
+    """Raises InputError if transformers' tokenizer_config.json next to the vocabulary at `path`
+    names a class that cuts texts as no tokenizer here does."""
+    beside = os.path.join(os.path.dirname(path), _SETTINGS)
+    named = str(read_json(beside).get("tokenizer_class")) if is_file(beside) else ""
+    if named.removesuffix("Fast") in _OTHER_WORDS:
+        raise InputError(f"{beside}: tokenizer_class is {named}, which finds words as no tokenizer "
+                         "here does; take another model, or cut your texts into words in the same "
+                         "way and name BertTokenizer there.")
 
 
 def settings_beside(path: str) -> dict[str, Any]:
     """Returns the settings in transformers' tokenizer_config.json next to the file at `path`, or of
     keras-hub's tokenizer whose vocabulary the file is."""
-    beside = os.path.join(os.path.dirname(path), "tokenizer_config.json")
+    beside = os.path.join(os.path.dirname(path), _SETTINGS)
     preset = path.removesuffix(KERAS_HUB_VOCABULARY) + _KERAS_HUB
     given: Any = {}
     if is_file(beside):

@@ -1,5 +1,6 @@
 """tokenizer.json against the library that writes it."""
 
+import contextlib
 import json
 import random
 
@@ -116,6 +117,21 @@ def test_added_tokens_beside_a_vocabulary_are_found(vocabulary, tmp_path, file, 
     (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in vocabulary.tokens))
     (tmp_path / file).write_text(json.dumps(value))
     assert (open_tokenizer(str(tmp_path)).encode("<e1>") == [160]) == is_found
+
+
+@pytest.mark.parametrize("file", ["vocab.txt", "tokenizer.json"])
+@pytest.mark.parametrize("named", ["BertJapaneseTokenizer", "HerbertTokenizerFast"])
+def test_a_class_that_finds_other_words_is_refused(vocabulary, tmp_path, file, named):
+    save(tmp_path, vocabulary)
+    if file == "vocab.txt":
+        opened = open_tokenizer(str(tmp_path))
+        (tmp_path / "tokenizer.json").unlink()
+        opened.save(str(tmp_path))
+    for name, is_refused in (("BertTokenizer", False), (named, True)):
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
+        with pytest.raises(InputError, match=f"tokenizer_config.json: tokenizer_class is {named}"
+                           ) if is_refused else contextlib.nullcontext():
+            open_tokenizer(str(tmp_path))
 
 
 def test_tokens_of_other_vocabularies_are_told(tmp_path, capsys):
