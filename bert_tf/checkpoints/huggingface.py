@@ -241,6 +241,9 @@ def table_for(weights: Weights) -> Format:
         if weights.tokenizer and not has_padding(weights.tokenizer.vocabulary):
             notes = (*notes, f"The vocabulary has no padding: transformers takes token {padding}, "
                      f"{weights.tokenizer.tokens([padding])[0]!r}, for it, and gives it no place.")
+    if weights.tokenizer and weights.tokenizer.name == "sentencepiece" and (
+            "join_quotes" not in weights.tokenizer.settings):
+        notes = (*notes, "The tokenizer of transformers reads `` and '' as quotation marks.")
     if weights.config.has_segments and weights.tokenizer and weights.tokenizer.name == "byte_bpe":
         notes = (*notes, "The tokenizer of transformers gives both texts of a pair the segment 0; "
                  "give the model token_type_ids.")
@@ -321,6 +324,6 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     safetensors_files.write(folder, values, described, tokenizer, {
         **_TOKENIZERS[tokenizer.name], "do_lower_case": tokenizer.do_lower_case,
         **{name: value for name, value in tokenizer.settings.items()
-           if name != "drop_category_c"},
+           if name not in ("drop_category_c", "join_quotes")},
         "model_input_names": safetensors_files.inputs(weights.config.has_segments),
         "model_max_length": weights.config.max_position_embeddings} if tokenizer else {})

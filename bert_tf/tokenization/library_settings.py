@@ -18,8 +18,9 @@ _SETTINGS = "tokenizer_config.json"
 _KNOWN = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents",
           "add_prefix_space")
 _MOST_ROWS = 1 << 40
-# Classes of transformers with files as others have them, which find the words of a text otherwise.
-_OTHER_WORDS = ("BertJapaneseTokenizer", "BertweetTokenizer", "HerbertTokenizer", "PhobertTokenizer")
+# Classes of transformers with files as others have them, which find the words otherwise.
+_OTHER_WORDS = ("BertJapaneseTokenizer", "BertweetTokenizer", "HerbertTokenizer",
+                "PhobertTokenizer")
 # Functions that give the added tokens in transformers' files, {id: token}.
 _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
     "added_tokens.json": lambda read: {
@@ -42,8 +43,8 @@ def check_class(path: str) -> None:
 
 
 def settings_beside(path: str) -> dict[str, Any]:
-    """Returns the settings in transformers' tokenizer_config.json next to the file at `path`, or of
-    keras-hub's tokenizer whose vocabulary the file is."""
+    """Returns the settings in transformers' tokenizer_config.json next to the file at `path`, with
+    the one that its classes have, or of keras-hub's tokenizer whose vocabulary the file is."""
     beside = os.path.join(os.path.dirname(path), _SETTINGS)
     preset = path.removesuffix(KERAS_HUB_VOCABULARY) + _KERAS_HUB
     given: Any = {}
@@ -53,7 +54,8 @@ def settings_beside(path: str) -> dict[str, Any]:
         given = read_json(preset).get("config")
         given = {**given, "do_lower_case": given.get("lowercase")} if isinstance(
             given, dict) else {}
-    return {name: given[name] for name in _KNOWN if given.get(name) in (True, False)}
+    found = {name: given[name] for name in _KNOWN if given.get(name) in (True, False)}
+    return found | {"join_quotes": True} if is_file(beside) else found
 
 
 def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows: int | None

@@ -110,15 +110,20 @@ class SentencepieceTokenizer(Tokenizer):
     """
 
     name, blank = "sentencepiece", BLANK
-    setting_names = ("keep_accents",)
+    setting_names = ("keep_accents", "join_quotes")
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False,
-                 keep_accents: bool = False):
-        """`do_lower_case` and `keep_accents` have no effect for T5."""
-        self._style = _style_of(vocabulary.tokens)
-        self.has_choice_of_case = self._style.prepares
-        super().__init__(vocabulary, do_lower_case and self._style.prepares, **(
-            {"keep_accents": True} if keep_accents and self._style.prepares else {}))
+                 keep_accents: bool = False, join_quotes: bool = False):
+        """The settings have no effect for T5. `join_quotes`: whether ALBERT's text is read with the
+        quotation marks of XLNet's (transformers)."""
+        self._style = style = _style_of(vocabulary.tokens)
+        self.has_choice_of_case = style.prepares
+        joins = join_quotes and style.prepares and not style.quotes
+        super().__init__(vocabulary, do_lower_case and style.prepares, **(
+            {"keep_accents": True} if keep_accents and style.prepares else {}),
+            **({"join_quotes": True} if joins else {}))
+        self._changes = {"quotes": style.quotes or joins,
+                         "keep_accents": "keep_accents" in self.settings}
         self._model = _load(vocabulary.files[MODEL_FILE], self._style.extra_ids)
         # Pieces that are cut apart, and the ids that they become.
         self._parts = self._cut_before_commas() if self._style.prepares else {}
@@ -197,18 +202,17 @@ class SentencepieceTokenizer(Tokenizer):
     def fold(self, char):
         if char.isspace() or not self._style.prepares:
             return unicodedata.normalize("NFKC", char)
-        return prepare(char, self.do_lower_case, **self.settings)
+        return prepare(char, self.do_lower_case, **self._changes)
 
     def is_blank(self, line):
-        return (not prepare(line, False, **self.settings) if self._style.prepares
+        return (not prepare(line, False, **self._changes) if self._style.prepares
                 else super().is_blank(line))
 
     def _continues(self, token):
         return self._style.continues(token)
 
     def _encode_block(self, lines):
-        texts = ([prepare(line, self.do_lower_case, self._style.quotes, **self.settings)
-                  for line in lines]
+        texts = ([prepare(line, self.do_lower_case, **self._changes) for line in lines]
                  if self._style.prepares else list(lines))
         found = self._run(texts, "numpy")
         ids = np.concatenate(found).astype(np.int32, copy=False)
@@ -234,8 +238,7 @@ class SentencepieceTokenizer(Tokenizer):
 
     def _pieces(self, text):
         """Returns a text's ids, its pieces (unknown ones as written) and their offsets."""
-        prepared, spans = (_prepare_with_spans(text, self.do_lower_case, self._style.quotes,
-                                               **self.settings)
+        prepared, spans = (_prepare_with_spans(text, self.do_lower_case, **self._changes)
                            if self._style.prepares else
                            (text, [(index, index + 1) for index in range(len(text))]))
         found = self._run(prepared, "offset_mapping")

@@ -173,13 +173,31 @@ def test_settings_of_transformers(tmp_path, content):
             json.dumps({"keep_accents": True, "do_lower_case": lower}))
         opened = open_tokenizer(str(tmp_path))
         assert opened.describe() == {
-            "name": "sentencepiece", "do_lower_case": lower, "keep_accents": True}
+            "name": "sentencepiece", "do_lower_case": lower, "keep_accents": True,
+            "join_quotes": True}
         expected = library.encode(line.lower() if lower else line)
         assert opened.encode(line) == opened.encode_with_offsets(line)[0] == expected
         assert pickle.loads(pickle.dumps(opened)).encode(line) == expected
         (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": lower}))
         opened = open_tokenizer(str(tmp_path))
         assert opened.do_lower_case == lower and opened.encode(line) != expected
+
+
+def test_quotation_marks_of_transformers(tmp_path, content):
+    """AlbertTokenizer of transformers joins two characters to one mark, which the original does not.
+    """
+    (tmp_path / "spiece.model").write_bytes(content)
+    line, joined = "a ``b'' c", 'a "b" c'
+    plain = open_tokenizer(str(tmp_path))
+    assert plain.encode(line) != plain.encode(joined)
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    opened = open_tokenizer(str(tmp_path))
+    assert opened.encode(line) == opened.encode_with_offsets(line)[0] == plain.encode(joined)
+    assert opened.encode_with_offsets(line)[1][-1] == (8, 9)
+    (tmp_path / "saved").mkdir()
+    opened.save(str(tmp_path / "saved"))
+    for copy in (open_tokenizer(str(tmp_path / "saved")), pickle.loads(pickle.dumps(opened))):
+        assert copy.encode(line) == plain.encode(joined)
 
 
 def test_refusals(tmp_path, content):
