@@ -20,6 +20,8 @@ def write(folder, config, weights):
     """
     folder.mkdir()
     (folder / "albert_config.json").write_text(config)
-    tensors = {**weights, "global_step": np.int64(4), "bert/pooler/dense/bias/adam_m": np.zeros(3)}
+    slots = ("adam_m", "adam_v", "Adam", "Adam_1")      # the last two are TensorFlow's own Adam's
+    tensors = {**weights, "global_step": np.int64(4), "beta1_power": np.float32(0.9),
+               **{f"bert/pooler/dense/bias/{slot}": np.zeros(3) for slot in slots}}
     tf.raw_ops.SaveV2(prefix=str(folder / "model.ckpt-4"), tensor_names=list(tensors),
                       shape_and_slices=[""] * len(tensors), tensors=list(tensors.values()))

@@ -35,7 +35,7 @@ _NORM = (("/gamma", "/gamma"), ("/beta", "/beta"))
 _HEAD = (("/kernel", "weights", "transpose"), ("/bias", "bias"))
 # MobileBERT's name of the replacement of a norm.
 _UNNORMED = "FakeLayerNorm"
-_IGNORED = ((r"global_step|.*/adam_[mv]", "state of the optimizer"),)
+_IGNORED = ((r"global_step|beta[12]_power|.*/(adam_[mv]|Adam(_1)?)", "state of the optimizer"),)
 
 
 _KINDS = {"table": _SELF, "norm": _NORM, "dense": _DENSE}

@@ -49,9 +49,11 @@ _TOKENIZERS = {"wordpiece": {"tokenizer_class": "BertTokenizer"},
 
 # The classifiers of several tasks in one file.
 _NUMBERED = r"classifier\.\d+\.(weight|bias)"
-# One for whole texts where `is_decoder` is true.
-_BLIND = (r"classifier\.(weight|bias)", "of a classifier that reads the first token, which in a "
-          "left-to-right network has seen no other; train a head with bert-finetune")
+# Heads of whole texts where `is_decoder` is true.
+_BLIND = (r"(classifier|cls\.seq_relationship)\.(weight|bias)", "of a classifier that reads the "
+          "first token, which in a left-to-right network has seen no other; train a head with "
+          "bert-finetune")
+_LAST = "The pooler reads the last token; that of transformers reads the first."
 
 
 def _two_layers(model, task):
@@ -181,7 +183,7 @@ def read(file: str) -> Source:
     found = safetensors_files.tensors(file)
     if own := _OWN_FILES.get(str(values.get("model_type"))):
         return own.read(file, values, found)
-    kind = find_type(values, found, path)
+    kind = find_type(values, found, path, (*MODELS, *_OWN_FILES))
     model = MODELS[kind]
     config = read_config(values, kind, path) if path else None
     found = {_standard_name(name, model): tensor for name, tensor in found.items()}
@@ -198,13 +200,17 @@ def read(file: str) -> Source:
         found[positions] = found[positions].cut(unused)
     if config and model.output_biases[0] in found:
         notes += _gelu_notes(model, config)
+    if config and config.is_causal and any(".pooler." in f".{name}" for name in found):
+        notes += (_LAST,)
 
     def table(task=None):
         head = _classifier(model, values, found, task)
-        if head and config and config.is_causal and HEADS[head].is_pooled:
-            bare = _table(model, None, model.prefix)
-            return dataclasses.replace(bare, ignored=(*bare.ignored, _BLIND))
-        return _table(model, head, model.prefix)
+        if not config or not config.is_causal:
+            return _table(model, head, model.prefix)
+        seen = _table(model, None if head and HEADS[head].is_pooled else head, model.prefix)
+        return dataclasses.replace(
+            seen, ignored=(*seen.ignored, _BLIND),
+            rows=tuple(row for row in seen.rows if names.head(row[0]) != "next_sentence"))
 
     return Source(file, config, found, table(),
                   rules.vocabulary_beside(file),
@@ -250,7 +256,7 @@ def table_for(weights: Weights) -> Format:
     if "masked_lm" in weights.heads:
         notes += _gelu_notes(model, weights.config)
     if weights.config.is_causal and "pooler" in weights.heads:
-        notes = (*notes, "The pooler reads the last token; that of transformers reads the first.")
+        notes = (*notes, _LAST)
     return _table(model, task, model.prefix if _heads(weights, model) else "", notes)
 
 

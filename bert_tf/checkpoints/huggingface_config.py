@@ -26,8 +26,11 @@ _KIN = "kind_of_bert"
 PROBLEMS = {head.problem_type: head.name for head in HEADS.values() if head.problem_type}
 
 
-def find_type(values: dict[str, Any], tensors: dict, path: str) -> str:
+def find_type(values: dict[str, Any], tensors: dict, path: str, known: Iterable[str]) -> str:
     """The `model_type` of the files, which their tensors show where there is no `config.json`.
+
+    Args:
+        known: the types that this library has.
 
     Raises:
         InputError: this library has no such type; names `path`.
@@ -37,7 +40,7 @@ def find_type(values: dict[str, Any], tensors: dict, path: str) -> str:
          if any(name.startswith(model.prefix) for name in tensors)), "bert")
     if not isinstance(kind, str) or kind not in MODELS:
         raise InputError(f"{path}: model_type {kind!r} can't be read; it must be "
-                         f"{' or '.join(map(repr, MODELS))}.")
+                         f"{' or '.join(map(repr, known))}.")
     return kind
 
 

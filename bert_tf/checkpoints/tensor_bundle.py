@@ -186,8 +186,9 @@ def tensors(prefix: str) -> dict[str, Tensor]:
         shards, byte_order = _field(header, 1), _field(header, 2)
         if not 0 < shards < 100_000 or byte_order:
             raise _Damaged("its header is wrong")
+        # The name of a slice begins with 0; the tensor that is cut has an entry too.
         return {key.decode(): _tensor(prefix, shards, key.decode(), value)
-                for key, value in entries.items()}
+                for key, value in entries.items() if not key.startswith(b"\0")}
 
 
 def find(path: str) -> str | None:

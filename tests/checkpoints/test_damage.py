@@ -9,6 +9,7 @@ import zipfile
 import h5py
 import numpy as np
 import pytest
+import tensorflow as tf
 from safetensors.numpy import save_file
 
 from bert_tf import checkpoints
@@ -53,6 +54,14 @@ def mutate(content, rng):
     else:
         content[at:at + 4] = rng.randbytes(4)
     return bytes(content)
+
+
+def test_a_tensor_in_slices_is_named(tmp_path):
+    tf.raw_ops.SaveV2(prefix=str(tmp_path / "bert_model.ckpt"), tensor_names=["a", "a", "b"],
+                      shape_and_slices=["4 2 0,1:0,2", "4 2 1,3:0,2", ""],
+                      tensors=[np.zeros((1, 2)), np.zeros((3, 2)), np.zeros(5)])
+    with pytest.raises(InputError, match=r"bert_model.ckpt: can't be read .*\(a is cut in slices"):
+        checkpoints.read(tmp_path)
 
 
 def arrays(path, whole=None, what=None):

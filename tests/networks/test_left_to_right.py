@@ -21,6 +21,7 @@ from bert_tf.objectives import next_token
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.classification import Classification, MultipleChoice
 from bert_tf.objectives.lstms import LstmReader
+from bert_tf.objectives.pretraining import SentencePrediction
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.training.learners.learner import Learner
 from tests.rounding import ROUNDED, off
@@ -108,16 +109,22 @@ def test_a_head_that_reads_the_last_token_is_no_head_of_transformers(tmp_path):
     assert checkpoints.read_config(tmp_path / "hf") == CONFIG
 
 
-def test_a_classifier_of_transformers_that_reads_the_first_token_is_not_used(tmp_path):
+@pytest.mark.parametrize("head, unused", [
+    (Classification, "classifier.bias"), (SentencePrediction, "cls.seq_relationship.bias")])
+def test_a_classifier_of_transformers_that_reads_the_first_token_is_not_used(
+        head, unused, tmp_path):
     both_ways = dataclasses.replace(CONFIG, directionality="bidi")
-    Learner(BertEncoder(both_ways), [Classification(both_ways, 3)]).save(tmp_path / "model.keras")
+    Learner(BertEncoder(both_ways), [head(both_ways, 2)]).save(tmp_path / "model.keras")
     checkpoints.convert(str(tmp_path), str(tmp_path / "hf"), "huggingface")
-    assert "classification" in checkpoints.read(str(tmp_path / "hf")).heads
+    assert len(checkpoints.read(str(tmp_path / "hf")).heads) == 2
     path = tmp_path / "hf" / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "is_decoder": True}))
-    assert checkpoints.read(str(tmp_path / "hf")).heads == ["pooler"]
-    with pytest.raises(InputError, match="classifier.bias is not used: .* reads the first token"):
-        open_model(tmp_path / "hf", finetuned=True)
+    weights = checkpoints.read(str(tmp_path / "hf"))
+    assert weights.heads == ["pooler"] and "reads the first token" in weights.ignored[unused]
+    assert "that of transformers reads the first" in " ".join(weights.notes)
+    if head is Classification:
+        with pytest.raises(InputError, match="classifier.bias is not used: .* the first token"):
+            open_model(tmp_path / "hf", finetuned=True)
 
 
 def test_the_lstm_is_that_of_torch(golden):
