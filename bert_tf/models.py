@@ -190,6 +190,8 @@ def _described_by_labels(path):
         # The passage comes first, in transformers too; only one of the two heads has beams.
         options |= {"squad_style": "xlnet", **(
             {"start_n_top": 0} if head == "answer_span" else weights.origin.options)}
+    elif kind.name == "span" and model.tokenizer.word_prefix:
+        options |= {"squad_style": "transformers"}
     longest = (_LONGEST if "max_position_embeddings" in weights.config.absent_names
                else weights.config.max_position_embeddings)
     model.saved = SavedTask(Task(OWN, kind, {}, labels, kind.own_metrics), longest,

@@ -250,6 +250,9 @@ def table_for(weights: Weights) -> Format:
     if weights.tokenizer and weights.tokenizer.name == "sentencepiece" and (
             "join_quotes" not in weights.tokenizer.settings):
         notes = (*notes, "The tokenizer of transformers reads `` and '' as quotation marks.")
+    if "answer_span" in weights.heads and weights.tokenizer and weights.tokenizer.word_prefix:
+        notes = (*notes, "transformers puts no blank before the first word of a passage; here it "
+                 "has one.")
     if weights.config.has_segments and weights.tokenizer and weights.tokenizer.name == "byte_bpe":
         notes = (*notes, "The tokenizer of transformers gives both texts of a pair the segment 0; "
                  "give the model token_type_ids.")

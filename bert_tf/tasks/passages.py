@@ -1,7 +1,7 @@
 """Paragraphs as tokens, and tokens back to their text.
 
-BERT reads a passage word by word, and cuts an answer out of its words. XLNet and ALBERT read it as
-one text, and find the characters of its tokens.
+BERT reads a passage word by word, and cuts an answer out of its words. XLNet, ALBERT and the
+library transformers read it as one text, and find the characters of its tokens.
 
 Shapes: P paragraphs, N questions, T tokens.
 """
@@ -98,6 +98,36 @@ class CharacterPassages(WordPassages):
         return lambda first, last: context[words[places[first]][0]:words[places[last]][1]]
 
 
+class TextPassages(WordPassages):
+    """Passages as whole texts, and answers as their characters (transformers, run_qa.py). With
+    byte-level BPE the first word follows no blank. `ids` and `first_tokens` are as in
+    `WordPassages`.
+    """
+
+    def __init__(self, paragraphs: Sequence, tokenizer):
+        self._paragraphs = paragraphs
+        encoded = [tokenizer.encode_with_offsets(paragraph.context) for paragraph in paragraphs]
+        self._places = [places for _, places in encoded]
+        self.ids = np.array([index for ids, _ in encoded for index in ids], np.int32)
+        self.first_tokens = np.cumsum([0, *(len(ids) for ids, _ in encoded)])
+
+    def answers(self, asked: Sequence[tuple]) -> np.ndarray:
+        """See `WordPassages.answers`."""
+        answers = np.full((len(asked), 2), -1, np.int64)
+        for row, (number, question) in enumerate(asked):
+            start, end = question.start, question.start + len(question.answer)
+            inside = [token for token, (first, last) in enumerate(self._places[number])
+                      if question.answer and first < end and last > start]
+            if inside:
+                answers[row] = inside[0], inside[-1]
+        return answers
+
+    def text_of(self, number: int, tokenizer) -> Callable[[int, int], str]:
+        """See `WordPassages.text_of`."""
+        context, places = self._paragraphs[number].context, self._places[number]
+        return lambda first, last: context[places[first][0]:places[last][1]]
+
+
 class PiecePassages:
     """Passages as whole texts, for SentencePiece (zihangdai/xlnet, run_squad.py;
     google-research/albert, squad_utils.py). `ids` and `first_tokens` are as in `WordPassages`.
@@ -152,7 +182,7 @@ def _find(tokens, part):
     return next((s for s in starts if tokens[s:s + len(part)] == part), None)
 
 
-# The class that reads passages, by --squad_style.
+# The class that reads passages, by --squad_style; "transformers" is of models that it wrote.
 PASSAGES: dict[str, type[WordPassages] | type[PiecePassages]] = {
     "bert": WordPassages, "albert": PiecePassages, "electra": WordPassages,
-    "xlnet": PiecePassages, "cmrc": CharacterPassages}
+    "xlnet": PiecePassages, "cmrc": CharacterPassages, "transformers": TextPassages}

@@ -20,7 +20,7 @@ from bert_tf.tasks.task import OWN, Split, Task
 from bert_tf.tokenization.packing import LONG_TEXTS
 
 _FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
-# The keys of tasks/passages.py's PASSAGES, which is not loaded for flags.
+# The keys of tasks/passages.py's PASSAGES, which is not loaded for flags, to train models with.
 SQUAD_STYLES = ("bert", "albert", "electra", "xlnet", "cmrc")
 # Flags that describe own files.
 _OF_OWN = ("text_a_column", "text_b_column", "choice_columns", "label_column", "labels",

@@ -14,7 +14,10 @@ from bert_tf import checkpoints
 from bert_tf.checkpoints import convert
 from bert_tf.config import EncoderConfig, XLNetConfig
 from bert_tf.errors import InputError
+from bert_tf.models import open_model
 from bert_tf.networks import build
+from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
+from bert_tf.tasks.squad import Paragraph, Question
 from bert_tf.tokenization import byte_bpe
 from tests.rounding import ROUNDED, off
 
@@ -197,3 +200,26 @@ def test_padding_is_where_the_vocabulary_has_it(names, padding, is_told, tmp_pat
     values = json.loads((tmp_path / "hf" / "config.json").read_text())
     assert (values["pad_token_id"], values["max_position_embeddings"]) == (padding, padding + 9)
     assert ("no padding: transformers takes token 1, 'a', for it" in account) == is_told
+
+
+def test_passages_of_roberta_are_read_as_transformers_reads_them(tmp_path):
+    """As one text: the first word follows no blank, and all blanks count."""
+    tokens = [*byte_bpe.ROBERTA_ROLES.values(), *byte_bpe.byte_characters(), "he"]
+    (tmp_path / "vocab.json").write_text(json.dumps(dict(zip(tokens, range(len(tokens))))))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\nh e\n")
+    config = EncoderConfig(len(tokens), 4, 1, 1, 4, "gelu_erf", max_position_embeddings=72,
+                           type_vocab_size=1, model_type="roberta")
+    bert_tf.Learner(bert_tf.BertEncoder(config), [bert_tf.AnswerSpan(config)]).save(
+        tmp_path / "model.keras")
+    account = convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    assert "no blank before the first word of a passage" in str(account)
+    model = open_model(tmp_path / "hf", finetuned=True)
+    context = "he  said\nhehe."
+    question = Question("0", "he?", answer="said", start=4)
+    spans = cut_spans([Paragraph(context.split(), [question], [], context)], model.tokenizer,
+                      SpanOptions(72, squad_style=model.saved.options["squad_style"]))
+    assert spans.passages.ids.tolist() == model.tokenizer.encode(context)
+    text = spans.passages.text_of(0, model.tokenizer)
+    assert (text(0, 0), text(*spans.answers[0])) == ("he", "said")
+    assert text(0, len(spans.passages.ids) - 1) == context
+    assert bert_tf.Predictor(tmp_path / "hf")(("he?", context))["answer"] in context
