@@ -1,6 +1,6 @@
 """Hugging Face's `openai-gpt`: `model.safetensors` with a `config.json`."""
 
-
+import numpy as np
 
 from bert_tf.checkpoints import openai_gpt, rules, safetensors_files
 from bert_tf.checkpoints.rules import Format, Source, Tensor
@@ -19,11 +19,29 @@ _KEYS = {"vocab_size": "vocab_size", "n_embd": "hidden_size", "n_layer": "num_hi
 _ACTIVATIONS = {"gelu": "gelu", "relu": "relu"}
 _NOTE = ("transformers' language model predicts words only; the original's softmax, and ours, runs "
          "over positions too.")
+# The only values with which transformers computes the head of choices as the original does.
+_SUMMARY = {"summary_type": "cls_index", "summary_activation": None}
+
+
+def _check_heads(file, path, values, found, words):
+    """Raises InputError for heads that compute something else than the original's. `words` is the
+    name of the embedding table."""
+    copy = found.get("lm_head.weight")
+    if copy and words in found and not np.array_equal(copy.read(), found[words].read()):
+        raise InputError(f"{file}: tensor 'lm_head.weight' differs from {words!r}, but the network "
+                         "ties them; take another checkpoint.")
+    for key, only in _SUMMARY.items() if "multiple_choice_head.summary.weight" in found else ():
+        if (values.get(key, only) or None) != only:
+            raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}.")
 
 
 def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
     """Returns a checkpoint's `Source` from its safetensors file, the values of `config.json` and
-    its tensors."""
+    its tensors.
+
+    Raises:
+        InputError: the files describe another network or other heads.
+    """
     path = rules.beside(file, "config.json")
     act = values.get("afn", "gelu")
     if act not in _ACTIVATIONS:
@@ -33,6 +51,7 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
     ours["intermediate_size"] = 4 * ours.get("hidden_size", GPTConfig.hidden_size)
     notes: tuple[str, ...] = ()
     words = f"{prefix}tokens_embed.weight"
+    _check_heads(file, path, values, found, words)
     if values.get("n_special") != openai_gpt.SPECIAL and words in found:
         found = {**found, words: openai_gpt.add_special(found[words], found[words].shape[-1])}
         ours["vocab_size"] = found[words].shape[0]

@@ -1,11 +1,13 @@
 """GPT computes and learns what openai/finetune-transformer-lm does."""
 
+import contextlib
 import json
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from safetensors.numpy import load_file, save_file
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints.weights import variables
@@ -203,6 +205,23 @@ def test_heads_of_a_conversion(tmp_path):
     assert all(np.array_equal(a, b) for a, b in zip(learner.get_weights(), again.get_weights()))
     with pytest.raises(InputError, match="can.t hold multiple_choice.*--leave_out"):
         checkpoints.convert(str(tmp_path), str(tmp_path / "npy"), "openai")
+
+
+@pytest.mark.parametrize("factor, values, told", [
+    (1, {}, ""), (1, {"summary_activation": ""}, ""),
+    (2, {}, "tensor 'lm_head.weight' differs from 'transformer.tokens_embed.weight'"),
+    (1, {"summary_type": "first"}, "config.json: summary_type must be 'cls_index', not 'first'"),
+    (1, {"summary_activation": "tanh"}, "summary_activation must be None, not 'tanh'")])
+def test_other_heads_of_transformers_are_refused(factor, values, told, tmp_path):
+    Learner(GPT(TINY), [MultipleChoice(TINY)]).save(tmp_path / "model.keras")
+    checkpoints.convert(str(tmp_path), str(tmp_path / "hf"), "huggingface")
+    path, config = (tmp_path / "hf" / name for name in ("model.safetensors", "config.json"))
+    tensors = load_file(path)
+    save_file({**tensors, "lm_head.weight": factor * tensors["transformer.tokens_embed.weight"]},
+              path)
+    config.write_text(json.dumps({**json.loads(config.read_text()), **values}))
+    with pytest.raises(InputError, match=told) if told else contextlib.nullcontext():
+        assert checkpoints.read(tmp_path / "hf").heads == ["multiple_choice"]
 
 
 # Texts
