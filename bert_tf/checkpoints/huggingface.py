@@ -200,6 +200,7 @@ def read(file: str) -> Source:
         found[positions] = found[positions].cut(unused)
     if config and model.output_biases[0] in found:
         notes += _gelu_notes(model, config)
+    notes += mobilebert.notes(config)
     if config and config.is_causal and any(".pooler." in f".{name}" for name in found):
         notes += (_LAST,)
 
@@ -258,6 +259,7 @@ def table_for(weights: Weights) -> Format:
                  "give the model token_type_ids.")
     if "masked_lm" in weights.heads:
         notes += _gelu_notes(model, weights.config)
+    notes += mobilebert.notes(weights.config)
     if weights.config.is_causal and "pooler" in weights.heads:
         notes = (*notes, _LAST)
     return _table(model, task, model.prefix if _heads(weights, model) else "", notes)

@@ -7,6 +7,7 @@ import numpy as np
 
 from bert_tf.checkpoints.rules import Tensor
 from bert_tf.checkpoints.weights import Weights, check_parts
+from bert_tf.config import Sizes
 from bert_tf.config.mobilebert import MOST_FEED_FORWARDS
 from bert_tf.errors import InputError
 
@@ -49,6 +50,14 @@ def check_huggingface(weights: Weights) -> None:
         raise InputError(f"{weights.source}: queries read vectors of width {config.query_size}, "
                          f"but in transformers always of width {config.inner_size}, the width "
                          "inside a layer; choose another format.")
+
+
+def notes(config: Sizes) -> tuple[str, ...]:
+    """Returns sentences on norms that transformers computes with another epsilon."""
+    if getattr(config, "normalization_type", "") != "layer_norm" or config.layer_norm_eps == 1e-5:
+        return ()
+    return ("The norms of the embeddings, and of the output of each layer, have an epsilon of 1e-5 "
+            f"in transformers, and here layer_norm_eps, {config.layer_norm_eps}; outputs differ.",)
 
 
 def join_output(found: dict[str, Tensor]) -> None:

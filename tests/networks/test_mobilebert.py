@@ -133,6 +133,17 @@ def test_an_output_matrix_of_its_own_is_two_tensors_of_transformers(tmp_path):
     assert np.array_equal(again.objectives[0].output_weights, matrix)
 
 
+@pytest.mark.parametrize("kind, epsilon, is_told", [
+    ("layer_norm", 1e-12, True), ("layer_norm", 1e-5, False), ("no_norm", 1e-12, False)])
+def test_norms_with_another_epsilon_in_transformers_are_named(kind, epsilon, is_told, tmp_path):
+    """MobileBertEmbeddings and OutputBottleneck take PyTorch's default."""
+    config = MobileBertConfig(**TINY, normalization_type=kind, layer_norm_eps=epsilon)
+    MobileBert(config).save(tmp_path / "model.keras")
+    for source, form in (("model.keras", "huggingface"), ("huggingface", "keras")):
+        account = checkpoints.convert(str(tmp_path / source), str(tmp_path / form), form)
+        assert ("epsilon of 1e-5 in transformers" in str(account)) == is_told
+
+
 def test_a_saved_model_computes_the_same(tmp_path):
     config = MobileBertConfig(**TINY, normalization_type="no_norm", hidden_act="relu6")
     learner = learner_of(config)
