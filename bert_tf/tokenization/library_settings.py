@@ -43,8 +43,9 @@ def check_class(path: str) -> None:
 
 
 def settings_beside(path: str) -> dict[str, Any]:
-    """Returns the settings in transformers' tokenizer_config.json next to the file at `path`, with
-    the one that its classes have, or of keras-hub's tokenizer whose vocabulary the file is."""
+    """Returns the settings in transformers' tokenizer_config.json next to the file at `path`, or of
+    keras-hub's tokenizer whose vocabulary the file is. All classes of transformers that prepare
+    text for SentencePiece join quotation marks."""
     beside = os.path.join(os.path.dirname(path), _SETTINGS)
     preset = path.removesuffix(KERAS_HUB_VOCABULARY) + _KERAS_HUB
     given: Any = {}
