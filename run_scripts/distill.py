@@ -49,9 +49,17 @@ from run_scripts.kept_results import given
 
 # The options for reading texts that student and teacher share.
 _SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale")
-_PATIENCE = Scope("recipes that compare vectors of layers, such as pkd", {
-    row.name for row in DISTILLATIONS.values()
-    if any(term.objective == "Patience" for term in row.terms)}.__contains__, "recipe")
+
+
+def _recipes_with(objective, what):
+    """The `Scope` of the recipes with terms of an objective."""
+    return Scope(what, {row.name for row in DISTILLATIONS.values()
+                        if any(term.objective == objective for term in row.terms)}.__contains__,
+                 "recipe")
+
+
+_SOFT = _recipes_with("SoftTargets", "recipes that compare logits, such as soft_labels")
+_PATIENCE = _recipes_with("Patience", "recipes that compare vectors of layers, such as pkd")
 _PHASES = Scope("recipes that learn layers one after the other, such as internal", {
     row.name for row in DISTILLATIONS.values()
     if any("stacked" in term.options for term in row.terms)}.__contains__, "recipe")
@@ -79,13 +87,13 @@ class DistillFlags:
         "cross_entropy: the cross-entropy of both distributions. mse: squared differences of the "
         "logits. log_mse: the form of nlp-architect, which contains a mistake. ns_kl, sym_kl, "
         "ns_sym_kl, js, hl: MT-DNN's NsKl, SymKl, NsSymKl, JS and HL criteria. Default: as in "
-        "--recipe. In regression, always mse.", choices=FORMS, rare=True)
+        "--recipe. In regression, always mse.", choices=FORMS, rare=True, for_=_SOFT)
     distill_temperature: float | None = option(
         None, "Divide the logits by this temperature before they are compared (default: as in "
-        "--recipe).")
+        "--recipe).", for_=_SOFT)
     soft_weight: float | None = option(
         None, "Weight of the loss on soft targets (default: as in --recipe).", least=0,
-        below=float("inf"), rare=True)
+        below=float("inf"), rare=True, for_=_SOFT)
     gold_weight: float | None = option(
         None, "Weight of the loss on gold labels (default: as in --recipe).", least=0,
         below=float("inf"), rare=True)
@@ -102,7 +110,7 @@ class DistillFlags:
         "learn; 0: all layers learn at all steps.", rare=True, least=0, for_=_PHASES)
     normalize_patience: bool = option(
         True, "With --recipe=pkd, scale the [CLS] vectors to the length 1 before "
-        "they are compared.", rare=True)
+        "they are compared.", rare=True, for_=_PATIENCE)
     transfer_file: list[str] = option(
         [], "Texts without labels, for the teachers to label: tables with the columns of the "
         "training file, or text with one sentence per line. For pairs, each line is paired with "

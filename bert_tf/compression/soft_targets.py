@@ -116,6 +116,7 @@ class SoftTargets(AnswerObjective):
             logits, labels: float32 [..., C], of student and teacher.
             weights: float32 [...], or [..., C] where each logit is a decision of its own.
         """
+        count = self.count_of(labels, weights)
         if self.is_binary:
             logits, labels = binary(logits), binary(labels)
         is_place = labels > _NO_LOGIT
@@ -130,7 +131,7 @@ class SoftTargets(AnswerObjective):
         if len(weights.shape) < len(values.shape):
             values = ops.sum(values, axis=-1)
         factor = self.temperature**2 if divides and self.scales_gradient else 1.0
-        return factor * ops.sum(values * weights), self.count_of(labels, weights)
+        return factor * ops.sum(values * weights), count
 
     def count_of(self, labels: Tensor, weights: Tensor) -> Tensor:
         by_class = self.mean_over == "classes" and len(weights.shape) < len(labels.shape)
@@ -169,7 +170,9 @@ class Patience(AnswerObjective):
         vectors = ops.cast(batch[self.reads[0]], "float32")
         rows = ops.shape(vectors)[0]
         shape = (rows, self.config.depth - 1, self.config.hidden_size)
-        return ops.reshape(vectors, shape), batch[SOFT_WEIGHTS]
+        # Numbers and labels of an example, [B, C], have one weight.
+        weights = ops.reshape(batch[SOFT_WEIGHTS], (rows, -1))[:, 0]
+        return ops.reshape(vectors, shape), weights
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         if self.normalizes:

@@ -55,7 +55,8 @@ class Teacher:
         self._file, _ = finetuned_file(folder)
         self.config: Any = checkpoints.read_config(self._file)
         self._choices = any(feature.axis == "C*S" for feature in self.saved.task.kind.features)
-        if layers and (self._choices or windows.is_cut_in_windows(self.saved.options)):
+        if layers and (self._choices or _answers_tokens(self.saved.task)
+                       or windows.is_cut_in_windows(self.saved.options)):
             raise InputError(f"--teacher: {folder} has several [CLS] vectors per example, but the "
                              "recipe compares one; give another --recipe.")
 

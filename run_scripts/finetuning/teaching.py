@@ -117,6 +117,11 @@ class Teaching:
         options = kind.record_options(model.tokenizer, model.max_seq_length, plan.options)
         if self.row.teaches == "in_step":
             self.in_step(plan)
+            if self.row.gold_weight and (source.further or source.augment):
+                raise InputError(f"--gold_weight is {self.row.gold_weight:g}, but in records of "
+                                 f"--recipe={self.row.name} texts without labels can't be told "
+                                 "from others; leave out --gold_weight, or --transfer_file and "
+                                 "--augmentation.")
             return SplitRecords(source, options, tokenizer, folder)
         return compression.TaughtRecords(source, options, tokenizer, folder, self.teachers(plan))
 

@@ -12,7 +12,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.data.batches.task_batches import SharedFeatures, of_task
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.classification import Classification
+from bert_tf.objectives.classification import Classification, MultiLabel, Regression
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.recipes import DISTILLATIONS, patience_layers
 from bert_tf.training.optimizers.adam import make_optimizer
@@ -131,6 +131,22 @@ def test_patience(normalizes, golden):
     assert off(gradient, tensors[f"{name}_grad"]) < ROUNDED
 
 
+@pytest.mark.parametrize("head, labels", [
+    (Classification(SIZES, 2), [[1], [0], [1], [0]]), (Regression(SIZES), [[1.0]] * 4),
+    (MultiLabel(SIZES, 3), [[1.0] * 3] * 4)])
+def test_patience_is_the_mean_over_examples_whatever_their_labels(head, labels):
+    objective = Patience(SIZES, normalizes=False)
+    learner = Student(BertEncoder(SIZES), [head, objective])
+    student, teacher = np.random.default_rng(1).normal(size=(2, 4, 2, 8)).astype("float32")
+    batch = {"label_ids": labels, "is_real_example": np.array([[1], [1], [1], [0]]),
+             "teacher_cls": teacher.reshape(4, -1)}
+    found = learner.batch_for(objective, {name: tf.constant(x) for name, x in batch.items()})
+    total, count = objective.loss(tf.constant(student), *objective.targets(found))
+    assert float(total / count) == pytest.approx(
+        np.square(student - teacher)[:3].mean(), rel=ROUNDED)
+    assert float(count) == float(objective.count(found)) == 3 * 2 * 8
+
+
 def test_layers_of_patience():
     assert patience_layers("skip", 12, 6) == (1, 3, 5, 7, 9)
     assert patience_layers("skip", 12, 3) == (3, 7)
@@ -236,6 +252,19 @@ def test_starts_and_ends_of_answers():
         divergences.append(np.sum(p * logs) / 3)
     assert float(total / count) == pytest.approx(4 * np.mean(divergences), rel=1e-6, abs=1e-6)
     assert float(objective.count_of(labels, weights)) == float(count) == 6
+
+
+@pytest.mark.parametrize("form", ["mse", "kl"])
+def test_the_mean_over_decisions_is_reported_as_it_is_learned(form):
+    rng = np.random.default_rng(1)
+    student, teacher = rng.normal(size=(2, 3, 4)).astype("float32")
+    soft = SoftTargets(SIZES, "multi_label", form=form, mean_over="classes", is_binary=True)
+    total, count = soft.loss(*map(tf.constant, (student, teacher)), tf.ones([3, 4]))
+    p, q = (1 / (1 + np.exp(-x)) for x in (teacher, student))
+    expected = {"mse": np.square(student - teacher),
+                "kl": p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))}[form]
+    assert float(total / count) == pytest.approx(expected.mean(), rel=ROUNDED)
+    assert float(count) == float(soft.count_of(tf.constant(teacher), tf.ones([3, 4]))) == 12
 
 
 def test_words_of_several_tasks():

@@ -525,6 +525,11 @@ def test_layers_that_cannot_be_compared_are_told_before_a_student_is_written(
 @pytest.mark.parametrize("changes, message", [
     ({"recipe": "pkd"}, "compares the vectors of layers"),
     ({"patience_layers": "last"}, "is for recipes that compare vectors"),
+    ({"recipe": "soft_labels", "normalize_patience": False}, "is for recipes that compare vectors"),
+    *(({"recipe": "tinybert_layers", **flag}, "is for recipes that compare logits, such as soft_")
+      for flag in ({"soft_weight": 2.0}, {"soft_loss": "js"}, {"distill_temperature": 2.0})),
+    ({"recipe": "tinybert_layers", "gold_weight": 1.0, "student": "MODEL"},
+     "--gold_weight is 1, but in records of --recipe=tinybert_layers texts without labels"),
     ({"train_examples": False, "transfer_file": []}, "nothing to learn from"),
     ({"recipe": "internal", "do_predict": True}, "trains layers, but not the head that predicts"),
     ({"teacher": ["nowhere"]}, "--teacher: there is no task.json in .nowhere."),
