@@ -70,8 +70,10 @@ class AttentiveClassification(LabelHead):
         else:
             second = mask * ops.cast(ops.equal(batch["segment_ids"], 1), "int32")
             first = mask - second
+            # Tokens look at each other where the second text is empty, not at padding.
+            other = ops.where(ops.any(second > 0, axis=1, keepdims=True), second, mask)
             attended = ops.where(ops.expand_dims(second, 2) > 0, self._attend(x, first),
-                                 self._attend(x, second))
+                                 self._attend(x, other))
             x = self.compare(ops.concatenate([x, attended], axis=-1), mask=ops.cast(mask, "bool"))
             u, v = self._maximum(x, first), self._maximum(x, second)
             vector = ops.concatenate([u, v, ops.abs(u - v), u * v], axis=-1)

@@ -68,17 +68,19 @@ class StochasticAnswer(LabelHead):
         x = outputs["sequence_output"]
         kept_seed, query_seed, *seeds = split_seed(dropout_seed, 2 + 4 * self.turns)
         mask, second = (ops.cast(batch[name], "bool") for name in ("input_mask", "segment_ids"))
+        first = ops.logical_and(mask, ops.logical_not(second))
+        second = ops.logical_and(mask, second)
+        # Where the second text is empty, all tokens are read, but no padding.
+        second = ops.where(ops.any(second, axis=1, keepdims=True), second, mask)
         q = dropout(x, self.dropout_rate, query_seed, shared=1)
-        weights = self._softmax(ops.squeeze(self.query(q), -1),
-                                ops.logical_and(mask, ops.logical_not(second)))     # [B, S]
+        weights = self._softmax(ops.squeeze(self.query(q), -1), first)              # [B, S]
         state = ops.sum(weights[:, :, None] * q, axis=1)                            # [B, H]
         probabilities = []
         for turn in range(self.turns):
             of_turn = seeds[4 * turn:4 * turn + 4]
             asked = self.attention(dropout(state, self.dropout_rate, of_turn[0]))
             m = dropout(x, self.dropout_rate, of_turn[1], shared=1)
-            weights = self._softmax(ops.einsum("bsh,bh->bs", m, asked),
-                                    ops.logical_and(mask, second))
+            weights = self._softmax(ops.einsum("bsh,bh->bs", m, asked), second)
             read = ops.sum(weights[:, :, None] * x, axis=1)                         # [B, H]
             both = ops.concatenate([read, state, ops.abs(read - state), read * state], axis=-1)
             scores = self.classifier(dropout(both, self.dropout_rate, of_turn[2]))
@@ -90,8 +92,7 @@ class StochasticAnswer(LabelHead):
         return ops.log(ops.mean(found, axis=1) + _TINY)
 
     def _softmax(self, scores, mask):
-        """Softmax over a mask's positions, [B, S], or over all positions of a text that has none.
-        """
+        """Softmax over a mask's positions, [B, S]."""
         scores = ops.where(mask, ops.cast(scores, "float32"), -1e30)
         return ops.cast(ops.softmax(scores), self.compute_dtype)
 

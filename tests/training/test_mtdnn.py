@@ -86,6 +86,16 @@ def test_answers_and_gradients_are_the_originals(turns, classes, mode, golden):
         assert np.allclose(found[name], value, atol=1e-6), name
 
 
+def test_padding_does_not_answer_for_an_empty_second_text():
+    """Whatever the network says of padding, which depends on the longest text of a batch."""
+    head, mask = StochasticAnswer(config(12), 3), np.array([[1, 1, 1, 0, 0]], "int32")
+    x = np.random.default_rng(1).normal(size=(1, 5, 12)).astype("float32")
+    found = [head({"sequence_output": tf.constant(x[:, :size])}, {
+        "input_mask": tf.constant(mask[:, :size]), "segment_ids": tf.zeros([1, size], tf.int32)})
+        for size in (3, 5)]
+    assert np.allclose(*found, atol=1e-6)
+
+
 def test_turns_are_left_out_at_their_rate():
     head = StochasticAnswer(config(12), 2, 5, turn_dropout=0.4)
     kept = np.array(head.kept_turns(20_000, tf.constant([3, 4]))) * 0.6
