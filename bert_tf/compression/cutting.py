@@ -94,11 +94,14 @@ def _config(config, kept_heads, kept_units, kept_layers, renumbers):
     heads = {number: [head for head in every if head not in kept]
              for number, kept in kept_heads.items()}
     sizes = [len(kept) for _, kept in sorted(kept_units.items())]
+    quantisation = config.quantisation
     if renumbers:
         heads = {new: heads[old] for new, old in enumerate(kept_layers)}
         sizes = [sizes[old] for old in kept_layers]
+        quantisation = quantisation and quantisation.of_layers(kept_layers)
     return dataclasses.replace(
-        config, num_hidden_layers=len(kept_layers) if renumbers else config.num_hidden_layers,
+        config, quantisation=quantisation,
+        num_hidden_layers=len(kept_layers) if renumbers else config.num_hidden_layers,
         pruned_heads=tuple((number, tuple(gone)) for number, gone in heads.items()),
         intermediate_sizes=tuple(sizes))
 

@@ -39,9 +39,12 @@ def take_layers(encoder, layers: Sequence[int]):
 
 
 def _sizes(config, layers):
-    """The configuration of some layers, each with the heads and units that pruning left it."""
+    """The configuration of some layers, each with its bits, and the heads and units that pruning
+    left it."""
     name = getattr(config, "common_names", {}).get("num_hidden_layers", "num_hidden_layers")
     sizes = {name: len(layers)}
+    if quantisation := getattr(config, "quantisation", None):
+        sizes["quantisation"] = quantisation.of_layers(layers)
     if config.is_pruned:
         gone = dict(config.pruned_heads)
         sizes["pruned_heads"] = {new: gone.get(old, ()) for new, old in enumerate(layers)}

@@ -19,6 +19,7 @@ from bert_tf.compression.replacing import Replacing
 from bert_tf.errors import InputError
 from bert_tf.files import exists, read_json
 from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.quantisation import Ranges
 from bert_tf.layers.seeds import shared_seed, split_seed, uniform
 from bert_tf.models import open_model
 from bert_tf.objectives.base import Batch, Objective
@@ -153,11 +154,15 @@ def check_layers(layers: int, kept: int) -> None:
 
 
 def read_predecessor(folder: str, dtype: str | None = None) -> keras.Model:
-    """Returns the network of a fine-tuned model, under a name of its own."""
+    """Returns the network of a fine-tuned model, under a name of its own. If its numbers are
+    rounded, their ranges stay: a run that is resumed reads them again."""
     path = os.path.join(folder, keras_file.NAME)
     weights = checkpoints.read(path)
     network = networks.build(weights.config, name="predecessor", dtype=dtype)
     checkpoints.load(weights, network)
+    for layer in network._flatten_layers():
+        if isinstance(layer, Ranges):
+            layer.is_fixed = True
     return network
 
 

@@ -1,7 +1,7 @@
 """Rounding of an encoder's weights and activations to a few bits."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from bert_tf.errors import InputError
@@ -119,6 +119,11 @@ class Quantisation:
         """`weight_bits` of the layer `number`."""
         bits = self.weight_bits
         return bits if isinstance(bits, int) else bits[number]
+
+    def of_layers(self, layers: Sequence[int]) -> Self:
+        """The quantisation of a network with some layers of another, in this order."""
+        return self if isinstance(self.weight_bits, int) else dataclasses.replace(
+            self, weight_bits=tuple(self.weight_bits[layer] for layer in layers))
 
     def check(self, config: Any) -> None:
         """Raises InputError if an encoder of the sizes `config` can't be rounded so."""

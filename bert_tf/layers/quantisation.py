@@ -37,7 +37,9 @@ class KeepsRanges(keras.layers.Layer):
 
 class Ranges(KeepsRanges):
     """A layer's training steps, and the greatest magnitudes of its input and, if that is rounded
-    too, of its output; 0 where unused."""
+    too, of its output; 0 where unused. `is_fixed` is whether they stay as they are in training."""
+
+    is_fixed = False
 
     def __init__(self, start_step: int, ema_decay: float, **kwargs: Any):
         super().__init__(name="ranges", **kwargs)
@@ -54,7 +56,8 @@ class Ranges(KeepsRanges):
 
     def end_step(self) -> None:
         """Counts a forward pass in training."""
-        self.steps.assign(self.steps + 1)
+        if not self.is_fixed:
+            self.steps.assign(self.steps + 1)
 
     def greatest(self, x: Tensor) -> Tensor:
         """Returns the greatest magnitude of a step's `x` over all replicas."""
@@ -64,6 +67,8 @@ class Ranges(KeepsRanges):
         """Moves `input_threshold` or `output_threshold` towards the greatest magnitude in `x`, and
         returns it."""
         greatest = self.greatest(x)
+        if self.is_fixed:
+            return ops.where(threshold > 0, threshold, greatest)
         moved = threshold - (1 - self._decay) * (threshold - greatest)
         moved = ops.where(self.steps > self._start_step, moved, greatest)
         threshold.assign(ops.where(self.is_active, moved, 0.0))

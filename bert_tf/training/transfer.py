@@ -7,6 +7,7 @@ from keras import ops
 
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
+from bert_tf.config.quantisation import FLOAT_BITS
 from bert_tf.errors import InputError
 
 
@@ -23,6 +24,10 @@ def check(config: EncoderConfig, frozen_layers: int = 0, reinit_layers: int = 0,
     if not -1 <= frozen_layers <= most:
         raise InputError(f"--frozen_layers is {frozen_layers}; it must be from 0 to {most} (the "
                          "number of layers), or -1 for the whole encoder.")
+    how = getattr(config, "quantisation", None)
+    if frozen_layers < 0 and how and how.head_bits != FLOAT_BITS:
+        raise InputError("--frozen_layers is -1, but a head of few bits learns only with its "
+                         "network; give --frozen_layers=0, or --quantisation=none.")
     if not 0 <= reinit_layers <= most:
         raise InputError(f"--reinit_layers is {reinit_layers}; it must be from 0 to {most}, the "
                          "number of layers.")

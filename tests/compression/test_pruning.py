@@ -23,6 +23,7 @@ from bert_tf.compression import (
     to_unit_range,
 )
 from bert_tf.compression.importance import mask_gradients
+from bert_tf.compression.students import take_layers
 from bert_tf.config import EncoderConfig, FixedPatternConfig, read_config
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
@@ -258,3 +259,14 @@ def test_a_rounded_network_keeps_the_ranges_of_its_numbers(eagerly):
         for name, variable in variables(cut(learner, **options)).items():
             source = name.replace("layer_0", "layer_1") if "layers" in options else name
             assert not is_range(name) or np.array_equal(variable, whole[source])
+
+
+def test_layers_that_stay_keep_their_bits():
+    sizes = {"vocab_size": 20, "hidden_size": 16, "num_attention_heads": 4, "intermediate_size": 48,
+             "max_position_embeddings": 8}
+    learner = classifier(EncoderConfig(
+        **sizes, num_hidden_layers=3, quantisation=Quantisation(weight_bits=(8, 4, 2))))
+    smaller = cut(learner, layers=[1]).encoder, take_layers(learner.encoder, [2, 0])
+    assert [one.config.quantisation.weight_bits for one in smaller] == [(8, 2), (2, 8)]
+    assert [[layer.attention.value.bits for layer in one.layers_] for one in smaller] == [
+        [8, 2], [2, 8]]

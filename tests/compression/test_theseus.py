@@ -1,6 +1,7 @@
 """BERT-of-Theseus computes and learns as JetRunner/BERT-of-Theseus does (golden/theseus of
 $BERT_TF_TEST_DATA)."""
 
+import dataclasses
 import json
 
 import keras
@@ -11,13 +12,15 @@ from safetensors.numpy import save_file
 
 from bert_tf import checkpoints, networks
 from bert_tf.compression.replacing import Replacing
-from bert_tf.compression.theseus import Theseus, replacing_rate
+from bert_tf.compression.theseus import Theseus, read_predecessor, replacing_rate
 from bert_tf.config import EncoderConfig
+from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
 from bert_tf.objectives import Classification
 from bert_tf.training import Learner, WarmupLinearDecay, make_optimizer, resume
 from bert_tf.training.from_settings import join_options
 from bert_tf.training.optimizers import OPTIMIZERS
+from bert_tf.training.run import save_model
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.trainer import Trainer
 from run_scripts import run_theseus
@@ -205,6 +208,26 @@ def test_coins_are_a_function_of_seed_and_step_alone():
         with pytest.raises(InputError, match=message):
             _ = run_theseus.TheseusFlags("folder", **values).replacing
     assert join_options({"a": (1,), "b": 2}, {"a": (3,), "c": 4}) == {"a": (1, 3), "b": 2, "c": 4}
+
+
+def test_the_ranges_of_a_rounded_predecessor_stay(tmp_path):
+    """A run that is resumed reads the predecessor again."""
+    sizes = EncoderConfig(vocab_size=20, hidden_size=8, num_hidden_layers=2, num_attention_heads=2,
+                          intermediate_size=8, max_position_embeddings=8,
+                          quantisation=Quantisation())
+    small = dataclasses.replace(sizes, num_hidden_layers=1)
+    whole = Learner(networks.build(sizes), [Classification(sizes, 2)])
+    ids = np.arange(8).reshape(2, 4)
+    whole({"input_ids": ids}, training=True)        # finds ranges
+    save_model(str(tmp_path), whole)
+    learner = Theseus(networks.build(small), [Classification(small, 2)],
+                      read_predecessor(str(tmp_path)))
+    before = learner.predecessor.get_weights()
+    other = {"input_ids": ids + 9, "coins": np.zeros(1, int)}
+    learner(other, training=True)
+    assert all(map(np.array_equal, learner.predecessor.get_weights(), before))
+    assert all(before[index].any() for index, weight in enumerate(learner.predecessor.weights)
+               if weight.path.endswith("query/ranges/input_threshold"))
 
 
 def test_the_command_knows_its_defaults():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.config.quantisation import Quantisation
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
@@ -175,3 +176,9 @@ def test_new_layers_are_a_function_of_the_seed():
 def test_impossible_numbers_are_refused(action, message):
     with pytest.raises(InputError, match=message):
         action(make_learner().encoder)
+
+
+def test_a_head_of_few_bits_does_not_learn_alone():
+    how = {"quantisation": Quantisation()}
+    with pytest.raises(InputError, match="--frozen_layers is -1, but a head of few bits learns"):
+        freeze(make_learner(tiny.config(**how)).encoder, -1)
