@@ -16,6 +16,7 @@ from bert_tf import checkpoints
 from bert_tf.checkpoints import task_heads
 from bert_tf.compression.augmentation import MarkingTokenizer
 from bert_tf.compression.soft_targets import IS_LABELLED, TEACHER_CLS, TEACHER_LOGITS
+from bert_tf.data.records import manifest
 from bert_tf.data.records.features import Feature
 from bert_tf.errors import InputError
 from bert_tf.files import digest
@@ -151,6 +152,11 @@ class Teachers:
                              f"{', '.join(saved.labels)}, not for {task.name}; name a model of "
                              "this task.")
 
+    @property
+    def read_documents(self) -> bool:
+        """Whether a teacher reads a sentence with the text around it."""
+        return any(teacher.saved.options.get("document_context") for teacher in self.members)
+
     def describe(self) -> dict[str, Any]:
         """Returns the JSON value of all that the answers depend on."""
         return {"teachers": [teacher.digest() for teacher in self.members],
@@ -212,6 +218,10 @@ class _TaughtWriter(PieceWriter):
 
     teachers: Teachers
 
+    @property
+    def by_document(self):
+        return super().by_document or self.teachers.read_documents
+
     def encode(self, examples):
         features, cut = super().encode(examples)
         counts = self._task.kind.count_records(
@@ -228,8 +238,13 @@ class TaughtRecords(SplitRecords):
     shard_examples = _SHARD_EXAMPLES
 
     def __init__(self, source, options, tokenizer, output_dir: str, teachers: Teachers):
-        self._teachers = teachers
+        self._teachers, self._cuts_documents = teachers, False
         super().__init__(source, options, tokenizer, output_dir)
+
+    @property
+    def by_document(self) -> bool:
+        return super().by_document or (
+            self._teachers.read_documents and not self._cuts_documents)
 
     @property
     def features(self):
@@ -251,5 +266,11 @@ class TaughtRecords(SplitRecords):
 
     def make(self, num_workers: int = 1, may_replace: bool = True, **more: Any
              ) -> tuple[dict, bool]:
-        """See `SplitRecords.make`; the teachers work in this process."""
+        """See `SplitRecords.make`; the teachers work in this process. A run that has learned from
+        records of an earlier version, whose shards cut documents in two, keeps them."""
+        if more.get("is_learned") and self._teachers.read_documents:
+            kept = manifest.load_manifest(manifest.manifest_path(self._output_file))
+            if kept["fingerprint"]["pieces"] != self._sizes:
+                self._cuts_documents = True
+                self._sizes = list(map(len, self._pieces()))
         return super().make(1, may_replace, **more)

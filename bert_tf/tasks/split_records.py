@@ -143,8 +143,13 @@ class PieceWriter:
                              "the command again: finished pieces are kept.") from error
         return {"shards": [shard], "counts": {**counts, "records": shard["records"]}}
 
+    @property
+    def by_document(self):
+        """Whether sentences of a document are encoded together."""
+        return self._options.document_context
+
     def _blocks(self, examples, counts):
-        for block in _cut(examples, _BLOCK_EXAMPLES, self._options.document_context):
+        for block in _cut(examples, _BLOCK_EXAMPLES, self.by_document):
             features, cut = self.encode(block)
             counts["cut_to_fit"] += cut
             counts["tokens"] += int(features["input_mask"].sum())
@@ -244,9 +249,13 @@ class SplitRecords:
         for note in record["notes"]:
             print(f"  note: {note}")
 
+    @property
+    def by_document(self) -> bool:
+        """Whether a shard ends at the end of a document."""
+        return self._options.document_context
+
     def _pieces(self, omissions=None):
-        return _cut(self._source.examples(omissions), self.shard_examples,
-                    self._options.document_context)
+        return _cut(self._source.examples(omissions), self.shard_examples, self.by_document)
 
     def _describe(self, vocabulary, results):
         """Returns the manifest's content in addition to its shards."""

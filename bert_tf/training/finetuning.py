@@ -267,8 +267,7 @@ def _make_learner(tuning, settings, trains, dtype):
     if not trains and any(head.auxiliary for head in heads):
         heads = [head for head in heads if not head.auxiliary]
         make = getattr(make, "without_auxiliary", Learner)
-        for head in heads:      # one that has learned from a teacher alone has a loss, too
-            head.loss_weight = head.loss_weight or 1.0
+        _give_losses(heads)
     if trains and settings.concrete_coef:
         rate = settings.concrete_learning_rate
         make = functools.partial(
@@ -281,13 +280,21 @@ def _make_learner(tuning, settings, trains, dtype):
     return learner
 
 
+def _give_losses(heads):
+    """Gives a loss to heads that learn from a teacher alone."""
+    for head in heads:
+        head.loss_weight = head.loss_weight or 1.0
+
+
 def _keep(tuning, learner, folder, result, earlier):
     """Writes a trial's result to its folder, and its model if it is the best so far."""
     headline = tuning.headline
     if not result.get(trials.DIVERGED) and all(
             trials.rank_result(result, headline) > trials.rank_result(other, headline)
             for other in trials.counting(earlier).values()):
-        save_model(tuning.settings.output_dir, learner.parts()["model"])
+        model = learner.parts()["model"]
+        _give_losses(model.objectives)
+        save_model(tuning.settings.output_dir, model)
         curves = os.path.join(folder.path, "metrics.jsonl")
         if exists(curves):
             with replace_aside(os.path.join(tuning.settings.output_dir,

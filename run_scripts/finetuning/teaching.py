@@ -94,6 +94,9 @@ class Teaching:
                              "compares layers with the layers of one model; name one.")
         found = compression.InStep(self.flags.teacher[0], self.row)
         found.check(plan.model.config, plan.model.tokenizer, plan.model.max_seq_length)
+        if any(term.objective == "InternalCosine" for term in self.row.terms):
+            _check_first_token(self.row.name, "teacher", found.config, plan.model.tokenizer)
+            _check_first_token(self.row.name, "student", plan.model.config, plan.model.tokenizer)
         return found
 
     def records(self, plan, folder: str):

@@ -14,6 +14,7 @@ import bert_tf
 from bert_tf import networks
 from bert_tf.compression import students, teachers
 from bert_tf.compression.in_step import InStep
+from bert_tf.compression.transfer import TransferSource
 from bert_tf.config import XLNetConfig
 from bert_tf.data import ExampleSet
 from bert_tf.errors import InputError
@@ -24,6 +25,7 @@ from bert_tf.models import open_model
 from bert_tf.recipes import find_distillation
 from bert_tf.tasks.reading import Example
 from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.split_records import RecordOptions
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import Layout
@@ -284,6 +286,47 @@ def test_labelling_goes_on_where_it_was_killed(data, models, tmp_path, monkeypat
         assert (values == records.batch(rows, whole.max_seq_length)[name]).all(), name
 
 
+def test_teachers_that_read_documents_read_whole_ones(data, taggers, tmp_path, monkeypatch):
+    """Their student may read sentence by sentence. Shards of earlier versions cut documents."""
+    monkeypatch.setattr(teachers.TaughtRecords, "shard_examples", 2)
+    shutil.copytree(taggers[0], tmp_path / "teacher")
+    saved = SavedTask.read(str(tmp_path / "teacher"))
+    dataclasses.replace(saved, options={**saved.options, "document_context": True}).write(
+        str(tmp_path / "teacher"))
+    teacher = teachers.Teacher(str(tmp_path / "teacher"))
+    (tmp_path / "tags.txt").write_text("".join(
+        "-DOCSTART- O\n\n" * (number in (0, 3)) + "".join(
+            f"{word} O\n" for word in text.split()) + "\n"
+        for number, text in enumerate(texts(6, 5))))
+    flags = TaskFlags(task_kind="tagging", train_file=str(tmp_path / "tags.txt"),
+                      label_column="1", labels=list(saved.task.labels))
+    source = flags.find(flags.read_task(), True, False, False).sources["train"]
+    own = {field.name: getattr(source, field.name) for field in dataclasses.fields(source)}
+
+    def records():
+        return teachers.TaughtRecords(
+            TransferSource(**own), RecordOptions(40), open_tokenizer(str(tmp_path / "teacher")),
+            str(tmp_path / "records"), teachers.Teachers((teacher,)))
+
+    def answers():
+        found = ExampleSet(str(tmp_path / "records" / "train.manifest.json"))
+        batch = found.batch(np.arange(found.size), found.max_seq_length)
+        return np.moveaxis(batch["teacher_logits"], 1, 2)[batch["label_weights"] > 0]
+
+    (tmp_path / "records").mkdir()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(teachers.Teachers, "read_documents", False)
+        records().make()
+    before = answers()
+    assert records().make(may_replace=False, is_learned=True)[1]        # a run that was begun
+    assert (answers() == before).all()
+    made, was_there = records().make()
+    expected = teacher.answer(source.task, list(source.examples()))["logits"]
+    assert not was_there and made["fingerprint"]["pieces"] == [3, 2]
+    assert np.allclose(answers(), expected, atol=1e-6)
+    assert np.abs(before - expected).max() > 1e-5
+
+
 def test_a_model_of_several_tasks_learns_from_their_teachers(data, models, taggers, tmp_path,
                                                              capsys):
     files, tags = ({**one, "data_dir": str(data)} for one in (TABLES, TAGS))
@@ -336,6 +379,8 @@ def test_tinybert_learns_layers_and_then_predictions(data, models, tmp_path):
     distilled(data, models[:1], small, {"num_train_steps": 1, "learning_rate": 0.0},
               recipe="tinybert", student=str(layers))
     assert all(map(np.array_equal, encoder(layers), encoder(small)))
+    # Its head, which learned from the teacher alone, goes on to learn from labels.
+    assert bert_tf.open_model(str(small), finetuned=True).learner().objectives[0].loss_weight == 1
     *_, line = (small / "metrics.jsonl").read_text().splitlines()
     # The loss of the labels, which do not count in this training.
     assert json.loads(line)["loss"] == json.loads(
@@ -467,6 +512,14 @@ def test_vectors_of_a_first_token_that_says_nothing_are_not_compared(
         distilled(data, models[:1], tmp_path / "out", recipe="pkd",
                   student=str(tmp_path / "student.json"))
     assert not (tmp_path / "out").exists()
+
+
+def test_first_tokens_of_a_left_to_right_student_are_not_compared_in_steps(data, models, tmp_path):
+    tiny.config(directionality="left_to_right", max_position_embeddings=40).to_json_file(
+        tmp_path / "student.json")
+    with pytest.raises(InputError, match="first token, which sees no other in a left-to-right"):
+        distilled(data, models[:1], tmp_path / "out", recipe="internal",
+                  student=str(tmp_path / "student.json"))
 
 
 def test_layers_of_xlnet_become_a_student():
