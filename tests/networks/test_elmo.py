@@ -146,10 +146,11 @@ def test_two_texts_attend_to_each_other(tmp_path):
     head = AttentiveClassification(config, num_labels=3, lstm_size=3, lstm_layers=1, hidden_size=5,
                                    pairs=True)
     learner = Learner(Elmo(config), [head])
-    ids = np.array([[0, 3, 4, 1, 5, 6, 1], [0, 3, 1, 7, 1, 0, 0]])
-    batch = {"input_ids": ids, "input_mask": np.array([[1] * 7, [1] * 5 + [0] * 2]),
-             "segment_ids": np.array([[0] * 4 + [1] * 3, [0] * 3 + [1] * 2 + [0] * 2]),
-             "label_ids": np.array([0, 2])}
+    ids = np.array([[0, 3, 4, 1, 5, 6, 1], [0, 3, 1, 7, 1, 0, 0], [0, 3, 1, 0, 0, 0, 0]])
+    batch = {"input_ids": ids,
+             "input_mask": np.array([[1] * 7, [1] * 5 + [0] * 2, [1] * 3 + [0] * 4]),
+             "segment_ids": np.array([[0] * 4 + [1] * 3, [0] * 3 + [1] * 2 + [0] * 2, [0] * 7]),
+             "label_ids": np.array([0, 2, 1])}      # the last has no second text
     logits = learner(batch)[head.name]
     longer = {name: np.pad(value, ((0, 0), (0, 2)), constant_values=0) if value.ndim > 1 else value
               for name, value in batch.items()}
