@@ -95,8 +95,8 @@ class Teaching:
         found = compression.InStep(self.flags.teacher[0], self.row)
         found.check(plan.model.config, plan.model.tokenizer, plan.model.max_seq_length)
         if any(term.objective == "InternalCosine" for term in self.row.terms):
-            _check_first_token(self.row.name, "teacher", found.config, plan.model.tokenizer)
-            _check_first_token(self.row.name, "student", plan.model.config, plan.model.tokenizer)
+            for flag, config in (("teacher", found.config), ("student", plan.model.config)):
+                _check_first_token(self.row.name, flag, config, plan.model.tokenizer)
         return found
 
     def records(self, plan, folder: str):
@@ -120,11 +120,7 @@ class Teaching:
         options = kind.record_options(model.tokenizer, model.max_seq_length, plan.options)
         if self.row.teaches == "in_step":
             self.in_step(plan)
-            if self.row.gold_weight and (source.further or source.augment):
-                raise InputError(f"--gold_weight is {self.row.gold_weight:g}, but in records of "
-                                 f"--recipe={self.row.name} texts without labels can't be told "
-                                 "from others; leave out --gold_weight, or --transfer_file and "
-                                 "--augmentation.")
+            _check_labels(self.row, source)
             return SplitRecords(source, options, tokenizer, folder)
         return compression.TaughtRecords(source, options, tokenizer, folder, self.teachers(plan))
 
@@ -226,6 +222,14 @@ class Teaching:
             change_start=self._give_vectors if self.vectors else None,
             learner=in_step.learner if in_step else compression.Student,
             options={**goal.options, **teacher, "distillation": self.row.describe()})
+
+
+def _check_labels(row, source):
+    """Raises InputError if gold labels are learned, and some texts have none."""
+    if row.gold_weight and (source.further or source.augment):
+        raise InputError(f"--gold_weight is {row.gold_weight:g}, but in records of "
+                         f"--recipe={row.name} texts without labels can't be told from others; "
+                         "leave out --gold_weight, or --transfer_file and --augmentation.")
 
 
 def _check_first_token(recipe, flag, config, tokenizer):
