@@ -14,6 +14,16 @@ from bert_tf.tokenization.library_settings import added_tokens, settings_beside
 
 NAME = "tokenizer.json"
 _OF_WORDPIECE = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
+# The values that keys may have, None if absent, by the kind of pre-tokenizer: any other value makes
+# another tokenizer. Words of more than 100 characters, the library's limit, are cut as in BERT.
+_BERT = {"normalizer.type": ["BertNormalizer"], "normalizer.clean_text": [None, True]}
+_BPE = {"model.dropout": [None, 0], "model.continuing_subword_prefix": [None, ""],
+        "model.byte_fallback": [None, False], "model.ignore_merges": [None, False]}
+_VALUES: dict[str, dict[str, list]] = {
+    "WordPiece": {**_BERT, "model.continuing_subword_prefix": [None, "##"],
+                  "model.max_input_chars_per_word": [None, 100, 200]},
+    "ByteLevel": {**_BPE, "normalizer.type": [None], "pre_tokenizer.use_regex": [None, True]},
+    "GPT": {**_BPE, **_BERT, "normalizer.lowercase": [True]}}
 
 
 def find(folder: str) -> str | None:
@@ -35,6 +45,7 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
     if not kind:
         raise InputError(f"{path} holds no WordPiece or BPE of BERT, RoBERTa or GPT; name another "
                          "file of the vocabulary, such as spiece.model.")
+    _check_values(path, read, kind)
     try:
         model = read["model"]
         tokens = {**model["vocab"], **{added["content"]: added["id"]
@@ -60,6 +71,20 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} does not describe a tokenizer ({error!r}); save it again with "
                          "transformers.") from error
+
+
+def _check_values(path, read, kind):
+    """Raises InputError if a key has a value that is not in `_VALUES`."""
+    if kind == "BPE":
+        kind = "GPT" if read["model"].get("end_of_word_suffix") else "ByteLevel"
+    for name, known in _VALUES[kind].items():
+        part, key = name.split(".")
+        within = read.get(part)
+        value = within.get(key) if isinstance(within, dict) else None
+        if value not in known:
+            raise InputError(f"{path}: {name} is {json.dumps(value)}, but only "
+                             f"{' or '.join(map(json.dumps, known))} can be read here; give "
+                             "another file of the vocabulary.")
 
 
 def _lines(texts):

@@ -98,6 +98,7 @@ def test_byte_bpe(tmp_path, capsys, prefix):
     path = tmp_path / "new" / "tokenizer.json"
     read = json.loads(path.read_text())
     read["model"]["end_of_word_suffix"], read["pre_tokenizer"] = "</w>", None
+    read["normalizer"] = {"type": "BertNormalizer", "lowercase": True}
     path.write_text(json.dumps(read))
     assert "merges.txt" in old_files(str(path))[0]
     peer.add_tokens(["added"])
@@ -169,6 +170,33 @@ def test_what_cannot_be_read_is_refused(vocabulary, tmp_path, change, message):
         open_tokenizer(str(path))
     if "no WordPiece" in message:     # a folder that has only this file has no vocabulary
         assert find_vocabulary(str(tmp_path)) is None
+
+
+@pytest.mark.parametrize("normalizer", [
+    None, tokenizers.normalizers.Lowercase(), tokenizers.normalizers.BertNormalizer(
+        clean_text=False), tokenizers.normalizers.Sequence([
+            tokenizers.normalizers.NFD(), tokenizers.normalizers.Lowercase()])])
+def test_another_normalizer_is_refused(vocabulary, tmp_path, normalizer):
+    peer = save(tmp_path, vocabulary)
+    peer._tokenizer.normalizer = normalizer
+    peer.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(InputError, match=r"tokenizer.json: normalizer.\w+ is .*, but only"):
+        open_tokenizer(str(tmp_path))
+
+
+@pytest.mark.parametrize("part, key, value", [
+    ("model", "dropout", 0.1), ("model", "continuing_subword_prefix", "@@"),
+    ("model", "byte_fallback", True), ("model", "ignore_merges", True),
+    ("pre_tokenizer", "use_regex", False), ("normalizer", "type", "NFC")])
+def test_another_bpe_is_refused(tmp_path, part, key, value):
+    read = {"normalizer": None, "pre_tokenizer": {"type": "ByteLevel"},
+            "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(read))
+    assert old_files(str(path))
+    path.write_text(json.dumps({**read, part: {**(read[part] or {}), key: value}}))
+    with pytest.raises(InputError, match=f"{part}.{key} is {json.dumps(value)}, but only"):
+        old_files(str(path))
 
 
 def test_older_files_come_first(vocabulary, tmp_path):
