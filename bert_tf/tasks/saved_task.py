@@ -1,33 +1,60 @@
 """A task as `task.json` in the folder of a fine-tuned model holds it."""
 
+import collections
 import dataclasses
 import json
 import os
 from collections.abc import Callable
 from typing import Any
 
-from bert_tf.errors import InputError, counted
+from bert_tf.errors import InputError, counted, nearest
 from bert_tf.files import is_file, read_json, write_json
+from bert_tf.heads import CHOICES
 from bert_tf.options import check_shape
 from bert_tf.tasks.kinds.table import kind_on_disk
 from bert_tf.tasks.passages import PASSAGES
+from bert_tf.tasks.squad_scorer import SCORERS
 from bert_tf.tasks.task import Task
 from bert_tf.tokenization.packing import LONG_TEXTS
 
 TASK_FILE = "task.json"
 _LONGEST = 1 << 20      # tokens
+_NEAR = 0.8             # likeness of a misspelled name; other unknown names are other versions'
 _SHAPE = {"task": {"name": str, "labels": [str], "metrics": [str], "label_names?": [str]},
-          "options": {}, "num_texts?": (int, type(None))}
-# The values that an option can have, in words for errors, and a check of a value.
+          "options": {}, "num_texts?": (int, type(None)), "columns?": {}}
+
+
+def _is_count(value):
+    return type(value) is int and 0 <= value < 1 << 40
+
+
+def _is_number(value):
+    return type(value) in (int, float) and value == value
+
+
+def _or_none(fits):
+    return lambda value: value is None or fits(value)
+
+
+# The values that keys, and options, can have, in words for errors, and a check of a value.
+_KEYS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "max_seq_length": ("a whole number of tokens", _is_count),
+    "do_lower_case": ("true or false", lambda value: type(value) is bool)}
 _OPTIONS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    **dict.fromkeys(("doc_stride", "max_query_length", "n_best_size", "max_answer_length"), (
-        "a whole number from 0", lambda value: type(value) is int and 0 <= value < 1 << 40)),
-    **dict.fromkeys(("max_qa_length", "start_n_top", "end_n_top"), (
-        "a whole number from 0, or null",
-        lambda value: value is None or type(value) is int and 0 <= value < 1 << 40)),
-    "null_score_diff_threshold": (
-        "a number", lambda value: type(value) in (int, float) and value == value),
+    **dict.fromkeys(("doc_stride", "max_query_length", "n_best_size", "max_answer_length",
+                     "max_target_length", "beams"), ("a whole number from 0", _is_count)),
+    **dict.fromkeys(("max_qa_length", "start_n_top", "end_n_top", "head_size", "lstm_size",
+                     "lstm_layers", "bilstm_size", "answer_turns"),
+                    ("a whole number from 0, or null", _or_none(_is_count))),
+    **dict.fromkeys(("null_score_diff_threshold", "alpha"), ("a number", _is_number)),
+    "label_scale": ("a number, or null", _or_none(_is_number)),
+    **dict.fromkeys(("version_2_with_negative", "hypothesis_first", "carry_choices",
+                     "document_context", "label_gain"),
+                    ("true, false or null", lambda value: value is None or type(value) is bool)),
+    "feature_layers": ("the name of layers, or null", _or_none(lambda value: type(value) is str)),
     "squad_style": (" or ".join(PASSAGES), [*PASSAGES].__contains__),
+    "scorer": (" or ".join(SCORERS), [None, *SCORERS].__contains__),
+    "head": (" or ".join(CHOICES), [None, *CHOICES].__contains__),
     "long_text": (" or ".join(LONG_TEXTS), [None, *LONG_TEXTS].__contains__)}
 
 
@@ -95,7 +122,8 @@ class SavedTask:
         saved = read_json(path)
         try:
             check_shape(saved, _SHAPE)
-            length = int(saved["max_seq_length"])
+            _check_values({name: saved[name] for name in _KEYS}, _KEYS)
+            length = saved["max_seq_length"]
             if not 0 < length <= _LONGEST:
                 raise ValueError(f"max_seq_length is {length}")
             _check_options(saved["options"])
@@ -106,19 +134,39 @@ class SavedTask:
             task = Task(task["name"], kind, {}, tuple(task["labels"]),
                         tuple(task["metrics"]), task["bounds"] and tuple(task["bounds"]),
                         label_names=tuple(task.get("label_names", ())))
-            return cls(task, length, bool(saved["do_lower_case"]),
-                       dict(saved["options"]), saved.get("num_texts"),
-                       dict(saved.get("columns", {})))
+            _check_labels(task)
+            return cls(task, length, saved["do_lower_case"], dict(saved["options"]),
+                       saved.get("num_texts"), dict(saved.get("columns", {})))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path} does not describe a task ({error}); correct it, or fine-tune "
                              "the model again.") from error
 
 
+def _check_labels(task):
+    """Raises ValueError for labels that can't be told apart, or have more or fewer names."""
+    for label, count in collections.Counter(task.labels).items():
+        if count > 1:
+            raise ValueError(f"task.labels has {label!r} {count} times; write each label once")
+    if len(task.label_names) not in (0, len(task.labels)):
+        raise ValueError(f"task.label_names has {len(task.label_names)} names for "
+                         f"{len(task.labels)} labels; write one for each")
+
+
 def _check_options(options):
     """Raises ValueError for an option that no command wrote."""
-    for name, (wanted, fits) in _OPTIONS.items():
-        if name in options and not fits(options[name]):
-            raise ValueError(f"options.{name} is {json.dumps(options[name])[:40]}; write {wanted}")
+    for name in options.keys() - _OPTIONS.keys():
+        if meant := nearest(name, _OPTIONS, _NEAR):
+            raise ValueError(f"options.{name} is no option; write {meant}")
+    _check_values({name: value for name, value in options.items() if name in _OPTIONS}, _OPTIONS,
+                  "options.")
+
+
+def _check_values(values, known, place=""):
+    """Raises ValueError for a value that its row of a table does not allow."""
+    for name, value in values.items():
+        wanted, fits = known[name]
+        if not fits(value):
+            raise ValueError(f"{place}{name} is {json.dumps(value)[:40]}; write {wanted}")
 
 
 def _described(task):

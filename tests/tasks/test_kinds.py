@@ -47,6 +47,11 @@ def test_files_of_tasks_that_are_none_are_refused(tmp_path):
         SavedTask.read(tmp_path)
 
 
+# A task as `task.json` has it.
+LABELLED = {"name": "own", "kind": "classification", "labels": ["a", "b"], "metrics": [],
+            "bounds": None, "multi_label": False}
+
+
 @pytest.mark.parametrize("changes, message", [
     ({"num_texts": "two"}, "num_texts is two"), ({"max_seq_length": 0}, "max_seq_length is 0"),
     ({"options": {"doc_stride": "far"}}, "options.doc_stride is .far.; write a whole number"),
@@ -58,7 +63,22 @@ def test_files_of_tasks_that_are_none_are_refused(tmp_path):
     ({"options": {"max_qa_length": "x"}}, "options.max_qa_length is .x.; write .*, or null"),
     ({"task": {"name": "own", "kind": "tagging", "labels": [], "metrics": [], "bounds": None,
                "multi_label": False}}, "task.labels is empty; write the labels in the order of"),
-    ({"options": []}, "options is not a JSON object")])
+    ({"options": []}, "options is not a JSON object"),
+    ({"do_lower_case": "false"}, "do_lower_case is .false.; write true or false"),
+    ({"do_lower_case": 0}, "do_lower_case is 0"), ({"max_seq_length": "64"}, "max_.* is .64.; wr"),
+    ({"max_seq_length": True}, "max_.* is true"), ({"max_seq_length": None}, "max_.* is null"),
+    ({"max_seq_length": 63.9}, "max_seq_length is 63.9"), ({"columns": []}, "columns is not a"),
+    ({"options": {"version_2_with_negative": "no"}}, "options.*is .no.; write true, false or null"),
+    ({"options": {"hypothesis_first": 0}}, "options.hypothesis_first is 0; write true, false"),
+    ({"options": {"beams": "4"}}, "options.beams is .4.; write a whole number"),
+    ({"options": {"alpha": None}}, "options.alpha is null; write a number"),
+    ({"options": {"label_scale": "5"}}, "options.label_scale is .5.; write a number, or null"),
+    ({"options": {"scorer": "odd"}}, "options.scorer is .odd.; write squad or trivia_qa or"),
+    ({"options": {"head": "odd"}}, "options.head is .odd.; write linear or step or"),
+    ({"options": {"max_answer_lenght": 5}}, "options.max_answer_lenght is no option; write max_a"),
+    ({"options": {"null_score_threshold": 5}}, "options.*is no option; write null_score_diff_thre"),
+    ({"task": {**LABELLED, "labels": ["a", "b", "a"]}}, "task.labels has .a. 2 times; write each"),
+    ({"task": {**LABELLED, "label_names": ["x"]}}, "task.label_names has 1 names for 2 labels")])
 def test_values_that_were_changed_by_hand_are_named(tmp_path, changes, message):
     SavedTask(Task("own", "span", {}), 64, False, {"doc_stride": 3}).write(tmp_path)
     path = tmp_path / "task.json"
