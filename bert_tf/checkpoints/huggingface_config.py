@@ -67,7 +67,9 @@ def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
     kin = values.get(_KIN)
     values = {**values, **{ours: values[theirs] for ours, theirs in model.names.items()
                            if theirs in values}}
-    ours = {**model.defaults, **{key: values[key] for key in (*KEYS, *model.keys) if key in values},
+    # A key that files of this type do not have says nothing, as in transformers.
+    known = [key for key in (*KEYS, *model.keys) if key in values and model.names.get(key, key)]
+    ours = {**model.defaults, **{key: values[key] for key in known},
             "model_type": kin if kin in model.kin else kind,
             **({"directionality": "left_to_right"} if is_decoder else {})}
     if values.get("pruned_heads"):      # transformers 4 writes it, 5 knows no such thing

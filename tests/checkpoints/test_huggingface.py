@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints import convert
+from bert_tf.checkpoints.huggingface_config import read_config
 from bert_tf.config import EncoderConfig, XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.models import open_model
@@ -223,3 +224,12 @@ def test_passages_of_roberta_are_read_as_transformers_reads_them(tmp_path):
     assert (text(0, 0), text(*spans.answers[0])) == ("he", "said")
     assert text(0, len(spans.passages.ids) - 1) == context
     assert bert_tf.Predictor(tmp_path / "hf")(("he?", context))["answer"] in context
+
+
+def test_a_key_that_a_type_does_not_have_changes_nothing():
+    known = {"vocab_size": 9, "dim": 8, "n_heads": 2, "hidden_dim": 16, "n_layers": 1}
+    odd = {**known, "layer_norm_eps": 0.05, "type_vocab_size": 7}
+    assert read_config(odd, "distilbert", "config.json") == read_config(
+        known, "distilbert", "config.json")
+    bert = {"vocab_size": 9, "layer_norm_eps": 0.05}
+    assert read_config(bert, "bert", "config.json").layer_norm_eps == 0.05
