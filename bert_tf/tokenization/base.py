@@ -367,7 +367,7 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
     beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
     vocabulary = tokenizer.read_vocabulary(str(path))
     if saved is None:
-        saved = read_json(beside) if is_file(beside) else {}
+        saved = _own_settings(beside)
         if not saved and tokenizer.setting_names:
             saved = {name: value for name, value in settings_beside(str(path)).items()
                      if name in (_CASE, *tokenizer.setting_names)}
@@ -384,6 +384,16 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
     made = tokenizer(vocabulary, looks_lower_case(vocabulary) if lower is None else bool(lower),
                      **settings)
     return tokenization.AddingTokenizer(made, added) if added else made
+
+
+def _own_settings(path):
+    """Returns the settings in a file of ours; {} if there is none."""
+    settings = read_json(path) if is_file(path) else {}
+    for name, value in settings.items():
+        if isinstance(value, str):      # all of them would count as true
+            raise InputError(f"{path}: {name} is the text {value!r}; write true, false or a number "
+                             "without quotes.")
+    return settings
 
 
 def _open_old_files(path, do_lower_case, rows, given, settings):
@@ -403,7 +413,7 @@ def default_case(path: str) -> bool:
     path = _vocabulary_file(path)
     beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
     tokenizer = open_tokenizer(path)
-    known = (read_json(beside).get(_CASE) if is_file(beside) else None,
+    known = (_own_settings(beside).get(_CASE),
              shown_case(tokenizer.vocabulary),
              tokenizer.do_lower_case if os.path.basename(path) == tokenizer_json.NAME else
              settings_beside(path).get(_CASE))

@@ -14,6 +14,7 @@ import pytest
 import reference_wordpiece
 from hard_lines import HARD_LINES, any_text, random_lines
 
+from bert_tf.errors import InputError
 from bert_tf.tokenization import blocks, open_tokenizer, wordpiece
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
@@ -240,6 +241,9 @@ def test_settings_of_libraries_beside_a_vocabulary(tmp_path):
         assert open_tokenizer(hub / "vocabulary.txt").tokenize("Schön 中中") == tokens
     (tmp_path / "tokenizer_settings.json").write_text('{"do_lower_case": true}')
     assert open_tokenizer(tmp_path).tokenize("Schön") == ["sch", "##on"]
+    (tmp_path / "tokenizer_settings.json").write_text('{"do_lower_case": "false"}')
+    with pytest.raises(InputError, match="settings.json: do_lower_case is the text 'false'; write"):
+        open_tokenizer(tmp_path)
 
 
 def test_settings_that_are_given_leave_others_as_saved(vocabulary, tmp_path):
