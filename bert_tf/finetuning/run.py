@@ -25,6 +25,8 @@ from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.trials import DEGENERATE
 
+_NEGATIVE = "version_2_with_negative"
+
 
 @dataclasses.dataclass
 class FineTuneRun:
@@ -406,6 +408,9 @@ def open_task(script: str, task_flags, model_flags, settings,
         if (first.task.kind, first.task.labels) != (other.task.kind, other.task.labels):
             raise InputError(f"--ensemble: {first.model.path} and {other.model.path} have "
                              "different tasks or labels; name models of one task.")
+        if first.options.get(_NEGATIVE) != other.options.get(_NEGATIVE):
+            raise InputError(f"--ensemble: only one of {first.model.path} and {other.model.path} "
+                             f"was trained with --{_NEGATIVE}; name models of one kind.")
     runs[0].others = runs[1:]
     return runs[0]
 

@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert_tf.data.batches.example_set import ExampleSet
 from bert_tf.errors import InputError
 from bert_tf.finetuning.model import ModelFlags, check_style
-from bert_tf.finetuning.run import open_run
+from bert_tf.finetuning.run import open_run, open_task
 from bert_tf.predictor import Predictor
 from bert_tf.tasks.answer_spans import SpanOptions
 from bert_tf.tasks.saved_task import SavedTask
@@ -348,6 +348,16 @@ def test_models_of_another_kind_are_refused(folder, trained, tmp_path):
     SavedTask(Task("x", "tagging", {}, ("a",)), 32, True).write(other)
     with pytest.raises(InputError, match="is a model for tagging, not for answers in paragraphs"):
         main(**{**flags, "init_checkpoint": other})
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_model_that_knows_no_answer_is_averaged_with_its_like(folder, trained, negative, tmp_path,
+                                                                order):
+    files = SquadFlags(predict_file=str(folder / "v1.json"))
+    with pytest.raises(InputError, match="only one of .* was trained with --version_2_with_neg"):
+        open_task("run_squad", files, ModelFlags(
+            do_eval=True, ensemble=[str(trained), str(negative)][::order], num_workers=1),
+            FineTuneSettings(output_dir=str(tmp_path)), files.options)
 
 
 def test_another_file_to_choose_on_is_not_mixed_up_with_the_first(folder, trained, tmp_path):
