@@ -12,6 +12,8 @@ from bert_tf.errors import InputError, naming
 _KEYS = ("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_decoder_layers", "num_heads",
          "relative_attention_num_buckets", "relative_attention_max_distance", "dropout_rate",
          "layer_norm_epsilon", "initializer_factor", "feed_forward_proj", "tie_word_embeddings")
+# The ids that generation begins with, pads with and ends with, here as in T5.
+_FIXED = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
 _TURNED = (("/kernel", ".weight", "transpose"),)
 
 
@@ -43,6 +45,9 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
     """Returns the `Source` of a safetensors file, the values of `config.json` and the file's
     tensors. Copies must equal their tensors."""
     path = rules.beside(file, "config.json")
+    for key, only in _FIXED.items():
+        if values.get(key) not in (None, only):
+            raise InputError(f"{path}: {key} must be {only}, as in T5, not {values[key]!r}.")
     ours = {key: values[key] for key in _KEYS if key in values}
     # transformers 5 always writes that they are tied.
     if "scale_decoder_outputs" in values:
@@ -90,5 +95,5 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         "architectures": ["T5ForConditionalGeneration"], "model_type": TYPE,
         **{key: getattr(config, key) for key in _KEYS},
         "num_decoder_layers": config.decoder_layers, "is_encoder_decoder": True,
-        "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1},
+        **_FIXED},
         weights.tokenizer, {"tokenizer_class": "T5Tokenizer", "extra_ids": 100})

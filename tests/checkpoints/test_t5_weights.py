@@ -90,6 +90,9 @@ def test_a_trained_model_is_read_with_all_that_a_stack_may_be(tmp_path):
     values = json.loads((tmp_path / "huggingface" / "config.json").read_text())
     assert values["num_decoder_layers"] == 3 and values["is_encoder_decoder"]
     for key, value, message in (("feed_forward_proj", "gated-silu", "feed_forward_proj must be"),
+                                ("decoder_start_token_id", 2, "start_token_id must be 0, .* not 2"),
+                                ("eos_token_id", 2, "config.json: eos_token_id must be 1"),
+                                ("pad_token_id", 1, "pad_token_id must be 0"),
                                 ("d_kv", 4, "has the shape")):
         (tmp_path / "huggingface" / "config.json").write_text(json.dumps({**values, key: value}))
         with pytest.raises(InputError, match=message):
