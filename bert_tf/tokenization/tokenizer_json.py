@@ -16,9 +16,11 @@ NAME = "tokenizer.json"
 _OF_WORDPIECE = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 # The values that keys may have, None if absent, by the kind of pre-tokenizer: any other value makes
 # another tokenizer. Words of more than 100 characters, the library's limit, are cut as in BERT.
-_BERT = {"normalizer.type": ["BertNormalizer"], "normalizer.clean_text": [None, True]}
-_BPE = {"model.dropout": [None, 0], "model.continuing_subword_prefix": [None, ""],
-        "model.byte_fallback": [None, False], "model.ignore_merges": [None, False]}
+_BERT: dict[str, list] = {"normalizer.type": ["BertNormalizer"],
+                          "normalizer.clean_text": [None, True]}
+_BPE: dict[str, list] = {
+    "model.dropout": [None, 0], "model.continuing_subword_prefix": [None, ""],
+    "model.byte_fallback": [None, False], "model.ignore_merges": [None, False]}
 _VALUES: dict[str, dict[str, list]] = {
     "WordPiece": {**_BERT, "model.continuing_subword_prefix": [None, "##"],
                   "model.max_input_chars_per_word": [None, 100, 200]},
