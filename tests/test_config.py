@@ -85,6 +85,19 @@ def test_refusals_name_the_file(text, message, tmp_path):
     assert str(path) in str(refusal.value)
 
 
+@pytest.mark.parametrize("model_type", CONFIGS)
+@pytest.mark.parametrize("value", ["odd", ["odd"], -2.5, 10**12, True])
+def test_a_value_of_another_type_names_its_key(model_type, value):
+    sizes = {"vocab_size": 40, "model_type": model_type,
+             **({"pooler_type": "first_token_relu"} if model_type == "distilbert" else {})}
+    assert CONFIGS[model_type].from_dict(sizes)
+    for field in dataclasses.fields(CONFIGS[model_type]):
+        if type(field.default) is bool is type(value) or (field.name, value) == ("n_highway", True):
+            continue
+        with pytest.raises(InputError, match=field.name):
+            CONFIGS[model_type].from_dict({**sizes, field.name: value})
+
+
 def test_an_absent_file_and_binary_data_are_refused(tmp_path):
     with pytest.raises(InputError, match="absent.json"):
         EncoderConfig.from_json_file(tmp_path / "absent.json")

@@ -52,8 +52,8 @@ class FixedPatternConfig(EncoderConfig):
     pattern_units: str = "tokens"
 
     def __post_init__(self):
-        super().__post_init__()
         object.__setattr__(self, "fixed_heads", as_patterns(self.fixed_heads))
+        super().__post_init__()     # counts the heads
         if self.pruned_heads:
             raise InputError("pruned_heads: a network with fixed_heads can't be pruned; leave out "
                              "one of the two.")
