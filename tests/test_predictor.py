@@ -406,9 +406,11 @@ def test_hugging_faces_files_describe_their_task(saved, tmp_path, kind):
     assert close(opened(examples), predictor(examples))
     if kind == "classification":
         path = tmp_path / "hf" / "config.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), "problem_type": "regression"}))
-        with pytest.raises(InputError, match="gives 3 numbers .* regression here has one number"):
-            bert_tf.Predictor(tmp_path / "hf")
+        for problem, message in (("regression", "gives 3 numbers .* regression here has one"),
+                                 ("multilabel", "json: problem_type must be .*'multilabel'")):
+            path.write_text(json.dumps({**json.loads(path.read_text()), "problem_type": problem}))
+            with pytest.raises(InputError, match=message):
+                bert_tf.Predictor(tmp_path / "hf")
         return
     (tmp_path / "hf" / "vocab.txt").unlink()
     with pytest.raises(InputError, match="no vocabulary beside .*model.safetensors .*put its"):

@@ -181,6 +181,8 @@ def read(file: str) -> Source:
     path = rules.beside(file, "config.json")
     values = read_json(path) if path else {}
     found = safetensors_files.tensors(file)
+    if (problem := values.get("problem_type")) not in (None, *PROBLEMS):
+        raise InputError(f"{path}: problem_type must be {' or '.join(PROBLEMS)}, not {problem!r}.")
     if own := _OWN_FILES.get(str(values.get("model_type"))):
         return own.read(file, values, found)
     kind = find_type(values, found, path, (*MODELS, *_OWN_FILES))
