@@ -60,6 +60,14 @@ def test_options_of_other_recipes_are_not(command, recipe, shown, hidden):
     assert not {shown, hidden} & set(listed(help_text("", found.classes)))
 
 
+@pytest.mark.parametrize("command", [name for name in names() if "grid" in {
+    field.name for kind in program(name).classes for field in fields_of(kind)}])
+def test_the_help_of_grid_names_its_lists_which_helpfull_shows(command):
+    text = help_text("", program(command).classes)
+    for flag in ("train_batch_size", "learning_rate", "num_train_epochs"):
+        assert f"--grid_{flag}" in re.sub(r"-\n +", "-", text), command
+
+
 def test_values_of_a_flag_show_its_options():
     classes = program("bert-finetune classifier").classes
     assert "lstm_size" not in listed(help_text("", classes))

@@ -229,8 +229,10 @@ class TrialSettings:
     num_trials: int = option(
         1, "Number of runs, with consecutive seeds from --random_seed; the best model is kept.",
         least=1)
-    grid: bool = option(False, "Try all combinations of the three lists below, and keep the best "
-        "model.")
+    grid: bool = option(
+        False, "Try all combinations of --grid_train_batch_size, --grid_learning_rate and "
+        "--grid_num_train_epochs (default: the batch sizes, learning rates and epochs of BERT's "
+        "paper), and keep the best model.")
     grid_train_batch_size: list[str] = option(
         ["16", "32"], "Batch sizes of --grid.", items=int, above=0, rare=True)
     grid_learning_rate: list[str] = option(
