@@ -291,3 +291,13 @@ def test_the_report_counts_what_is_left_out(prepare, capsys, text, flags):
     if flags["recipe"] == "roberta":
         prepare(text + "the house " * 20 + "\n", max_seq_length=16, **flags)
         assert "of the tokens are left out, in sentences" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("end, documents", [("", " and in documents that no blank line ends"),
+                                            ("\n", "")])
+def test_documents_without_an_end_are_named_where_tokens_are_left_out(prepare, capsys, end,
+                                                                      documents):
+    prepare("the house\n\na tree\n" + "the house " * 20 + "\n" + end, max_seq_length=16,
+            recipe="spanbert", dupe_factor=1)
+    assert (f"% of the tokens are left out, in sentences that are longer than --max_seq_length"
+            f"{documents}: raise it") in capsys.readouterr().out

@@ -80,6 +80,14 @@ def test_records_are_the_lines(folder, task, name, labels):
     assert not any(wanted.values()) and 0 < left < 60      # each once
 
 
+def test_a_query_with_several_titles_needs_no_warning(folder, tmp_path, capsys):
+    (tmp_path / "n.tsv").write_text("the house\ta tree\tstrong\nthe house\tthe\tweak\n")
+    _, manifest = make(tmp_path, "queries", tmp_path / "n.tsv", "ir_relevance",
+                       vocab_file=str(folder / "vocab.txt"))
+    assert manifest["rates"]["repeated_lines"] == 0.25
+    assert "are repeated" not in capsys.readouterr().out
+
+
 def test_pieces_are_whole_lines(folder):
     whole = parsed(make(folder, "whole", "relevance.tsv", "ir_relevance")[0])
     files, manifest = make(folder, "pieces", "relevance.tsv", "ir_relevance", piece_bytes=900,

@@ -187,7 +187,8 @@ def _warnings(record):
     if rates["unknown_tokens"] > 0.01:
         yield ("many tokens are unknown: the vocabulary or --do_lower_case does not fit the "
                "text.")
-    if rates["repeated_lines"] > 0.1:
+    is_labelled = PAIRINGS[recipes.of_manifest(record).segments.pairing].is_labelled
+    if rates["repeated_lines"] > 0.1 and not is_labelled:      # a text may be in many pairs
         yield "many lines are repeated: the model will learn them by heart; remove them first."
     yield from (_warnings_on_pairs if "random_next" in rates else _warnings_on_texts)(record)
     yield from record["notes"]
@@ -217,8 +218,9 @@ def _warnings_on_texts(record):
     # Where a sequence may end with a part of a sentence, some is left out of any text.
     if kept < (0.7 if PAIRINGS[segments.pairing].in_order else 0.95) and (
             not ends or counts.get("left_out")):
+        ending = " and in documents that no blank line ends" * bool(counts.get("open_documents"))
         yield (f"{1 - kept:.0%} of the tokens are left out, in sentences that are longer than "
-               "--max_seq_length: raise it, or give shorter sentences, one per line.")
+               f"--max_seq_length{ending}: raise it, or give shorter sentences, one per line.")
     if not {"predictions", "label_1", "pairs"} & counts.keys() and copies > 1:
         yield ("the records repeat each other, since neither their masks nor their segments "
                "are drawn at random: --dupe_factor=1 is enough.")
