@@ -104,7 +104,7 @@ class TextJob(RecordJob):
             lines, make_marker(text, self.phrases, self._label), ", ".join(paths))
         vocabulary = self.tokenizer.vocabulary
         counts, sample = statistics.count_text(
-            lines, documents, vocabulary.unk_id,
+            lines, documents, vocabulary,
             self.recipe.segments.pairing == "doc_blocks")
         del lines
         instances, more = self._make(documents, piece_seed(self.job.random_seed, index))

@@ -97,6 +97,17 @@ def test_byte_order_marks_of_files_are_no_words(prepare, tmp_path):
     assert records[0] == records[1]
 
 
+def test_the_report_on_elmo_counts_unknown_words_and_the_last_batch(prepare, tmp_path, capsys):
+    path = tmp_path / "words.txt"
+    path.write_text("</S>\n<S>\n<UNK>\na\nb\n")
+    prepare("a b c a\nb b\n", recipe="elmo", vocab_file=str(path), max_seq_length=5, dupe_factor=1,
+            stream=create_pretraining_data.StreamFlags(bsz_per_host=1))
+    assert described(tmp_path)["counts"]["unknown_tokens"] == 1
+    said = capsys.readouterr().out
+    assert "16.67% unknown tokens" in said and "are unknown" not in said
+    assert "warning: 17% of the tokens are left out, in the last batch, which is not full" in said
+
+
 @pytest.mark.parametrize("flags", [
     {"segments": "doc_sentences"}, {"masking": "dynamic"}, {"mask_shares": ["0.5", "0.5"]}])
 def test_other_records_have_another_fingerprint(prepare, tmp_path, random_text, flags):

@@ -12,7 +12,8 @@ from bert_tf.data.instances.pretraining import Instances
 from bert_tf.data.masking import masks, word_order
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text.corpus import Documents
-from bert_tf.tokenization.vocabulary import Layout
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary
+from bert_tf.tokenization.words import SpelledVocabulary
 
 _LENGTH_BINS = 8
 _LINE_SAMPLE = 64       # one line in so many is compared across pieces
@@ -31,7 +32,7 @@ _RATES = (
 )
 
 
-def count_text(lines: Sequence[str], documents: Documents, unk_id: int,
+def count_text(lines: Sequence[str], documents: Documents, vocabulary: Vocabulary,
                by_document: bool = False) -> tuple[dict[str, int], list[int]]:
     """Counts of one piece of text.
 
@@ -44,6 +45,9 @@ def count_text(lines: Sequence[str], documents: Documents, unk_id: int,
     """
     lines = [line for line in map(str.strip, lines) if line]
     lengths = np.array([end - first for first, end in documents.ranges])
+    unknown = documents.tokens == vocabulary.unk_id
+    if isinstance(vocabulary, SpelledVocabulary):
+        unknown |= documents.tokens >= vocabulary.size
     encoded = (line.encode("utf-8") for line in lines)
     counts = {
         "documents": len(documents.ranges),
@@ -51,7 +55,7 @@ def count_text(lines: Sequence[str], documents: Documents, unk_id: int,
         "sentences": int(lengths.sum()),
         "tokens": len(documents.tokens),
         **({"open_documents": 1} if documents.is_open and by_document else {}),
-        "unknown_tokens": int((documents.tokens == unk_id).sum()),
+        "unknown_tokens": int(unknown.sum()),
         "lines": len(lines),
         "repeated_lines_within_pieces": len(lines) - len(set(lines)),
     }
@@ -184,7 +188,8 @@ def _is_swapped(record):
 def _warnings(record):
     """Yields the faults that spoil pre-training on the records, then the notes on their input."""
     rates = record["rates"]
-    if rates["unknown_tokens"] > 0.01:
+    has_spelling = "spelling_0" in record["features"]       # so the network reads any word
+    if rates["unknown_tokens"] > 0.01 and not has_spelling:
         yield ("many tokens are unknown: the vocabulary or --do_lower_case does not fit the "
                "text.")
     is_labelled = PAIRINGS[recipes.of_manifest(record).segments.pairing].is_labelled
@@ -215,12 +220,15 @@ def _warnings_on_texts(record):
     copies = 1 if segments.pairing == "text_stream" else record["options"]["dupe_factor"]
     ends = segments.sentence_ends       # the last one of a sequence is its own separator
     kept = (counts["instance_tokens"] + ends * counts["instances"]) / (counts["tokens"] * copies)
+    pairing = PAIRINGS[segments.pairing]
     # Where a sequence may end with a part of a sentence, some is left out of any text.
-    if kept < (0.7 if PAIRINGS[segments.pairing].in_order else 0.95) and (
-            not ends or counts.get("left_out")):
+    if kept < (0.7 if pairing.in_order else 0.95) and (not ends or counts.get("left_out")):
         ending = " and in documents that no blank line ends" * bool(counts.get("open_documents"))
-        yield (f"{1 - kept:.0%} of the tokens are left out, in sentences that are longer than "
-               f"--max_seq_length{ending}: raise it, or give shorter sentences, one per line.")
+        yield f"{1 - kept:.0%} of the tokens are left out, " + (
+            "in the last batch, which is not full: give more text, or a smaller --bsz_per_host."
+            if pairing.in_rows else
+            f"in sentences that are longer than --max_seq_length{ending}: raise it, or give "
+            "shorter sentences, one per line.")
     if not {"predictions", "label_1", "pairs"} & counts.keys() and copies > 1:
         yield ("the records repeat each other, since neither their masks nor their segments "
                "are drawn at random: --dupe_factor=1 is enough.")
