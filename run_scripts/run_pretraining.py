@@ -110,7 +110,7 @@ def main(job: PretrainingFlags, settings: TrainSettings,
             {"eval_input_file": eval_records.identity()} if eval_records else {})})
     with training.sole_writer(settings.output_dir, strategy):
         def begin():
-            flags.keep(settings, settings.output_dir)
+            flags.keep(settings, settings.output_dir, trains=job.do_train)
             keep_model_files(tokenizer, stages[-1].config, settings.output_dir)
             if job.do_train:
                 keep_labels(records, settings.output_dir)

@@ -8,7 +8,7 @@ from absl import flags as absl_flags
 
 from bert_tf import huge_pages, signals
 from bert_tf.errors import InputError, explained, nearest
-from bert_tf.files import FLAGFILE, hub, write_aside
+from bert_tf.files import FLAGFILE, hub, is_file, open_file, write_aside
 from bert_tf.flags import help as help_pages
 from bert_tf.flags.options import default_of, given_in, shown
 from bert_tf.flags.parsing import define, given_in_flags, read, stage_flagfiles, take_defaults
@@ -19,7 +19,8 @@ _given: list[str] = []      # the flags of the program that runs
 _filled: list = []          # the dataclasses that it was given
 
 
-def keep(config, folder: str, prefix: str = "", without: type | None = None) -> None:
+def keep(config, folder: str, prefix: str = "", without: type | None = None,
+         trains: bool = True) -> None:
     """Writes the flags that the running program was given to `flags.txt`, or PREFIXflags.txt, in a
     folder.
 
@@ -27,12 +28,24 @@ def keep(config, folder: str, prefix: str = "", without: type | None = None) -> 
         config: a dataclass that `run` gave to the program's `main`. For others, which Python users
             and other programs make, nothing is written.
         without: a dataclass whose flags are left out.
+        trains: whether the program makes what lies in the folder; if not, the flags of a training
+            there stay.
     """
-    if not any(config is filled for filled in _filled):
+    path = os.path.join(folder, prefix + FLAGFILE)
+    if not any(config is filled for filled in _filled) or not trains and _is_of_training(path):
         return
     left_out = [f"--{field.name}=" for field in help_pages.fields_of(without)] if without else []
-    _write_flags(os.path.join(folder, prefix + FLAGFILE), os.path.basename(sys.argv[0]),
+    _write_flags(path, os.path.basename(sys.argv[0]),
                  [line for line in _given if not line.startswith(tuple(left_out))])
+
+
+def _is_of_training(path):
+    """Whether a file holds the flags with which a model was trained."""
+    if not is_file(path):
+        return False
+    with open_file(path, "rt", encoding="utf-8") as file:
+        return any(line.rstrip() == "--do_train" or line.startswith("# bert-distill ")
+                   for line in file)
 
 
 def keep_for(command: str, folder: str, *configs) -> None:

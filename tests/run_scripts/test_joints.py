@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import types
 
 import pytest
 
@@ -15,6 +16,7 @@ from bert_tf.training.settings import TrainSettings
 from data_prep import create_pretraining_data
 from data_prep.pretraining_flags import PretrainingDataFlags
 from run_scripts import run_pretraining, show_pretraining
+from run_scripts.finetuning import carry_out
 from run_scripts.pretraining.flags import PretrainingFlags, recipe_defaults
 from run_scripts.pretraining.tokenizer import find_tokenizer
 from tests.training import tiny
@@ -172,3 +174,20 @@ def test_another_vocabulary_is_refused_and_older_records_take_one(folder, tmp_pa
     # The same command again adds what an earlier version did not keep.
     make(folder, output_file=[str(tmp_path / "older" / "train.tfrecord")])
     assert (tmp_path / "older" / "train.tokenizer" / "vocab.txt").exists()
+
+
+@pytest.mark.parametrize("trains", [False, True])
+@pytest.mark.parametrize("first, is_training", [
+    ("# bert-finetune classifier --flagfile=THIS_FILE\n--do_train\n", True),
+    ("# bert-distill --flagfile=THIS_FILE\n--task=mrpc\n", True),
+    ("# bert-finetune classifier --flagfile=THIS_FILE\n--do_eval\n", False), ("", False)])
+def test_predictions_leave_the_flags_of_a_training(tmp_path, as_program, trains, first,
+                                                   is_training):
+    kept = tmp_path / "flags.txt"
+    if first:
+        kept.write_text(first)
+    carry_out(types.SimpleNamespace(
+        carry_out=lambda begin: begin(), flags=types.SimpleNamespace(do_train=trains),
+        settings=types.SimpleNamespace(output_dir=str(tmp_path))), as_program(object()))
+    text = kept.read_text()
+    assert text == first if is_training and not trains else text.endswith("\n--x=1\n")

@@ -119,7 +119,8 @@ def test_a_task_is_learned_and_goes_on_after_a_stop(run, learned, tmp_path, caps
 
 def test_a_folder_of_another_run_is_left_as_it_is(run, folder, learned, tmp_path, monkeypatch):
     whole, _ = learned
-    monkeypatch.setattr(flags, "keep", lambda _, folder: write_json(f"{folder}/flags.txt", []))
+    monkeypatch.setattr(flags, "keep", lambda _, folder, **options: write_json(
+        f"{folder}/flags.txt", []))
     begun = shutil.copytree(whole, tmp_path / "begun")
     (tmp_path / "more.tsv").write_text((folder / "pairs.tsv").read_text() + "color: snow\twhite\n")
     before = files_of(begun)
