@@ -3,9 +3,9 @@
     bert-quantise-model --init_checkpoint=mrpc_q8bert --output=mrpc_int8
 
 A model that was trained with --quantisation gives the same outputs from the file, bit for bit. The
-flags --quantisation, --weight_bits and others round any other model; without training, such a model
-loses more accuracy. Use the new folder like any model's folder: as --init_checkpoint of the
-fine-tuning commands and of bert-export-model, or with `bert_tf.Predictor`.
+flags --quantisation, --weight_bits and others (--helpfull) round any other model; without training,
+such a model loses more accuracy. Use the new folder like any model's folder: as --init_checkpoint
+of the fine-tuning commands and of bert-export-model, or with `bert_tf.Predictor`.
 
 With --measure_sensitivity the command only chooses the bits of each layer, by the Hessian:
 bert-quantise-model --measure_sensitivity --help.
