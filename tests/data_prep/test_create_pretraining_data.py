@@ -148,6 +148,12 @@ def test_a_document_goes_on_over_the_end_of_a_file(prepare, capsys):
     assert output.count("does not end with a blank line") == 4 and "text1.txt is empty" in output
 
 
+@pytest.mark.parametrize("end", ["\r", "\n\r", "\n\r\r"])
+def test_carriage_returns_alone_are_no_last_line(prepare, end):
+    job = prepare([f"a tree\nb{end}", "c\n\nd\nthe house\n"], dupe_factor=2)
+    assert read(*job.output_file) == expected(job)
+
+
 def test_byte_order_marks_of_several_files(prepare):
     job = prepare([f"\ufeff{text}" for text in ("a tree\nb", "\nc d", "", " \n\nthe house\nd\n")])
     assert read(*job.output_file) == expected(job)

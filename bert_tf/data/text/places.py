@@ -187,7 +187,10 @@ class _Text:
         packed, version = is_packed(path), identity(path)
         size = unpacked_size(path, version) if packed else file_size(path)
         whole = Place(path, 0, size, b"", packed, version)
-        last = read_piece((whole._replace(start=max(size - 1, 0)),))
+        # The original drops carriage returns: a last line of these alone is none.
+        end = size
+        while (last := read_piece((whole._replace(start=max(end - 1, 0), end=end),))) == b"\r":
+            end -= 1
         added = b"\n" * (last not in (b"", b"\n")) + FILE_END * self._by_file
         self._files.append(whole._replace(added=added))
         self._starts.append(self.size)
