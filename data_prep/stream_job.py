@@ -26,8 +26,9 @@ def _read_lines(path):
     with open_unpacked(path) as file:
         read = file.read()
     lines = corpus.decode(read, [path])
-    # No line begins after the last newline.
-    return lines if lines[-1] else lines[:-1], google_crc32c.Checksum(read).digest().hex()
+    # No line begins after the last newline, nor do carriage returns alone, which are dropped.
+    lines = lines if lines[-1].strip("\r") else lines[:-1]
+    return lines, google_crc32c.Checksum(read).digest().hex()
 
 
 @functools.cache

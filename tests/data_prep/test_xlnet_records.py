@@ -48,6 +48,19 @@ def test_golden_records(test_data, tmp_path, run):
         input_file=[str(tmp_path / "r.manifest.json")]))
 
 
+def test_carriage_returns_alone_are_no_last_line(prepare, test_data, tmp_path):
+    """The original's reader drops them, so nothing is left that would become <eod>."""
+    found = []
+    for end in ("\n", "\n\r\r"):
+        path = tmp_path / f"out{len(found)}" / "r.tfrecord"
+        prepare(["A tree, a house. " * 9 + end, "Walking.\n" * 40], recipe="xlnet", dupe_factor=1,
+                max_seq_length=16, max_predictions_per_seq=4, output_file=[str(path)],
+                vocab_file=str(test_data / "golden/xlnet/spiece.model"),
+                stream=StreamFlags(bsz_per_host=2))
+        found.append(path.read_bytes())
+    assert found[0] == found[1] != b""
+
+
 @pytest.fixture(name="made")
 def fixture_made(prepare, random_text):
     """Function that makes records of two tasks in two passes."""
