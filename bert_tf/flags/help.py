@@ -82,10 +82,7 @@ def _is_shown(field, known, recipe):
     if field.metadata["rare"]:
         return False
     scope = field.metadata["for"]
-    if scope is None:
-        return True
-    value = known[scope.flag] if scope.flag else recipe
-    return value is not None and applies(scope, value)
+    return not scope or bool(scope.flag or recipe) and applies(field, known, recipe)
 
 
 def _lines(field, type_, defaults, source):

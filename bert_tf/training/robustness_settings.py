@@ -67,7 +67,8 @@ class RobustnessSettings:
         "memory for one more copy of the weights.", choices=("none", "ema", "swa"), rare=True)
     average_decay: float = option(
         0.999, "Decay of --weight_average=ema: the share of the average that each step keeps. At "
-        "step n it is at most (1 + n) / (10 + n).", least=0, below=1, for_=_AVERAGED, rare=True)
+        "step n it is at most (1 + n) / (10 + n).", rare=True,
+        least=0, below=1, for_=Scope("--weight_average=ema", "ema".__eq__, "weight_average"))
     average_start: float | None = option(
         None, "Share of the steps after which averaging starts (default: 0 for ema, 0.5 for swa).",
         least=0, below=1, for_=_AVERAGED, rare=True)

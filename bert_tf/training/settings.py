@@ -31,6 +31,10 @@ class OutputSettings:
         most=(1 << 31) - 1)
 
 
+_FALLING = Scope("a --learning_rate_schedule that falls", "constant".__ne__,
+                 "learning_rate_schedule")
+
+
 @dataclasses.dataclass
 class OptimizerSettings:
     """Optimizer and schedule of the learning rate."""
@@ -47,8 +51,12 @@ class OptimizerSettings:
         0.0, "Learning rate at --num_train_steps.", least=0, rare=True)
     poly_power: float = option(
         1.0, "Exponent of the polynomial decay of the learning rate; 1 is linear.", least=0,
-        rare=True)
+        for_=_FALLING, rare=True)
     start_warmup_step: int = option(0, "Step at which the warm-up begins.", least=0, rare=True)
+
+
+_WORKERS, _TPU = (Scope(f"--distribution_strategy={name}", name.__eq__, "distribution_strategy")
+                  for name in ("multi_worker", "tpu"))
 
 
 @dataclasses.dataclass
@@ -67,12 +75,13 @@ class DeviceSettings:
     cluster: str = option(
         "tf_config", "How multi_worker finds the workers. tf_config: from TF_CONFIG. slurm: from "
         "srun. indexed_job: from --cluster_hosts and JOB_COMPLETION_INDEX.", choices=CLUSTERS,
-        rare=True)
+        for_=_WORKERS, rare=True)
     cluster_hosts: list[str] = option(
-        [], "HOST or HOST:PORT of each worker, in order, for --cluster=indexed_job.", rare=True)
+        [], "HOST or HOST:PORT of each worker, in order, for --cluster=indexed_job.", rare=True,
+        for_=Scope("--cluster=indexed_job", "indexed_job".__eq__, "cluster"))
     cluster_timeout: float = option(
-        300, "Seconds to wait for the other workers.", above=0, most=1e6, rare=True)
-    tpu: str = option("", "Name or address of the TPU.", alias="tpu_name")
+        300, "Seconds to wait for the other workers.", above=0, most=1e6, for_=_WORKERS, rare=True)
+    tpu: str = option("", "Name or address of the TPU.", alias="tpu_name", for_=_TPU)
     jit_compile: str = option("auto", "Compile the step with XLA. auto: on GPU and TPU; of a "
                               "step on CPU only the update of large variables.",
                               choices=("auto", "true", "false"), rare=True)
@@ -80,8 +89,8 @@ class DeviceSettings:
         True, "Give the same bits in each run, stopped and resumed or not, at the cost of a little "
         "speed.", rare=True)
     use_tpu: bool = option(False, "The original's flag for --distribution_strategy=tpu.", rare=True)
-    tpu_zone: str = option("", "Google Cloud zone of the TPU.", rare=True)
-    gcp_project: str = option("", "Google Cloud project of the TPU.", rare=True)
+    tpu_zone: str = option("", "Google Cloud zone of the TPU.", for_=_TPU, rare=True)
+    gcp_project: str = option("", "Google Cloud project of the TPU.", for_=_TPU, rare=True)
     master: str = option(
         "", "Accepted for old command lines of TensorFlow 1; has no effect.", rare=True)
     num_tpu_cores: int = option(
@@ -160,6 +169,9 @@ class TrainSettings(SharedSettings):
         self.check_warmup()
 
 
+_DECAYING = Scope("a --layer_decay below 1", (1.0).__ne__, "layer_decay")
+
+
 @dataclasses.dataclass
 class LayerSettings:
     """Layers that are treated apart."""
@@ -170,11 +182,11 @@ class LayerSettings:
         most=1, rare=True)
     layer_decay_top: int = option(
         1, "Exponent of --layer_decay for the top layer; 2 in ELECTRA's code, 0 in XLNet's paper.",
-        least=0, rare=True)
+        least=0, for_=_DECAYING, rare=True)
     layer_decay_of: str = option(
         "rate", "What --layer_decay multiplies. rate: the learning rate. gradient: the clipped "
         "gradients, as in XLNet's code; under Adam this has almost no effect.",
-        choices=("rate", "gradient"), rare=True)
+        choices=("rate", "gradient"), for_=_DECAYING, rare=True)
     reinit_layers: int = option(
         0, "Number of top layers to start from random weights, together with the pooler.",
         least=0, rare=True)
@@ -204,7 +216,7 @@ class LossSettings:
     concrete_learning_rate: float = option(
         0.0, "Learning rate of the gates, on the same schedule as the other weights; 0: "
         "--learning_rate. In short training, gates only close with a much larger learning rate, "
-        "such as 0.05.", least=0, rare=True)
+        "such as 0.05.", least=0, for_=_GATED, rare=True)
     concrete_temperature: float = option(
         0.33, "Temperature of the gates in training; a lower temperature moves gates closer to 0 "
         "or 1.", above=0, for_=_GATED, rare=True)
@@ -222,6 +234,9 @@ class LossSettings:
         "only as long as its longest example needs.", rare=True)
 
 
+_TRIED = Scope("--grid", bool, "grid")
+
+
 @dataclasses.dataclass
 class TrialSettings:
     """Trials; the best is kept."""
@@ -234,11 +249,12 @@ class TrialSettings:
         "--grid_num_train_epochs (default: the batch sizes, learning rates and epochs of BERT's "
         "paper), and keep the best model.")
     grid_train_batch_size: list[str] = option(
-        ["16", "32"], "Batch sizes of --grid.", items=int, above=0, rare=True)
+        ["16", "32"], "Batch sizes of --grid.", items=int, above=0, for_=_TRIED, rare=True)
     grid_learning_rate: list[str] = option(
-        ["5e-5", "3e-5", "2e-5"], "Learning rates of --grid.", items=float, above=0, rare=True)
+        ["5e-5", "3e-5", "2e-5"], "Learning rates of --grid.", items=float, above=0, for_=_TRIED,
+        rare=True)
     grid_num_train_epochs: list[str] = option(
-        ["2", "3", "4"], "Epochs of --grid.", items=float, above=0, rare=True)
+        ["2", "3", "4"], "Epochs of --grid.", items=float, above=0, for_=_TRIED, rare=True)
 
 
 @dataclasses.dataclass

@@ -75,13 +75,13 @@ def test_values_of_python_are_those_of_the_command_line(folder, tmp_path):
         "data_dir": folder, "learning_rate": np.float32(0.5), "random_seed": np.int64(7),
         "train_batch_size": 8.0, "num_train_epochs": 1, "class_weights": np.array([1, 2]),
         "grid": np.False_, "warmup_proportion": "0.5", "label_column": 0, "text_a_column": 1,
-        "jit_compile": False, "grid_train_batch_size": "8,9", "adv_train": "none"}
+        "jit_compile": False, "grid_train_batch_size": "16,32", "adv_train": "none"}
     tuned = jobs.open_job({"train_file": "train.csv"}, folder / "model", tmp_path, **given).settings
     found = {name: getattr(tuned, name) for name in given if hasattr(tuned, name)}
     wanted = {"learning_rate": 0.5, "random_seed": 7, "train_batch_size": 8,
               "num_train_epochs": 1.0, "num_train_steps": 3, "class_weights": ["1", "2"],
               "grid": False, "warmup_proportion": 0.5, "jit_compile": "false",
-              "grid_train_batch_size": ["8", "9"], "adv_train": "none"}
+              "grid_train_batch_size": ["16", "32"], "adv_train": "none"}
     assert found == wanted
     assert {name: type(value) for name, value in found.items()} == {
         name: type(value) for name, value in wanted.items()}

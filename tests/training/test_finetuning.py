@@ -137,6 +137,25 @@ def test_a_grid_is_all_combinations():
             FineTuneSettings(output_dir="out", grid_train_batch_size=bad)
 
 
+@pytest.mark.parametrize("flag, needs", [
+    ({"grid_learning_rate": ["1"]}, {"grid": True}),
+    ({"layer_decay_top": 0}, {"layer_decay": 0.9}),
+    ({"layer_decay_of": "gradient"}, {"layer_decay": 0.9}),
+    ({"concrete_learning_rate": 0.1}, {"concrete_coef": 0.1}),
+    ({"average_decay": 0.9, "weight_average": "swa"}, {"weight_average": "ema"}),
+    ({"poly_power": 2.0, "learning_rate_schedule": "constant"},
+     {"learning_rate_schedule": "exponential"}),
+    ({"cluster": "slurm"}, {"distribution_strategy": "multi_worker"}),
+    ({"cluster_timeout": 5.0}, {"distribution_strategy": "multi_worker"}),
+    ({"cluster_hosts": ["a", "b"], "distribution_strategy": "multi_worker"},
+     {"cluster": "indexed_job"}),
+    ({"tpu": "mine"}, {"use_tpu": True}), ({"tpu_zone": "z"}, {"distribution_strategy": "tpu"})])
+def test_a_setting_that_changes_nothing_is_refused(flag, needs):
+    with pytest.raises(InputError, match=f"--{next(iter(flag))}=.* is for .*; leave the flag out"):
+        FineTuneSettings(output_dir="out", **flag)
+    FineTuneSettings(output_dir="out", **{**flag, **needs})
+
+
 @pytest.mark.parametrize("changes, examples, expected", [
     ({}, 40, (8, 10, 1, 0)), ({"num_train_epochs": 0.5}, 40, (8, 2, 0, 0)),
     ({"num_train_epochs": 0.01}, 40, (8, 1, 0, 0)), ({"num_train_epochs": 0}, 40, (8, 0, 0, 0)),

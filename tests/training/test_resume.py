@@ -28,7 +28,7 @@ from bert_tf.training import run as run_module
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import make_optimizer
 from bert_tf.training.run import Run
-from bert_tf.training.settings import TrainSettings
+from bert_tf.training.settings import FineTuneSettings, TrainSettings
 from bert_tf.training.stopping import Signals
 from bert_tf.training.trainer import Trainer
 from tests.training import tiny
@@ -456,3 +456,11 @@ def test_a_value_that_was_read_stays_as_it_was():
         variable.value.assign_add(tf.ones(1000))
     assert held.tolist() == list(range(1000)) and count == 7
     assert variable.numpy()[0] == 14 and int(counter) == 10
+
+
+def test_settings_that_do_not_apply_may_differ():
+    """Earlier versions took them."""
+    settings = FineTuneSettings(output_dir="out", layer_decay=1.0)
+    mine = resume.describe(settings)
+    assert resume.compare(mine, {**mine, "layer_decay_top": 2}, settings) == ([], [])
+    assert resume.compare(mine, {**mine, "layer_decay": 0.8}, settings)[1]
