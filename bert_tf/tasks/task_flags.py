@@ -17,7 +17,7 @@ from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.tag_schemes import SCHEMES, labels_in, scheme_of
 from bert_tf.tasks.task import OWN, Split, Task
-from bert_tf.tokenization.packing import LONG_TEXTS
+from bert_tf.tokenization.packing import LONG_TEXTS, TRUNCATE
 
 _FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
 # The keys of tasks/passages.py's PASSAGES, which is not loaded for flags, to train models with.
@@ -27,6 +27,8 @@ _OF_OWN = ("text_a_column", "text_b_column", "choice_columns", "label_column", "
            "labelled_test", "multi_label", "header", "tfds_name", "train_file", "dev_file",
            "test_file")
 _OF_CHOICES = ("max_qa_length", "carry_choices")
+# Values of options that a trained model does not name.
+_KEPT = {"label_scale": 1.0, "carry_choices": False, "long_text": TRUNCATE}
 _TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 
@@ -280,6 +282,14 @@ def check_long_text(way: str | None, task: Task) -> None:
         raise InputError(f"--long_text={way} is not for {task.kind.title}; leave the flag out.")
 
 
+def check_kept(flags: TaskFlags, options: dict, *more: str) -> None:
+    """Raises InputError for flags that differ from the options of a trained model, where they can't
+    change. `more` are names of further flags."""
+    for name in ("label_scale", *_OF_CHOICES, *more):
+        if getattr(flags, name) not in (None, options.get(name, _KEPT.get(name))):
+            raise InputError(f"--{name} stays as in the training of the model; leave the flag out.")
+
+
 def _source(flags, task, split, path, rows):
     """The `Source` of a split; the training set may have a share of the examples."""
     if split != "train":
@@ -318,11 +328,20 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
     if owned.needs_choices != bool(choices):
         raise InputError("--choice_columns must be given for multiple choice, and "
                          "for nothing else.")
+    if len(texts) > 1 and owned.format == "words":
+        raise InputError("--text_b_column is for two texts, and tagging reads words; leave the "
+                         "flag out.")
+    if labels and not owned.has_labels:
+        raise InputError(f"--labels names labels, and {owned.title} has none; leave the flag out.")
+    if labelled_test and "test" not in files:
+        raise InputError("--labelled_test is for --test_file; leave the flag out.")
     splits = {}
     for split, file in files.items():
         has_label = split != "test" or labelled_test
         splits[split] = Split((file,), tuple(texts), label if has_label else None, tuple(choices),
                               "tfds" if tfds_name else _format(file, owned), header)
+    if not header and not {"tsv", "csv"}.intersection(split.format for split in splits.values()):
+        raise InputError("--header=false is for .tsv and .csv; leave the flag out.")
     return owned.with_labels(Task(OWN, owned, splits, metrics=owned.own_metrics), labels)
 
 
@@ -407,8 +426,21 @@ class SquadFlags:
         return SQUAD[False]
 
     def with_options(self, task: Task, options: dict) -> Task:
-        """The `Task` of the version that the options name."""
-        return SQUAD[options["version_2_with_negative"]]
+        """The `Task` of the version that the options name.
+
+        Raises:
+            InputError: a flag is for another version or another head.
+        """
+        has_negatives = options["version_2_with_negative"]
+        task = SQUAD[has_negatives]
+        has_beams = task.kind.head(task, options)[0] == "conditional_span"
+        for name, is_used, what in (
+                ("start_n_top", has_beams, "heads that predict ends from starts"),
+                ("end_n_top", has_beams, "heads that predict ends from starts"),
+                ("null_score_diff_threshold", has_negatives, "--version_2_with_negative")):
+            if getattr(self, name) and not is_used:
+                raise InputError(f"--{name} is for {what}; leave the flag out.")
+        return task
 
     def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> Wanted:
         """The files to predict and to train on, as splits.

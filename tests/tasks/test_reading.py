@@ -1,5 +1,6 @@
 """Examples of every task from its official layout, and of a user's own files."""
 
+import contextlib
 import dataclasses
 import json
 
@@ -7,10 +8,10 @@ import pytest
 
 from bert_tf.errors import InputError
 from bert_tf.tasks.kinds.table import KINDS
-from bert_tf.tasks.named import TASKS, find_task
+from bert_tf.tasks.named import SQUAD, TASKS, find_task
 from bert_tf.tasks.reading import Example, discover_labels, read_examples
 from bert_tf.tasks.rows import Omissions
-from bert_tf.tasks.task_flags import TaskFlags, own_task
+from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, own_task
 
 
 def read(task, folder, split, omissions=None):
@@ -344,6 +345,34 @@ def test_own_tags_that_are_no_entities(tmp_path):
 def test_own_files_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         own_task(*arguments)
+
+
+@pytest.mark.parametrize("flags, kind, message", [
+    ({"train_file": "a.txt", "text_b_column": "1"}, "tagging", "--text_b_column is for two texts"),
+    ({"labels": ["x", "y"]}, "regression", "--labels names labels, and regression has none"),
+    ({"labels": ["x", "y"], "choice_columns": ["c"]}, "multiple_choice", "--labels names labels"),
+    ({"labelled_test": True}, "classification", "--labelled_test is for --test_file"),
+    ({"header": False}, "classification", "--header=false is for .tsv and .csv"),
+    ({"train_file": "a.conllu", "header": False}, "tagging", "--header=false is for .tsv")])
+def test_flags_of_other_files_are_refused(flags, kind, message):
+    """Before, they were ignored."""
+    given = {"train_file": "a.jsonl", "text_a_column": "0", "label_column": "1", **flags}
+    with pytest.raises(InputError, match=message):
+        TaskFlags(**given).read_task(kind)
+
+
+@pytest.mark.parametrize("style, has_negatives, is_used", [
+    ("bert", True, False), ("cmrc", False, False), ("albert", False, False),
+    ("albert", True, True), ("electra", False, True)])
+def test_flags_of_beams_are_for_heads_with_beams(style, has_negatives, is_used):
+    options = {"squad_style": style, "version_2_with_negative": has_negatives}
+    for name in ("start_n_top", "end_n_top"):
+        with contextlib.nullcontext() if is_used else pytest.raises(
+                InputError, match=f"--{name} is for heads that predict ends from starts"):
+            SquadFlags(**{name: 3}).with_options(SQUAD[False], options)
+    with contextlib.nullcontext() if has_negatives else pytest.raises(
+            InputError, match="is for --version_2_with_negative"):
+        SquadFlags(null_score_diff_threshold=0.5).with_options(SQUAD[False], options)
 
 
 def test_one_label_is_none(tmp_path):
