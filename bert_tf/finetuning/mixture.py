@@ -182,6 +182,10 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
             dropout_rate=float(_DROPOUT.get(name, 0.1) if rate is None else rate),
             teachers=teachers_of(row, name, task) if job.do_train else (),
             distillation=distillation_of(row, name)))
+    if flags.answer_num_turn is not None and not any(
+            member.options.get("answer_turns") for member in members):
+        raise InputError("--answer_num_turn is for stochastic answer networks, and no task has "
+                         "one; leave the flag out.")
     return members
 
 
@@ -193,6 +197,9 @@ def _turns(flags, row, task, saved):
     else:
         is_pair = task.kind.name == "classification" and task.kind.num_texts(
             task, next(iter(task.splits))) == 2
+        if row.get("answer_opt") and not is_pair:
+            raise InputError(f"{flags.task_config_path}: the row of {task.name} has answer_opt, "
+                             "which is for pairs of texts to classify; leave it out.")
         known = _TURNS if is_pair and row.get("answer_opt", flags.answer_opt) else None
     return flags.answer_num_turn if known and flags.answer_num_turn is not None else known
 

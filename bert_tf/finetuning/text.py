@@ -29,6 +29,8 @@ from bert_tf.training.settings import TrainSettings
 _KIND = KINDS["text_to_text"]
 LONGEST_INPUT = 512     # tokens, if no flag says otherwise
 _MOST_TARGETS = 128     # tokens that are written for files without targets
+_ALPHA = 0.6            # of beam search
+_OF_RECORDS = ("max_eval_steps", "file_shares")     # settings of pre-training
 
 
 @dataclasses.dataclass
@@ -79,6 +81,9 @@ class TextModelFlags:
                              "--eval_steps too.")
         if not (self.do_train or self.do_eval or self.do_predict):
             raise InputError("give --do_train, --do_eval, --do_predict or several of them.")
+        for name in _OF_RECORDS:
+            if getattr(settings, name) != getattr(TrainSettings, name):
+                raise InputError(f"--{name} is for records of pre-training; leave the flag out.")
         check(self)
 
 
@@ -126,7 +131,10 @@ def _plan(job, settings, sources):
         {name: getattr(job, name) for name in ("max_target_length", "beams", "alpha")},
         saved.options if saved else {},
         {"max_target_length": longest_target(sources, model.tokenizer) or _MOST_TARGETS,
-         "beams": 1, "alpha": 0.6})
+         "beams": 1, "alpha": _ALPHA})
+    if options["beams"] == 1 and job.alpha not in (None, _ALPHA):
+        raise InputError(f"--alpha={job.alpha} is for beam search; give --beams too, or leave the "
+                         "flag out.")
     model.max_seq_length = job.max_seq_length or (
         saved.max_seq_length if saved else LONGEST_INPUT)
     if job.do_train:

@@ -68,6 +68,10 @@ class TextFlags:
             folders = self._folders()
             files = {split: [file for name, folder in zip(self.tasks, folders, strict=True)
                              for file in _find(name, folder, split)] for split in wanted}
+        for name in ("mixing_maximum", "mixing_temperature"):
+            if len(files.get("train", (1, 2))) == 1 and (
+                    getattr(self, name) != getattr(TextFlags, name)):
+                raise InputError(f"--{name} is for several tasks; leave the flag out.")
         return Sources(files, self.mixing_maximum, self.mixing_temperature)
 
     def _folders(self):

@@ -250,6 +250,8 @@ def test_files_are_found_and_read(tmp_path):
     ({"tasks": ["cola"], "train_file": "a"}, "give either --tasks"),
     ({"train_file": "a", "data_dir": ["b"]}, "--data_dir is for --tasks"),
     ({"dev_file": "a"}, "--train_file must be given"),
+    ({"train_file": "a", "mixing_maximum": 9}, "--mixing_maximum is for several tasks"),
+    ({"train_file": "a", "mixing_temperature": 2.0}, "--mixing_temperature is for several tasks"),
     ({"tasks": ["cola"], "mixing_temperature": 0}, "--mixing_temperature is 0; it must")])
 def test_flags_that_do_not_go_together_are_refused(values, part):
     with pytest.raises(InputError, match=part):
