@@ -37,7 +37,7 @@ from bert_tf.files import (
     make_folder,
     write_aside,
 )
-from bert_tf.flags import REQUIRED, option
+from bert_tf.flags import REQUIRED, Scope, option
 from bert_tf.tokenization import (
     Tokenizer,
     byte_bpe,
@@ -89,6 +89,12 @@ _PIECES = {
     "t5": _Pieces(T5, {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}, [], [])}
 
 
+def _of(*kinds):
+    """The `Scope` of a flag of some kinds of tokenizers."""
+    return Scope(" or ".join(f"--tokenizer={kind}" for kind in kinds), kinds.__contains__,
+                 "tokenizer")
+
+
 @dataclasses.dataclass
 class BuildVocabFlags:
     """Text, and the vocabulary that is made of it."""
@@ -101,7 +107,7 @@ class BuildVocabFlags:
     sentencepiece_style: str = option(
         "albert", "Model that sets the special tokens and the text normalisation of a "
         "SentencePiece model.",
-        choices=tuple(_PIECES))
+        choices=tuple(_PIECES), for_=_of("sentencepiece"))
     vocab_size: int = option(
         30522, "Maximum number of tokens, special and unused ones included. A small text gives "
         "fewer.", least=6)
@@ -109,13 +115,15 @@ class BuildVocabFlags:
         True, "Lower-case the text and drop accents (byte_bpe, elmo_words and T5's SentencePiece "
         "keep the text as it is).")
     min_frequency: int = option(
-        2, "Merge only pairs of pieces with at least this frequency (not sentencepiece).", least=1)
+        2, "Merge only pairs of pieces with at least this frequency; of whole words, keep only "
+        "words with it.", least=1,
+        for_=_of(*(kind for kind in _ENDINGS if kind != "sentencepiece")))
     limit_alphabet: int = option(
-        1000, "Maximum number of different characters; words with rarer characters become [UNK] "
-        "(wordpiece).", least=1)
+        1000, "Maximum number of different characters; words with rarer characters become "
+        "unknown.", least=1, for_=_of("wordpiece", "gpt_bpe"))
     num_unused: int = option(
         0, "Number of free tokens [unused0], [unused1], ... for words that are added later "
-        "(Google's vocabularies have 994; wordpiece).", least=0)
+        "(Google's vocabularies have 994).", least=0, for_=_of("wordpiece"))
 
     def check(self):
         """Raises InputError for values that cannot work."""

@@ -19,6 +19,7 @@ import dataclasses
 import hashlib
 import importlib.util
 import math
+import operator
 import os
 import re
 import sysconfig
@@ -38,7 +39,7 @@ from bert_tf.files import (
     relative,
     write_aside,
 )
-from bert_tf.flags import REQUIRED, option
+from bert_tf.flags import REQUIRED, Scope, option
 from bert_tf.tasks.libraries import is_library_name
 from data_prep import prose
 from data_prep.corpora import PART, Corpus
@@ -51,6 +52,9 @@ _TOPICS = "pydoc_data/topics.py"
 _SHORTEST = 4       # sentences of a document of documentation
 
 
+_OWN = Scope("your own text, --input_file", bool, "input_file")
+
+
 @dataclasses.dataclass
 class ExtractTextFlags:
     """Text to extract, and its files."""
@@ -61,10 +65,11 @@ class ExtractTextFlags:
         "lines (.jsonl), Parquet (.parquet), a Wikipedia dump (.xml) or WikiExtractor's output, "
         "plain or compressed (.gz, .xz, .bz2, .zst); or data sets by name, "
         "hf://datasets/OWNER/NAME or tfds:NAME.")
-    text_column: str = option("text", "Column of the texts in JSON lines, Parquet and data sets.")
+    text_column: str = option(
+        "text", "Column of the texts in JSON lines, Parquet and data sets.", for_=_OWN)
     lines_are_paragraphs: bool = option(
         False, "A line break ends a paragraph, as in text from web pages; if false, only a blank "
-        "line ends it.")
+        "line ends it.", for_=_OWN)
     num_workers: int = option(
         0, "Processes that read your own text; 0: one per core.", least=0, most=4096)
     packages: list[str] = option(
@@ -72,11 +77,13 @@ class ExtractTextFlags:
         "packages.")
     max_megabytes: float = option(
         8.0, "Maximum size of the documentation (10^6 bytes). The choice of modules depends only "
-        "on their names.", above=0)
+        "on their names.", above=0,
+        for_=Scope("documentation, without --input_file", operator.not_, "input_file"))
     eval_file: str = option("", "File for held-out documents.")
     eval_share: float = option(
         0.05, "Share of the documents for --eval_file, at least one document. In your own plain "
-        "text, share of the sentences, in whole documents.", above=0, below=1)
+        "text, share of the sentences, in whole documents.", above=0, below=1,
+        for_=Scope("--eval_file", bool, "eval_file"))
 
     def check(self):
         """Raises InputError for values that cannot work."""

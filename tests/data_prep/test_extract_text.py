@@ -173,12 +173,16 @@ def test_own_text(tmp_path):
     (b"Good.", {"packages": ["absl"]}, ["not both"]),
     (b"Good.", {"max_megabytes": 0}, ["--max_megabytes"]),
     (b"Good.", {"eval_share": 1.0}, ["--eval_share"]),
+    (b"Good.", {"eval_share": 0.5}, ["--eval_share=0.5 is for --eval_file"]),
+    (b"Good.", {"max_megabytes": 1.0}, ["is for documentation, without --input_file"]),
+    (b"Good.", {"input_file": [], "text_column": "x"}, ["is for your own text, --input_file"]),
+    (b"Good.", {"input_file": [], "lines_are_paragraphs": True}, ["is for your own text"]),
 ])
 def test_refusals(tmp_path, content, options, parts):
     path = tmp_path / "own.txt"
     path.write_bytes(content)
     with pytest.raises(InputError) as error:
-        extract(tmp_path / "text.txt", input_file=[str(path)], **options)
+        extract(tmp_path / "text.txt", **{"input_file": [str(path)], **options})
     assert all(part in str(error.value) for part in parts)
     assert not (tmp_path / "text.txt").exists()
 

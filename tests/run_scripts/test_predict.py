@@ -11,6 +11,7 @@ import shutil
 import pytest
 
 import bert_tf
+from bert_tf import flags
 from bert_tf.compression.transfer import TransferSource
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import TASKS
@@ -289,3 +290,10 @@ def test_what_is_asked_of_a_pre_trained_model(run, tmp_path, capsys):
 def test_what_cannot_be_asked_is_named(run, flags, part):
     with pytest.raises(InputError, match=part):
         fill_mask.main(FillMaskFlags(init_checkpoint=run, **flags))
+
+
+def test_flags_of_masks_are_for_questions_about_masks():
+    for flag in ({"top_k": 2}, {"mask": "_"}):
+        flags.check(FillMaskFlags(init_checkpoint="run", **flag))
+        with pytest.raises(InputError, match="is for --ask=masks"):
+            flags.check(FillMaskFlags(init_checkpoint="run", ask="next_sentence", **flag))
