@@ -15,6 +15,9 @@ from bert_tf.recipes.corruption import Segments
 SHARE_FLAGS = ("random_share", "swapped_share")
 SCHEMES = ("pair_span", "random", "ner_span")
 UNITS = ("subwords", "words", "tags", "phrases")
+# Pairings that draw shorter sequences, and pairings that draw a random B.
+_SHORTENED = ("segment_pairs", "electra", "sentence_reordering", "sentence_distance")
+_DRAWN = ("segment_pairs", "sentence_pairs")
 _TASK_PAIRINGS = ("sentence_reordering", "sentence_distance", "labelled_pairs")
 
 LINES = Scope("recipes that do not read a text as a stream",
@@ -57,7 +60,7 @@ class PretrainingDataFlags:
         10, "Number of passes over the text, each with different pairs and masks. Recipe "
         "transformer_xl reads the text once.", least=1, most=1 << 20)
     masked_lm_prob: float = option(
-        0.15, "Share of the tokens to predict.", above=0, most=1, for_=_PAIRS)
+        0.15, "Share of the tokens to predict.", above=0, most=1, for_=_MASKS)
     short_seq_prob: float = option(
         0.1, "Share of the sequences that get a random length below the maximum.", least=0,
         most=1, for_=LINES)
@@ -114,7 +117,7 @@ class PretrainingDataFlags:
         for_=_SPANS, least=0, most=0.99)
     shuffle_prob: float | None = option(
         None, "Share of the visible tokens that are shuffled, three neighbours at a time, and "
-        "predicted too (StructBERT).", least=0, most=1, rare=True, for_=LINES)
+        "predicted too (StructBERT).", least=0, most=1, rare=True, for_=_MASKS)
     random_share: float | None = option(
         None, "Share of the pairs that get a random B, if B has a next sentence.", least=0, most=1,
         rare=True, for_=LINES)
@@ -160,7 +163,7 @@ class PretrainingDataFlags:
         "recipe dual_training (arXiv:1909.11687).", rare=True)
     second_share: float = option(
         0.5, "Probability of splitting a word with --second_vocab_file.", rare=True, least=0,
-        most=1)
+        most=1, for_=Scope("--second_vocab_file", bool, "second_vocab_file"))
     phrase_file: str = option(
         "", "File with one phrase per line; where several phrases match, "
         "the longest counts.", rare=True,
@@ -182,6 +185,7 @@ class PretrainingDataFlags:
         if not recipe.denoising:
             masking.find(recipe.corruption).check(recipe.segments)
         _check_units(recipe, self)
+        _check_used(recipe, self)
         return recipe
 
     def given(self, names: Iterable[str]) -> dict[str, Any]:
@@ -310,6 +314,23 @@ def _check_units(recipe, job):
             job.phrase_file and units != "phrases" and not of_entities):
         raise InputError("--masking_units=phrases and --phrase_file belong together: give "
                          "both, or neither.")
+
+
+def _check_used(recipe, job):
+    """Raises InputError for a flag that changes nothing in these segments and masks. The defaults
+    of --recipe may change nothing where other flags vary it."""
+    pairing = recipe.segments.pairing
+    known = defaults_of(PretrainingDataFlags) | recipe_defaults(
+        {"recipe": job.recipe, "task": job.task})[1]
+    for name, is_used, what in (
+            ("short_seq_prob", pairing in _SHORTENED, "segments of a drawn length"),
+            ("random_next_sentence", pairing in _DRAWN, "pairs of segments"),
+            ("random_share", pairing in _DRAWN, "pairs of segments"),
+            ("swapped_share", recipe.segments.negatives == "three_way", "recipe structbert"),
+            ("tag_column", needs_tags(recipe), "--masking_units=tags"),
+            ("ner_masking_prob", needs_entities(recipe), "--schemes=ner_span")):
+        if not is_used and getattr(job, name) not in (None, known[name]):
+            raise InputError(f"--{name} is for {what}; leave the flag out.")
 
 
 def _of_negatives(segments):

@@ -79,11 +79,8 @@ def test_settings_are_for_the_recipes_whose_learner_takes_them(recipe):
     from bert_tf import training
     wanted = getattr(training, recipe.learner).settings_class
     for kind in (training.GeneratorSettings, training.TransferSettings):
-        for field in fields_of(kind):
-            if field.metadata["for"].holds(recipe):
-                assert kind is wanted
-        assert any(field.metadata["for"].holds(recipe) for field in fields_of(kind)) == (
-            kind is wanted)
+        scopes = [field.metadata["for"] for field in fields_of(kind)]
+        assert any(scope.holds(recipe) for scope in scopes if not scope.flag) == (kind is wanted)
 
 
 def test_a_setting_of_another_learner_is_refused():
@@ -98,8 +95,29 @@ def test_a_setting_of_another_learner_is_refused():
     ("tinybert", {"gamma_distill_factor": 9.0}), ("dual_training", {"num_distill_steps": 9}),
     ("small_vocabulary", {"distill_ground_truth_ratio": 0.0}),
     ("mobilebert", {"alpha_ce": 9.0}), ("mobilebert", {"teacher_layers": ["0"]}),
-    ("mobilebert_transfer", {"project_up": True}), ("mobilebert", {"restrict_ce_to_mask": True})])
+    ("mobilebert_transfer", {"project_up": True}), ("mobilebert", {"restrict_ce_to_mask": True}),
+    ("tinybert", {"alpha_ce": 9.0}), ("tinybert", {"distill_temperature": 9.0}),
+    ("distilbert", {"project_up": True}), ("small_vocabulary", {"alpha_cos": 9.0}),
+    ("mobilebert", {"gamma_distill_factor": 9.0})])
 def test_a_setting_of_another_recipe_with_a_teacher_is_refused(recipe, values):
     from bert_tf.training import TransferSettings
-    with pytest.raises(ValueError, match=f"is for recipes such as .*--recipe={recipe}"):
+    with pytest.raises(
+            ValueError, match=f"is for (recipes such as .*--recipe={recipe}|--layer_wise_warmup)"):
         flags.check(TransferSettings(**values), recipes.find(recipe))
+
+
+@pytest.mark.parametrize("values", [
+    {"electra_objective": False, "temperature": 2.0},
+    {"uniform_generator": True, "generator_layers": 0.5},
+    {"untied_generator": False, "generator_hidden_size": 0.5}])
+def test_settings_of_a_generator_that_is_not_there_are_refused(values):
+    from bert_tf.training import GeneratorSettings
+    switch, idle = values
+    with pytest.raises(ValueError, match=f"^--{idle} changes nothing with --{switch}="):
+        GeneratorSettings(**values)
+
+
+def test_words_of_a_teacher_are_copied_with_its_layers_alone():
+    from bert_tf.training import TransferSettings
+    with pytest.raises(ValueError, match="--vocab_transform=true is for --teacher_layers"):
+        TransferSettings(vocab_transform=True)

@@ -3,8 +3,16 @@
 import dataclasses
 import functools
 
+from bert_tf.errors import InputError
 from bert_tf.flags import Scope, check, option
 
+_SIZES = ("generator_hidden_size", "generator_layers", "untied_generator_embeddings")
+# Values of flags of the generator, with the flags that then change nothing.
+_IDLE = {("electra_objective", False): (
+    *_SIZES, "untied_generator", "uniform_generator", "disallow_correct", "temperature",
+    "disc_weight", "discriminator"),
+    ("uniform_generator", True): (*_SIZES, "untied_generator", "temperature"),
+    ("untied_generator", False): _SIZES}
 DISCRIMINATORS = ("replaced_token", "replaced_token_written", "replace_mlm", "all_tokens_mlm")
 NEW_LAYERS = ("copied", "identity", "random")
 
@@ -42,7 +50,13 @@ class GeneratorSettings:
         "15%). replace_mlm: the original tokens at those positions. all_tokens_mlm: the original "
         "tokens at all positions.", choices=DISCRIMINATORS)
 
-    __post_init__ = check
+    def __post_init__(self):
+        check(self)
+        for (flag, value), names in _IDLE.items():
+            for name in names if getattr(self, flag) is value else ():
+                if getattr(self, name) != getattr(GeneratorSettings, name):
+                    raise InputError(f"--{name} changes nothing with --{flag}={str(value).lower()}"
+                                     "; leave out one of the two flags.")
 
 
 _of_stages = functools.partial(option, rare=True, for_=Scope(

@@ -1,5 +1,6 @@
 """Records of every recipe, and of what the flags make of it."""
 
+import dataclasses
 import json
 import pathlib
 import subprocess
@@ -264,3 +265,32 @@ def test_defaults_of_a_recipe_name_what_the_recipe_has():
 def test_a_number_of_steps_that_never_ends_is_not_printed(capsys):
     program._report("a recipe", {"num_warmup_steps": 1 << 30, "learning_rate": 0.5})
     assert capsys.readouterr().out == "defaults from a recipe: --learning_rate=0.5\n"
+
+
+@pytest.mark.parametrize("flags, part", [
+    ({"segments": "full_sentences", "short_seq_prob": 0.2}, "--short_seq_prob is for segments of"),
+    ({"segments": "doc_sentences", "random_next_sentence": False}, "is for pairs of segments"),
+    ({"recipe": "electra", "random_share": 0.3}, "--random_share is for pairs of segments"),
+    ({"swapped_share": 0.3}, "--swapped_share is for recipe structbert"),
+    ({"tag_column": 1, "input_format": "columns"}, "--tag_column is for --masking_units=tags"),
+    ({"recipe": "spanbert", "ner_masking_prob": 0.3}, "is for --schemes=ner_span"),
+    ({"recipe": "ltr", "masked_lm_prob": 0.3}, "is for recipes that hide tokens"),
+    ({"recipe": "t5", "shuffle_prob": 0.3}, "is for recipes that hide tokens"),
+    ({"second_share": 0.3}, "is for --second_vocab_file")])
+def test_flags_that_change_nothing_are_refused(flags, part):
+    with pytest.raises(InputError, match=part):
+        create_pretraining_data.PretrainingDataFlags(["text"], ["records"], "vocab", **flags
+                                                     ).resolve()
+
+
+@pytest.mark.parametrize("recipe, task, flags", [
+    ("bert", "", {"segments": "full_sentences"}), ("electra", "", {"segments": "doc_sentences"}),
+    ("structbert", "", {"random_next_sentence": True}), ("spanbert", "", {"schemes": ["random"]}),
+    *(("ernie2", task, {}) for task in recipes.find("ernie2").tasks)])
+def test_defaults_of_a_recipe_are_not_refused_where_flags_vary_it(recipe, task, flags):
+    given = {"recipe": recipe, "task": task, **flags}
+    names = {field.name for field in dataclasses.fields(
+        create_pretraining_data.PretrainingDataFlags)}
+    values = {name: value for name, value in recipe_defaults(given)[1].items() if name in names}
+    create_pretraining_data.PretrainingDataFlags(["text"], ["records"], "vocab", **{
+        **values, **given}).resolve()

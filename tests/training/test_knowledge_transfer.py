@@ -131,6 +131,9 @@ def test_a_student_begins_with_what_fits_of_its_teacher(tmp_path):
                                        recipes.find("mobilebert").terms, settings=settings)
     with pytest.raises(InputError, match="needs a teacher"):
         TransferSettings(layer_wise_warmup=True)
+    with pytest.raises(InputError, match="--distill_temperature is for runs with --teacher"):
+        KnowledgeTransfer.of_terms(student, recipes.find("mobilebert").terms,
+                                   settings=TransferSettings(distill_temperature=2.0))
     with pytest.raises(InputError, match="fewer than the 2 layers"):
         KnowledgeTransfer.of_terms(student, recipes.find("mobilebert").terms, settings=(
             TransferSettings(teacher=settings.teacher, layer_wise_warmup=True,

@@ -45,6 +45,9 @@ class KnowledgeTransfer(Distiller):
         settings = settings or TransferSettings()
         plain = Learner.of_terms(config, terms, dtype)
         if not settings.teacher:
+            for name in ("distill_ground_truth_ratio", "distill_temperature"):
+                if getattr(settings, name) != getattr(TransferSettings, name):
+                    raise InputError(f"--{name} is for runs with --teacher; leave the flag out.")
             return plain
         teacher = read_teacher(settings.teacher, config, dtype)
         heads = {head.name: head for head in plain.objectives}
