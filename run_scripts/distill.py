@@ -41,7 +41,7 @@ from bert_tf.recipes.distillation import (
 )
 from bert_tf.tasks.kinds.span import THRESHOLD
 from bert_tf.tasks.saved_task import SavedTask
-from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, check_long_text
+from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, check_kept, check_long_text
 from bert_tf.tokenization import find_vocabulary
 from bert_tf.tokenization.packing import TRUNCATE
 from bert_tf.training.settings import FineTuneSettings
@@ -63,6 +63,11 @@ _PATIENCE = _recipes_with("Patience", "recipes that compare vectors of layers, s
 _PHASES = Scope("recipes that learn layers one after the other, such as internal", {
     row.name for row in DISTILLATIONS.values()
     if any("stacked" in term.options for term in row.terms)}.__contains__, "recipe")
+# Flags of the ways to make further texts.
+_OF_AUGMENTATION = {**dict.fromkeys(("masked_lm", "glove_embs"), ("masked_words",)),
+                    **dict.fromkeys(("ngram_prob", "pos_tagger"), ("random_words",)),
+                    **dict.fromkeys(("augmentation_copies", "augmentation_seed"),
+                                    ("random_words", "masked_words"))}
 
 
 @dataclasses.dataclass
@@ -161,8 +166,12 @@ class DistillFlags:
         row = find_distillation(self.recipe).with_soft(
             self.soft_weight, self.gold_weight, form=self.soft_loss,
             temperature=self.distill_temperature).with_phases(self.phase_steps)
-        return dataclasses.replace(
-            row, augmentation=self.augmentation or row.augmentation, terms=tuple(
+        way = self.augmentation or row.augmentation
+        for name, ways in _OF_AUGMENTATION.items():
+            if way not in ways and getattr(self, name) != getattr(DistillFlags, name):
+                raise InputError(f"--{name} is for --augmentation={' or '.join(ways)}, and it is "
+                                 f"{way}; leave the flag out.")
+        return dataclasses.replace(row, augmentation=way, terms=tuple(
             term if term.objective != "Patience" else dataclasses.replace(
                 term, weight=term.weight if self.patience_weight is None else self.patience_weight,
                 options={"layers": self.patience_layers or term.options["layers"],
@@ -210,7 +219,7 @@ def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags | SquadFla
         return task_flags
     return dataclasses.replace(
         task_flags, task_kind=task_flags.task_kind or kind.name,
-        labels=task_flags.labels or list(saved.task.labels))
+        labels=task_flags.labels or list(saved.task.labels) * kind.has_labels)
 
 
 def _model_flags(job: DistillFlags, saved: SavedTask, settings: FineTuneSettings) -> ModelFlags:
@@ -263,7 +272,11 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
             open_model(job.student).config)
         teaching.compared_layers(config, len(job.student_layers) or config.depth)
     check_long_text(task_flags.long_text, saved.task)
+    if settings.label_smoothing and not row.gold_weight:
+        raise InputError("--label_smoothing is for gold labels, from which this student does not "
+                         "learn; give --gold_weight too, or leave the flag out.")
     files = _task_flags(task_flags, saved)
+    check_kept(task_flags, saved.options)
     options = {name: saved.options[name] for name in _SHARED if name in saved.options}
     if way := _long_text(task_flags, saved, SavedTask.read(settings.output_dir)):
         options["long_text"] = way

@@ -16,6 +16,7 @@ model too. Its outputs and speed are compared with the model whose parts are onl
 """
 
 import dataclasses
+import operator
 import os
 from collections.abc import Iterator
 
@@ -24,9 +25,9 @@ import numpy as np
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
-from bert_tf.flags import REQUIRED, option
+from bert_tf.flags import REQUIRED, Scope, option
 from bert_tf.tasks.task_flags import TaskFlags
-from run_scripts.finetuning.pruning import ORDERS, PARTS, Curve, write_smaller
+from run_scripts.finetuning.pruning import BY_IMPORTANCE, ORDERS, PARTS, Curve, write_smaller
 
 
 @dataclasses.dataclass
@@ -52,10 +53,12 @@ class PruneFlags:
         False, "Scale the importance of each layer to the length 1.")
     exact_pruning: bool = option(False, "Compute the importance again before each step.")
     at_least_x_heads_per_layer: int = option(
-        0, "Number of heads to keep in each layer; the most important heads stay.", least=0)
+        0, "Number of heads to keep in each layer; the most important heads stay.", least=0,
+        for_=Scope("--parts=heads", "heads".__eq__, "parts"))
     prune_percent: list[str] = option(
         [str(share) for share in range(10, 101, 10)], "Percentages of the parts to switch off, one "
-        "for each step.", items=float, least=0, most=100)
+        "for each step.", items=float, least=0, most=100,
+        for_=Scope("runs without --prune_heads", operator.not_, "prune_heads"))
     prune_heads: list[str] = option(
         [], "Switch off these heads, instead of --orders: layer:head, both from 1. Or dead: the "
         "heads with closed gates, whose output is 0 (bert-finetune classifier --concrete_coef).")
@@ -72,6 +75,9 @@ class PruneFlags:
 
     def __post_init__(self):
         flags.check(self)
+        if self.prune_heads and self.orders:
+            raise InputError("--prune_heads names the heads in place of --orders; leave out one of "
+                             "the two flags.")
         self.orders = self.orders or ["oracle" if self.parts == "layers" else "importance"]
         for order in self.orders:
             if order not in ORDERS or (self.parts == "layers" and order != "oracle"):
@@ -79,6 +85,15 @@ class PruneFlags:
                 raise InputError(f"--orders={order}: choose from {', '.join(known)}.")
         if self.prune_heads and self.parts != "heads":
             raise InputError(f"--prune_heads is for heads, not for --parts={self.parts}.")
+        orders = set() if self.prune_heads else {*self.orders}
+        for name, is_used, what in (
+                *((name, orders & {*BY_IMPORTANCE}, "orders by importance") for name in (
+                    "importance", "normalize_pruning_by_layer", "exact_pruning",
+                    "importance_examples")),
+                ("at_least_x_heads_per_layer", orders, "--orders"),
+                ("seed", "random" in orders, "--orders=random")):
+            if not is_used and getattr(self, name) != getattr(PruneFlags, name):
+                raise InputError(f"--{name} is for {what}; leave the flag out.")
         if not self.prune_percent:
             raise InputError("--prune_percent must be given: numbers from 0 to 100.")
 

@@ -23,7 +23,7 @@ from bert_tf.files import absolute
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import Scope, option
 from bert_tf.tasks.saved_task import SavedTask
-from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tasks.task_flags import TaskFlags, check_kept
 from bert_tf.training.settings import FineTuneSettings
 
 # The original's settings, with which the rate falls on a line from the first step on.
@@ -46,7 +46,8 @@ class TheseusFlags:
         Replacing.replacing_rate, "Probability at the first step.", above=0, most=1)
     scheduler_linear_k: float = option(
         Replacing.scheduler_linear_k, "With --scheduler_type=linear, growth of the probability "
-        "per step.", least=0, below=float("inf"))
+        "per step.", least=0, below=float("inf"),
+        for_=Scope("--scheduler_type=linear", "linear".__eq__, "scheduler_type"))
     steps_for_replacing: int = option(
         Replacing.steps_for_replacing, "With --scheduler_type=constant, number of steps before "
         "the probability is 1; 0: it is 1 from the second step on, as in the original.", least=0,
@@ -105,6 +106,7 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     if task_flags.long_text:
         raise InputError("--long_text is not for successors, which read texts like the "
                          "predecessor; leave the flag out.")
+    check_kept(task_flags, saved.options)
     from bert_tf import checkpoints
     from bert_tf.checkpoints import keras_file
     from bert_tf.compression import theseus

@@ -25,7 +25,7 @@ PARTS = ("heads", "units", "layers")
 # The last three are by importance too, of T5's heads of one kind alone.
 KINDS = ("encoder", "cross", "decoder")
 ORDERS = ("importance", "oracle", "random", "reverse", *KINDS)
-_BY_IMPORTANCE = ("importance", "reverse", *KINDS)
+BY_IMPORTANCE = ("importance", "reverse", *KINDS)
 _FILE = "prune.json"
 # Batches of the importance: as in the paper's code.
 _BATCH = 32
@@ -56,7 +56,7 @@ class Curve:
                              "whose parts can't be removed; name a BERT whose layers share no "
                              "weights.")
         removes = job.actually_prune or job.parts == "layers"
-        orders = {*_BY_IMPORTANCE}.intersection(() if job.prune_heads else job.orders)
+        orders = {*BY_IMPORTANCE}.intersection(() if job.prune_heads else job.orders)
         if self.config.quantisation and (removes or orders):
             raise InputError(f"--model_dir: {job.model_dir} is quantised, so its parts can't be "
                              "removed or ordered by importance; prune the model before "
@@ -188,7 +188,7 @@ class Curve:
             counts = [count for count in dict.fromkeys(counts) if 0 < count < self.total]
         scores, off = None, []
         for count in counts:
-            if scores is None or (job.exact_pruning and order in _BY_IMPORTANCE):
+            if scores is None or (job.exact_pruning and order in BY_IMPORTANCE):
                 scores = self._scores(order, off)
             gone = [(layer, every[layer].index(part)) for layer, part in off]
             found = compression.order_of(scores, [*gone, *others], least)

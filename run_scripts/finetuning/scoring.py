@@ -21,7 +21,7 @@ from bert_tf.finetuning.model import ModelFlags
 from bert_tf.finetuning.run import open_run
 from bert_tf.tasks import named
 from bert_tf.tasks.saved_task import SavedTask
-from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
+from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, check_kept
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.kept_results import KeptResults
 
@@ -67,13 +67,15 @@ class ScoredModel:
         self._files: Any = task_flags
         options: dict = {}
         if kind.name == "span":
-            _check_only_files(task_flags)
+            check_only(task_flags, ("train_file", "dev_file"), "SQuAD, whose questions "
+                       "--train_file and --dev_file name")
             self._files = SquadFlags(train_file=task_flags.train_file,
                                      predict_file=task_flags.dev_file)
             options = self._files.options
         elif task_flags.task and (known := named.find_task(task_flags.task)).kind.name != kind.name:
             raise InputError(f"--task={task_flags.task} is of the kind {known.kind.name}, but the "
                              f"model was trained for {kind.name}; give the task of the training.")
+        check_kept(task_flags, saved.options, "long_text")
         self._settings = FineTuneSettings(output_dir=work_dir, eval_batch_size=batch_size)
         flags = ModelFlags(do_eval=True, init_checkpoint=model_dir, num_workers=1,
                            records_dir=os.path.join(work_dir, "records"))
@@ -132,12 +134,11 @@ class ScoredModel:
         return training.make_trainer(self.trainer.strategy, settings, lambda dtype: learner)
 
 
-def _check_only_files(task_flags):
-    """Raises InputError for flags that say nothing about files of questions."""
+def check_only(task_flags: TaskFlags, names: tuple[str, ...], what: str) -> None:
+    """Raises InputError for all flags of a task but some, for a model that has no use for them."""
     for name, default in vars(TaskFlags()).items():
-        if name not in ("train_file", "dev_file") and getattr(task_flags, name) != default:
-            raise InputError(f"--{name} is not for a model of SQuAD, whose questions --train_file "
-                             "and --dev_file name; leave the flag out.")
+        if name not in names and getattr(task_flags, name) != default:
+            raise InputError(f"--{name} is not for a model of {what}; leave the flag out.")
 
 
 @dataclasses.dataclass

@@ -18,6 +18,7 @@ from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tasks.text_files import encode
 from bert_tf.tasks.text_flags import SPLITS, TextFlags
 from bert_tf.tasks.text_tasks import TextExample, TextTask
+from run_scripts.finetuning.scoring import check_only
 
 
 class ScoredTextModel:
@@ -36,9 +37,10 @@ class ScoredTextModel:
     """
 
     def __init__(self, model_dir: str, task_flags: TaskFlags, batch_size: int = 32) -> None:
+        check_only(task_flags, ("task", "data_dir", "train_file", "dev_file"), "texts")
         self._flags = TextFlags(
             tasks=[task_flags.task] if task_flags.task else [],
-            data_dir=[task_flags.data_dir] if task_flags.task else [],
+            data_dir=[task_flags.data_dir] if task_flags.data_dir else [],
             train_file=task_flags.train_file, dev_file=task_flags.dev_file)
         model = open_model(model_dir, finetuned=True)
         self.learner, self.saved, self.tokenizer = model.learner(), model.saved, model.tokenizer

@@ -204,6 +204,7 @@ def test_coins_are_a_function_of_seed_and_step_alone():
     with pytest.raises(InputError, match="divides"):
         Theseus(networks.build(sizes), [], networks.build(small, name="predecessor"))
     for values, message in (({"replacing_rate": 0}, "above 0"), ({"scheduler_type": "x"}, "choose"),
+                            ({"scheduler_type": "none", "scheduler_linear_k": 0.1}, "is for"),
                             ({"steps_for_replacing": 3}, "constant")):
         with pytest.raises(InputError, match=message):
             _ = run_theseus.TheseusFlags("folder", **values).replacing

@@ -296,8 +296,21 @@ def test_flags_that_make_no_sense():
     for change, message in (({"orders": ["size"]}, "--orders=size"),
                             ({"orders": ["importance"], "parts": "layers"}, "choose from oracle"),
                             ({"prune_percent": ["120"]}, "0 to 100"),
-                            ({"prune_heads": ["1:1"], "parts": "units"}, "is for heads")):
+                            ({"prune_heads": ["1:1"], "parts": "units"}, "is for heads"),
+                            ({"prune_heads": ["1:1"], "orders": ["oracle"]}, "leave out one of"),
+                            ({"prune_heads": ["1:1"], "prune_percent": ["50"]}, "is for runs wit"),
+                            ({"orders": ["oracle"], "exact_pruning": True}, "is for orders by imp"),
+                            ({"prune_heads": ["1:1"], "importance": "code"}, "is for orders by"),
+                            ({"parts": "units", "at_least_x_heads_per_layer": 1}, "--parts=heads"),
+                            ({"seed": 3}, "--seed is for --orders=random")):
         with pytest.raises(InputError, match=message):
             flags("model", "out", **change)
     with pytest.raises(InputError, match="NAME=FOLDER"):
         _ = compression.CompressionFlags(models=["folder"], output_dir="out").folders
+
+
+def test_a_model_is_scored_as_it_was_trained(model, tmp_path):
+    task_flags, job = flags(model, tmp_path / "out")
+    for name, value in (("long_text", "mean"), ("label_scale", 2.0)):
+        with pytest.raises(InputError, match=f"--{name} stays as in the training"):
+            Curve(job, dataclasses.replace(task_flags, **{name: value}))

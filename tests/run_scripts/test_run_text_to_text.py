@@ -1,6 +1,7 @@
 """Fine-tuning of T5 from files to scores and answers."""
 
 import contextlib
+import dataclasses
 import functools
 import io
 import json
@@ -153,6 +154,13 @@ def test_a_run_that_was_begun_without_early_stopping_goes_on_with_it(run, capsys
     assert "ended at step 3 of 24; the weights of step 3 are the best" in said
 
 
+def test_flags_that_change_nothing_are_refused(run):
+    for flag, part in (({"alpha": 0.8}, "is for beam search"), ({"max_eval_steps": 3}, "records"),
+                       ({"file_shares": 2}, "records of pre-training")):
+        with pytest.raises(InputError, match=f"--{next(iter(flag))}.*{part}"):
+            run(**flag)
+
+
 def test_the_folder_gives_the_best_weights_not_the_last(run):
     """Two evaluations score 0, so the first one's weights are the best; training goes on."""
     folder = run(num_train_steps=2, iterations_per_loop=1, eval_steps=1, early_stopping=2)
@@ -207,6 +215,10 @@ def test_the_score_without_each_head(learned, folder, tmp_path):
                          ({"importance": "code"}, "--importance=code is for models with")):
         with pytest.raises(InputError, match=part):
             prune.main(files, job(**change))
+    with pytest.raises(InputError, match="--header is not for a model of texts"):
+        prune.main(dataclasses.replace(files, header=False), job())
+    with pytest.raises(InputError, match="--choose_examples=3 is for --reverse_head_mask"):
+        heads.HeadsFlags(model_dir="model", output_dir="out", choose_examples=3)
     with pytest.raises(InputError, match="give --form=zero"):
         heads.main(heads.HeadsFlags(model_dir=str(model), dev_file=pairs,
                                     output_dir=str(tmp_path / "heads")))
