@@ -23,6 +23,7 @@ from bert_tf import checkpoints, export, flags, model_card, training
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
 from bert_tf.checkpoints.weights import variables
+from bert_tf.config import T5Config
 from bert_tf.errors import InputError, counted
 from bert_tf.files import check_file, file_size, make_folder
 from bert_tf.flags import REQUIRED, option
@@ -128,6 +129,25 @@ class ExportFlags:
             raise InputError(f"--format={self.format} takes one sequence per example; export a "
                              f"model of --task={self.task} as text, ids or onnx.")
         flags.check(self)
+
+    def check_used(self, given: "ExportFlags", generates: bool) -> None:
+        """Raises InputError for a given flag that changes nothing in this export.
+
+        Args:
+            generates: whether the model writes texts.
+        """
+        head = HEADS.get(self.task)
+        answers = self.format == "text" and self.task == "answer_span"
+        for names, is_used, what in (
+                (("version",), self.format in ("text", "ids"), "SavedModels"),
+                (("num_labels",), head and head.is_labelled, "labels and numbers"),
+                (("max_query_length", "max_answer_length", "doc_stride"), answers,
+                 "--format=text and models that answer questions"),
+                (("max_target_length", "beams"), generates and self.format == "ids",
+                 "--format=ids and models that write texts")):
+            for name in names if not is_used else ():
+                if getattr(given, name) != getattr(ExportFlags, name):
+                    raise InputError(f"--{name} is for {what}; leave the flag out.")
 
 
 def resolve(job: ExportFlags, model: Any) -> ExportFlags:
@@ -362,6 +382,7 @@ def main(job: ExportFlags) -> None:
         job.init_checkpoint)
     job = resolve(job, model)
     job.check()
+    job.check_used(given, isinstance(model.config, T5Config))
     if logging.get_verbosity() >= logging.DEBUG:
         line = write(job, model)
     else:
