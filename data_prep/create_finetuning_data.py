@@ -15,6 +15,7 @@ import dataclasses
 
 from bert_tf import flags
 from bert_tf.data.records.shards import Unfinished
+from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
@@ -49,6 +50,8 @@ class FinetuningDataFlags:
             InputError: they do not go together.
         """
         flags.check(self)
+        if self.document_context and task.kind.name != "tagging":
+            raise InputError("--document_context is for tagging; leave the flag out.")
         size = (task.defaults.max_seq_length if self.max_seq_length is None else
                 self.max_seq_length)
         given = {name: value for name in _CUTTING

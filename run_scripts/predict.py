@@ -97,8 +97,8 @@ def main(job: PredictFlags) -> None:
         folder = task_heads.task_folder(folder, job.task)
     omissions = Omissions(job.skip_malformed_lines)
     if form == "lines":
-        if given := [name for name in ("text_a_column", "text_b_column", "choice_columns")
-                     if getattr(job, name)]:
+        if given := [name for name in ("text_a_column", "text_b_column", "choice_columns",
+                                       "header", "skip_malformed_lines") if getattr(job, name)]:
             raise InputError(f"--{given[0]} is for tables, and {shown_name(job.input_file)} is "
                              "read line by line; leave the flag out, or give --input_format.")
         rows = example_files.read_texts(job.input_file)

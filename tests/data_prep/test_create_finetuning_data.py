@@ -249,6 +249,7 @@ def test_documents_stay_whole(prepare, folder):
         "header": False, "multi_label": True, "task_kind": "regression"}.items()),
     ({"max_qa_length": 5}, "--max_qa_length is for multiple choice"),
     ({"carry_choices": True}, "--carry_choices is for multiple choice"),
+    ({"document_context": True}, "--document_context is for tagging"),
     ({"data_dir": "absent"}, "no train.tsv in 'absent'"),
     ({"splits": ["validation"]}, "no split 'validation'; it has train, dev, test"),
     ({"max_seq_length": 3}, "--max_seq_length is 3"),

@@ -230,6 +230,8 @@ def test_what_cannot_be_read_is_named_and_nothing_half_written_stays(
     ({"input_file": "absent.csv"}, "--input_file: there is no file absent.csv"),
     ({"input_format": "lines", "text_a_column": "a"},
      "--text_a_column is for tables, and .*in.csv"),
+    ({"input_format": "lines", "header": True}, "--header is for tables, and .*in.csv"),
+    ({"input_format": "lines", "skip_malformed_lines": True}, "--skip_malformed_lines is for tabl"),
     ({}, "--text_a_column must be given"), ({"text_a_column": "b"}, "no column 'b'"),
     ({"text_a_column": "a", "output_file": "/dev/null/x.csv"}, "--output_file: can't write")])
 def test_what_is_missing_is_told_before_a_model_is_loaded(
