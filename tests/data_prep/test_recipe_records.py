@@ -268,7 +268,7 @@ def test_a_number_of_steps_that_never_ends_is_not_printed(capsys):
 
 
 @pytest.mark.parametrize("flags, part", [
-    ({"segments": "full_sentences", "short_seq_prob": 0.2}, "--short_seq_prob is for segments of"),
+    ({"segments": "doc_sentences", "short_seq_prob": 0.2}, "--short_seq_prob is for segments of"),
     ({"segments": "doc_sentences", "random_next_sentence": False}, "is for pairs of segments"),
     ({"recipe": "electra", "random_share": 0.3}, "--random_share is for pairs of segments"),
     ({"swapped_share": 0.3}, "--swapped_share is for recipe structbert"),
@@ -284,7 +284,7 @@ def test_flags_that_change_nothing_are_refused(flags, part):
 
 
 @pytest.mark.parametrize("recipe, task, flags", [
-    ("bert", "", {"segments": "full_sentences"}), ("electra", "", {"segments": "doc_sentences"}),
+    ("bert", "", {"segments": "doc_sentences"}), ("electra", "", {"segments": "doc_sentences"}),
     ("structbert", "", {"random_next_sentence": True}), ("spanbert", "", {"schemes": ["random"]}),
     *(("ernie2", task, {}) for task in recipes.find("ernie2").tasks)])
 def test_defaults_of_a_recipe_are_not_refused_where_flags_vary_it(recipe, task, flags):
