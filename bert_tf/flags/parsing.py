@@ -133,7 +133,7 @@ def take_defaults(defaults, config_classes, flag_values):
     Args:
         defaults: function of the dict of given flags. It returns (source, values): a phrase that
             names where the defaults come from, and a dict by flag; names that are not flags of
-            `config_classes` are left out.
+            `config_classes` are left out, and defaults that do not apply with the other flags.
     """
     names = given_in(config_classes)
     given = given_in_flags(config_classes, flag_values)
