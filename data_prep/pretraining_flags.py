@@ -165,9 +165,8 @@ class PretrainingDataFlags:
         0.5, "Probability of splitting a word with --second_vocab_file.", rare=True, least=0,
         most=1, for_=Scope("--second_vocab_file", bool, "second_vocab_file"))
     phrase_file: str = option(
-        "", "File with one phrase per line; where several phrases match, "
-        "the longest counts.", rare=True,
-        for_=LINES)
+        "", "File with one phrase per line; where several phrases match, the longest counts.",
+        rare=True, for_=LINES)
 
     def resolve(self) -> recipes.Recipe:
         """Returns the recipe with these flags."""

@@ -134,26 +134,6 @@ def test_given_comes_before_other_defaults_and_these_before_the_dataclass(
     assert (source, list(found)) == (f"kind {kind}", list(taken))
 
 
-def test_defaults_of_another_flag_that_change_nothing_are_left_out():
-    """Else a flag that nobody gave would be refused."""
-    @dataclasses.dataclass
-    class Net:
-        """Its flags."""
-
-        decay: float = flags.option(1.0, "A factor.")
-        top: int = flags.option(1, "A power.", for_=flags.Scope("--decay", (1.0).__ne__, "decay"))
-
-    for arguments, wanted in (([], Net(0.8, 2)), (["--decay=1"], Net()),
-                              (["--decay=0.5"], Net(0.5, 2)), (["--top=3"], Net(0.8, 3))):
-        values = absl_flags.FlagValues()
-        flags.define(Net, values)
-        values(["program", *arguments])
-        flags.take_defaults(lambda given: ("paper", {"decay": 0.8, "top": 2}), [Net], values)
-        assert flags.read(Net, values) == wanted
-    with pytest.raises(InputError, match="--top=3 is for --decay; leave the flag out"):
-        flags.check(Net(top=3))
-
-
 PROGRAM = '''"""A program."""
 import dataclasses, logging, os, signal
 from bert_tf import errors, flags

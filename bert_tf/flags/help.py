@@ -82,7 +82,10 @@ def _is_shown(field, known, recipe):
     if field.metadata["rare"]:
         return False
     scope = field.metadata["for"]
-    return not scope or bool(scope.flag or recipe) and applies(field, known, recipe)
+    if scope is None:
+        return True
+    value = known[scope.flag] if scope.flag else recipe
+    return value is not None and applies(scope, value)
 
 
 def _lines(field, type_, defaults, source):

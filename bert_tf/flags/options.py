@@ -3,7 +3,7 @@
 import dataclasses
 import shlex
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from bert_tf.errors import InputError, choose_from
 
@@ -96,28 +96,17 @@ def check_scope(settings, recipe=None) -> None:
     """Raises InputError for the first option that is given where it does not apply; see `check`."""
     for field in fields_of(settings):
         scope, value = field.metadata["for"], getattr(settings, field.name)
-        if not _says_nothing(field, value, recipe) and not applies(field, vars(settings), recipe):
+        if not scope or not (scope.flag or recipe) or _says_nothing(field, value, recipe):
+            continue
+        if not applies(scope, getattr(settings, scope.flag) if scope.flag else recipe):
             raise InputError(f"--{field.name}={shown(value)} is for {scope.what}; leave the flag "
                              "out"
                              + ("." if scope.flag else f" with --recipe={recipe.name}."))
 
 
-def applies(field, values: Mapping[str, typing.Any], recipe=None) -> bool:
-    """Returns whether a recipe, or the value of another option, is in the `Scope` of an option.
-    Without a recipe, options that depend on it do."""
-    scope = field.metadata["for"]
-    if not scope or not (scope.flag or recipe):
-        return True
-    return bool(scope.holds(values[scope.flag] if scope.flag else recipe))
-
-
-def applying(defaults: dict, config_classes: Iterable[type],
-             given: Mapping[str, typing.Any]) -> dict:
-    """Returns the defaults that apply with each other and with the given options."""
-    fields = {field.name: field for kind in config_classes for field in fields_of(kind)}
-    values = {**{name: default_of(field) for name, field in fields.items()}, **defaults, **given}
-    return {name: value for name, value in defaults.items()
-            if name not in fields or applies(fields[name], values)}
+def applies(scope, value) -> bool:
+    """Returns whether the `Scope` includes a recipe, or the value of its flag."""
+    return bool(scope.holds(value))
 
 
 def _says_nothing(field, value, recipe):

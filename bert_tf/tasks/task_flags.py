@@ -290,6 +290,13 @@ def check_kept(flags: TaskFlags, options: dict, *more: str) -> None:
             raise InputError(f"--{name} stays as in the training of the model; leave the flag out.")
 
 
+def check_only(flags: TaskFlags, names: tuple[str, ...], what: str) -> None:
+    """Raises InputError for all flags of a task but some, for a model that has no use for them."""
+    for name, default in vars(TaskFlags()).items():
+        if name not in names and getattr(flags, name) != default:
+            raise InputError(f"--{name} is not for a model of {what}; leave the flag out.")
+
+
 def _source(flags, task, split, path, rows):
     """The `Source` of a split; the training set may have a share of the examples."""
     if split != "train":

@@ -22,7 +22,6 @@ import numpy as np
 from bert_tf.checkpoints import checksummed, names
 from bert_tf.errors import DivergedError, InputError
 from bert_tf.files import is_file, match_names, remove_file
-from bert_tf.flags.options import applies, fields_of
 from bert_tf.options import differing_options, same_options
 from bert_tf.training.settings import SharedSettings
 
@@ -67,13 +66,6 @@ def _is_free(name, settings):
         name in _EVALUATION and not getattr(settings, "early_stopping", 0))
 
 
-def _is_idle(name, settings):
-    """Whether a setting does not apply with the others; earlier versions took its value all the
-    same."""
-    return any(field.name == name and not applies(field, vars(settings))
-               for field in fields_of(settings))
-
-
 def compare(mine: dict, theirs: dict, settings: SharedSettings) -> tuple[list[str], list[str]]:
     """Returns the differences of two descriptions, first of the network, then of the recipe:
     phrases such as "--learning_rate (0.0001, now 5e-05)".
@@ -91,7 +83,7 @@ def compare(mine: dict, theirs: dict, settings: SharedSettings) -> tuple[list[st
         if name in (*_CONFIGS, _TERMS) and isinstance(old, dict) and isinstance(new, dict):
             for found, more in zip((network, recipe), _compare_networks(name, old, new)):
                 found += more
-        elif not (_is_free(name, settings) or _is_idle(name, settings)) and (
+        elif not (_is_free(name, settings) or settings.is_idle(name)) and (
                 name not in _WHERE_KNOWN or None not in (old, new)):
             recipe.append(_phrase(name, old, new))
     return network, recipe

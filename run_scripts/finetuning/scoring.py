@@ -21,7 +21,7 @@ from bert_tf.finetuning.model import ModelFlags
 from bert_tf.finetuning.run import open_run
 from bert_tf.tasks import named
 from bert_tf.tasks.saved_task import SavedTask
-from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, check_kept
+from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, check_kept, check_only
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.kept_results import KeptResults
 
@@ -132,13 +132,6 @@ class ScoredModel:
         """A Trainer of another model for the same task, such as a smaller one."""
         settings = self._settings.resolve(self.task.defaults, 1)
         return training.make_trainer(self.trainer.strategy, settings, lambda dtype: learner)
-
-
-def check_only(task_flags: TaskFlags, names: tuple[str, ...], what: str) -> None:
-    """Raises InputError for all flags of a task but some, for a model that has no use for them."""
-    for name, default in vars(TaskFlags()).items():
-        if name not in names and getattr(task_flags, name) != default:
-            raise InputError(f"--{name} is not for a model of {what}; leave the flag out.")
 
 
 @dataclasses.dataclass

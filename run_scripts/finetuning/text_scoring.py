@@ -14,11 +14,10 @@ from bert_tf.errors import InputError
 from bert_tf.models import open_model
 from bert_tf.predictor import Predictor
 from bert_tf.tasks import text_scores
-from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tasks.task_flags import TaskFlags, check_only
 from bert_tf.tasks.text_files import encode
 from bert_tf.tasks.text_flags import SPLITS, TextFlags
 from bert_tf.tasks.text_tasks import TextExample, TextTask
-from run_scripts.finetuning.scoring import check_only
 
 
 class ScoredTextModel:
