@@ -55,8 +55,8 @@ class OptimizerSettings:
     start_warmup_step: int = option(0, "Step at which the warm-up begins.", least=0, rare=True)
 
 
-_WORKERS, _TPU = (Scope(f"--distribution_strategy={name}", name.__eq__, "distribution_strategy")
-                  for name in ("multi_worker", "tpu"))
+_WORKERS = Scope("--distribution_strategy=multi_worker", "multi_worker".__eq__,
+                 "distribution_strategy")
 
 
 @dataclasses.dataclass
@@ -81,7 +81,7 @@ class DeviceSettings:
         for_=Scope("--cluster=indexed_job", "indexed_job".__eq__, "cluster"))
     cluster_timeout: float = option(
         300, "Seconds to wait for the other workers.", above=0, most=1e6, for_=_WORKERS, rare=True)
-    tpu: str = option("", "Name or address of the TPU.", alias="tpu_name", for_=_TPU)
+    tpu: str = option("", "Name or address of the TPU.", alias="tpu_name")
     jit_compile: str = option("auto", "Compile the step with XLA. auto: on GPU and TPU; of a "
                               "step on CPU only the update of large variables.",
                               choices=("auto", "true", "false"), rare=True)
@@ -89,8 +89,8 @@ class DeviceSettings:
         True, "Give the same bits in each run, stopped and resumed or not, at the cost of a little "
         "speed.", rare=True)
     use_tpu: bool = option(False, "The original's flag for --distribution_strategy=tpu.", rare=True)
-    tpu_zone: str = option("", "Google Cloud zone of the TPU.", for_=_TPU, rare=True)
-    gcp_project: str = option("", "Google Cloud project of the TPU.", for_=_TPU, rare=True)
+    tpu_zone: str = option("", "Google Cloud zone of the TPU.", rare=True)
+    gcp_project: str = option("", "Google Cloud project of the TPU.", rare=True)
     master: str = option(
         "", "Accepted for old command lines of TensorFlow 1; has no effect.", rare=True)
     num_tpu_cores: int = option(
