@@ -148,8 +148,7 @@ def test_a_grid_is_all_combinations():
     ({"cluster": "slurm"}, {"distribution_strategy": "multi_worker"}),
     ({"cluster_timeout": 5.0}, {"distribution_strategy": "multi_worker"}),
     ({"cluster_hosts": ["a", "b"], "distribution_strategy": "multi_worker"},
-     {"cluster": "indexed_job"}),
-    ({"tpu": "mine"}, {"use_tpu": True}), ({"tpu_zone": "z"}, {"distribution_strategy": "tpu"})])
+     {"cluster": "indexed_job"})])
 def test_a_setting_that_changes_nothing_is_refused(flag, needs):
     with pytest.raises(InputError, match=f"--{next(iter(flag))}=.* is for .*; leave the flag out"):
         FineTuneSettings(output_dir="out", **flag)
