@@ -64,6 +64,10 @@ def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
     is_decoder = values.get("is_decoder", False)
     if is_decoder not in (False, bool(model.causal)):
         raise InputError(f"{path}: is_decoder must be False, not {is_decoder!r}.")
+    padding = values.get("pad_token_id")
+    if model.positions_after_padding and padding is not None and not (
+            type(padding) is int and padding >= 0):
+        raise InputError(f"{path}: pad_token_id must be a whole number from 0, not {padding!r}.")
     kin = values.get(_KIN)
     values = {**values, **{ours: values[theirs] for ours, theirs in model.names.items()
                            if theirs in values}}

@@ -44,7 +44,7 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
     """
     path = rules.beside(file, "config.json")
     act = values.get("afn", "gelu")
-    if act not in _ACTIVATIONS:
+    if not isinstance(act, str) or act not in _ACTIVATIONS:
         raise InputError(f"{path}: afn must be one of {', '.join(_ACTIVATIONS)}, not {act!r}.")
     prefix = _PREFIX if any(name.startswith(_PREFIX) for name in found) else ""
     ours = {mine: values[theirs] for theirs, mine in _KEYS.items() if theirs in values}

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 import bert_tf
 from bert_tf import checkpoints
-from bert_tf.checkpoints import convert
+from bert_tf.checkpoints import convert, huggingface_gpt
 from bert_tf.checkpoints.huggingface_config import read_config
 from bert_tf.config import EncoderConfig, XLNetConfig
 from bert_tf.errors import InputError
@@ -233,3 +233,19 @@ def test_a_key_that_a_type_does_not_have_changes_nothing():
         known, "distilbert", "config.json")
     bert = {"vocab_size": 9, "layer_norm_eps": 0.05}
     assert read_config(bert, "bert", "config.json").layer_norm_eps == 0.05
+
+
+def test_padding_that_gives_positions_is_a_number():
+    sizes = {"vocab_size": 9, "max_position_embeddings": 20}
+    lengths = [read_config({**sizes, "pad_token_id": padding}, "roberta", "config.json")
+               .max_position_embeddings for padding in (None, 0, 1, 3)]
+    assert lengths == [18, 19, 18, 16]
+    for padding in ("0", -1, True):
+        with pytest.raises(InputError, match="config.json: pad_token_id must be a whole number fr"):
+            read_config({**sizes, "pad_token_id": padding}, "roberta", "config.json")
+
+
+@pytest.mark.parametrize("act", ["silu", ["gelu"], {}])
+def test_an_activation_of_gpt_that_is_none_is_named(act, tmp_path):
+    with pytest.raises(InputError, match="afn must be one of gelu, relu, not"):
+        huggingface_gpt.read(str(tmp_path / "model.safetensors"), {"afn": act}, {})
