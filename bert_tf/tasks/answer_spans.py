@@ -125,7 +125,7 @@ class AnswerSpans:
             runs = [*runs[2:], *runs[:2]]
         a_start, a_length, b_start, b_length = runs
         packed = pack_pairs(self.tokens, a_start, a_length, b_start, b_length,
-                            options.max_seq_length, vocabulary)
+                            options.max_seq_length, vocabulary, all_pairs=True)
         if self.passage_first:
             packed["segment_ids"][~packed["input_mask"]] = _PAD_SEGMENT
         return {

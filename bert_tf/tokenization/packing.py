@@ -42,18 +42,19 @@ def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: i
 
 
 def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_start: np.ndarray,
-               b_length: np.ndarray, max_seq_length: int, vocabulary: Any,
-               pads_left: bool = False) -> dict[str, np.ndarray]:
+               b_length: np.ndarray, max_seq_length: int, vocabulary: Any, pads_left: bool = False,
+               all_pairs: bool = False) -> dict[str, np.ndarray]:
     """Packs runs of tokens that fit into sequences of one or two texts, such as [CLS] A [SEP] B
     [SEP].
 
     Args:
         tokens: int32 [T].
         a_start, a_length, b_start, b_length: int [B], the runs of A and B in `tokens`; without B
-            where its length is 0.
+            where its length is 0, unless `all_pairs`.
         vocabulary: has `layout`, `start_id`, `cls_id`, `sep_id` and `pad_id`; one that spells its
             words has `features`, which takes the place of their ids.
         pads_left: whether padding comes before the sequence.
+        all_pairs: whether an empty B has its separator too.
 
     Returns:
         dict of input_ids, int32 [B, S], input_mask and segment_ids, bool [B, S]. Where the class
@@ -63,14 +64,15 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
     a_start, a_length, b_start, b_length = (
         np.asarray(run)[:, None] for run in (a_start, a_length, b_start, b_length))
     layout = vocabulary.layout
-    length, b_offset = layout.length(a_length, b_length), layout.b_offset(a_length)
+    has_b, b_offset = (b_length > 0) | all_pairs, layout.b_offset(a_length)
+    length = a_length + b_length + layout.special(has_b)
     column = np.arange(max_seq_length)[None] - pads_left * (max_seq_length - length)
     in_a = (column >= layout.before) & (column < layout.before + a_length)
     in_b = (column >= b_offset) & (column < b_offset + b_length)
     source = np.where(in_a, a_start - layout.before, b_start - b_offset) + column
     input_mask = (column >= 0) & (column < length)
     input_ids = np.where(input_mask, np.int32(vocabulary.sep_id), np.int32(vocabulary.pad_id))
-    segment_ids = (column >= b_offset) & input_mask & (b_length > 0)
+    segment_ids = (column >= b_offset) & input_mask & has_b
     if layout.cls_last:
         is_cls = column == length - 1
         input_ids[is_cls] = vocabulary.cls_id

@@ -15,7 +15,7 @@ from bert_tf.tasks.kinds.labelled import SplitPredictions
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.split_records import RecordOptions, Source, SplitRecords
-from bert_tf.tasks.squad import read_pieces
+from bert_tf.tasks.squad import Paragraph, Question, read_pieces
 from bert_tf.tasks.squad_answers import AnswerOptions, find_answers
 from bert_tf.tokenization import open_tokenizer
 from data_prep import verify_records
@@ -58,6 +58,15 @@ def test_choices_of_race(golden, tokenizer):
     assert not is_cut.any() and ends[0][1:] == ends[1][1:] and ends[0] != ends[1]
     assert alone["input_mask"].sum(1).tolist() == [len(tokenizer.encode("a b")) + 3 + len(
         tokenizer.encode(choice)) for choice in "cd"]
+
+
+def test_a_choice_without_tokens_has_its_separator(tokenizer):
+    """4 is <sep>, 3 is <cls>; as the original's."""
+    context, = tokenizer.encode("A")
+    found, _ = encode_choices(["A"], [["\u200b", "A"]], tokenizer, 8, 4, True)
+    assert found["input_ids"].tolist() == [[0, 0, 0, 0, context, 4, 4, 3],
+                                           [context, 4, 4, 3, 4, context, 4, 3]]
+    assert found["segment_ids"].tolist() == [[4, 4, 4, 4, 0, 0, 1, 2], [0, 0, 0, 0, 0, 1, 1, 2]]
 
 
 @pytest.mark.parametrize("files, where", [([[3, 5]], "1.txt, question 2 .* 5 options"),
@@ -142,6 +151,17 @@ def test_passages_come_before_questions(golden, tokenizer, split):
     passage = (found["segment_ids"] == 0).sum(1, keepdims=True) - 1
     place = np.arange(OPTIONS.max_seq_length)
     np.testing.assert_array_equal((place >= passage) & (place != cls), expected["p_mask"])
+
+
+def test_a_question_without_tokens_has_its_separator(tokenizer):
+    passage = Paragraph(["A"], [Question("q", "\u200b", is_impossible=True)], [], "A")
+    options = SpanOptions(8, 4, 4, "xlnet")
+    spans = cut_spans([passage], tokenizer, options)
+    found = spans.features(0, 1, options, tokenizer.vocabulary)
+    token, = tokenizer.encode("A")
+    assert found["input_ids"].tolist() == [[token, 4, 4, 3, 0, 0, 0, 0]]
+    assert found["segment_ids"].tolist() == [[0, 0, 1, 2, 3, 3, 3, 3]]
+    assert found["start_positions"].tolist() == found["end_positions"].tolist() == [[3]]
 
 
 def test_golden_answers(golden, tokenizer):
