@@ -98,10 +98,13 @@ def test_other_words_for_the_same_job(prepare, tmp_path, text, monkeypatch, caps
 
 @pytest.mark.parametrize("changed", [
     {"random_seed": 1}, {"piece_bytes": 4000}, {"dupe_factor": 1}, {"max_seq_length": 64}])
-def test_changed_flags_replace_the_shards(prepare, tmp_path, text, changed):
+def test_changed_flags_replace_the_shards(prepare, tmp_path, text, changed, capsys):
     prepare(text, **{"piece_bytes": 2000, **changed})
     expected = content(tmp_path / "out")
+    told = "r.manifest.json described records of other flags or another text; they are replaced."
+    assert told not in capsys.readouterr().out
     prepare(text, piece_bytes=2000)
+    assert told in capsys.readouterr().out
     assert content(tmp_path / "out") != expected
     prepare(text, **{"piece_bytes": 2000, **changed})
     assert content(tmp_path / "out") == expected

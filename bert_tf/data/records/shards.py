@@ -186,6 +186,8 @@ class _Job:
             # Other flags or another text: the old shards must not lie among the new ones.
             self._discard(names)
             remove_file(self.path)
+            print(f"{self.path} described records of other flags or another text; they are "
+                  "replaced.", flush=True)
             earlier = None
 
         def clear(other):
