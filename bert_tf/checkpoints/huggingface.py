@@ -172,6 +172,21 @@ def _tie(found, model, tied, file):
                              "configuration ties them; correct the configuration or the file.")
 
 
+def _check_segments(config, vocabulary, path):
+    """Raises InputError for a RoBERTa whose pairs have segments in transformers: its tokenizer is
+    BERT's."""
+    if config.has_segments or config.segment_types < 2 or (
+            os.path.basename(vocabulary) != "vocab.txt"):
+        return
+    beside = rules.beside(vocabulary, "tokenizer_config.json")
+    inputs = read_json(beside).get("model_input_names") if beside else None
+    if not isinstance(inputs, list) or "token_type_ids" in inputs:
+        raise InputError(f"{path}: type_vocab_size is {config.segment_types}, and the tokenizer of "
+                         f"{vocabulary} tells the texts of a pair apart, but a roberta has no "
+                         "segments here; for single texts, give tokenizer_config.json the "
+                         'model_input_names ["input_ids", "attention_mask"].')
+
+
 def read(file: str) -> Source:
     """The `Source` of a checkpoint; `file` is the result of `find`.
 
@@ -188,6 +203,9 @@ def read(file: str) -> Source:
     kind = find_type(values, found, path, (*MODELS, *_OWN_FILES))
     model = MODELS[kind]
     config = read_config(values, kind, path) if path else None
+    vocabulary = rules.vocabulary_beside(file)
+    if config and vocabulary:
+        _check_segments(config, vocabulary, path)
     found = {_standard_name(name, model): tensor for name, tensor in found.items()}
     found = _single_classifier(found)
     _tie(found, model, values.get("tie_word_embeddings", True), file)
@@ -216,7 +234,7 @@ def read(file: str) -> Source:
             rows=tuple(row for row in seen.rows if names.head(row[0]) != "next_sentence"))
 
     return Source(file, config, found, table(),
-                  rules.vocabulary_beside(file),
+                  vocabulary,
                   settings_beside(file).get("do_lower_case"),
                   safetensors_files.labels(values), notes, table_of=table)
 

@@ -226,6 +226,20 @@ def test_passages_of_roberta_are_read_as_transformers_reads_them(tmp_path):
     assert bert_tf.Predictor(tmp_path / "hf")(("he?", context))["answer"] in context
 
 
+def test_a_roberta_whose_tokenizer_tells_texts_apart_is_refused(tmp_path):
+    config = EncoderConfig(7, 4, 1, 1, 4, "gelu_erf", max_position_embeddings=8,
+                           type_vocab_size=2, model_type="roberta")
+    bert_tf.BertEncoder(config).save(tmp_path / "model.keras")
+    convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    assert checkpoints.read(tmp_path / "hf").config == config
+    (tmp_path / "hf/vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n")
+    with pytest.raises(InputError, match="config.json: type_vocab_size is 2, .*vocab.txt tells"):
+        checkpoints.read(tmp_path / "hf")
+    (tmp_path / "hf/tokenizer_config.json").write_text(
+        '{"model_input_names": ["input_ids", "attention_mask"]}')
+    assert checkpoints.read(tmp_path / "hf").config == config
+
+
 def test_a_key_that_a_type_does_not_have_changes_nothing():
     known = {"vocab_size": 9, "dim": 8, "n_heads": 2, "hidden_dim": 16, "n_layers": 1}
     odd = {**known, "layer_norm_eps": 0.05, "type_vocab_size": 7}
