@@ -340,8 +340,6 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
                          "flag out.")
     if labels and not owned.has_labels:
         raise InputError(f"--labels names labels, and {owned.title} has none; leave the flag out.")
-    if labelled_test and "test" not in files:
-        raise InputError("--labelled_test is for --test_file; leave the flag out.")
     splits = {}
     for split, file in files.items():
         has_label = split != "test" or labelled_test

@@ -351,7 +351,6 @@ def test_own_files_refused(arguments, message):
     ({"train_file": "a.txt", "text_b_column": "1"}, "tagging", "--text_b_column is for two texts"),
     ({"labels": ["x", "y"]}, "regression", "--labels names labels, and regression has none"),
     ({"labels": ["x", "y"], "choice_columns": ["c"]}, "multiple_choice", "--labels names labels"),
-    ({"labelled_test": True}, "classification", "--labelled_test is for --test_file"),
     ({"header": False}, "classification", "--header=false is for .tsv and .csv"),
     ({"train_file": "a.conllu", "header": False}, "tagging", "--header=false is for .tsv")])
 def test_flags_of_other_files_are_refused(flags, kind, message):

@@ -188,7 +188,8 @@ def _is_swapped(record):
 def _warnings(record):
     """Yields the faults that spoil pre-training on the records, then the notes on their input."""
     rates = record["rates"]
-    has_spelling = "spelling_0" in record["features"]       # so the network reads any word
+    # A network of spelled words reads any word; earlier versions did not list the features.
+    has_spelling = "spelling_0" in record.get("features", ())
     if rates["unknown_tokens"] > 0.01 and not has_spelling:
         yield ("many tokens are unknown: the vocabulary or --do_lower_case does not fit the "
                "text.")
