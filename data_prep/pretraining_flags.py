@@ -8,7 +8,7 @@ from bert_tf import recipes
 from bert_tf.data import masking
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
-from bert_tf.flags import REQUIRED, Scope, check, option
+from bert_tf.flags import REQUIRED, Scope, check, check_used, option
 from bert_tf.options import defaults_of
 from bert_tf.recipes.corruption import Segments
 
@@ -321,15 +321,15 @@ def _check_used(recipe, job):
     pairing = recipe.segments.pairing
     known = defaults_of(PretrainingDataFlags) | recipe_defaults(
         {"recipe": job.recipe, "task": job.task})[1]
-    for name, is_used, what in (
-            ("short_seq_prob", pairing in _SHORTENED, "segments of a drawn length"),
-            ("random_next_sentence", pairing in _DRAWN, "pairs of segments"),
-            ("random_share", pairing in _DRAWN, "pairs of segments"),
-            ("swapped_share", recipe.segments.negatives == "three_way", "recipe structbert"),
-            ("tag_column", needs_tags(recipe), "--masking_units=tags"),
-            ("ner_masking_prob", needs_entities(recipe), "--schemes=ner_span")):
-        if not is_used and getattr(job, name) not in (None, known[name]):
-            raise InputError(f"--{name} is for {what}; leave the flag out.")
+    check_used(
+        job,
+        ("short_seq_prob", pairing in _SHORTENED, "segments of a drawn length"),
+        ("random_next_sentence", pairing in _DRAWN, "pairs of segments"),
+        ("random_share", pairing in _DRAWN, "pairs of segments"),
+        ("swapped_share", recipe.segments.negatives == "three_way", "recipe structbert"),
+        ("tag_column", needs_tags(recipe), "--masking_units=tags"),
+        ("ner_masking_prob", needs_entities(recipe), "--schemes=ner_span"),
+        defaults=known)
 
 
 def _of_negatives(segments):

@@ -167,10 +167,9 @@ class DistillFlags:
             self.soft_weight, self.gold_weight, form=self.soft_loss,
             temperature=self.distill_temperature).with_phases(self.phase_steps)
         way = self.augmentation or row.augmentation
-        for name, ways in _OF_AUGMENTATION.items():
-            if way not in ways and getattr(self, name) != getattr(DistillFlags, name):
-                raise InputError(f"--{name} is for --augmentation={' or '.join(ways)}, and it is "
-                                 f"{way}; leave the flag out.")
+        flags.check_used(self, *(
+            (name, way in ways, f"--augmentation={' or '.join(ways)}, and it is {way}")
+            for name, ways in _OF_AUGMENTATION.items()))
         return dataclasses.replace(row, augmentation=way, terms=tuple(
             term if term.objective != "Patience" else dataclasses.replace(
                 term, weight=term.weight if self.patience_weight is None else self.patience_weight,

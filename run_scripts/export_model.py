@@ -138,16 +138,14 @@ class ExportFlags:
         """
         head = HEADS.get(self.task)
         answers = self.format == "text" and self.task == "answer_span"
-        for idle, is_used, what in (
-                (("version",), self.format in ("text", "ids"), "SavedModels"),
-                (("num_labels",), head and head.is_labelled, "labels and numbers"),
-                (("max_query_length", "max_answer_length", "doc_stride"), answers,
-                 "--format=text and models that answer questions"),
-                (("max_target_length", "beams"), generates and self.format == "ids",
-                 "--format=ids and models that write texts")):
-            for name in idle if not is_used else ():
-                if getattr(given, name) != getattr(ExportFlags, name):
-                    raise InputError(f"--{name} is for {what}; leave the flag out.")
+        flags.check_used(
+            given,
+            ("version", self.format in ("text", "ids"), "SavedModels"),
+            ("num_labels", head and head.is_labelled, "labels and numbers"),
+            *((name, answers, "--format=text and models that answer questions")
+              for name in ("max_query_length", "max_answer_length", "doc_stride")),
+            *((name, generates and self.format == "ids", "--format=ids and models that write texts")
+              for name in ("max_target_length", "beams")))
 
 
 def resolve(job: ExportFlags, model: Any) -> ExportFlags:

@@ -86,14 +86,13 @@ class PruneFlags:
         if self.prune_heads and self.parts != "heads":
             raise InputError(f"--prune_heads is for heads, not for --parts={self.parts}.")
         orders = set() if self.prune_heads else {*self.orders}
-        for name, is_used, what in (
-                *((name, orders & {*BY_IMPORTANCE}, "orders by importance") for name in (
-                    "importance", "normalize_pruning_by_layer", "exact_pruning",
-                    "importance_examples")),
-                ("at_least_x_heads_per_layer", orders, "--orders"),
-                ("seed", "random" in orders, "--orders=random")):
-            if not is_used and getattr(self, name) != getattr(PruneFlags, name):
-                raise InputError(f"--{name} is for {what}; leave the flag out.")
+        flags.check_used(
+            self,
+            *((name, orders & {*BY_IMPORTANCE}, "orders by importance") for name in (
+                "importance", "normalize_pruning_by_layer", "exact_pruning",
+                "importance_examples")),
+            ("at_least_x_heads_per_layer", orders, "--orders"),
+            ("seed", "random" in orders, "--orders=random"))
         if not self.prune_percent:
             raise InputError("--prune_percent must be given: numbers from 0 to 100.")
 

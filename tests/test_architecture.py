@@ -66,13 +66,14 @@ ALLOWED = {
     "": {"heads", "networks", "registration"},
     "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "recipes"},
 }
-# Dataclasses of flags.
+# Dataclasses of flags, and the runs that they make.
 SETTINGS = ("bert_tf/training/settings.py", "bert_tf/training/recipe_settings.py",
             "bert_tf/training/transfer_settings.py", "bert_tf/training/robustness_settings.py",
             "bert_tf/tasks/task_flags.py", "bert_tf/tasks/text_flags.py",
             "bert_tf/finetuning/model.py", "bert_tf/finetuning/mixture.py",
             "bert_tf/finetuning/quantisation.py", "bert_tf/finetuning/head_flags.py",
-            "bert_tf/finetuning/text.py", "bert_tf/finetuning/task_rows.py")
+            "bert_tf/finetuning/text.py", "bert_tf/finetuning/task_rows.py",
+            "bert_tf/finetuning/jobs.py")
 
 
 def sources(*folders):
@@ -159,7 +160,8 @@ def test_only_flags_and_dataclasses_of_flags_know_flags():
     assert users == {ROOT / name for name in SETTINGS}
     for path in users:
         assert {name for name in imports(path) if name.startswith("bert_tf.flags")} <= {
-            f"bert_tf.flags.{name}" for name in ("REQUIRED", "Scope", "check", "option")}
+            f"bert_tf.flags.{name}" for name in (
+                "REQUIRED", "Scope", "check", "check_used", "option", "without_idle")}
 
 
 @pytest.mark.parametrize("path", sources("data_prep"), ids=lambda p: p.name)

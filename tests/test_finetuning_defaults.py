@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from bert_tf import finetuning_defaults
+from bert_tf import finetuning_defaults, flags
 from bert_tf.config import CONFIGS, EncoderConfig, XLNetConfig
 from bert_tf.finetuning import mixture, paper_defaults
 from bert_tf.finetuning.head_flags import ClassifierFlags
@@ -97,8 +97,11 @@ def test_defaults_that_change_nothing_are_left_out(folder):
     for kind, name, given, is_taken in (
             ("electra", "layer_decay_top", {"layer_decay": 1.0}, False),
             ("electra", "layer_decay_top", {"layer_decay": 0.5}, True),
-            ("electra", "layer_decay_top", {}, True)):
-        found = {**defaults({**folder(kind), **given})[1], **given}
+            ("electra", "layer_decay_top", {}, True),
+            ("roberta", "weight_decay", {"optimizer": "adadelta"}, False),
+            ("roberta", "weight_decay", {"optimizer": "lamb"}, True)):
+        values = defaults({**folder(kind), **given})[1]
+        found = {**flags.without_idle(values, [FineTuneSettings], given), **given}
         assert (name in found) == is_taken and "learning_rate" in found
         names = {field.name for field in dataclasses.fields(FineTuneSettings)}
         FineTuneSettings(output_dir="out", **{

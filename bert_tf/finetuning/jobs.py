@@ -15,6 +15,7 @@ from bert_tf.finetuning.model import ModelFlags, frozen
 from bert_tf.finetuning.python_values import plain, typed, written
 from bert_tf.finetuning.run import FineTuneRun, open_mixture, open_task
 from bert_tf.finetuning.text import TextModelFlags, open_texts
+from bert_tf.flags import without_idle
 from bert_tf.heads import CHOICES
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import find_task
@@ -132,7 +133,7 @@ def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
     if unknown := sorted(asked.keys() - settings_of(script)):
         raise InputError(f"{script} has no setting {', '.join(unknown)}; {script} --helpfull lists "
                          "its settings.")
-    given = {**_defaults(script, given), **given}
+    given = {**without_idle(_defaults(script, given), classes, given), **given}
     return open_run(*(kind(**typed(kind, given)) for kind in classes))
 
 

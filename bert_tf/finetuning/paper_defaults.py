@@ -14,9 +14,6 @@ from bert_tf.tasks.named import find_task
 _STEPS = ("num_train_steps", "num_train_epochs", "train_batch_size", "grid")
 # Options that a model keeps when its head is trained further.
 _OF_HEAD = ("max_seq_length", "squad_style", "label_scale", "max_qa_length", "carry_choices")
-# Flags that change nothing with a value of another flag, with which they are refused.
-_IDLE = (("layer_decay_top", "layer_decay", 1),
-         ("poly_power", "learning_rate_schedule", "constant"))
 _WARMUP = (*_STEPS, "num_warmup_steps", "warmup_proportion")
 
 
@@ -60,8 +57,5 @@ def _defaults(task_of, given):
                 values.pop(name, None)
         if given.get("keep_head"):
             for name in _OF_HEAD:
-                values.pop(name, None)
-        for name, other, idle in _IDLE:
-            if given.get(other) == idle:
                 values.pop(name, None)
     return (f"fine-tuning of {config.model_type}", values) if values else ("", {})

@@ -13,7 +13,7 @@ from bert_tf.errors import InputError, counted
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import open_beginning
 from bert_tf.finetuning.run import FineTuneRun
-from bert_tf.flags import check, option
+from bert_tf.flags import check, check_used, option
 from bert_tf.options import settle
 from bert_tf.recipes import Term
 from bert_tf.tasks.kinds.table import KINDS
@@ -81,9 +81,7 @@ class TextModelFlags:
                              "--eval_steps too.")
         if not (self.do_train or self.do_eval or self.do_predict):
             raise InputError("give --do_train, --do_eval, --do_predict or several of them.")
-        for name in _OF_RECORDS:
-            if getattr(settings, name) != getattr(TrainSettings, name):
-                raise InputError(f"--{name} is for records of pre-training; leave the flag out.")
+        check_used(settings, *((name, False, "records of pre-training") for name in _OF_RECORDS))
         check(self)
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import shlex
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from bert_tf.errors import InputError, choose_from
 
@@ -17,11 +17,13 @@ class Scope(typing.NamedTuple):
     Attributes:
         what: completes "--name is for ...".
         holds: function of the recipe; with `flag`, of that field's value.
+        off: a value that may be given in all other cases too, since it changes nothing there.
     """
 
     what: str
     holds: Callable[[typing.Any], bool]
     flag: str = ""
+    off: typing.Any = None
 
 
 def option(default, help, *, choices=None, alias=None, rare=False, for_=None, items=None,
@@ -98,15 +100,42 @@ def check_scope(settings, recipe=None) -> None:
         scope, value = field.metadata["for"], getattr(settings, field.name)
         if not scope or not (scope.flag or recipe) or _says_nothing(field, value, recipe):
             continue
-        if not applies(scope, getattr(settings, scope.flag) if scope.flag else recipe):
+        if value != scope.off and not applies(
+                scope, getattr(settings, scope.flag) if scope.flag else recipe):
             raise InputError(f"--{field.name}={shown(value)} is for {scope.what}; leave the flag "
                              "out"
                              + ("." if scope.flag else f" with --recipe={recipe.name}."))
 
 
+def check_used(settings, *uses: tuple[str, typing.Any, str],
+               defaults: Mapping[str, typing.Any] | None = None) -> None:
+    """Raises InputError for the first option that is given although nothing uses it: for options
+    whose `Scope` depends on more than one flag.
+
+    Args:
+        uses: (option, whether something uses it, what uses it) each.
+        defaults: values by option that count as not given; None: the dataclass's own.
+    """
+    if defaults is None:
+        defaults = {field.name: default_of(field) for field in fields_of(settings)}
+    for name, is_used, what in uses:
+        if not is_used and getattr(settings, name) not in (None, defaults[name]):
+            raise InputError(f"--{name} is for {what}; leave the flag out.")
+
+
 def applies(scope, value) -> bool:
     """Returns whether the `Scope` includes a recipe, or the value of its flag."""
     return bool(scope.holds(value))
+
+
+def without_idle(values: Mapping[str, typing.Any], config_classes: Iterable[type],
+                 given: Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+    """Returns the values by option without options that do not apply with the given ones."""
+    scopes = {field.name: field.metadata["for"] for kind in config_classes
+              for field in fields_of(kind)}
+    return {name: value for name, value in values.items()
+            if not (scope := scopes.get(name)) or scope.flag not in given
+            or applies(scope, given[scope.flag])}
 
 
 def _says_nothing(field, value, recipe):

@@ -7,7 +7,14 @@ from absl import flags as absl_flags
 from bert_tf import files
 from bert_tf.errors import InputError, choose_from, naming
 from bert_tf.files import PATH_FLAGS, check_decodable, check_stores
-from bert_tf.flags.options import check, default_of, fields_of, given_in, is_required
+from bert_tf.flags.options import (
+    check,
+    default_of,
+    fields_of,
+    given_in,
+    is_required,
+    without_idle,
+)
 
 
 class _Choice(absl_flags.ArgumentParser):
@@ -125,13 +132,15 @@ def take_defaults(defaults, config_classes, flag_values):
 
     Args:
         defaults: function of the dict of given flags. It returns (source, values): a phrase that
-            names where the defaults come from, and a dict by flag; names that are not flags of
-            `config_classes` are left out.
+            names where the defaults come from, and a dict by flag. Left out are names that are
+            not flags of `config_classes`, and flags that a given flag makes idle.
     """
     names = given_in(config_classes)
     given = given_in_flags(config_classes, flag_values)
     source, values = defaults(given)
-    taken = {name: value for name, value in values.items() if name in names and name not in given}
+    taken = {name: value for name, value in without_idle(values, config_classes, given).items()
+             if name in names and name not in given}
     for name, value in taken.items():
         flag_values.set_default(name, value)
     return source, taken
+

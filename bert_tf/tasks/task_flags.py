@@ -6,7 +6,7 @@ import typing
 
 from bert_tf.errors import InputError
 from bert_tf.files import is_file, unpacked_name
-from bert_tf.flags import check, option
+from bert_tf.flags import check, check_used, option
 from bert_tf.tasks import conllu
 from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.kinds.table import KINDS
@@ -268,9 +268,8 @@ def _check_training_flags(flags, task):
     if flags.label_scale is not None and task.kind != KINDS["regression"]:
         raise InputError(f"--label_scale={flags.label_scale} is for regression; leave "
                          "the flag out.")
-    for name in _OF_CHOICES if task.kind != KINDS["multiple_choice"] else ():
-        if getattr(flags, name) is not None:
-            raise InputError(f"--{name} is for multiple choice; leave the flag out.")
+    check_used(flags, *((name, task.kind == KINDS["multiple_choice"], "multiple choice")
+                        for name in _OF_CHOICES))
     check_long_text(flags.long_text, task)
     if flags.both_orders and (len(task.split("train").texts) != 2 or task.kind.texts[1] != 2):
         raise InputError("--both_orders is for pairs of texts; leave the flag out.")
@@ -439,12 +438,12 @@ class SquadFlags:
         has_negatives = options["version_2_with_negative"]
         task = SQUAD[has_negatives]
         has_beams = task.kind.head(task, options)[0] == "conditional_span"
-        for name, is_used, what in (
-                ("start_n_top", has_beams, "heads that predict ends from starts"),
-                ("end_n_top", has_beams, "heads that predict ends from starts"),
-                ("null_score_diff_threshold", has_negatives, "--version_2_with_negative")):
-            if getattr(self, name) and not is_used:
-                raise InputError(f"--{name} is for {what}; leave the flag out.")
+        check_used(self,
+                   ("start_n_top", has_beams, "heads that predict ends from starts"),
+                   ("end_n_top", has_beams, "heads that predict ends from starts"),
+                   ("null_score_diff_threshold",
+                    has_negatives or not self.null_score_diff_threshold,
+                    "--version_2_with_negative"))
         return task
 
     def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> Wanted:

@@ -5,7 +5,7 @@ import os
 
 from bert_tf.errors import InputError, choose_from
 from bert_tf.files import is_file
-from bert_tf.flags import check, option
+from bert_tf.flags import check, check_used, option
 from bert_tf.tasks.in_libraries import configuration, placed
 from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.named import OF_SUITES, TASKS
@@ -68,10 +68,8 @@ class TextFlags:
             folders = self._folders()
             files = {split: [file for name, folder in zip(self.tasks, folders, strict=True)
                              for file in _find(name, folder, split)] for split in wanted}
-        for name in ("mixing_maximum", "mixing_temperature"):
-            if len(files.get("train", (1, 2))) == 1 and (
-                    getattr(self, name) != getattr(TextFlags, name)):
-                raise InputError(f"--{name} is for several tasks; leave the flag out.")
+        check_used(self, *((name, len(files.get("train", (1, 2))) > 1, "several tasks")
+                           for name in ("mixing_maximum", "mixing_temperature")))
         return Sources(files, self.mixing_maximum, self.mixing_temperature)
 
     def _folders(self):

@@ -33,6 +33,10 @@ class OutputSettings:
 
 _FALLING = Scope("a --learning_rate_schedule that falls", "constant".__ne__,
                  "learning_rate_schedule")
+_RISING = Scope("a --learning_rate_schedule whose warm-up is a line from one rate to another",
+                lambda name: SCHEDULES[name].warmup != "own", "learning_rate_schedule")
+_DECAYED = Scope("an --optimizer with weight decay", lambda name: OPTIMIZERS[name].decays,
+                 "optimizer", off=0)
 
 
 @dataclasses.dataclass
@@ -44,15 +48,16 @@ class OptimizerSettings:
         "bert", f"Decay of the learning rate after the warm-up. {help_of(SCHEDULES)}",
         choices=tuple(SCHEDULES))
     weight_decay: float = option(
-        0.01, "Weight decay; LayerNorm and biases are not decayed.", least=0)
+        0.01, "Weight decay; LayerNorm and biases are not decayed.", least=0, for_=_DECAYED)
     warmup_init_lr: float = option(
-        0.0, "Learning rate at the start of the warm-up.", least=0, rare=True)
+        0.0, "Learning rate at the start of the warm-up.", least=0, for_=_RISING, rare=True)
     end_learning_rate: float = option(
-        0.0, "Learning rate at --num_train_steps.", least=0, rare=True)
+        0.0, "Learning rate at --num_train_steps.", least=0, for_=_FALLING, rare=True)
     poly_power: float = option(
         1.0, "Exponent of the polynomial decay of the learning rate; 1 is linear.", least=0,
         for_=_FALLING, rare=True)
-    start_warmup_step: int = option(0, "Step at which the warm-up begins.", least=0, rare=True)
+    start_warmup_step: int = option(0, "Step at which the warm-up begins.", least=0, for_=_RISING,
+                                    rare=True)
 
 
 _WORKERS = Scope("--distribution_strategy=multi_worker", "multi_worker".__eq__,

@@ -24,6 +24,7 @@ from bert_tf.training import trials
 from bert_tf.training.batches import predict
 from bert_tf.training.finetuning import FineTuning
 from bert_tf.training.from_settings import open_strategy
+from bert_tf.training.optimizers.table import OPTIMIZERS
 from bert_tf.training.reporting import read_metrics
 from bert_tf.training.run import Run
 from bert_tf.training.settings import FineTuneSettings
@@ -145,6 +146,12 @@ def test_a_grid_is_all_combinations():
     ({"average_decay": 0.9, "weight_average": "swa"}, {"weight_average": "ema"}),
     ({"poly_power": 2.0, "learning_rate_schedule": "constant"},
      {"learning_rate_schedule": "exponential"}),
+    ({"end_learning_rate": 1e-6, "learning_rate_schedule": "constant"},
+     {"learning_rate_schedule": "rsqrt"}),
+    ({"warmup_init_lr": 1e-6, "learning_rate_schedule": "noam"}, {"learning_rate_schedule": "gpt"}),
+    ({"start_warmup_step": 3, "learning_rate_schedule": "slanted_triangular"},
+     {"learning_rate_schedule": "bert"}),
+    ({"weight_decay": 0.1, "optimizer": "adafactor"}, {"optimizer": "adamax"}),
     ({"cluster": "slurm"}, {"distribution_strategy": "multi_worker"}),
     ({"cluster_timeout": 5.0}, {"distribution_strategy": "multi_worker"}),
     ({"cluster_hosts": ["a", "b"], "distribution_strategy": "multi_worker"},
@@ -153,6 +160,11 @@ def test_a_setting_that_changes_nothing_is_refused(flag, needs):
     with pytest.raises(InputError, match=f"--{next(iter(flag))}=.* is for .*; leave the flag out"):
         FineTuneSettings(output_dir="out", **flag)
     FineTuneSettings(output_dir="out", **{**flag, **needs})
+
+
+def test_no_weight_decay_may_be_asked_of_every_optimizer():
+    for name in OPTIMIZERS:
+        FineTuneSettings(output_dir="out", optimizer=name, weight_decay=0.0)
 
 
 @pytest.mark.parametrize("changes, examples, expected", [

@@ -13,6 +13,7 @@ from bert_tf.training.optimizers.adam import (
     WarmupLinearDecay,
     make_optimizer,
 )
+from bert_tf.training.optimizers.table import OPTIMIZERS, PROGRESSIVE
 
 RATE, DECAY, EPSILON, STEPS = 0.1, 0.01, 1e-6, 4
 
@@ -238,3 +239,18 @@ def test_compiled_updates_have_the_bits_of_the_operations_one_by_one(name, optio
     (is_compiled, found), (_, expected) = train(True), train(False)
     assert is_compiled == (name not in ("lamb", "radam"))
     assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_optimizers_decay_weights_as_the_table_says():
+    for name, row in OPTIMIZERS.items():
+        if name == PROGRESSIVE:
+            continue        # takes phases of layers
+        found = []
+        for decay in (0.0, 0.5):
+            weight = keras.Variable([[1.0, 2.0]], name="kernel")
+            optimizer = make_optimizer(name, 0.1, weight_decay=decay)
+            optimizer.build([weight])
+            for _ in range(8):      # R-Adam does not begin at once
+                optimizer.apply([tf.constant([[0.1, -0.2]])], [weight])
+            found.append(weight.numpy().tolist())
+        assert (found[0] != found[1]) == row.decays, name

@@ -16,11 +16,12 @@ PROGRESSIVE = "progressive_lamb"
 @dataclasses.dataclass(frozen=True)
 class Optimizer:
     """A row of `OPTIMIZERS`: a class with its module of this package, the help of the flag's value,
-    and options."""
+    options, and whether it decays weights."""
 
     kind: str
     help: str
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    decays: bool = True
 
 
 _ADAM, _LAMB = "adam.AdamWeightDecay", "adam.LayerwiseAdaptiveMoments"
@@ -53,22 +54,24 @@ OPTIMIZERS = {
     "gpt_adam": Optimizer(_ADAM, "ernie_adam that also corrects the decay.",
                           {"epsilon": 1e-8, "epsilon_hat": True, "corrects_decay": True}),
     "adafactor": Optimizer("other.Adafactor",
-                           "T5's, with steps proportional to the weights and no decay."),
+                           "T5's, with steps proportional to the weights and no decay.",
+                           decays=False),
     # allenai/bilm-tf training.py.
     "elmo_adagrad": Optimizer("other.Adagrad", "ELMo's "
-                                               "Adagrad, without decay.", {"clip_norm": 10.0}),
+                                               "Adagrad, without decay.", {"clip_norm": 10.0},
+                              decays=False),
     # tensorflow/models research/adversarial_text layers.py, with Adam of TensorFlow 1.
     "averaged_adam": Optimizer(
         "variants.AveragedAdam", "Adam without decay; the result is the average of the weights.",
         {"epsilon": 1e-8, "epsilon_hat": True, "not_decayed": ("",),
-         "not_clipped": ("word_embeddings",)}),
+         "not_clipped": ("word_embeddings",)}, decays=False),
     "pytorch_bert_adam": Optimizer(
         "variants.BertAdam", "bert_adamw that clips the gradient of each variable separately."),
     # transformers examples/research_projects/distillation.
     "distilbert_adam": Optimizer(_ADAM, "adamw with other constants.",
                                  {"beta_2": 0.98, "clip_norm": 5.0}),
     # castorini/d-bert, whose bound of 30000 clips nothing.
-    "adadelta": Optimizer("other.Adadelta", "without decay.", {"clip_norm": 0.0}),
+    "adadelta": Optimizer("other.Adadelta", "without decay.", {"clip_norm": 0.0}, decays=False),
     "adamax": Optimizer(
         "other.Adamax", "MT-DNN's; it decays all weights, and counts the steps of each weight from "
         "its first gradient."),
