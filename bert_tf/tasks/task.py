@@ -66,6 +66,14 @@ class Split:
         return (f"no {self.submission}: the server takes {self.size:,} predictions of {task}, and "
                 f"{path} has {counted(count, 'example')}")
 
+    def takes(self, task: str, path: str, count: int) -> bool:
+        """Whether a server takes predictions for a file of `count` examples; prints why not if the
+        number is wrong."""
+        if self.submission and count != self.size:
+            print(self.refusal(task, path, count), flush=True)
+            return False
+        return bool(self.submission)
+
 
 @dataclasses.dataclass(frozen=True)
 class Defaults:

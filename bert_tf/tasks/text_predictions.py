@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.files import write_aside
-from bert_tf.tasks.kinds import candidates, sentence
+from bert_tf.tasks.kinds import candidates, submissions
 from bert_tf.tasks.kinds.labelled import SplitPredictions
 from bert_tf.tasks.super_glue import read_clozes
 from bert_tf.tasks.text_files import TextFile
@@ -53,20 +53,16 @@ def write_submission(folder: str, file: TextFile, texts: Sequence[str]) -> str |
     A text that is not a label counts as the first label. ReCoRD's are taken as they are.
     """
     official, split = file.official, file.official_split
-    layout = official.split(split) if official else None
-    if official is None or layout is None or not layout.submission:
+    if official is None or not official.split(split).takes(official.name, file.path, len(texts)):
         return None
-    if len(texts) != layout.size:
-        print(layout.refusal(official.name, file.path, len(texts)), flush=True)
-        return None
-    found = os.path.join(folder, layout.submission)
+    found = os.path.join(folder, str(official.split(split).submission))
     if isinstance(official.kind, candidates.Cloze):
         numbers = (cloze.number for _, cloze in read_clozes(file.path))
         candidates.write_clozes(found, zip(numbers, texts, strict=True))
     elif isinstance(official.kind, candidates.AnswerSet):
         official.kind.write_submission(found, file.path, _labels(file, texts))
     else:
-        sentence.write_submission(folder, official, split, _labels(file, texts))
+        submissions.write_submission(folder, official, split, _labels(file, texts))
     return found
 
 

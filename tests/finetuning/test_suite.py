@@ -23,7 +23,7 @@ import bert_tf
 from bert_tf.errors import InputError
 from bert_tf.files import Held, locked
 from bert_tf.finetuning import suite, suite_plan, suite_reports
-from bert_tf.tasks.kinds.sentence import write_submission
+from bert_tf.tasks.kinds.submissions import write_submission
 from bert_tf.tasks.named import TASKS, XNLI_LANGUAGES
 from bert_tf.tasks.suites import SUITES
 from bert_tf.training.learners.learner import Learner

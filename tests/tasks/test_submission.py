@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.errors import InputError
-from bert_tf.tasks.kinds.sentence import write_submission
+from bert_tf.tasks.kinds.submissions import write_submission
 from bert_tf.tasks.named import TASKS
 
 OFFICIAL = {"CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI-m", "MNLI-mm", "QNLI", "RTE", "WNLI",
@@ -60,7 +59,10 @@ def test_numbers_stay_within_their_bounds(tmp_path):
     assert lines[1] == "0\t0.000" and lines[690] == "689\t2.500" and lines[-1] == "1378\t5.000"
 
 
-def test_what_the_server_would_refuse(tmp_path):
-    with pytest.raises(InputError, match="CoLA.tsv must hold 1,063 predictions, not 5"):
-        write_submission(tmp_path, TASKS["cola"], "test", [0] * 5)
-    assert write_submission(tmp_path, TASKS["snli"], "test", [0]) is None
+def test_what_the_server_would_refuse(capsys):
+    layout = TASKS["cola"].split("test")
+    assert layout.takes("cola", "some.tsv", 1063) and not layout.takes("cola", "some.tsv", 5)
+    assert capsys.readouterr().out == ("no CoLA.tsv: the server takes 1,063 predictions of cola, "
+                                       "and some.tsv has 5 examples\n")
+    assert not TASKS["snli"].split("test").takes("snli", "some.txt", 1)
+    assert not capsys.readouterr().out

@@ -18,6 +18,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
+from bert_tf.tasks.kinds.submissions import write_probabilities, write_whole
 from bert_tf.tasks.reading import read_parts
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
 from bert_tf.tasks.task import Kind, Task
@@ -194,7 +195,8 @@ class LabelledKind(Kind):
         """Writes the files that the task's own server or scorer reads, in addition to
         predictions.jsonl, and returns their paths. See `decode` for the arguments; `is_test` marks
         a split to predict."""
-        return write_probabilities(folder, source, answers) if is_test else []
+        return [*write_probabilities(folder, source, answers),
+                *write_whole(folder, source, predicted)] if is_test else []
 
     def answer(self, task, examples, run, tokenizer, max_seq_length, options):
         features, _ = self.encode(task, examples, tokenizer, max_seq_length, options)
@@ -337,14 +339,3 @@ class _Padded:
 def rounded(probabilities) -> list[float]:
     """Returns probabilities as files have them."""
     return [round(float(value), 6) for value in probabilities]
-
-
-def write_probabilities(folder: str, source, answers: dict) -> list[str]:
-    """Writes `test_results.tsv` of google-research/bert run_classifier.py, a line an example with
-    its probabilities [N, L] between tabs, or nothing where a model gives no probabilities."""
-    if "probabilities" not in answers:
-        return []
-    path = os.path.join(folder, f"{source.split}_results.tsv")
-    with write_aside(path) as file:
-        file.writelines("\t".join(map(str, row)) + "\n" for row in answers["probabilities"])
-    return [path]

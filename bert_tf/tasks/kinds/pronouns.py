@@ -12,7 +12,8 @@ from bert_tf.tasks import pronouns
 from bert_tf.tasks.kinds.candidates import group_starts
 from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
 from bert_tf.tasks.kinds.labelled import rounded
-from bert_tf.tasks.kinds.sentence import MultipleChoice, write_whole
+from bert_tf.tasks.kinds.sentence import MultipleChoice
+from bert_tf.tasks.kinds.submissions import write_whole
 
 _TOKENS = 24        # of a candidate; longer ones lose their last ones
 _PAIR = 2
@@ -136,7 +137,7 @@ class PronounRanking(MultipleChoice):
                 "candidates": example.texts[2:], "probabilities": rounded(probabilities)}
 
     def write_more(self, folder, source, examples, predicted, answers, is_test):
-        return write_whole(folder, source, predicted[group_starts(examples)], is_test)
+        return write_whole(folder, source, predicted[group_starts(examples)]) if is_test else []
 
     def submission(self, task, predictions):
         return [task.labels[index] for index in predictions]

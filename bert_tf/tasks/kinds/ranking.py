@@ -10,7 +10,7 @@ from bert_tf.data.records.features import pack_pairs, truncate_pairs
 from bert_tf.errors import InputError
 from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
-from bert_tf.tasks.kinds.sentence import MultipleChoice, write_submission
+from bert_tf.tasks.kinds.sentence import MultipleChoice
 from bert_tf.tokenization.packing import TRUNCATE
 
 
@@ -70,13 +70,6 @@ class Ranking(MultipleChoice):
 
     def describe(self, task, example, prediction, probabilities):
         return super().describe(task, example, int(prediction.argmin()), probabilities)
-
-    def write_more(self, folder, source, examples, predicted, answers, is_test):
-        paths = super().write_more(folder, source, examples, predicted, answers, is_test)
-        layout = source.task.split(source.split)
-        if not (is_test and layout.submission and len(predicted) == layout.size):
-            return paths
-        return [*paths, write_submission(folder, source.task, source.split, predicted)]
 
     def submission(self, task: typing.Any, predictions: np.ndarray) -> list[str]:
         """Returns the label of each line of the file."""

@@ -1,16 +1,12 @@
-"""A label, several labels or a number for a text or a pair of texts, with GLUE's submissions; and
-the choice among several texts, as in SWAG.
+"""A label, several labels or a number for a text or a pair of texts; and the choice among several
+texts, as in SWAG.
 """
-
-import json
-import os
 
 import numpy as np
 
 from bert_tf import metrics
 from bert_tf.data.records.features import FINETUNING
 from bert_tf.errors import InputError
-from bert_tf.files import write_aside
 from bert_tf.heads import CHOICES
 from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.encoding import encode_choices, encode_pairs, label_id, with_label_ids
@@ -75,10 +71,6 @@ class Classification(LabelledKind):
         named = {"name": task.label_names[prediction]} if task.label_names else {}
         return {"label": task.labels[prediction], **named,
                 "probabilities": dict(zip(task.labels, rounded(probabilities)))}
-
-    def write_more(self, folder, source, examples, predicted, answers, is_test):
-        return [*super().write_more(folder, source, examples, predicted, answers, is_test),
-                *write_whole(folder, source, predicted, is_test)]
 
     def submission(self, task, predictions):
         """Returns the predictions as the servers read them, a list of str."""
@@ -177,51 +169,6 @@ class Regression(Classification):
         return [f"{value:.3f}" for value in np.clip(predictions, *task.bounds)]
 
 
-def write_whole(folder, source, predicted, is_test):
-    """Writes the submission of a whole test file; returns its path in a list, or an empty list.
-    `predicted` has an answer for each line."""
-    layout = source.task.split(source.split)
-    if not (is_test and layout.submission):
-        return []
-    if len(predicted) != layout.size:
-        print(layout.refusal(source.task.name, source.path, len(predicted)), flush=True)
-        return []
-    return [write_submission(folder, source.task, source.split, predicted)]
-
-
-def write_submission(folder: str, task, split: str, predictions) -> str | None:
-    """Writes a test split's predictions under their official name, as the servers read them:
-    index<TAB>prediction (gluebenchmark.com/faq), or a JSON object a line with `idx` and `label`
-    (super.gluebenchmark.com/faq).
-
-    Args:
-        predictions: ids of labels, integer [N], or numbers, float [N], in the file's order.
-
-    Returns:
-        the file's path; None if the server takes no file of this split.
-
-    Raises:
-        InputError: the numbers of predictions and of official examples differ, which the server
-            refuses.
-    """
-    layout = task.split(split)
-    if not layout.submission:
-        return None
-    if len(predictions) != layout.size:
-        raise InputError(f"{layout.submission} must hold {layout.size:,} predictions, not "
-                         f"{len(predictions):,}; predict the whole official {split} file.")
-    path = os.path.join(folder, layout.submission)
-    words = enumerate(task.kind.submission(task, predictions))
-    with write_aside(path) as file:
-        if path.endswith(".jsonl"):
-            file.writelines(json.dumps({"idx": index, "label": word}) + "\n"
-                            for index, word in words)
-        else:
-            file.write("index\tprediction\n")
-            file.writelines(f"{index}\t{word}\n" for index, word in words)
-    return path
-
-
 class Similarity(Classification):
     """One label of two texts without order, which a left-to-right model reads in both orders
     (Radford et al. 2018, section 3.3). A record holds a sequence for each order; the head reads the
@@ -303,10 +250,6 @@ class MultipleChoice(LabelledKind):
 
     def num_choices(self, example):
         return len(example.texts) - 1
-
-    def write_more(self, folder, source, examples, predicted, answers, is_test):
-        return [*super().write_more(folder, source, examples, predicted, answers, is_test),
-                *write_whole(folder, source, predicted, is_test)]
 
     def submission(self, task, predictions):
         """Returns the numbers of the choices, as SuperGLUE's server reads them."""
