@@ -71,24 +71,15 @@ OLD_NAMES = {
     "bert-run-theseus": "bert-distill --recipe=theseus",
     "bert-measure-sensitivity": "bert-quantise-model --measure_sensitivity",
     **{f"bert-run-{name}": f"bert-finetune {name}" for name in _FINETUNE},
-    "bert-analyze-attention": "bert-analyze attention",
-    "bert-analyze-heads": "bert-analyze heads",
-    "bert-analyze-identifiability": "bert-analyze identifiability",
-    "bert-analyze-layers": "bert-analyze layers",
+    **{f"bert-analyze-{name}": f"bert-analyze {name}"
+       for name in ("attention", "heads", "identifiability", "layers")},
     "bert-compare-fixed-patterns": "bert-analyze fixed-patterns",
-    "bert-benchmark-data": "bert-benchmark data",
-    "bert-benchmark-padding": "bert-benchmark padding",
-    "bert-benchmark-sizes": "bert-benchmark sizes",
-    "bert-benchmark-tokenization": "bert-benchmark tokenization",
+    **{f"bert-benchmark-{name}": f"bert-benchmark {name}"
+       for name in ("data", "padding", "sizes", "tokenization")},
     "bert-check-pretraining-helps": "bert-benchmark pretraining-helps",
-    "bert-compare-adaptation": "bert-benchmark adaptation",
-    "bert-compare-compression": "bert-benchmark compression",
-    "bert-compare-directions": "bert-benchmark directions",
-    "bert-compare-finetuning": "bert-benchmark finetuning",
-    "bert-compare-history": "bert-benchmark history",
-    "bert-compare-learning": "bert-benchmark learning",
-    "bert-compare-multitask": "bert-benchmark multitask",
-    "bert-compare-runtimes": "bert-benchmark runtimes",
+    **{f"bert-compare-{name}": f"bert-benchmark {name}" for name in (
+        "adaptation", "compression", "directions", "finetuning", "history", "learning",
+        "multitask", "runtimes")},
 }
 
 

@@ -1,7 +1,7 @@
 """The model that reads texts: the flags that name it, its configuration and its tokenizer."""
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 import bert_tf
 from bert_tf.errors import InputError
@@ -10,13 +10,7 @@ from bert_tf.flags import REQUIRED, check, option
 
 @dataclasses.dataclass
 class EncoderFlags:
-    """The model that reads texts.
-
-    Attributes:
-        shortest: the least `max_seq_length`.
-    """
-
-    shortest: ClassVar[int] = 3
+    """The model that reads texts."""
 
     init_checkpoint: str = option(REQUIRED, "The model: a folder or file of any format that "
                                   "bert-convert-checkpoint reads.")
@@ -28,15 +22,10 @@ class EncoderFlags:
         None, "Lower-case the text and drop accents. Default: as in the checkpoint, or as its "
         "vocabulary suggests.")
     max_seq_length: int = option(
-        128, "Maximum tokens of a text; longer texts are cut at their end.", least=1)
+        128, "Maximum tokens of a text; longer texts are cut at their end.", least=3)
     batch_size: int = option(32, "Most texts per batch.", least=1)
 
-    def __post_init__(self):
-        check(self)
-        if self.max_seq_length < self.shortest:
-            raise InputError(f"--max_seq_length is {self.max_seq_length}; it must be at least "
-                             f"{self.shortest}.")
-
+    __post_init__ = check
 
     def open(self) -> Any:
         """Opens the `bert_tf.models.Model` of the flags, which must have a vocabulary."""

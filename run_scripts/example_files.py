@@ -6,7 +6,6 @@ A file has a line an example (`lines`), or it is a table: `tsv`, where quotes ar
 
 import contextlib
 import csv
-import dataclasses
 import itertools
 import json
 import os
@@ -17,10 +16,18 @@ from collections.abc import Callable, Iterable, Iterator
 
 from bert_tf.data.text.vectors import SEPARATOR
 from bert_tf.errors import InputError
-from bert_tf.files import STANDARD, exists, same_file, shown_name, unpacked_name, write_aside
+from bert_tf.files import (
+    STANDARD,
+    check_input,
+    exists,
+    same_file,
+    shown_name,
+    unpacked_name,
+    write_aside,
+)
 from bert_tf.tasks.reading import Malformed, texts_of
 from bert_tf.tasks.rows import Omissions, Table, read_lines
-from bert_tf.tasks.task import TABLES
+from bert_tf.tasks.task import TABLES, Split
 
 FORMATS = ("lines", *TABLES)
 _PIECE = 1024       # examples that are answered together
@@ -42,21 +49,6 @@ class Row(typing.NamedTuple):
     cells: dict
 
 
-@dataclasses.dataclass(frozen=True)
-class Columns:
-    """The columns of a table that hold an example, by names or numbers: of texts, and of choices;
-    and whether the first line names them. The other fields are a `Split`'s."""
-
-    texts: tuple = ()
-    choices: tuple = ()
-    header: bool = True
-    format: str = "tsv"
-    words: tuple = ()
-    line_break: str = ""
-    is_broken: bool = False
-    submission: str = ""
-
-
 def format_of(path: str, default: str = "lines") -> str:
     """Returns the format that the ending of a file, plain or compressed, names, else `default`."""
     ending = os.path.splitext(unpacked_name(path))[1].lower().removeprefix(".")
@@ -76,7 +68,7 @@ def text_rows(lines: Iterable[tuple[int, str]]) -> Iterator[Row]:
         yield Row(number, texts[0] if len(texts) == 1 else tuple(texts), {"text": line})
 
 
-def read_table(path: str, columns: Columns, omissions: Omissions) -> Iterator[Row]:
+def read_table(path: str, columns: Split, omissions: Omissions) -> Iterator[Row]:
     """Yields the rows of a table; `omissions` decides about lines that cannot be read.
 
     Raises:
@@ -221,11 +213,13 @@ def _locate(piece, name):
     return lambda index: f"{name}, line {piece[index].line}"
 
 
-def check_output(path: str, inputs: str) -> None:
-    """Raises InputError if the output would replace the input while it is read, or has the name of
-    a compressed file."""
-    if unpacked_name(path) != path:
-        raise InputError(f"--output_file: {path} has the extension of a compressed file, but the "
-                         f"output is not compressed; give {unpacked_name(path)}.")
-    if path != STANDARD and exists(path) and exists(inputs) and same_file(path, inputs):
-        raise InputError(f"--output_file: {path} is also the input; name another file.")
+def check_files(source: str, output: str) -> None:
+    """Raises InputError if --input_file is not there, or if --output_file would replace it while it
+    is read, or has the name of a compressed file."""
+    if source != STANDARD:
+        check_input(source, "input_file")
+    if unpacked_name(output) != output:
+        raise InputError(f"--output_file: {output} has the extension of a compressed file, but the "
+                         f"output is not compressed; give {unpacked_name(output)}.")
+    if output != STANDARD and exists(output) and exists(source) and same_file(output, source):
+        raise InputError(f"--output_file: {output} is also the input; name another file.")

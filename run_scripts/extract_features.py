@@ -24,7 +24,7 @@ from bert_tf.data.batches.bucketing import sorted_batches
 from bert_tf.data.text import vectors
 from bert_tf.data.text.vectors import Texts, read_lines
 from bert_tf.errors import InputError
-from bert_tf.files import file_size, is_file, make_folder
+from bert_tf.files import check_input, file_size, make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization import Tokenizer
 from bert_tf.training.reporting import duration
@@ -91,8 +91,7 @@ def read_layers(names: list[str], count: int) -> list[int | str]:
 
 def count_lines(path: str) -> int:
     """Counts the lines of --input_file, which must all be readable."""
-    if not is_file(path):
-        raise InputError(f"--input_file: there is no file {path}; check the name.")
+    check_input(path, "input_file")
     count = sum(map(len, read_lines(path, _PIECE_LINES)))
     if not count:
         raise InputError(f"--input_file: {path} is empty; it must hold one text per line.")

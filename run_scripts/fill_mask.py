@@ -18,7 +18,7 @@ from collections.abc import Callable
 import bert_tf
 from bert_tf import flags
 from bert_tf.errors import InputError, counted
-from bert_tf.files import STANDARD, is_file, make_folder
+from bert_tf.files import STANDARD, make_folder
 from bert_tf.flags import REQUIRED, Scope, option
 from run_scripts import example_files
 from run_scripts.example_files import Row
@@ -87,9 +87,7 @@ def main(job: FillMaskFlags) -> None:
     """Opens the model, then answers."""
     if job.text and job.input_file != STANDARD:
         raise InputError("give --text or --input_file, not both.")
-    if job.input_file != STANDARD and not is_file(job.input_file):
-        raise InputError(f"--input_file: there is no file {job.input_file}; check the name.")
-    example_files.check_output(job.output_file, job.input_file)
+    example_files.check_files(job.input_file, job.output_file)
     make_folder(os.path.dirname(job.output_file), "output_file")
     fill = bert_tf.FillMask(job.init_checkpoint, job.batch_size, vocab_file=job.vocab_file,
                             do_lower_case=job.do_lower_case, mask=job.mask)

@@ -18,13 +18,13 @@ import bert_tf
 from bert_tf import checkpoints, flags
 from bert_tf.checkpoints import task_heads
 from bert_tf.errors import InputError, counted
-from bert_tf.files import STANDARD, fetched, is_file, make_folder, shown_name
+from bert_tf.files import STANDARD, fetched, make_folder, shown_name
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import TASKS, layout_of
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.task import TABLES, Split
 from run_scripts import example_files
-from run_scripts.example_files import Columns
 
 
 @dataclasses.dataclass
@@ -59,29 +59,32 @@ class PredictFlags:
     batch_size: int = option(32, "Most examples that the model reads at a time.", least=1)
 
 
-def columns_of(job: PredictFlags, saved, form: str) -> Columns:
-    """Returns the columns that the flags name, or the columns that the model was trained on, or the
-    columns of its task's official file.
+def columns_of(job: PredictFlags, saved: SavedTask | None, form: str) -> Split:
+    """Returns the layout of a table in the format `form`. Its columns are named by the flags; else
+    the model was trained on them, or its task's official file has them.
 
     Raises:
         InputError: none of them names one.
     """
     texts = tuple(filter(None, (job.text_a_column, job.text_b_column)))
-    known = TASKS.get(saved.task.name) if saved else None
-    layout = layout_of(saved.task.name) if saved else None
-    cells = {"words": layout.words, "line_break": layout.line_break} if layout else {}
-    splits = [split for name, split in known.splits.items() if name.startswith("test")
-              and split.format in example_files.FORMATS] if known else []
-    if splits and not texts:
-        return Columns(splits[0].texts, tuple(job.choice_columns) or splits[0].choices,
-                       splits[0].header and job.header is not False, form, **cells)
-    trained = saved.columns if saved and not texts else {}
-    if not (job.text_a_column or trained):
+    name = saved.task.name if saved else ""
+    known = {} if texts or not saved else saved.columns or _official_columns(name)
+    if not (job.text_a_column or known):
         raise InputError("--text_a_column must be given: it names the column of the text in "
                          f"{shown_name(job.input_file)}.")
-    return Columns(tuple(trained.get("texts", texts)),
-                   tuple(job.choice_columns or trained.get("choices", ())),
-                   trained.get("header", True) if job.header is None else job.header, form, **cells)
+    layout = layout_of(name)
+    return Split((job.input_file,), tuple(known.get("texts", texts)),
+                 choices=tuple(job.choice_columns or known.get("choices", ())), format=form,
+                 header=known.get("header", True) if job.header is None else job.header,
+                 words=layout.words if layout else (),
+                 line_break=layout.line_break if layout else "")
+
+
+def _official_columns(name):
+    """The fields of the first test file of a task that is a table; {} without one."""
+    splits = TASKS[name].splits.items() if name in TASKS else ()
+    return next((vars(split) for split_name, split in splits
+                 if split_name.startswith("test") and split.format in TABLES), {})
 
 
 def main(job: PredictFlags) -> None:
@@ -89,9 +92,7 @@ def main(job: PredictFlags) -> None:
     piece."""
     form = job.input_format or example_files.format_of(job.input_file)
     to = job.output_format or example_files.format_of(job.output_file, form)
-    example_files.check_output(job.output_file, job.input_file)
-    if job.input_file != STANDARD and not is_file(job.input_file):
-        raise InputError(f"--input_file: there is no file {job.input_file}; check the name.")
+    example_files.check_files(job.input_file, job.output_file)
     checkpoints.check_exists(folder := fetched(job.init_checkpoint))
     if job.task:
         folder = task_heads.task_folder(folder, job.task)

@@ -37,7 +37,7 @@ def main(mixture: MixtureFlags, job: ModelFlags, settings: FineTuneSettings) -> 
 def run() -> None:
     """The console entry point."""
     flags.run(main, MixtureFlags, ModelFlags, FineTuneSettings,
-              defaults=lambda given: ("MT-DNN", dict(jobs.MTDNN_DEFAULTS)))
+              defaults=lambda given: ("MT-DNN", jobs.MTDNN_DEFAULTS))
 
 
 if __name__ == "__main__":

@@ -16,9 +16,6 @@ Example:
         --init_checkpoint=t5-small --num_train_steps=2000 --output_dir=/tmp/tags
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from bert_tf import flags
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.text import TextModelFlags, open_texts
@@ -32,14 +29,10 @@ def main(text_flags: TextFlags, job: TextModelFlags, settings: TrainSettings) ->
     carry_out(open_texts(text_flags, job, settings), job)
 
 
-def _defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    del given
-    return "fine-tuning of t5", dict(jobs.T5_DEFAULTS)
-
-
 def run() -> None:
     """The console entry point."""
-    flags.run(main, TextFlags, TextModelFlags, TrainSettings, defaults=_defaults)
+    flags.run(main, TextFlags, TextModelFlags, TrainSettings,
+              defaults=lambda given: ("fine-tuning of t5", jobs.T5_DEFAULTS))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ Example:
 
 import dataclasses
 import os
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from bert_tf import flags
 from bert_tf.compression.replacing import SCHEDULES, Replacing
@@ -134,15 +134,9 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
                            teaching=teaching), job)
 
 
-def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Returns the original's settings, except settings that count steps in another way."""
-    del given
-    return "arXiv:2002.02925", _DEFAULTS
-
-
 def run() -> None:
     flags.run(main, TheseusFlags, TaskFlags, FineTuneSettings,
-              defaults=_defaults)
+              defaults=lambda given: ("arXiv:2002.02925", _DEFAULTS))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import numpy as np
 import bert_tf
 from bert_tf import checkpoints, data, flags
 from bert_tf.errors import InputError
-from bert_tf.files import FLAGFILE, exists, is_file, make_folder, replace_aside, staged
+from bert_tf.files import FLAGFILE, exists, is_file, make_folder, staged
 from bert_tf.flags import REQUIRED, Scope, option
 from bert_tf.metrics import perplexity
 from bert_tf.tasks.rows import read_lines
@@ -188,29 +188,23 @@ def plot(output_dir: str, baselines: dict[str, tuple[float, float]], path: str,
          records: str = "held-out") -> None:
     """Draws the losses and accuracies of a run over its steps, with the baselines, as PNG;
     `records` names the records of the evaluations."""
-    import matplotlib
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    figure, axes = pyplot.subplots(2, len(baselines), figsize=(5.5 * len(baselines), 7),
-                                   sharex=True, squeeze=False, layout="constrained")
-    for column, (name, scores) in zip(axes.T, baselines.items()):
-        title, *labels = titles(name)
-        for axis, part, unit, score, label in zip(
-                column, ("loss", "accuracy"), (" (nats)", ""), scores, labels):
-            for kind, style in (("train", "-"), ("eval", "o-")):
-                lines = read_metrics(output_dir, kind)
-                axis.plot([line["step"] for line in lines],
-                          [line[f"{name}/{part}"] for line in lines], style, markersize=4,
-                          label={"train": "training", "eval": records}[kind])
-            axis.axhline(score, color="gray", linestyle="--", label=f"baseline: {label}")
-            axis.set_title(f"{title} {part}{unit}")
-            axis.grid(alpha=0.3)
-            axis.legend(fontsize=8)
-    for axis in axes[1]:
-        axis.set_xlabel("step")
-    with replace_aside(path, ".png") as aside:
-        figure.savefig(aside, dpi=110)
-    pyplot.close(figure)
+    from bert_tf.analysis.pictures import picture
+    with picture(path, 2, len(baselines), (5.5, 3.5), sharex=True) as (_, axes):
+        for column, (name, scores) in zip(axes.T, baselines.items()):
+            title, *labels = titles(name)
+            for axis, part, unit, score, label in zip(
+                    column, ("loss", "accuracy"), (" (nats)", ""), scores, labels):
+                for kind, style in (("train", "-"), ("eval", "o-")):
+                    lines = read_metrics(output_dir, kind)
+                    axis.plot([line["step"] for line in lines],
+                              [line[f"{name}/{part}"] for line in lines], style, markersize=4,
+                              label={"train": "training", "eval": records}[kind])
+                axis.axhline(score, color="gray", linestyle="--", label=f"baseline: {label}")
+                axis.set_title(f"{title} {part}{unit}")
+                axis.grid(alpha=0.3)
+                axis.legend(fontsize=8)
+        for axis in axes[1]:
+            axis.set_xlabel("step")
 
 
 def titles(name: str) -> tuple[str, str, str]:

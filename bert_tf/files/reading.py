@@ -12,7 +12,7 @@ import zlib
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files.places import file_size, is_remote, reaching, scheme_of
+from bert_tf.files.places import file_size, is_file, is_remote, reaching, scheme_of
 
 # The name of standard input, or output, in the place of a file's.
 STANDARD = "-"
@@ -46,6 +46,12 @@ def open_file(path: str | os.PathLike, mode: str = "r", **options: Any) -> Any:
         else:
             file = io.BufferedReader(store.open(name, "rb", block_size=_BLOCK), 1 << 16)
     return file if "b" in mode else io.TextIOWrapper(file, **options)
+
+
+def check_input(path: str, flag: str) -> None:
+    """Raises InputError if there is no file `path`, which a flag names."""
+    if not is_file(path):
+        raise InputError(f"--{flag}: there is no file {path}; check the name.")
 
 
 def read_json(path: str | os.PathLike) -> dict[str, Any]:

@@ -20,16 +20,10 @@ from bert_tf.analysis import patterns, words
 from bert_tf.analysis.statistics import KINDS, TITLES
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
-from bert_tf.files import exists, file_size, replace_aside, write_json
+from bert_tf.files import check_input, exists, file_size, replace_aside, write_json
 from bert_tf.flags import REQUIRED, Scope, option
 from run_scripts.analysis.attention_texts import padded, read_features, read_pairs
-from run_scripts.analysis.model import (
-    ModelFlags,
-    TimeLeft,
-    check_file,
-    name_of,
-    open_encoder,
-)
+from run_scripts.analysis.model import ModelFlags, TimeLeft, name_of, open_encoder
 
 _SHARE_MASKED = 0.15
 _GRADIENT_TEXTS = 40
@@ -218,7 +212,7 @@ def learn_patterns(survey: Survey, seed: int) -> dict:
 
 def main(model: ModelFlags, job: AttentionFlags) -> None:
     """Runs the command."""
-    check_file(job.input_file, "input_file")
+    check_input(job.input_file, "input_file")
     opened = open_encoder(model)
     if job.maps != "encoder" and not isinstance(opened.config, T5Config):
         raise InputError(f"--maps={job.maps}: {model.init_checkpoint} has no decoder; name a T5, "

@@ -20,11 +20,11 @@ from bert_tf.analysis.dependencies import DependencyProbe, Parsed, attachment, o
 from bert_tf.analysis.links import LinkHeads
 from bert_tf.compression.word_vectors import read_word_vectors
 from bert_tf.errors import InputError, counted
-from bert_tf.files import unpacked_name, write_json
+from bert_tf.files import check_input, unpacked_name, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.conllu import ENDING
 from run_scripts.analysis.layers import read, show_links
-from run_scripts.analysis.model import ModelFlags, check_file, open_encoder
+from run_scripts.analysis.model import ModelFlags, open_encoder
 
 _OFFSETS = (-2, -1, 1, 2)       # heads of all words that the probes are compared with
 
@@ -124,11 +124,11 @@ def main(model: ModelFlags, job: DependenciesFlags) -> None:
     """Runs the command."""
     for flag in ("input_file", "eval_input_file"):
         path = getattr(job, flag)
-        check_file(path, flag)
+        check_input(path, flag)
         if not unpacked_name(path).endswith(ENDING):
             raise InputError(f"--{flag}: {path} must be CoNLL-U, with the extension {ENDING}.")
     if job.word_vectors:
-        check_file(job.word_vectors, "word_vectors")
+        check_input(job.word_vectors, "word_vectors")
     opened = open_encoder(model)
     encoder, tokenizer = opened.network(), opened.tokenizer
     held_out, words, relations = parse(job.eval_input_file, job.eval_sentences, encoder, tokenizer,

@@ -19,17 +19,10 @@ import numpy as np
 from bert_tf import analysis, flags
 from bert_tf.analysis.statistics import KINDS, TITLES
 from bert_tf.errors import InputError, naming
-from bert_tf.files import write_json
+from bert_tf.files import check_input, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.vocabulary import Layout
-from run_scripts.analysis.model import (
-    ModelFlags,
-    TimeLeft,
-    batches,
-    check_file,
-    name_of,
-    open_encoder,
-)
+from run_scripts.analysis.model import ModelFlags, TimeLeft, batches, name_of, open_encoder
 
 _LINES = 20_000
 _ATTRIBUTED = 24    # tokens of a text whose hidden tokens are attributed
@@ -123,7 +116,7 @@ def attribute(encoder: object, features: dict, projections: int, layout: Layout
 
 def main(model: ModelFlags, job: IdentifiabilityFlags) -> None:
     """Runs the command."""
-    check_file(job.input_file, "input_file")
+    check_input(job.input_file, "input_file")
     lengths = job.read_lengths(model.max_seq_length)
     opened = open_encoder(model)
     encoder, tokenizer = opened.network(), opened.tokenizer

@@ -20,18 +20,12 @@ from bert_tf.analysis import contextuality, tags
 from bert_tf.analysis.links import LinkHeads
 from bert_tf.analysis.words import word_attention
 from bert_tf.errors import InputError
-from bert_tf.files import unpacked_name, write_json
+from bert_tf.files import check_input, unpacked_name, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import conllu
 from bert_tf.tasks.rows import Omissions, read_sentences
 from bert_tf.tasks.task import Split
-from run_scripts.analysis.model import (
-    ModelFlags,
-    TimeLeft,
-    check_file,
-    name_of,
-    open_encoder,
-)
+from run_scripts.analysis.model import ModelFlags, TimeLeft, name_of, open_encoder
 
 _SAMPLE = 2000      # words for cosines and CKA
 _CHUNKS = 4         # types of chunks to report
@@ -250,7 +244,7 @@ def draw(path: str, title: str, figures: dict, probes: dict[str, dict]) -> None:
 def main(model: ModelFlags, job: LayersFlags) -> None:
     """Runs the command."""
     for flag in ("input_file", "eval_input_file"):
-        check_file(getattr(job, flag), flag)
+        check_input(getattr(job, flag), flag)
     columns = job.columns()
     opened = open_encoder(model)
     encoder, tokenizer = opened.network(), opened.tokenizer

@@ -4,12 +4,12 @@ import dataclasses
 import os
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from bert_tf import flags
 from bert_tf.config import EncoderConfig, T5Config, XLNetConfig
 from bert_tf.errors import InputError
-from bert_tf.files import is_file, make_folder, normal_path
+from bert_tf.files import make_folder, normal_path
 from bert_tf.flags import REQUIRED, option
 from bert_tf.training.reporting import duration
 from run_scripts.encoder_flags import EncoderFlags
@@ -23,9 +23,9 @@ SHOWN = EncoderConfig, T5Config, XLNetConfig
 class ModelFlags(EncoderFlags):
     """The model, and where the results go."""
 
-    shortest: ClassVar[int] = 8
-
     output_dir: str = option(REQUIRED, "The folder to write into.")
+    max_seq_length: int = option(
+        128, "Maximum tokens of a text; longer texts are cut at their end.", least=8)
     batch_size: int = option(8, "Texts per batch.", least=1)
 
 
@@ -76,12 +76,6 @@ def batches(features: dict, size: int):
     """Yields the rows of features [N, S] in batches of `size`."""
     for start in range(0, len(features["input_ids"]), size):
         yield {name: rows[start:start + size] for name, rows in features.items()}
-
-
-def check_file(path: str, flag: str) -> None:
-    """Raises InputError if there is no file `path`."""
-    if not is_file(path):
-        raise InputError(f"--{flag}: there is no file {path}; check the name.")
 
 
 def name_of(job: ModelFlags) -> str:

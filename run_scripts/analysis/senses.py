@@ -18,10 +18,10 @@ import numpy as np
 from bert_tf import analysis, flags
 from bert_tf.analysis.senses import Neighbours, right
 from bert_tf.errors import InputError
-from bert_tf.files import write_json
+from bert_tf.files import check_input, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.senses import Instance, Sentence, read_senses
-from run_scripts.analysis.model import ModelFlags, TimeLeft, check_file, open_encoder
+from run_scripts.analysis.model import ModelFlags, TimeLeft, open_encoder
 
 
 @dataclasses.dataclass
@@ -98,8 +98,8 @@ def score(known: Neighbours, instances: list[Instance], vectors: np.ndarray, cou
 def main(model: ModelFlags, job: SensesFlags) -> None:
     """Runs the command."""
     for path in job.input_file:
-        check_file(path, "input_file")
-    check_file(job.eval_input_file, "eval_input_file")
+        check_input(path, "input_file")
+    check_input(job.eval_input_file, "eval_input_file")
     train = [sentence for path in job.input_file for sentence in read_senses(path)]
     held_out = read_senses(job.eval_input_file)
     opened = open_encoder(model)

@@ -17,9 +17,9 @@ from bert_tf.errors import InputError
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.task import Split
 from bert_tf.tasks.task_flags import own_task
 from run_scripts import example_files, fill_mask, predict
-from run_scripts.example_files import Columns
 from run_scripts.fill_mask import FillMaskFlags
 from run_scripts.predict import PredictFlags
 from tests.processes import start_command
@@ -182,12 +182,12 @@ def test_cells_are_read_as_the_task_reads_them(name, row, texts, tmp_path):
 def test_all_rows_have_the_choices_of_the_first(name, content, tmp_path):
     path = tmp_path / name
     path.write_text(content)
-    rows = example_files.read_table(str(path), Columns(("q",), ("a*",), format=name[3:]),
+    rows = example_files.read_table(str(path), Split((), ("q",), choices=("a*",), format=name[3:]),
                                     Omissions())
     assert next(rows).texts[:3] == ("x", "b", "c")
     with pytest.raises(InputError, match=rf"{name}, line . does not have . choices, as line 1"):
         next(rows)
-    other = Columns(("q",), ("b*",), format=name[3:])
+    other = Split((), ("q",), choices=("b*",), format=name[3:])
     with pytest.raises(InputError, match="'b.'; .* with --text_a_column and --choice_columns[.]$"):
         next(example_files.read_table(str(path), other, Omissions()))
 
