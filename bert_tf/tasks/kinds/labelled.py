@@ -17,7 +17,7 @@ from bert_tf import metrics
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 from bert_tf.tasks.kinds import windows
-from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
+from bert_tf.tasks.kinds.encoding import encode_pairs, label_id, with_label_ids
 from bert_tf.tasks.kinds.submissions import write_probabilities, write_whole
 from bert_tf.tasks.reading import read_parts
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
@@ -31,6 +31,7 @@ class LabelledKind(Kind):
     """A kind of such tasks. A list of labels has at least `least_labels` names."""
 
     least_labels = 2
+    label_dtype: type = np.int64
     labels_exclude = True       # each other
     labels_may_be_far = False   # in a long text, which is cut in windows
     may_turn_pairs = False      # with the option hypothesis_first, the second text comes first
@@ -115,7 +116,23 @@ class LabelledKind(Kind):
         Returns:
             arrays named as in `features`, a row an example; and a number.
         """
-        raise NotImplementedError
+        if windows.way_of(options) == TRUNCATE:
+            features, is_cut = self._encode_sequences(examples, tokenizer, max_seq_length,
+                                                      options or {})
+            features = {name: rows.reshape(len(examples), -1) for name, rows in features.items()}
+            is_cut = is_cut.reshape(len(examples), -1).any(1)
+        else:
+            features, counts, is_cut = windows.encode_long(
+                self._read_sequences(examples, options), tokenizer, max_seq_length,
+                windows.way_of(options))
+            examples = [example for example, count in zip(examples, counts) for _ in range(count)]
+        return with_label_ids(features, examples, self.label_dtype), int(is_cut.sum())
+
+    def _encode_sequences(self, examples, tokenizer, max_seq_length, options):
+        """Returns features of the examples' sequences, in their order, and whether each was cut."""
+        pairs = [pair for parts in self.sequences(examples) for pair in parts]
+        return encode_pairs(pairs, tokenizer, max_seq_length,
+                            self.may_turn_pairs and bool(options.get("hypothesis_first")))
 
     def sequences(self, examples: list) -> list:
         """Returns the texts or pairs of texts of each example, one for each of its sequences."""
@@ -125,15 +142,6 @@ class LabelledKind(Kind):
         """Returns `sequences` with the texts of each pair in the order that the model reads."""
         order = -1 if self.may_turn_pairs and options.get("hypothesis_first") else 1
         return [[part[::order] for part in parts] for parts in self.sequences(examples)]
-
-    def encode_long(self, examples: list, tokenizer, max_seq_length: int, options: dict,
-                    dtype=np.int64) -> tuple[dict, int]:
-        """`encode` with `kinds.windows`."""
-        features, counts, is_cut = windows.encode_long(
-            self._read_sequences(examples, options), tokenizer, max_seq_length,
-            windows.way_of(options))
-        owners = [example for example, count in zip(examples, counts) for _ in range(count)]
-        return with_label_ids(features, owners, dtype), int(is_cut.sum())
 
     def num_choices(self, example) -> int:
         """Returns the number of an example's sequences."""

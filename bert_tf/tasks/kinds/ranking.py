@@ -8,10 +8,8 @@ import numpy as np
 
 from bert_tf.data.records.features import pack_pairs, truncate_pairs
 from bert_tf.errors import InputError
-from bert_tf.tasks.kinds import windows
-from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
+from bert_tf.tasks.kinds.encoding import label_id
 from bert_tf.tasks.kinds.sentence import MultipleChoice
-from bert_tf.tokenization.packing import TRUNCATE
 
 
 class Ranking(MultipleChoice):
@@ -56,11 +54,10 @@ class Ranking(MultipleChoice):
     def counted(self, label):
         return range(self.lines)        # each label once
 
-    def encode(self, task, examples, tokenizer, max_seq_length, options=None):
-        if not (options or {}).get("hypothesis_first") or windows.way_of(options) != TRUNCATE:
-            return super().encode(task, examples, tokenizer, max_seq_length, options)
-        features, is_cut = encode_candidates([e.texts for e in examples], tokenizer, max_seq_length)
-        return with_label_ids(features, examples), int(is_cut.sum())
+    def _encode_sequences(self, examples, tokenizer, max_seq_length, options):
+        if not options.get("hypothesis_first"):
+            return super()._encode_sequences(examples, tokenizer, max_seq_length, options)
+        return encode_candidates([e.texts for e in examples], tokenizer, max_seq_length)
 
     def decode(self, task, answers, examples, features):
         return (-answers["logits"]).argsort(-1, kind="stable").argsort(-1)

@@ -8,11 +8,9 @@ from bert_tf import metrics
 from bert_tf.data.records.features import FINETUNING
 from bert_tf.errors import InputError
 from bert_tf.heads import CHOICES
-from bert_tf.tasks.kinds import windows
-from bert_tf.tasks.kinds.encoding import encode_choices, encode_pairs, label_id, with_label_ids
+from bert_tf.tasks.kinds.encoding import encode_choices, label_id
 from bert_tf.tasks.kinds.labelled import LabelledKind, rounded
 from bert_tf.tasks.reading import Malformed
-from bert_tf.tokenization.packing import TRUNCATE
 
 _BOOLEANS = {"False": "false", "True": "true"}      # as SuperGLUE's server reads BoolQ and WiC
 LABEL_SEPARATOR = ","           # between the labels of one example, where it may have several
@@ -27,7 +25,6 @@ class Classification(LabelledKind):
     own_metrics: tuple = ("accuracy", "macro_f1", "matthews")
     has_labels = True
     texts = (1, 2, "a text, or a tuple of two")
-    label_dtype: type = np.int64
     labels_may_be_far = may_turn_pairs = True
 
     def options(self, given, saved, is_training, path):
@@ -50,13 +47,6 @@ class Classification(LabelledKind):
 
     def num_texts(self, task, split="train"):
         return len(task.splits[split].texts) if split in task.splits else None
-
-    def encode(self, task, examples, tokenizer, max_seq_length, options=None):
-        if windows.way_of(options) != TRUNCATE:
-            return self.encode_long(examples, tokenizer, max_seq_length, options, self.label_dtype)
-        features, is_cut = encode_pairs([e.texts for e in examples], tokenizer, max_seq_length,
-                                        bool((options or {}).get("hypothesis_first")))
-        return with_label_ids(features, examples, self.label_dtype), int(is_cut.sum())
 
     def score(self, task, path, examples, predicted):
         """Returns the metrics of the task. In the macro F1 of a task that a server scores, every
@@ -185,15 +175,6 @@ class Similarity(Classification):
     def sequences(self, examples):
         return [[tuple(e.texts), tuple(e.texts[::-1])] for e in examples]
 
-    def encode(self, task, examples, tokenizer, max_seq_length, options=None):
-        if windows.way_of(options) != TRUNCATE:
-            return self.encode_long(examples, tokenizer, max_seq_length, options)
-        pairs = [pair for e in examples for pair in (e.texts, e.texts[::-1])]
-        features, is_cut = encode_pairs(pairs, tokenizer, max_seq_length)
-        features = {name: rows.reshape(len(examples), -1) for name, rows in features.items()}
-        return (with_label_ids(features, examples, self.label_dtype),
-                int(is_cut.reshape(len(examples), -1).any(1).sum()))
-
     def num_choices(self, example):
         return 2
 
@@ -233,20 +214,12 @@ class MultipleChoice(LabelledKind):
             raise InputError(f"--max_qa_length is {most}; it must be at least 1 and below {room}, "
                              "the room for a context and a choice.")
 
-    def encode(self, task, examples, tokenizer, max_seq_length, options=None):
-        options = options or {}
-        if windows.way_of(options) != TRUNCATE:
-            return self.encode_long(examples, tokenizer, max_seq_length, options)
-        if options.get("max_qa_length"):
-            features, is_cut = encode_choices(
-                [e.texts[0] for e in examples], [e.texts[1:] for e in examples], tokenizer,
-                max_seq_length, options["max_qa_length"], bool(options.get("carry_choices")))
-        else:
-            pairs = [(e.texts[0], choice) for e in examples for choice in e.texts[1:]]
-            features, is_cut = encode_pairs(pairs, tokenizer, max_seq_length)
-        features = {name: rows.reshape(len(examples), -1) for name, rows in features.items()}
-        return (with_label_ids(features, examples),
-                int(is_cut.reshape(len(examples), -1).any(1).sum()))
+    def _encode_sequences(self, examples, tokenizer, max_seq_length, options):
+        if not options.get("max_qa_length"):
+            return super()._encode_sequences(examples, tokenizer, max_seq_length, options)
+        return encode_choices(
+            [e.texts[0] for e in examples], [e.texts[1:] for e in examples], tokenizer,
+            max_seq_length, options["max_qa_length"], bool(options.get("carry_choices")))
 
     def num_choices(self, example):
         return len(example.texts) - 1
