@@ -24,8 +24,7 @@ def _load(weights, model):
 
 
 def _encoder(cls, path, **options):
-    """Returns the network at `path`, a folder or file of any format; `options` are the class's,
-    such as `dtype="mixed_bfloat16"`.
+    """Returns the network at `path`, a folder or file of any format.
 
     Args:
         options: arguments of the class, such as `dtype="mixed_bfloat16"`.

@@ -18,12 +18,6 @@ def mean_cosine(vectors: np.ndarray) -> float:
     return float((total @ total - n) / (n * (n - 1)))
 
 
-def anisotropy(vectors: np.ndarray) -> float:
-    """Returns the mean cosine of vectors [n, H] of random words: 0 where they point into all
-    directions alike. It is the baseline of other mean cosines."""
-    return mean_cosine(vectors)
-
-
 def first_component(vectors: np.ndarray) -> float:
     """Returns the share of the variance of vectors [n, H] that their first principal component
     explains."""
@@ -67,12 +61,13 @@ def describe_layers(layers: Sequence[Sequence[np.ndarray]], words: Sequence[str]
         sample: places in `words` of random words, at least two.
 
     Returns:
-        float64 [L + 1]: `anisotropy`, `first_component`, and less the anisotropy, as in the paper,
-        `self_similarity`, which is left out where no word occurs twice, and `intra_sentence`; `cka`
+        float64 [L + 1]: `anisotropy`, the mean cosine of random words, which is 0 where they point
+        into all directions alike; `first_component`; and less the anisotropy, as in the paper,
+        `self_similarity`, which is left out where no word occurs twice, and `intra_sentence`. `cka`
         is [L + 1, L + 1].
     """
     whole = [np.concatenate(sentences) for sentences in layers]
-    base = np.array([anisotropy(vectors[sample]) for vectors in whole])
+    base = np.array([mean_cosine(vectors[sample]) for vectors in whole])
     repeated = {} if len(set(words)) == len(words) else {
         "self_similarity": np.array([self_similarity(vectors, words)
                                      for vectors in whole]) - base}

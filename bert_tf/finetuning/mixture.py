@@ -10,7 +10,7 @@ from bert_tf import compression, objectives
 from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
 from bert_tf.data.batches.task_order import SAMPLINGS, TaskOrder
 from bert_tf.errors import InputError, naming
-from bert_tf.files import exists, is_folder, read_json
+from bert_tf.files import exists, read_json
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.mixture_teaching import distillation_of, teachers_of
 from bert_tf.finetuning.model import ModelFlags, open_encoder
@@ -154,7 +154,6 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
             not trained for a task.
     """
     members = []
-    folder = model.path if is_folder(model.path) else os.path.dirname(model.path)
     for name, row in flags.rows().items():
         wanted = _find(flags, name, row, job)
         if not wanted.sources:
@@ -162,7 +161,7 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
         task = next(iter(wanted.sources.values())).task
         saved = None
         if not job.do_train or job.keep_head:
-            saved = SavedTask.read(task_folder(folder, name))
+            saved = SavedTask.read(task_folder(model.folder, name))
             if saved is None or task.labels not in ((), saved.task.labels):
                 raise InputError(f"{model.path} was not trained for the task {name} with these "
                                  "labels; leave the task out, or train it.")

@@ -10,10 +10,10 @@ from typing import Any
 from bert_tf import training
 from bert_tf.checkpoints import keras_file
 from bert_tf.errors import InputError
-from bert_tf.files import absolute, exists, is_folder, real_path
+from bert_tf.files import absolute, exists, real_path
 from bert_tf.finetuning.quantisation import QuantisationFlags
 from bert_tf.flags import Scope, check, option
-from bert_tf.models import Model, open_model
+from bert_tf.models import Model, folder_of, open_model
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.tokenization import check_case, default_case, find_vocabulary, open_tokenizer
@@ -42,8 +42,7 @@ def open_beginning(flags: Any, output_dir: str) -> Model:
 
 def check_keeps(path: str, output_dir: str) -> None:
     """Raises InputError if training would overwrite its initial model at `path`."""
-    folder = path if is_folder(path) else os.path.dirname(path) or "."
-    if real_path(folder) == real_path(output_dir):
+    if real_path(folder_of(path) or ".") == real_path(output_dir):
         raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, and the model "
                          "would be overwritten; name another folder.")
 

@@ -141,7 +141,8 @@ class Finder:
 
     def _distinct(self, question, candidates):
         """Returns text -> (start logit, end logit) of the best candidates, best first."""
-        found, text_of = {}, self._texts(question)
+        found = {}
+        text_of = self._spans.passages.text_of(self._spans.asked[question], self._tokenizer)
         for start_logit, end_logit, first, last in sorted(
                 candidates, key=lambda candidate: candidate[0] + candidate[1], reverse=True):
             if len(found) >= self._options.n_best_size:
@@ -149,10 +150,6 @@ class Finder:
             text = "" if first is None else text_of(first, last)
             found.setdefault(text, (start_logit, end_logit))
         return found
-
-    def _texts(self, question):
-        """Returns a function from first and last token to their text in the paragraph."""
-        return self._spans.passages.text_of(self._spans.asked[question], self._tokenizer)
 
 
 class BeamFinder(Finder):

@@ -128,7 +128,8 @@ class Curve:
             else:
                 with analysis.disabled(self.model.learner.encoder, **self.switched(off)):
                     found = self.split.answer()
-            return {"score": self.split.score(found), "p": self.chance(found)}
+            return {"score": self.split.score(found),
+                    "p": self.split.chance(self._answer_of_all, found)}
 
         key = " ".join(f"{layer + 1}:{part + 1}" for layer, part in sorted(off))
         # Units are too many to be written down.
@@ -138,10 +139,6 @@ class Curve:
     def switched(self, off):
         """`off` as arguments of `analysis.disabled`."""
         return {"heads": off, "form": "zero"} if self.job.parts == "heads" else {"units": off}
-
-    def chance(self, found: Any) -> float | None:
-        """The probability that predictions differ from the whole model's by chance, or None."""
-        return self.split.chance(self._answer_of_all, found)
 
     def _importance(self, off):
         """The importance of all parts, without those that are off already."""

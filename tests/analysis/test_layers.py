@@ -15,7 +15,7 @@ def test_cosines_by_a_slow_loop():
         return a @ b / np.linalg.norm(a) / np.linalg.norm(b)
 
     pairs = [(i, j) for i in range(12) for j in range(i)]
-    assert contextuality.anisotropy(vectors) == pytest.approx(np.mean([cosine(*p) for p in pairs]))
+    assert contextuality.mean_cosine(vectors) == pytest.approx(np.mean([cosine(*p) for p in pairs]))
     by_word = [np.mean([cosine(i, j) for i, j in pairs if words[i] == words[j] == word])
                for word in "abc"]
     assert contextuality.self_similarity(vectors, words) == pytest.approx(np.mean(by_word))

@@ -203,7 +203,7 @@ def check_going_on(whole, folder, tmp_path):
      {"answer_turns": 3, "hypothesis_first": False})])
 def test_a_model_is_scored_with_the_options_of_its_training(folder, tmp_path, given, saved, wanted):
     (tmp_path / "tasks.json").write_text(json.dumps({"same": ROWS["same"]}))
-    model = types.SimpleNamespace(path=str(tmp_path), max_seq_length=14,
+    model = types.SimpleNamespace(path=str(tmp_path), folder=str(tmp_path), max_seq_length=14,
                                   tokenizer=open_tokenizer(str(folder / "vocab.txt")))
     if saved is not None:
         own = tmp_path / "tasks" / "same"
