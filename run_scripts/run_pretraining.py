@@ -94,12 +94,7 @@ def main(job: PretrainingFlags, settings: TrainSettings,
     records = schedule(job, settings, stack, records)
     records = beside_teacher(job, recipe, config, of_learners[1], records)
     terms = choose_terms(recipe, job.terms, records, config, job.n_negative_samples_batch)
-    stages = [training.stacking.Stage(config, settings)]
-    if job.do_train:
-        learner = getattr(training, recipe.learner)
-        stages = training.stacking.plan(settings, stack, config,
-                                        lambda sizes: learner.configs(
-                                            sizes, own_settings(recipe, *of_learners)))
+    stages = _stages(job, settings, stack, config, recipe, of_learners)
     tokenizer = find_tokenizer(job)
     make_folder(settings.output_dir, "output_dir")
 
@@ -108,13 +103,8 @@ def main(job: PretrainingFlags, settings: TrainSettings,
         settings, evaluates=job.do_eval, others=(job, generator, stack, transfer),
         records={"input_file": records.identity(), **(
             {"eval_input_file": eval_records.identity()} if eval_records else {})})
+    begin = functools.partial(_keep, job, settings, tokenizer, stages[-1].config, records)
     with training.sole_writer(settings.output_dir, strategy):
-        def begin():
-            flags.keep(settings, settings.output_dir, trains=job.do_train)
-            keep_model_files(tokenizer, stages[-1].config, settings.output_dir)
-            if job.do_train:
-                keep_labels(records, settings.output_dir)
-
         trainer = None
         for stage in stages[training.stacking.newest(stages):]:
             if not stage.is_reached:
@@ -126,12 +116,29 @@ def main(job: PretrainingFlags, settings: TrainSettings,
         return trainer
 
 
+def _stages(job, settings, stack, config, recipe, of_learners):
+    """The stages of training; one, of evaluation alone."""
+    if not job.do_train:
+        return [training.stacking.Stage(config, settings)]
+    learner = getattr(training, recipe.learner)
+    return training.stacking.plan(settings, stack, config, lambda sizes: learner.configs(
+        sizes, own_settings(recipe, *of_learners)))
+
+
 def _check_batches(job, settings, records, eval_records):
     """Checks the batch sizes where records are rows, which have one."""
     of_eval = "eval_input_file" if job.eval_input_file else "input_file"
     for found, which, flag in ((records, "train", "input_file"), (eval_records, "eval", of_eval)):
         if getattr(found, "rows", 0) and getattr(job, f"do_{which}"):
             found.check_batch(getattr(settings, f"{which}_batch_size"), f"{which}_batch_size", flag)
+
+
+def _keep(job, settings, tokenizer, config, records):
+    """Writes the files that go with a run's model into its folder."""
+    flags.keep(settings, settings.output_dir, trains=job.do_train)
+    keep_model_files(tokenizer, config, settings.output_dir)
+    if job.do_train:
+        keep_labels(records, settings.output_dir)
 
 
 def _make(config, recipe, terms, of_learners, dtype):

@@ -239,9 +239,7 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
     scores = _scores(evaluations[-1], baselines, [
         each.metrics_name for each in objectives if each.likelihood == "loss"])
     heading = evaluated_on(train_records, eval_records)
-    print(f"{heading:<24}{'loss':>10}{'accuracy':>10}{'perplexity':>12}")
-    for line, loss, accuracy, likely in scores:
-        print(f"{line:<24}{loss:>10.3f}{accuracy:>10.1%}{shown_perplexity(likely):>12}".rstrip())
+    _print_scores(heading, scores)
     first = next(iter(baselines))
     has_learned = evaluations[-1][f"{first}/accuracy"] > baselines[first][1]
     if not has_learned:
@@ -275,6 +273,12 @@ def _scores(evaluation, baselines, language_models):
                   (f"  {label} baseline", loss, accuracy,
                    perplexity(loss) if name in language_models else None)]
     return found
+
+
+def _print_scores(heading, scores):
+    print(f"{heading:<24}{'loss':>10}{'accuracy':>10}{'perplexity':>12}")
+    for line, loss, accuracy, likely in scores:
+        print(f"{line:<24}{loss:>10.3f}{accuracy:>10.1%}{shown_perplexity(likely):>12}".rstrip())
 
 
 def _load_model(output_dir):

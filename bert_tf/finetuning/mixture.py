@@ -165,13 +165,8 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
             if saved is None or task.labels not in ((), saved.task.labels):
                 raise InputError(f"{model.path} was not trained for the task {name} with these "
                                  "labels; leave the task out, or train it.")
-        turned = flags.hypothesis_first
-        if not saved:       # true by default; tasks have no such option where it is false
-            turned = None if turned is False else True
-        given = {"answer_turns": _turns(flags, row, task, saved), "hypothesis_first": turned}
-        own = () if saved else _OF_KINDS.get(task.kind.name, ())    # a model keeps its own
-        given |= {key: row[key] for key in ("long_text", *own) if row.get(key)}
-        options = task.kind.options(given, saved.options if saved else {}, job.do_train, model.path)
+        options = task.kind.options(_given(flags, row, task, saved), saved.options if saved else {},
+                                    job.do_train, model.path)
         with naming(f"task {name}"):
             task.kind.check_options(options, model.max_seq_length, model.tokenizer)
         rate = row.get("dropout_p", job.classifier_dropout)
@@ -186,6 +181,16 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
         raise InputError("--answer_num_turn is for stochastic answer networks, and no task has "
                          "one; leave the flag out.")
     return members
+
+
+def _given(flags, row, task, saved):
+    """The options of a task that the flags and its row give."""
+    turned = flags.hypothesis_first
+    if not saved:       # true by default; tasks have no such option where it is false
+        turned = None if turned is False else True
+    own = () if saved else _OF_KINDS.get(task.kind.name, ())    # a model keeps its own
+    return {"answer_turns": _turns(flags, row, task, saved), "hypothesis_first": turned,
+            **{key: row[key] for key in ("long_text", *own) if row.get(key)}}
 
 
 def _turns(flags, row, task, saved):

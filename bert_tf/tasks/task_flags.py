@@ -326,6 +326,19 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
     owned = KINDS[kind]
     if tfds_name:
         files = {split: f"{tfds_name}:{name}" for split, name in (files or _TFDS_SPLITS).items()}
+    _check_own(owned, files, texts, label, choices, labels, labelled_test)
+    splits = {}
+    for split, file in files.items():
+        has_label = split != "test" or labelled_test
+        splits[split] = Split((file,), tuple(texts), label if has_label else None, tuple(choices),
+                              "tfds" if tfds_name else _format(file, owned), header)
+    if not header and not {"tsv", "csv"}.intersection(split.format for split in splits.values()):
+        raise InputError("--header=false is for .tsv and .csv; leave the flag out.")
+    return owned.with_labels(Task(OWN, owned, splits, metrics=owned.own_metrics), labels)
+
+
+def _check_own(owned, files, texts, label, choices, labels, labelled_test):
+    """Raises InputError for own files, columns or labels that a kind can't have."""
     if not files:
         raise InputError("no file is named; give --train_file, --dev_file or --test_file, or the "
                          "name of a task with --task.")
@@ -339,14 +352,6 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
                          "flag out.")
     if labels and not owned.has_labels:
         raise InputError(f"--labels names labels, and {owned.title} has none; leave the flag out.")
-    splits = {}
-    for split, file in files.items():
-        has_label = split != "test" or labelled_test
-        splits[split] = Split((file,), tuple(texts), label if has_label else None, tuple(choices),
-                              "tfds" if tfds_name else _format(file, owned), header)
-    if not header and not {"tsv", "csv"}.intersection(split.format for split in splits.values()):
-        raise InputError("--header=false is for .tsv and .csv; leave the flag out.")
-    return owned.with_labels(Task(OWN, owned, splits, metrics=owned.own_metrics), labels)
 
 
 def _are_conllu(files):

@@ -91,8 +91,23 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
                  flag: str) -> None:
     """Checks that records can be trained on with a recipe."""
     path, made = records.paths[0], recipes.of_manifest(records.manifest)
-    hides = masking.find(recipe.corruption).hides
     again = f"make them again with --recipe={recipe.name}"
+    _check_masking(job, recipe, records, flag, made, again)
+    if records.manifest is None or recipe.name == made.name:
+        return
+    fits = {part: getattr(recipe, part) == getattr(made, part)
+            for part in ("tokenizer", "segments")}
+    fits["corruption"] = masking.find(recipe.corruption).takes(made.corruption)
+    for part, does in fits.items():
+        if not does:
+            raise InputError(f"--recipe={recipe.name} has different {part} from recipe "
+                             f"{made.name}, which made the records of --{flag} ({path}); {again}.")
+
+
+def _check_masking(job, recipe, records, flag, made, again):
+    """Raises InputError if --masking, the recipe and the masks in the records do not go together.
+    """
+    path, hides = records.paths[0], masking.find(recipe.corruption).hides
     if not hides and job.masking == "static":
         raise InputError("--masking=static is for recipes that mask tokens; leave it out with "
                          f"--recipe={recipe.name}.")
@@ -106,15 +121,6 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
         raise InputError("--masking=static needs masks in the records, but the records of "
                          f"--{flag} hold none ({path}); leave --masking out, or {again} "
                          "--masking=static.")
-    if records.manifest is None or recipe.name == made.name:
-        return
-    fits = {part: getattr(recipe, part) == getattr(made, part)
-            for part in ("tokenizer", "segments")}
-    fits["corruption"] = masking.find(recipe.corruption).takes(made.corruption)
-    for part, does in fits.items():
-        if not does:
-            raise InputError(f"--recipe={recipe.name} has different {part} from recipe "
-                             f"{made.name}, which made the records of --{flag} ({path}); {again}.")
 
 
 def check_features(terms: Sequence[recipes.Term], records: "data.RecordSet", flag: str) -> None:
