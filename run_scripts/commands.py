@@ -195,11 +195,12 @@ def _find_program(command):
 
 def _choose():
     """The name of the program that the flags decide, or None."""
-    from run_scripts import finetune
+    from bert_tf.finetuning import jobs
     try:
-        return finetune.choose(given_flags(sys.argv[1:]))
+        script = jobs.script_of(given_flags(sys.argv[1:]))
     except InputError as error:
         sys.exit(f"error: {error}")
+    return script and script.removeprefix("run_").replace("_", "-")
 
 
 def _print_help(command, found):

@@ -8,18 +8,3 @@ Example:
     bert-finetune --task=MRPC --data_dir=glue/MRPC --do_train --do_eval \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mrpc
 """
-
-from collections.abc import Mapping
-
-from bert_tf.finetuning import jobs
-
-
-def choose(given: Mapping[str, str]) -> str | None:
-    """Returns the name of the program for flags, a dict of values by name; None if they do not
-    decide.
-
-    Raises:
-        InputError: there is no such task, or the description of a fine-tuned task is damaged.
-    """
-    script = jobs.script_of(given)
-    return script and script.removeprefix("run_").replace("_", "-")

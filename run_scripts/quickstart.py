@@ -10,7 +10,6 @@ Example:
 """
 
 import dataclasses
-import json
 import os
 import time
 
@@ -24,6 +23,7 @@ from bert_tf.files import (
     find_files,
     make_folder,
     open_file,
+    read_json,
     with_whole_names,
     write_json,
 )
@@ -68,10 +68,9 @@ def _check_same_text(job, folder):
     started = {"input_file": [[name, file_size(name)] for name in job.input_file],
                "random_seed": job.random_seed}
     if exists(path):
-        with open_file(path) as file:
-            if with_whole_names(json.load(file)) != with_whole_names(started):
-                raise InputError(f"{folder} holds a quickstart on another text or seed; give "
-                                 "another --output_dir.")
+        if with_whole_names(read_json(path)) != with_whole_names(started):
+            raise InputError(f"{folder} holds a quickstart on another text or seed; give another "
+                             "--output_dir.")
     else:
         write_json(path, started)
 

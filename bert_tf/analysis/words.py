@@ -8,8 +8,6 @@ import numpy as np
 
 from bert_tf.tokenization.base import Tokenizer
 
-READINGS = ("mean", "first", "max")
-
 
 def group(ids: Sequence[int], continues: np.ndarray) -> list[list[int]]:
     """Returns the positions of each word's sub-words; `continues` is the tokenizer's, bool [V]."""

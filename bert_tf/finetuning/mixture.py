@@ -208,18 +208,13 @@ def _turns(flags, row, task, saved):
     return flags.answer_num_turn if known and flags.answer_num_turn is not None else known
 
 
-def task_order(flags: MixtureFlags, sizes: list[int], batch_size: int, epochs: float) -> TaskOrder:
-    """The `TaskOrder` of the flags."""
-    return TaskOrder(tuple(sizes), batch_size, epochs, 0, flags.task_sampling,
-                     flags.mix_opt, flags.ratio, flags.temperature, flags.examples_cap)
-
-
 def settle_steps(flags: MixtureFlags, settings: FineTuneSettings, sizes: list[int],
                  does_evaluate: bool) -> tuple[FineTuneSettings, TaskOrder]:
     """The settings with the steps of the order, and the order."""
     batch, epochs = settings.train_batch_size or 32, settings.num_train_epochs
     epochs = DEFAULTS.num_train_epochs if epochs is None else epochs
-    order = task_order(flags, sizes, batch, epochs)
+    order = TaskOrder(tuple(sizes), batch, epochs, 0, flags.task_sampling, flags.mix_opt,
+                      flags.ratio, flags.temperature, flags.examples_cap)
     if settings.num_train_steps:
         epochs = settings.num_train_steps / order.steps_of_epoch
         order = dataclasses.replace(order, epochs=epochs, count=settings.num_train_steps)

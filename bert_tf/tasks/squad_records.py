@@ -53,20 +53,11 @@ class SquadRecords:
 
     def make(self, num_workers: int = 0, may_replace: bool = True, is_learned: bool = False
              ) -> tuple[dict, bool]:
-        """Writes the records and their manifest, without repeating finished work.
+        """Writes the records and their manifest; see `SplitRecords.make`. The manifest's `notes`
+        are sentences about questions left out or cut.
 
         The file is read twice: a record's unique_ids count the spans before it, and must be known
         before several processes start.
-
-        Args:
-            num_workers: processes, 0 for one a core; the records do not depend on it.
-            may_replace: whether other records of the same name may be removed; otherwise they are
-                an error.
-            is_learned: see `SplitRecords.make`.
-
-        Returns:
-            the manifest, whose `notes` are sentences about questions left out or cut; and whether
-            all existed already.
         """
         vocabulary = self.tokenizer.vocabulary
         self.options.check(vocabulary.layout)

@@ -88,17 +88,14 @@ def _entity_f1(wanted, found):
 
 
 METRICS: dict[str, Score] = {
-    "accuracy": metrics.METRICS["accuracy"],
+    # Where all numbers are equal a correlation is 0; the original's is not a number.
+    **{name: metrics.METRICS[name] for name in (
+        "accuracy", "matthews", "pearson", "spearman", "bleu")},
     "exact_match": metrics.METRICS["accuracy"],     # of texts
-    "matthews": metrics.METRICS["matthews"],
     "f1": _f1,
     "group_em": _equal,         # of groups: MultiRC's exact match over questions
     "mean_f1_of_3": metrics.mean_f1(3),
-    # Where all numbers are equal it is 0; the original's is not a number.
-    "pearson": metrics.METRICS["pearson"],
-    "spearman": metrics.METRICS["spearman"],
     "entity_f1": _entity_f1,
-    "bleu": metrics.METRICS["bleu"],
     "referent_accuracy": _referent_accuracy,
     "em": _answers(squad_scorer.exact, squad_scorer.normalize),
     "answer_f1": _answers(squad_scorer.f1, squad_scorer.normalize),

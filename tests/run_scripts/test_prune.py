@@ -76,7 +76,7 @@ def test_prune_and_compare(model, tmp_path, eagerly, monkeypatch, capsys):
     assert f"of 4 heads are removed; {after:,} of {before:,} weights are left." in card
     assert "bert-prune \\\n        --task=sts-b \\\n" in card and "--actually_prune=true" in card
     assert (tmp_path / "out" / "prune.png").stat().st_size > 5_000
-    monkeypatch.setattr(Curve, "chance", None)      # it would fail if it measured
+    monkeypatch.setattr(ScoredSplit, "chance", None)      # it would fail if it measured
     prune.main(*flags(model, tmp_path / "out", **job))
     monkeypatch.undo()
     short = shutil.copytree(model, tmp_path / "short")      # of other records than its teacher
