@@ -16,12 +16,12 @@ import tensorflow as tf
 
 from bert_tf import checkpoints, networks, objectives, recipes
 from bert_tf.data.batches.bucketing import sorted_batches
-from bert_tf.data.records.features import pack_pairs
 from bert_tf.errors import InputError, check_least
 from bert_tf.files import absolute, is_folder
 from bert_tf.models import Model, open_model
 from bert_tf.tokenization import Tokenizer
 from bert_tf.tokenization.base import listed
+from bert_tf.tokenization.packing import pack_parts
 from bert_tf.tokenization.vocabulary import MASK, Vocabulary
 from bert_tf.tracing import compiled
 from bert_tf.training.distribution import counted_heads
@@ -278,13 +278,7 @@ class _Network:
             yield from zip(piece, found)
 
     def _pack(self, rows):
-        sizes = np.array([[len(row.first), len(row.second)] for row in rows])
-        starts = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
-        tokens = np.array([token for row in rows for part in (row.first, row.second)
-                           for token in part], np.int32)
-        length = int(self._vocabulary.layout.length(*sizes.T).max())
-        packed = pack_pairs(tokens, starts[:, 0], sizes[:, 0], starts[:, 1], sizes[:, 1], length,
-                            self._vocabulary)
+        packed = pack_parts([(row.first, row.second) for row in rows], None, self._vocabulary)
         return ([packed[name].astype(np.int32) for name in self._reads],
                 _filled([row.positions for row in rows]), _filled([row.tokens for row in rows]))
 

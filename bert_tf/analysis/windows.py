@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.data.records.features import pack_pairs
 from bert_tf.data.text.corpus import decode
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 from bert_tf.tokenization.base import Tokenizer
+from bert_tf.tokenization.packing import pack_parts
 
 
 def encode_documents(path: str, tokenizer: Tokenizer, most: int | None = None
@@ -53,13 +53,7 @@ def windows(documents: Sequence, length: int, count: int, tokenizer: Tokenizer
 def pack(pairs: Sequence[tuple[list, list]], tokenizer: Tokenizer) -> dict[str, np.ndarray]:
     """Returns the features of pairs of token lists, int32 [B, S], padded to the longest. A single
     text has an empty second list."""
-    lengths = np.array([[len(a), len(b)] for a, b in pairs]).reshape(-1)
-    starts = np.cumsum(lengths) - lengths
-    (a_start, b_start), (a_length, b_length) = starts.reshape(-1, 2).T, lengths.reshape(-1, 2).T
-    layout = tokenizer.vocabulary.layout
-    tokens = np.array([token for pair in pairs for part in pair for token in part], np.int32)
-    packed = pack_pairs(tokens, a_start, a_length, b_start, b_length,
-                        int(layout.length(a_length, b_length).max()), tokenizer.vocabulary)
+    packed = pack_parts(pairs, None, tokenizer.vocabulary)
     return {name: rows.astype(np.int32) for name, rows in packed.items()}
 
 

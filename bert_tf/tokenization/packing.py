@@ -89,6 +89,22 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
     return found
 
 
+def pack_parts(pairs: Sequence, max_seq_length: int | None, vocabulary: Any,
+               pads_left: bool = False, all_pairs: bool = False) -> dict[str, np.ndarray]:
+    """Packs B pairs of lists or arrays of ids, A and B; B may be empty. See `pack_pairs`.
+
+    Args:
+        max_seq_length: S; None: the length of the longest sequence.
+    """
+    lengths = np.array([[len(part) for part in pair] for pair in pairs])
+    starts = (np.cumsum(lengths) - lengths.ravel()).reshape(lengths.shape)
+    tokens = np.concatenate([part for pair in pairs for part in pair]).astype(np.int32)
+    if max_seq_length is None:
+        max_seq_length = int(vocabulary.layout.length(*lengths.T).max())
+    return pack_pairs(tokens, starts[:, 0], lengths[:, 0], starts[:, 1], lengths[:, 1],
+                      max_seq_length, vocabulary, pads_left, all_pairs)
+
+
 def encode_pairs(texts: Sequence, tokenizer, max_seq_length: int | None,
                  hypothesis_first: bool = False) -> tuple[dict, np.ndarray]:
     """Encodes one text or two a sequence, many at once (google-research/bert run_classifier.py).

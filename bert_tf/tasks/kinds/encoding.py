@@ -7,7 +7,7 @@ import numpy as np
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization.packing import encode_pairs as encode_pairs
-from bert_tf.tokenization.packing import pack_pairs
+from bert_tf.tokenization.packing import pack_parts
 
 
 def label_id(label: str, ids: dict, where: str) -> int:
@@ -43,18 +43,13 @@ def encode_choices(contexts: list, choices: list, tokenizer, max_seq_length: int
         for choice in found:
             kept = choice[-max_qa_length:][-room:]
             fits = len(context) + len(kept) <= room
-            parts += [context[:room - len(kept)], kept]
+            parts.append((context[:room - len(kept)], kept))
             is_cut.append(not fits or len(kept) < len(choice))
             if carry_choices and fits:
-                both = np.array([[0], [len(context)], [len(context)], [len(kept)]])
-                one = pack_pairs(np.concatenate([context, kept]), both[0], both[1], both[2],
-                                 both[3], max_seq_length, vocabulary, all_pairs=True)
+                one = pack_parts([(context, kept)], max_seq_length, vocabulary, all_pairs=True)
                 context = one["input_ids"][one["input_mask"]]
-    lengths = np.array([len(part) for part in parts])
-    starts = np.cumsum(lengths) - lengths
-    return pack_pairs(np.concatenate(parts).astype(np.int32), starts[::2], lengths[::2],
-                      starts[1::2], lengths[1::2], max_seq_length, vocabulary,
-                      layout.pads_left, all_pairs=True), np.array(is_cut)
+    return pack_parts(parts, max_seq_length, vocabulary, layout.pads_left,
+                      all_pairs=True), np.array(is_cut)
 
 
 def with_label_ids(features: dict, examples: list, dtype=np.int64) -> dict:

@@ -6,7 +6,7 @@ Shapes: N examples, S sequence, P tokens of a candidate.
 
 import numpy as np
 
-from bert_tf.data.records.features import FINETUNING, KNOWN, MASKS, pack_pairs
+from bert_tf.data.records.features import FINETUNING, KNOWN, MASKS
 from bert_tf.errors import InputError
 from bert_tf.tasks import pronouns
 from bert_tf.tasks.kinds.candidates import group_starts
@@ -14,6 +14,7 @@ from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
 from bert_tf.tasks.kinds.labelled import rounded
 from bert_tf.tasks.kinds.sentence import MultipleChoice
 from bert_tf.tasks.kinds.submissions import write_whole
+from bert_tf.tokenization.packing import pack_parts
 
 _TOKENS = 24        # of a candidate; longer ones lose their last ones
 _PAIR = 2
@@ -80,7 +81,7 @@ class PronounRanking(MultipleChoice):
                       *(begin(blank + candidate) for candidate in both)]
         ids, lengths = tokenizer.encode_parts(texts)
         parts = iter(np.split(ids, np.cumsum(lengths)[:-1]))
-        tokens, sizes, is_cut = [], [], np.zeros(len(examples), bool)
+        sequences, is_cut = [], np.zeros(len(examples), bool)
         masks = {name: np.zeros((len(examples) * _PAIR, _TOKENS), np.int64) for name in (
             feature.name for feature in MASKS)}
         for number in range(len(examples)):
@@ -93,17 +94,14 @@ class PronounRanking(MultipleChoice):
                 left = before[max(len(before) - (room - right), 0):]
                 is_cut[number] |= len(kept) < len(candidate) or (
                     len(left) + right < len(before) + len(after))
-                tokens += [left, np.full(len(kept), vocabulary.mask_id), after[:right]]
-                sizes.append(len(left) + len(kept) + right)
+                sequences.append(np.concatenate(
+                    [left, np.full(len(kept), vocabulary.mask_id), after[:right]]))
                 row, used = _PAIR * number + place, slice(len(kept))
                 masks["masked_lm_positions"][row, used] = (
                     layout.before + len(left) + np.arange(len(kept)))
                 masks["masked_lm_ids"][row, used] = kept
                 masks["masked_lm_weights"][row, used] = 1
-        sizes = np.array(sizes)
-        none = np.zeros_like(sizes)
-        packed = pack_pairs(np.concatenate(tokens).astype(np.int32), np.cumsum(sizes) - sizes,
-                            sizes, none, none, max_seq_length, vocabulary)
+        packed = pack_parts([(sequence, ()) for sequence in sequences], max_seq_length, vocabulary)
         features = {name: rows.reshape(len(examples), -1)
                     for name, rows in (packed | masks).items()}
         features["masked_lm_weights"] = features["masked_lm_weights"].astype(np.float32)

@@ -40,12 +40,7 @@ def encode_long(examples: list, tokenizer, max_seq_length: int, way: str
                  for number in range(count) for windows, _ in found]
         counts.append(count)
         is_cut.append(any(lost for _, lost in found))
-    lengths = np.array([[len(part) for part in row] for row in rows]).reshape(-1, 2)
-    starts = (np.cumsum(lengths) - lengths.ravel()).reshape(lengths.shape)
-    tokens = np.concatenate([part for row in rows for part in row]).astype(np.int32)
-    features = packing.pack_pairs(
-        tokens, starts[:, 0], lengths[:, 0], starts[:, 1], lengths[:, 1], max_seq_length,
-        tokenizer.vocabulary, layout.pads_left)
+    features = packing.pack_parts(rows, max_seq_length, tokenizer.vocabulary, layout.pads_left)
     features = {name: values.reshape(sum(counts), -1) for name, values in features.items()}
     return features, np.array(counts), np.array(is_cut)
 
