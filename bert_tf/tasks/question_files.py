@@ -44,11 +44,15 @@ def form_of(path: str) -> str | None:
     """Returns "trivia_qa", "mrqa" or "rows", or None for another file, such as SQuAD's."""
     if is_library_name(path):
         return "trivia_qa" if holds_documents(path) else None
-    with open_unpacked(path) as file:
-        start = file.read(1 << 10).removeprefix(b"\xef\xbb\xbf")
+    start = _start(path)
     if _ROW.match(start) and isinstance(next(_rows(path)).get("answers"), dict):
         return "rows"
     return next((form for form, pattern in _FORMS.items() if pattern.match(start)), None)
+
+
+def _start(path):
+    with open_unpacked(path) as file:
+        return file.read(1 << 10).removeprefix(b"\xef\xbb\xbf")
 
 
 def read_questions(path: str, form: str, is_training: bool) -> Iterator[Paragraph]:
@@ -72,8 +76,7 @@ def _read_rows(path, is_training):
 
 def _rows(path):
     """Yields the objects of JSON lines, or of a JSON list."""
-    with open_unpacked(path) as file:
-        is_list = file.read(1 << 10).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
+    is_list = _start(path).lstrip().startswith(b"[")
     for number, row in enumerate(read_elements(path), 1) if is_list else json_rows(path):
         if not isinstance(row, dict):
             unit = "row" if is_list else "line"

@@ -4,6 +4,7 @@ t5/data/preprocessors.py and glue_utils.py).
 """
 
 import dataclasses
+import functools
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -122,10 +123,6 @@ def _read_squad(path, has_targets, with_context=True):
     for question, context, answers in read_references(path):
         if answers or not has_targets:
             yield write_question(question, context if with_context else None, answers)
-
-
-def _read_trivia(path, has_targets):
-    return _read_squad(path, has_targets, with_context=False)
 
 
 def _super_glue(name, columns, words, *, prefix=None, metrics=("accuracy",), label=None,
@@ -261,8 +258,8 @@ TEXT_TASKS = {task.name: task for task in (
     _glue("wnli", _PAIR, ("not_entailment", "entailment")),
     _glue("ax", ("premise", "hypothesis"), _MNLI, ("matthews",), prefix="mnli"),
     TextTask("squad", metrics=("answer_f1", "em"), read=_read_squad, files=_SQUAD_FILES),
-    TextTask("squad_trivia", metrics=("trivia_f1", "trivia_em"), read=_read_trivia,
-             files=_SQUAD_FILES),
+    TextTask("squad_trivia", metrics=("trivia_f1", "trivia_em"), files=_SQUAD_FILES,
+             read=functools.partial(_read_squad, with_context=False)),
     _super_glue("boolq", ("passage", "question"), _BOOLEANS, label=(False, True)),
     _super_glue("cb", ("premise", "hypothesis"), ("entailment", "contradiction", "neutral"),
                 metrics=("mean_f1_of_3", "accuracy")),
