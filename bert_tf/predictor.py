@@ -150,8 +150,7 @@ class Predictor:
 
     def predict(self, examples: list, where: Callable[[int], str] = "example {}".format
                 ) -> list[dict]:
-        """Returns the predictions for a list; `where` names an example in errors, given its index.
-        """
+        """Returns the predictions for a list; `where` names an example in errors by its index."""
         if self._fill:
             return list(self._fill.stream(examples, where=where))
         given = [self._example(example, index, where(index))

@@ -70,8 +70,7 @@ class ExtractFeaturesFlags(EncoderFlags):
 
 
 def read_layers(names: list[str], count: int) -> list[int | str]:
-    """Returns the layers that --layers names, ints or "embeddings", of a model with `count` layers.
-    """
+    """Returns the layers that --layers names, int or "embeddings", of a model with `count`."""
     layers = []
     for name in map(str.strip, names):
         try:

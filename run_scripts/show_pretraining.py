@@ -146,8 +146,7 @@ def measure_baselines(objectives: Sequence, train_records: "data.RecordSet | dat
 
 def count_labels(objectives: Sequence, records: "data.RecordSet | data.TaskMixture",
                  vocab_size: int) -> dict[str, np.ndarray]:
-    """Counts each class among the labels of an objective: {prefix of its metrics: int [classes]}.
-    """
+    """Counts the classes among an objective's labels: {prefix of its metrics: int [classes]}."""
     sizes = {objective.metrics_name: getattr(objective, "num_labels", vocab_size)
              for objective in objectives}
     counts = {name: np.zeros(size, int) for name, size in sizes.items()}

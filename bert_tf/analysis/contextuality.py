@@ -37,8 +37,7 @@ def self_similarity(vectors: np.ndarray, words: Sequence[str]) -> float:
 
 
 def intra_sentence_similarity(sentences: Sequence[np.ndarray]) -> float:
-    """Returns the mean cosine of a sentence's vectors [n, H] with their mean, mean over sentences.
-    """
+    """Returns the cosine of vectors [n, H] with their sentence's mean, mean over sentences."""
     return float(np.mean([(_unit(vectors) @ _unit(vectors.mean(0))).mean()
                           for vectors in sentences]))
 

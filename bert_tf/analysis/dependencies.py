@@ -97,7 +97,7 @@ def _halves(features):
 
 
 def _scores(attention, features, parameters):
-    """float [w, w], of i at [i, j]; the diagonal is far below."""
+    """Returns the score of i as the head of j at [i, j], float [w, w]; least on the diagonal."""
     half = _halves(features)
     of_i = parameters[:, :half] @ features[:, :half].T                      # [2 K, w]
     of_j = parameters[:, half:] @ features[:, half:].T
@@ -107,7 +107,7 @@ def _scores(attention, features, parameters):
 
 
 def _gradient(attention, features, slope):
-    """The gradient by the parameters, for that by the scores."""
+    """Returns the gradient by the parameters, from the gradient `slope` by the scores."""
     half, weighted = _halves(features), attention * slope
     return np.concatenate([weighted.sum(2) @ features[:, :half],
                            weighted.sum(1) @ features[:, half:]], 1)

@@ -22,8 +22,7 @@ def copy_submissions(member: Member, found: Iterable[str]) -> None:
 
 
 def write_scores(run, scores: dict[str, float]) -> None:
-    """Writes the scores of a `FineTuneRun`'s tasks, and of training the curves and the best epochs.
-    """
+    """Writes scores of a `FineTuneRun`'s tasks, and of training the curves and best epochs."""
     folder = run.settings.output_dir
     if any(member.wanted.eval_splits for member in run.members):
         scores = {"average": run.average(scores), **scores}

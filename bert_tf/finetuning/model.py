@@ -177,8 +177,7 @@ def check_directions(model: Model, options: dict) -> None:
 
 
 def check_style(model: Model, options: dict) -> None:
-    """Raises InputError if a head for questions is to learn [CLS] where the model does not have it.
-    """
+    """Raises InputError if a head for questions needs [CLS] where the model does not have it."""
     style, is_last = options.get("squad_style"), model.tokenizer.vocabulary.layout.cls_last
     if style == "xlnet" and not is_last:
         raise InputError("--squad_style=xlnet is for models whose class token is the last token, "

@@ -129,11 +129,7 @@ def as_trained(task: Task, saved: SavedTask, path: str, kinds: Sequence[str], is
 
 
 def _as_named(task, model):
-    """The task with its labels in the order of the model's config.json.
-
-    Raises:
-        InputError: these labels belong to another task, or their order would change a score.
-    """
+    """The task with its labels in the order of the model's config.json, which must be its own."""
     known = model.weights.labels
     if not (task.kind.has_labels and task.kind.labels_are_classes) or known == tuple(
             f"LABEL_{number}" for number in range(len(known))):     # default names

@@ -41,8 +41,7 @@ class Load:
 
 
 def describe(run: SuiteRun) -> list[str]:
-    """The lines of the plan: for each task its runs, examples, steps and time, less finished runs.
-    """
+    """The lines of the plan: each task's runs, examples, steps and time, less finished runs."""
     model = open_model(run.model.get("init_checkpoint", ""), run.model.get("bert_config_file"),
                        run.model.get("vocab_file"))
     rows, total, scale = [], 0.0, _Scale(model)

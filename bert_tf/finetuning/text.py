@@ -172,8 +172,7 @@ class TextTuning:
         return training.sole_writer(self.settings.output_dir, self.strategy)
 
     def check(self, mixture: Any) -> None:
-        """Raises InputError if the output folder holds another model, or a run with other examples.
-        """
+        """Raises InputError if the folder holds another model, or a run with other examples."""
         folder = self.settings.output_dir
         present = SavedTask.read(folder)
         if present and present.task.kind is not _KIND:
@@ -208,8 +207,7 @@ class TextTuning:
         return is_over
 
     def load(self, path: str) -> "training.Trainer":
-        """Returns the Trainer that has trained the model at `path`, or a new one with its weights.
-        """
+        """Returns the Trainer that trained the model, or a new one with its weights."""
         del path        # there is one model
         if not self._trainer:
             self._trainer = self._make_trainer()

@@ -109,8 +109,7 @@ class Finder:
         return slice(*self._spans.first_span[question:question + 2])
 
     def _null_logits(self, question):
-        """Returns the start and end logit of no answer, from the span where that is least likely.
-        """
+        """Returns the start and end logit of no answer, from the span where it is least likely."""
         logits = self._null[self._rows(question)]
         return tuple(logits[logits.sum(1).argmin()].tolist()) if len(logits) else (0.0, 0.0)
 

@@ -151,8 +151,7 @@ class AnswerSpans:
 
 
 def cut_spans(paragraphs: list, tokenizer, options: SpanOptions) -> AnswerSpans:
-    """Tokenises paragraphs (`tasks.squad.Paragraph`) and their questions and cuts them into spans.
-    """
+    """Tokenises `tasks.squad.Paragraph`s and their questions, and cuts them into spans."""
     passages = PASSAGES[options.squad_style](paragraphs, tokenizer)
     questions = [question for p in paragraphs for question in p.questions]
     query_ids, query_lengths = tokenizer.encode_lines([question.text for question in questions])

@@ -44,8 +44,7 @@ class DataSet:
 
 
 def split_of(name: str, default: str) -> tuple[str, str]:
-    """Returns the name of a data set without its split, and the split: `default` if it names none.
-    """
+    """Returns the name of a data set without its split, and the split, else `default`."""
     known, _, own = name.rpartition(":")
     if not known or known in ("hf", TFDS[:-1]) or _VERSION.fullmatch(own):
         return name, default
@@ -152,11 +151,8 @@ def _first_line(error):
 
 
 def _plain(value, feature):
-    """Returns str, int, float, or lists and dicts of these, from bytes or NumPy's types.
-
-    Args:
-        feature: the library's description of the value, or None.
-    """
+    """Returns str, int, float, or lists and dicts of these; `feature` is the library's description
+    of the value, or None."""
     value = getattr(value, "to_list", getattr(value, "tolist", lambda: value))()
     if isinstance(value, dict):
         return {key: _plain(part, _feature(feature, key)) for key, part in value.items()}

@@ -80,11 +80,7 @@ def _check_count(spans, values):
 def join_documents(predictions: Iterable[Prediction], official: Mapping[str, str],
                    n_best_size: int) -> list[Prediction]:
     """Returns one prediction for each official id: of several documents the answer with the highest
-    sum of logits, of equal ones the first.
-
-    Args:
-        official: {id of a question about a document: official id}.
-    """
+    sum of logits, of equal ones the first. `official` has the official id of each id."""
     groups: dict[str, list[Prediction]] = {}
     for prediction in predictions:
         groups.setdefault(official[prediction.id], []).append(prediction)

@@ -19,8 +19,7 @@ Score = Callable[[Sequence, Sequence], float]
 
 
 def label_of(text: str, words: Sequence[str]) -> int:
-    """Returns a text's place among words; -1 for any other text, such as one with an extra blank.
-    """
+    """Returns a text's place among words; -1 for other texts, such as one with an extra blank."""
     return words.index(text) if text in words else _NO_LABEL
 
 

@@ -51,8 +51,7 @@ class DependenciesFlags:
 
 def parse(path: str, count: int, encoder, tokenizer, length: int
           ) -> tuple[list[Parsed], list[list[str]], list[list[str]]]:
-    """Reads sentences with their attention; returns them, their words and these words' relations.
-    """
+    """Reads sentences with their attention; returns them, their words and their relations."""
     found = read(path, {"id": "id", "head": "head", "deprel": "deprel"}, count, encoder, tokenizer,
                  length, attention=True)
     table, parsed = np.asarray(encoder.embedding_table), []

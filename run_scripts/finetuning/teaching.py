@@ -125,12 +125,7 @@ class Teaching:
         return compression.TaughtRecords(source, options, tokenizer, folder, self.teachers(plan))
 
     def _read_vectors(self, model):
-        """Reads the file of --word_vectors, if there is one.
-
-        Raises:
-            InputError: the student does not begin with random embeddings of words, or the file has
-                none for it.
-        """
+        """Reads the file of --word_vectors, if any, for a student with random embeddings."""
         path = self.flags.word_vectors
         if not path:
             return
@@ -149,11 +144,7 @@ class Teaching:
         table.assign(values)
 
     def _of_answers(self, records, plan):
-        """The records of questions about paragraphs.
-
-        Raises:
-            InputError: other texts or vectors are to be learned, which is not done there.
-        """
+        """The records of questions about paragraphs, of which the training file has all."""
         if self.augments or self.flags.transfer_file or not self.flags.train_examples:
             raise InputError("a student that finds answers in paragraphs learns only from "
                              "--train_file; leave out --transfer_file, --augmentation and "

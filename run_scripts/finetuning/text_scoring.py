@@ -96,8 +96,7 @@ class TextSplit:
             self.model.metric)
 
     def batches(self, size: int) -> Iterator[dict[str, np.ndarray]]:
-        """The features of all examples with their targets, in order; the last batch may be smaller.
-        """
+        """The features of all examples with targets, in order; the last batch may be smaller."""
         saved, tokenizer = self.model.saved, self.model.tokenizer
         for start in range(0, self.size, size):
             sides: Any = [encode([getattr(example, side) for example in

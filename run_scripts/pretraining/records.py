@@ -105,8 +105,7 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
 
 
 def _check_masking(job, recipe, records, flag, made, again):
-    """Raises InputError if --masking, the recipe and the masks in the records do not go together.
-    """
+    """Raises InputError if --masking, the recipe and the records' masks do not go together."""
     path, hides = records.paths[0], masking.find(recipe.corruption).hides
     if not hides and job.masking == "static":
         raise InputError("--masking=static is for recipes that mask tokens; leave it out with "

@@ -28,7 +28,7 @@ _TINY = 1e-37       # its logarithm is finite in float32
 
 
 class LabelledKind(Kind):
-    """A kind of such tasks. A list of labels has at least `least_labels` names."""
+    """A kind whose examples have labels. A list of labels has at least `least_labels` names."""
 
     least_labels = 2
     label_dtype: type = np.int64
@@ -54,8 +54,7 @@ class LabelledKind(Kind):
 
     def join(self, answers: dict, examples: list, tokenizer, max_seq_length: int,
              options: dict | None) -> dict:
-        """Returns the answers to examples from the answers to their records; a long text may have
-        several records."""
+        """Returns the answers to examples from the answers to their records."""
         if not windows.is_cut_in_windows(options):
             return answers
         counts = self.count_records(examples, tokenizer, max_seq_length, options)
@@ -98,12 +97,10 @@ class LabelledKind(Kind):
         return 0 if raw is None else label_id(raw, ids, where)
 
     def check_taught(self, label: object, ids: dict, where: str) -> None:
-        """Raises InputError if nothing can learn an example's label. See `label` for the arguments.
-        """
+        """Raises InputError if nothing can learn a label. See `label` for the arguments."""
 
     def check_counted(self, task: Task, counts: typing.Mapping, path: str) -> list[str]:
-        """Returns notes on the labels of a file. `counts` has the number of each that `counted`
-        gave."""
+        """Returns notes on a file's labels; `counts` has the number of each that `counted` gave."""
         return []
 
     def encode(self, task: Task, examples: list, tokenizer, max_seq_length: int,
@@ -180,13 +177,12 @@ class LabelledKind(Kind):
         return np.array([example.label for example in examples])
 
     def compared(self, task: Task, examples: list, predicted) -> tuple:
-        """Returns the right answers and the predictions, one for each question if it has an example
-        for each candidate; they are equal where the model is right."""
+        """Returns right answers and predictions, which are equal where the model is right. A
+        question with an example for each candidate counts once."""
         return self.targets(task, examples), predicted
 
     def score(self, task: Task, path: str, examples: list, predicted) -> dict[str, float]:
-        """Returns {metric: number} of predictions for the examples of a file, the headline first.
-        """
+        """Returns {metric: number} of predictions for a file's examples, the headline first."""
         return metrics.compute(task.metrics, self.targets(task, examples), predicted)
 
     def is_degenerate(self, predictions, labels) -> bool:

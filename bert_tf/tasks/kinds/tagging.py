@@ -66,8 +66,7 @@ class Tagging(LabelledKind):
         return [f"{path} has tags that the model doesn't know, which are scored as wrong: {names}."]
 
     def with_labels(self, task, labels):
-        """Returns the task with these labels; tags that name no entities are scored word by word.
-        """
+        """Returns the task with labels; tags that name no entities are scored word by word."""
         task = super().with_labels(task, labels)
         if labels and not any(map(is_entity_tag, labels)):
             task = dataclasses.replace(task, metrics=("tag_accuracy",))

@@ -109,8 +109,7 @@ def _plan(a_length, b_length, layout, max_seq_length):
 
 
 def _cut(a, b, layout, max_seq_length, way):
-    """Returns the pairs of parts of two texts that are seen together, and whether tokens are lost.
-    """
+    """Returns pairs of parts of two texts that are seen together, and whether tokens are lost."""
     if way == HEAD_TAIL:
         kept = packing.truncate_pairs(*(np.array([len(text)]) for text in (a, b)), max_seq_length,
                                       layout)
