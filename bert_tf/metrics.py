@@ -127,8 +127,7 @@ def _right_ranks(labels, predictions):
 
 
 def _candidate_accuracy(labels, predictions):
-    """Returns the fraction of all candidates that the model correctly takes for the right one or
-    not."""
+    """Returns the share of candidates that are rightly taken for the right one or not."""
     is_right = np.arange(predictions.shape[1]) == labels[:, None]
     return np.mean((predictions == 0) == is_right)
 

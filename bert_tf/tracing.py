@@ -30,8 +30,7 @@ def compiled(function: Callable, **options: Any) -> Any:
 
 
 def _releasing(function):
-    """The function; at the end of its tracing the notes are taken off and the gradients
-    unregistered."""
+    """The function, whose tracing ends without the notes and the registered gradients."""
     @functools.wraps(function)
     def traced(*args: Any) -> Any:
         found = function(*args)
@@ -47,8 +46,7 @@ def _releasing(function):
 
 
 def _gradient_of(op):
-    """The name of an operation's own gradient, which begins as TensorFlow's for custom ones; None
-    of others."""
+    """The name of the gradient of a `custom_gradient`'s operation; None of other operations."""
     attribute = op.node_def.attr.get("_gradient_op_type")
     name = attribute.s.decode() if attribute else ""
     return name if name.startswith("CustomGradient-") else None

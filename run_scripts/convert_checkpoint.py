@@ -87,8 +87,7 @@ def _folder(path):
 
 
 def _keep_task(job, account):
-    """Writes the task.json of a fine-tuned model next to its converted head, where `Predictor` and
-    all commands find it."""
+    """Writes the task.json of a fine-tuned model next to its converted head."""
     saved = SavedTask.read(_folder(job.input))
     if not saved:
         return

@@ -261,8 +261,7 @@ def shown_perplexity(value: float | None) -> str:
 
 
 def _scores(evaluation, baselines, language_models):
-    """The title, loss, accuracy and perplexity of each objective, and below it those of its
-    baseline."""
+    """Title, loss, accuracy and perplexity of each objective, then of its baseline."""
     found = []
     for name, (loss, accuracy) in baselines.items():
         title, label, _ = titles(name)

@@ -194,8 +194,7 @@ def served(function, *names):
 
 
 def _all_fit(ids, room):
-    """Returns `ids`, ragged [B, pieces], with an assertion that no row has more than `room` [B]
-    pieces."""
+    """Returns `ids`, ragged [B, pieces], after a check that no row has more than `room` pieces."""
     counts = ids.row_lengths()
     check = tf.debugging.Assert(
         tf.reduce_all(counts <= room),

@@ -134,8 +134,7 @@ def _lengths(pairs, model):
 
 
 def _size_of_questions(path, length, model):
-    """The number of spans of a file's questions, and their mean number of tokens, from the first
-    questions."""
+    """The number of a file's spans, and their mean number of tokens, from the first questions."""
     first, count = _sample(read_references(path))
     lengths = _lengths([pair[:2] for pair in first], model)
     spans = np.maximum(lengths[:, 1] / SpanOptions.doc_stride - 1, 1)

@@ -163,8 +163,7 @@ def script_of(given: Mapping[str, str]) -> str | None:
 
 
 def _kind_of(given):
-    """The kind of task that flags name, that alone has one of the flags, or that the model was
-    trained for; None if unknown."""
+    """The kind of task that flags name or imply, else the model's; None if unknown."""
     if name := given.get("task") or given.get("task_name"):
         return find_task(name).kind.name
     if given.get("task_kind"):

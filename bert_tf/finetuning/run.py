@@ -211,8 +211,7 @@ class FineTuneRun:
                 member.open_records(self.records_folder(member), self.padding)
 
     def _has_learned_from(self, folder):
-        """Returns whether a trial has begun with the training records in a folder. The trial keeps
-        their identity, or with several tasks the identity of each."""
+        """Returns whether a trial has begun with the training records in a folder."""
         begun = training.trials.begun(self.settings) if self.flags.do_train else None
         path = os.path.join(folder, f"train{manifest.SUFFIX}")
         return bool(begun) and exists(path) and manifest.identity(
@@ -235,8 +234,7 @@ class FineTuneRun:
 
 
 def _identities(kept):
-    """The hashes of records in the `train_file` that a trial keeps: size and hash, or with several
-    tasks the size and hash of each."""
+    """The hashes of the records in a trial's `train_file`, of one task or of several."""
     tasks = kept.get("tasks") if isinstance(kept, dict) else None
     known = tasks.values() if isinstance(tasks, dict) else [kept]
     return [one[1] for one in known if isinstance(one, list) and len(one) == 2]
@@ -416,8 +414,7 @@ def open_task(script: str, task_flags, model_flags, settings,
 
 
 def _answer_together(runs):
-    """Scores and predicts with the mean of several models, each with its own tokenizer and
-    records, one after the other."""
+    """Scores and predicts with the mean of several models, one after the other."""
     first, member = runs[0], runs[0].members[0]
     answers = [run.members[0].answer_all(run.predict(run.model.path)) for run in runs]
     found = {}

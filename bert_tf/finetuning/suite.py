@@ -375,6 +375,5 @@ def find_rows(suite: Suite, tasks: list[str], trained: list[str],
 
 
 def _plain(name):
-    """The name of a task without hyphens and underscores, and without the prefix "superglue" of
-    SuperGLUE's RTE."""
+    """The name of a task without hyphens, underscores and the prefix of SuperGLUE's RTE."""
     return name.lower().replace("-", "").replace("_", "").removeprefix("superglue")

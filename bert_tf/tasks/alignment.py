@@ -18,8 +18,7 @@ _SLACK = 5
 
 
 def _codes(text, lower):
-    """Returns each character's code when it is prepared alone, int [N]; -1 if it is not one
-    character."""
+    """Returns each character's code once prepared, int [N]; -1 if it is no longer one character."""
     def prepared(char):
         parts = "".join(part for part in unicodedata.normalize("NFKD", char)
                         if not unicodedata.combining(part))

@@ -205,8 +205,7 @@ def _mean_of_equals(starts, ends, logits):
 
 
 def _best(logits, count):
-    """Returns the positions and values of each row's largest logits; the first of equals comes
-    first."""
+    """Returns positions and values of each row's largest logits; the first of equals is first."""
     positions = np.argsort(-logits, 1, kind="stable")[:, :count]
     return positions, np.take_along_axis(logits, positions, 1).astype(np.float64)
 

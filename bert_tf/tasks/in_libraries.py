@@ -89,8 +89,7 @@ def configuration(data_dir: str, task: Task) -> str:
 
 
 def _version(data_dir):
-    """Returns the version of SQuAD that a data set's name implies; None if the name fits both
-    versions."""
+    """Returns the version of SQuAD that a data set's name implies; None if it fits both."""
     if data_dir.startswith(f"{TFDS}squad/"):
         return next((version for version in _SQUAD.values() if f"/{version}" in data_dir), None)
     return _SQUAD.get(pinned_name(data_dir))

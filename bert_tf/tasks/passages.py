@@ -176,8 +176,7 @@ class PiecePassages:
 
 
 def _find(tokens, part):
-    """Returns the place where `part` first occurs in `tokens`, lists of int, or None; None if it is
-    empty."""
+    """Returns the place where `part` first occurs in `tokens`; None if it does not, or is empty."""
     starts = range(len(tokens) - len(part) + 1) if part else ()
     return next((s for s in starts if tokens[s:s + len(part)] == part), None)
 

@@ -133,8 +133,7 @@ def _read_trivia_qa(path, is_training):
 
 
 def _documents(row, only_verified):
-    """A question's pages by folder and file, since some questions name a document twice; without
-    pages that were never fetched."""
+    """A question's fetched pages by folder and file: some questions name a document twice."""
     return {(folder, page["Filename"]): page for key, folder in _FOLDERS.items()
             for page in row.get(key) or () if page.get("Filename")
             and not (only_verified and not page["DocPartOfVerifiedEval"])}

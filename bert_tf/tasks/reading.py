@@ -114,8 +114,7 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
 
 
 def _read_raw(task, layout, path, omissions):
-    """Yields (line, texts, label as read, document); the label is None if absent, and a list where
-    there may be several."""
+    """Yields the rows of a file as `KeptRows.read` does."""
     rows = {"words": _read_tags, "conllu": _read_tags, "race": _read_articles,
             "folders": _read_folders,
             **dict.fromkeys(FORMATS, read_rows)}.get(

@@ -222,8 +222,7 @@ def _raw_paragraphs(path, is_training=False):
 
 
 def _distinct_questions(path):
-    """Yields (question's JSON, its name in errors); refuses repeated ids and a file without
-    questions."""
+    """Yields (question's JSON, its name in errors); refuses repeated ids, and files without one."""
     seen = set()
     for _, asked in _raw_paragraphs(path):
         for raw, where in asked:

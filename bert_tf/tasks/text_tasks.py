@@ -177,8 +177,7 @@ def _each_answer(example):
 
 
 def _write_wsc(line, row, has_targets):
-    """Yields a text with its pronoun between stars, and the referent; `answers` are the label and
-    the referent."""
+    """Yields a text with its pronoun between stars; `answers` are the label and the referent."""
     del line
     *_, before, pronoun, after = cut_schema(row)
     label = _BOOLEANS[(False, True).index(row["label"])] if has_targets else UNKNOWN

@@ -87,8 +87,7 @@ def _join(values, starts, counts, way):
 
 
 def _encoded(examples, tokenizer):
-    """Yields the sequences of each example as pairs of arrays of ids; a single text has an empty
-    B."""
+    """Yields each example's sequences as pairs of arrays of ids; a single text has an empty B."""
     ids, lengths = tokenizer.encode_lines(
         [text for parts in examples for part in parts for text in part])
     texts = iter(np.split(ids, np.cumsum(lengths)[:-1]))
