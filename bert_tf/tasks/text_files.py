@@ -3,10 +3,8 @@
 import dataclasses
 import functools
 
-import numpy as np
-
-from bert_tf.data.denoising.inputs_and_targets import Runs
 from bert_tf.errors import InputError, counted
+from bert_tf.tasks.kinds.text_to_text import encode
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.text_tasks import TextExample, TextTask, read_split
@@ -84,16 +82,6 @@ class Sources:
             f"{file.name} ({len(file.examples):,} examples, {rate:.1%} of a batch{cut})"
             for file, rate, cut in zip(files, rates, cuts)), flush=True)
         return TextMixture(tasks, rates, max_seq_length, max_target_length, is_padded)
-
-
-def encode(texts: list[str], tokenizer, length: int) -> tuple[Runs, int]:
-    """Returns texts as runs of at most `length` tokens, with a final token, and how many texts were
-    cut to fit."""
-    ids, lengths = tokenizer.encode_lines(texts)
-    ends = lengths.cumsum()
-    runs = Runs.join(np.append(ids[end - size:end][:length - 1], tokenizer.vocabulary.sep_id)
-                     for end, size in zip(ends.tolist(), lengths.tolist()))
-    return runs, int((lengths >= length).sum())
 
 
 def longest_target(sources: Sources, tokenizer) -> int:

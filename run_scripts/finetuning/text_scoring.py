@@ -14,8 +14,8 @@ from bert_tf.errors import InputError
 from bert_tf.models import open_model
 from bert_tf.predictor import Predictor
 from bert_tf.tasks import text_scores
+from bert_tf.tasks.kinds.text_to_text import encode
 from bert_tf.tasks.task_flags import TaskFlags, check_only
-from bert_tf.tasks.text_files import encode
 from bert_tf.tasks.text_flags import SPLITS, TextFlags
 from bert_tf.tasks.text_tasks import TextExample, TextTask
 

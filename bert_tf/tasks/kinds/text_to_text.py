@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bert_tf.data.denoising.inputs_and_targets import Runs
 from bert_tf.data.records.features import known
 from bert_tf.tasks.task import Kind
 
@@ -34,17 +35,17 @@ class TextToText(Kind):
                 "beams": options.get("beams", 1), "alpha": options.get("alpha", 0.6)}
 
     def answer(self, task, examples, run, tokenizer, max_seq_length, options):
-        ids = encode_inputs([example.texts[0] for example in examples], tokenizer, max_seq_length)
+        runs, _ = encode([example.texts[0] for example in examples], tokenizer, max_seq_length)
+        ids = runs.padded(np.arange(len(runs)), max_seq_length)
         found = run({"encoder_input_tokens": ids, "input_mask": ids > 0})["tokens"]
         return [{"text": tokenizer.decode(row.tolist())} for row in found]
 
 
-def encode_inputs(texts, tokenizer, max_seq_length: int) -> np.ndarray:
-    """Returns texts as a model reads them, with a final token: int32 [B, S], padded with 0."""
+def encode(texts: list[str], tokenizer, length: int) -> tuple[Runs, int]:
+    """Returns texts as runs of at most `length` tokens, with a final token, and how many texts were
+    cut to fit."""
     ids, lengths = tokenizer.encode_lines(texts)
-    found = np.zeros((len(texts), max_seq_length), np.int32)
-    for row, end, length in zip(found, np.cumsum(lengths), lengths):
-        size = min(length, max_seq_length - 1)
-        row[:size] = ids[end - length:end - length + size]
-        row[size] = tokenizer.vocabulary.sep_id
-    return found
+    ends = lengths.cumsum()
+    runs = Runs.join(np.append(ids[end - size:end][:length - 1], tokenizer.vocabulary.sep_id)
+                     for end, size in zip(ends.tolist(), lengths.tolist()))
+    return runs, int((lengths >= length).sum())
