@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import itertools
 import os
+import typing
 
 import numpy as np
 
@@ -132,9 +133,8 @@ class Tagging(LabelledKind):
         bounds = _documents(examples, sentences) if in_context else sentences
         layout = tokenizer.vocabulary.layout
         room = layout.room(max_seq_length, pair=False)
-        windows = [(w.start, w.end, w.first, w.last)
-                   for sentence, bound in zip(sentences, bounds)
-                   for w in cut_windows(*sentence, *bound, room)]
+        windows = [window for sentence, bound in zip(sentences, bounds)
+                   for window in cut_windows(*sentence, *bound, room)]
         start, end, first, last = np.array(windows, np.int64).reshape(-1, 4).T
         none = np.zeros_like(start)
         features = pack_pairs(tokens, start, end - start, none, none, max_seq_length,
@@ -229,8 +229,7 @@ def _documents(examples, sentences):
     return bounds
 
 
-@dataclasses.dataclass(frozen=True)
-class Window:
+class Window(typing.NamedTuple):
     """A part of the tokens: the network reads `start` to `end`, and answers for `first` to before
     `last`, within them."""
 
