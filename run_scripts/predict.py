@@ -113,7 +113,7 @@ def main(job: PredictFlags) -> None:
     count = example_files.answer_rows(rows, job.input_file, job.output_file, predictor.predict,
                                       functools.partial(example_files.writer, to))
     if job.output_file != STANDARD:
-        left = f", {omissions.malformed:,} lines left out" if omissions.malformed else ""
+        left = f", {counted(omissions.malformed, 'line')} left out" if omissions.malformed else ""
         print(f"{job.output_file}: {counted(count, 'prediction')}{left}")
 
 

@@ -14,7 +14,7 @@ from bert_tf.data.records.features import known
 from bert_tf.data.records.jobs import Runner
 from bert_tf.data.records.shards import make_shards
 from bert_tf.data.records.tfrecord import write_shard
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import absolute
 from bert_tf.options import defaults_of
 from bert_tf.tasks.reading import Example, KeptRows, read_examples
@@ -240,9 +240,9 @@ class SplitRecords:
     def report(self, record: dict, was_there: bool) -> None:
         """Prints the report in the manifest `record`."""
         counts = record["counts"]
-        print(f"{record['task']['split']}: {counts['examples']:,} examples, {counts['records']:,} "
-              f"records, {counts['cut_to_fit']:,} cut to fit{', there already' * was_there}",
-              flush=True)
+        print(f"{record['task']['split']}: {counted(counts['examples'], 'example')}, "
+              f"{counted(counts['records'], 'record')}, {counts['cut_to_fit']:,} cut to fit"
+              f"{', there already' * was_there}", flush=True)
         labels = counts.get("labels", {})
         if 0 < len(labels) <= _MOST_LABELS:
             print("  labels: " + ", ".join(f"{label} ({n:,})" for label, n in labels.items()))

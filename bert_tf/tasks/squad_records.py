@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_tf.data.records import features, manifest, shards, tfrecord
 from bert_tf.data.records.features import Feature
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import absolute
 from bert_tf.options import defaults_of
 from bert_tf.tasks.answer_spans import FIRST_UNIQUE_ID, AnswerSpans, SpanOptions, cut_spans
@@ -86,8 +86,9 @@ class SquadRecords:
         """Prints the report in the manifest `record`, the first of its notes in full."""
         name, counts, notes = os.path.basename(self.output_file), record["counts"], record["notes"]
         name = name.removesuffix(".tfrecord")
-        print(f"{name}: {_questions(counts['questions'])}, {counts['records']:,} records, "
-              f"{_questions(counts['skipped'])} left out, {counts['cut']:,} cut to fit"
+        print(f"{name}: {counted(counts['questions'], 'question')}, "
+              f"{counted(counts['records'], 'record')}, "
+              f"{counted(counts['skipped'], 'question')} left out, {counts['cut']:,} cut to fit"
               f"{', there already' * was_there}", flush=True)
         for note in notes[:_MOST_NOTES]:
             print(f"  note: {note}")
@@ -149,7 +150,3 @@ class SquadRecords:
                        for name in results[0]["counts"]},
             "notes": [note for result in results for note in result["notes"]],
         }
-
-
-def _questions(count):
-    return f"{count:,} question{'s' * (count != 1)}"

@@ -162,8 +162,8 @@ class FineTuning:
 
     def _train(self, settings, results, examples):
         steps = next(iter(settings.values())).num_train_steps
-        print(f"{examples.size:,} examples, {counted(len(settings), 'trial')} of {steps:,} steps",
-              flush=True)
+        print(f"{counted(examples.size, 'example')}, {counted(len(settings), 'trial')} of "
+              f"{counted(steps, 'step')}", flush=True)
         if cost := adversarial.describe(self.settings):
             print(cost, flush=True)
         headline, old = self.headline, set(results)

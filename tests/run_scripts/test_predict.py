@@ -249,7 +249,7 @@ def test_bad_lines_may_be_left_out(model, tmp_path, capsys):
     written = run(model[0], tmp_path, "in.tsv", "body\nd e\na\tb\n", text_a_column="body",
                   skip_malformed_lines=True)
     assert len(written.splitlines()) == 2
-    assert capsys.readouterr().out.endswith("out: 1 prediction, 1 lines left out\n")
+    assert capsys.readouterr().out.endswith("out: 1 prediction, 1 line left out\n")
 
 
 def test_standard_input_to_standard_output(model, tmp_path):
