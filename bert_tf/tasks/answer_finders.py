@@ -173,7 +173,7 @@ class BeamFinder(Finder):
         negative = options.version_2_with_negative
         if not n_best:
             n_best = {"": (0.0, 0.0)} if negative else {"empty": (0.0, 0.0)}
-            if options.squad_style == "xlnet":
+            if options.squad_style in ("albert", "xlnet"):
                 n_best = {"": (-_NO_SPAN, -_NO_SPAN)}
         logits = self._found["answerable_logits"][self._rows(question)]
         odds = logits.min(initial=_NO_SPAN).item() if negative else None

@@ -145,6 +145,8 @@ def test_a_passage_without_counterparts_has_no_span(test_data, tmp_path):
     answer, = find_file_answers(str(tmp_path / "squad.json"), found, tokenizer, options,
                                 AnswerOptions(20, 30, True, "albert"))
     assert answer.text == "" and answer.null_odds == 1e6
+    assert answer.n_best == [{"text": "", "probability": 1.0, "start_logit": -1e6,
+                              "end_logit": -1e6}]
 
 
 def test_what_no_answer_means_at_the_threshold():
