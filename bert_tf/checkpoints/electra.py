@@ -9,34 +9,30 @@ import dataclasses
 import re
 
 from bert_tf.checkpoints import names
-from bert_tf.checkpoints.rules import Source, Tensor, encoder_rows
+from bert_tf.checkpoints.rules import DENSE, KINDS, NORM, SELF, Source, Tensor, encoder_rows
 from bert_tf.config import EncoderConfig
 
 _GENERATOR = "generator/"
 _LAYER = "encoder/layer_0/"
-_SELF = (("", ""),)
-_DENSE = (("/kernel", "/kernel"), ("/bias", "/bias"))
-_NORM = (("/gamma", "/gamma"), ("/beta", "/beta"))
 # Defaults of ELECTRA's configurations.
 DEFAULTS = {"model_type": "electra", "pooler_type": "first_token", "type_vocab_size": 2}
 
 # Google's names, with the generator's as `split` makes them.
 GOOGLE_ROWS = (
-    *encoder_rows({"table": _SELF, "norm": _NORM, "dense": _DENSE},
-                  (f"electra/embeddings/{name}" for name in names.EMBEDDINGS),
+    *encoder_rows(KINDS, (f"electra/embeddings/{name}" for name in names.EMBEDDINGS),
                   "electra/encoder/layer_{i}/", names.LAYER),
-    ("embeddings_project", "electra/embeddings_project", _DENSE),
-    ("masked_lm/transform/dense", "generator_predictions/dense", _DENSE),
-    ("masked_lm/transform/LayerNorm", "generator_predictions/LayerNorm", _NORM),
-    ("masked_lm/output_bias", "generator_predictions/output_bias", _SELF),
-    ("replaced_token/dense", "discriminator_predictions/dense", _DENSE),
-    ("replaced_token/dense_1", "discriminator_predictions/dense_1", _DENSE),
+    ("embeddings_project", "electra/embeddings_project", DENSE),
+    ("masked_lm/transform/dense", "generator_predictions/dense", DENSE),
+    ("masked_lm/transform/LayerNorm", "generator_predictions/LayerNorm", NORM),
+    ("masked_lm/output_bias", "generator_predictions/output_bias", SELF),
+    ("replaced_token/dense", "discriminator_predictions/dense", DENSE),
+    ("replaced_token/dense_1", "discriminator_predictions/dense_1", DENSE),
     # finetune/qa: layers without a name are numbered in the order of their creation.
-    ("conditional_span/start", "task_specific/squad/dense", _DENSE),
-    ("conditional_span/end/hidden", "task_specific/squad/qa_hidden", _DENSE),
-    ("conditional_span/end/dense", "task_specific/squad/dense_1", _DENSE),
-    ("conditional_span/answerable/hidden", "task_specific/squad/dense_2", _DENSE),
-    ("conditional_span/answerable/dense", "task_specific/squad/dense_3", _DENSE),
+    ("conditional_span/start", "task_specific/squad/dense", DENSE),
+    ("conditional_span/end/hidden", "task_specific/squad/qa_hidden", DENSE),
+    ("conditional_span/end/dense", "task_specific/squad/dense_1", DENSE),
+    ("conditional_span/answerable/hidden", "task_specific/squad/dense_2", DENSE),
+    ("conditional_span/answerable/dense", "task_specific/squad/dense_3", DENSE),
 )
 
 

@@ -10,8 +10,8 @@ import os
 import lazy_loader
 
 from bert_tf.checkpoints import hdf5, rules
-from bert_tf.checkpoints.rules import Format, Source, Tensor
-from bert_tf.checkpoints.weights import Weights, as_float32
+from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
+from bert_tf.checkpoints.weights import Weights, as_float32, check_heads
 from bert_tf.config import ElmoConfig
 from bert_tf.errors import InputError
 from bert_tf.files import is_file, is_folder, match_names, open_file, read_json, write_json
@@ -20,15 +20,14 @@ h5py = lazy_loader.load("h5py")
 
 _WAYS = ("forward", "backward")
 _MOST = 64          # convolutions, highway layers, LSTMs each way
-_SELF = (("", ""),)
 _ENDING, _OPTIONS = "weights.hdf5", "options.json"
 _VOCABULARY = 793_471       # of the released models, where nothing says otherwise
 
 
 def _rows():
     """Returns the rows of bilm-tf's names."""
-    rows = [("embeddings/char_embeddings", "char_embed", _SELF),
-            ("embeddings/word_embeddings", "embedding", _SELF),
+    rows = [("embeddings/char_embeddings", "char_embed", SELF),
+            ("embeddings/word_embeddings", "embedding", SELF),
             ("embeddings/projection", "CNN_proj", (("/kernel", "/W_proj"), ("/bias", "/b_proj"))),
             ("bidirectional_lm", "softmax", (("/output_weights", "/W"), ("/output_bias", "/b")))]
     for i in range(_MOST):
@@ -99,9 +98,7 @@ def table_for(weights: Weights) -> Format:
         raise InputError(f"{weights.source}: the format elmo holds only language models of ELMo, "
                          f"but the model_type is {weights.config.model_type}; choose another "
                          "format.")
-    if others := set(weights.heads) - {"bidirectional_lm"}:
-        raise InputError(f"{weights.source}: the format elmo can't hold "
-                         f"{', '.join(sorted(others))}; give --leave_out={','.join(others)}.")
+    check_heads(weights, "elmo", {"bidirectional_lm"})
     return FORMAT
 
 

@@ -11,9 +11,10 @@ import types
 from collections.abc import Mapping
 
 import lazy_loader
+import numpy as np
 
 from bert_tf.checkpoints import electra, mobilebert, names, rules, tensor_bundle
-from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
+from bert_tf.checkpoints.rules import DENSE, KINDS, NORM, SELF, Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Account, Weights, check_parts, only_head, to_table
 from bert_tf.config import ALBERT, EncoderConfig, config_from_dict
 from bert_tf.errors import InputError, naming
@@ -28,22 +29,17 @@ _OWN_FILES = {"model_garden": (tensor_bundle.OBJECT_GRAPH,),
               "t5": ("shared/embedding", "decoder/embedding"),
               "xlnet": ("model/transformer/word_embedding/lookup_table",)}
 _GELUS = {"gelu": "the tanh form of GELU", "gelu_erf": "the exact GELU"}
-_SELF = (("", ""),)
-_DENSE = (("/kernel", "/kernel"), ("/bias", "/bias"))
-_NORM = (("/gamma", "/gamma"), ("/beta", "/beta"))
 # The original's own classifiers store the kernel transposed, in two adjacent variables.
 _HEAD = (("/kernel", "weights", "transpose"), ("/bias", "bias"))
 # MobileBERT's name of the replacement of a norm.
 _UNNORMED = "FakeLayerNorm"
 _IGNORED = ((r"global_step|beta[12]_power|.*/(adam_[mv]|Adam(_1)?)", "state of the optimizer"),)
 
-
-_KINDS = {"table": _SELF, "norm": _NORM, "dense": _DENSE}
 _HEADS = (
-    ("masked_lm/transform/dense", "cls/predictions/transform/dense", _DENSE),
-    ("masked_lm/transform/LayerNorm", "cls/predictions/transform/LayerNorm", _NORM),
-    ("masked_lm/output_bias", "cls/predictions/output_bias", _SELF),
-    ("masked_lm/extra/output_weights", "cls/predictions/extra_output_weights", _SELF),
+    ("masked_lm/transform/dense", "cls/predictions/transform/dense", DENSE),
+    ("masked_lm/transform/LayerNorm", "cls/predictions/transform/LayerNorm", NORM),
+    ("masked_lm/output_bias", "cls/predictions/output_bias", SELF),
+    ("masked_lm/extra/output_weights", "cls/predictions/extra_output_weights", SELF),
     ("next_sentence/dense", "cls/seq_relationship/output_", _HEAD),
     ("answer_span/dense", "cls/squad/output_", _HEAD),
 )
@@ -52,15 +48,15 @@ _HEADS = (
 def _encoder_rows(layer, parts):
     """Returns the rows of an encoder and of the heads of pre-training; see `rules.encoder_rows`."""
     return (
-        *encoder_rows(_KINDS, (f"bert/embeddings/{name}" for name in names.EMBEDDINGS), layer,
+        *encoder_rows(KINDS, (f"bert/embeddings/{name}" for name in names.EMBEDDINGS), layer,
                       parts),
-        ("pooler/dense", "bert/pooler/dense", _DENSE), *_HEADS)
+        ("pooler/dense", "bert/pooler/dense", DENSE), *_HEADS)
 
 
 def _mobilebert_rows(norm):
     """Returns the rows of MobileBERT, whose norms have the name `norm`."""
     return (*mobilebert.encoder_rows(
-        lambda name: f"bert/{name.replace('LayerNorm', norm)}", _KINDS), *_HEADS)
+        lambda name: f"bert/{name.replace('LayerNorm', norm)}", KINDS), *_HEADS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,14 +93,8 @@ _MODELS = {
             "attention_1/self/query", "attention_1/self/key", "attention_1/self/value",
             "attention_1/output/dense", "LayerNorm", "ffn_1/intermediate/dense",
             "ffn_1/intermediate/output/dense", "LayerNorm_1")),
-         ("embeddings_project", "bert/encoder/embedding_hidden_mapping_in", _DENSE),
-         # run_squad_v2.py
-         ("conditional_span/start", "start_logits/dense", _DENSE),
-         ("conditional_span/end/hidden", "end_logits/dense_0", _DENSE),
-         ("conditional_span/end/LayerNorm", "end_logits/LayerNorm", _NORM),
-         ("conditional_span/end/dense", "end_logits/dense_1", _DENSE),
-         ("conditional_span/answerable/hidden", "answer_class/dense_0", _DENSE),
-         ("conditional_span/answerable/dense", "answer_class/dense_1", _DENSE)),
+         ("embeddings_project", "bert/encoder/embedding_hidden_mapping_in", DENSE),
+         *rules.conditional_span_rows("/", DENSE, NORM)),      # run_squad_v2.py
         "model.ckpt-best", "albert_config.json", ALBERT,
         ("embedding_size", "num_hidden_groups", "inner_group_num")),
     "electra": _Model("electra/", electra.GOOGLE_ROWS, "electra.ckpt", defaults=electra.DEFAULTS,
@@ -235,12 +225,16 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         _own_file(weights.config.model_type).write(folder, weights, tensors)
         return
     model = _MODELS[weights.config.model_type]
-    tf.raw_ops.SaveV2(prefix=os.path.join(folder, model.prefix), tensor_names=list(tensors),
-                      shape_and_slices=[""] * len(tensors),
-                      tensors=[tensor.read() for tensor in tensors.values()])
+    save(folder, model.prefix, {name: tensor.read() for name, tensor in tensors.items()})
     if weights.config.model_type == "albert":
         weights = dataclasses.replace(weights, config=weights.config.filled())
     write_around(folder, weights, model.config)
+
+
+def save(folder: str, prefix: str, values: Mapping[str, np.ndarray]) -> None:
+    """Writes a checkpoint of TensorFlow 1: variables by name."""
+    tf.raw_ops.SaveV2(prefix=os.path.join(folder, prefix), tensor_names=list(values),
+                      shape_and_slices=[""] * len(values), tensors=list(values.values()))
 
 
 def write_around(folder: str, weights: Weights, config: str = rules.CONFIG) -> None:

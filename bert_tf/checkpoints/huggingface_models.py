@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf.checkpoints import mobilebert, names
-from bert_tf.checkpoints.rules import encoder_rows
+from bert_tf.checkpoints.rules import SELF, encoder_rows
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import ALBERT
 
-SELF = (("", ""),)
+# Endings of rows, of PyTorch's names.
 TABLE = (("", ".weight"),)
 DENSE = (("/kernel", ".weight", "transpose"), ("/bias", ".bias"))
 NORM = (("/gamma", ".weight"), ("/beta", ".bias"))
+KINDS = {"table": TABLE, "norm": NORM, "dense": DENSE}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,11 +93,20 @@ KEYS = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
         "intermediate_size", "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob",
         "max_position_embeddings", "type_vocab_size", "initializer_range", "layer_norm_eps")
 _ENCODER = (
-    *encoder_rows({"table": TABLE, "norm": NORM, "dense": DENSE},
-                  (f"embeddings.{name}" for name in names.EMBEDDINGS), "encoder.layer.{i}.",
+    *encoder_rows(KINDS, (f"embeddings.{name}" for name in names.EMBEDDINGS), "encoder.layer.{i}.",
                   (name.replace("/", ".") for name in names.LAYER)),
     ("pooler/dense", "pooler.dense", DENSE),
 )
+
+
+def _masked_lm(dense, norm, bias, decoder):
+    """The rows of a masked LM's head."""
+    return (("masked_lm/transform/dense", dense, DENSE),
+            ("masked_lm/transform/LayerNorm", norm, NORM),
+            ("masked_lm/output_bias", bias, SELF),
+            ("masked_lm/output_weights", decoder, TABLE))
+
+
 _ANSWER_SPAN = ("answer_span/dense", "qa_outputs", DENSE)
 # SpanBERT's head, which transformers lacks.
 _PAIRS = "cls.pair_target_predictions"
@@ -107,10 +117,8 @@ _SPAN_BOUNDARY = (
                                                       ("LayerNorm", "layer_norm", NORM))),
     ("span_boundary/output_bias", f"{_PAIRS}.bias", SELF))
 _HEADS = (
-    ("masked_lm/transform/dense", "cls.predictions.transform.dense", DENSE),
-    ("masked_lm/transform/LayerNorm", "cls.predictions.transform.LayerNorm", NORM),
-    ("masked_lm/output_bias", "cls.predictions.bias", SELF),
-    ("masked_lm/output_weights", "cls.predictions.decoder", TABLE),
+    *_masked_lm("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm",
+                "cls.predictions.bias", "cls.predictions.decoder"),
     ("next_sentence/dense", "cls.seq_relationship", DENSE), _ANSWER_SPAN)
 _BERT_CLASSES = (("ForPreTraining", {"masked_lm", "next_sentence"}), ("ForMaskedLM", {"masked_lm"}),
                  ("ForNextSentencePrediction", {"next_sentence"}))
@@ -141,28 +149,23 @@ MODELS = {
     # fairseq's RoBERTa: no next-sentence prediction, and padding takes up the first positions.
     "roberta": Model(
         "Roberta", "roberta.", _ENCODER,
-        (("masked_lm/transform/dense", "lm_head.dense", DENSE),
-         ("masked_lm/transform/LayerNorm", "lm_head.layer_norm", NORM),
-         ("masked_lm/output_bias", "lm_head.bias", SELF),
-         ("masked_lm/output_weights", "lm_head.decoder", TABLE), _ANSWER_SPAN),
+        (*_masked_lm("lm_head.dense", "lm_head.layer_norm", "lm_head.bias", "lm_head.decoder"),
+         _ANSWER_SPAN),
         "lm_head.decoder.weight", ("lm_head.bias", "lm_head.decoder.bias"),
         (("ForMaskedLM", {"masked_lm"}),), ("classifier.dense", "classifier.out_proj"),
         pad_token_id=1, positions_after_padding=True, defaults={"type_vocab_size": 2},
         exact_gelu=True),
     "albert": Model(
         "Albert", "albert.", (
-            *encoder_rows({"table": TABLE, "norm": NORM, "dense": DENSE},
-                          (f"embeddings.{name}" for name in names.EMBEDDINGS),
+            *encoder_rows(KINDS, (f"embeddings.{name}" for name in names.EMBEDDINGS),
                           "encoder.albert_layer_groups.{g}.albert_layers.{j}.", (
                               "attention.query", "attention.key", "attention.value",
                               "attention.dense", "attention.LayerNorm", "ffn", "ffn_output",
                               "full_layer_layer_norm")),
             ("embeddings_project", "encoder.embedding_hidden_mapping_in", DENSE),
             ("pooler/dense", "pooler", DENSE)),
-        (("masked_lm/transform/dense", "predictions.dense", DENSE),
-         ("masked_lm/transform/LayerNorm", "predictions.LayerNorm", NORM),
-         ("masked_lm/output_bias", "predictions.bias", SELF),
-         ("masked_lm/output_weights", "predictions.decoder", TABLE),
+        (*_masked_lm("predictions.dense", "predictions.LayerNorm", "predictions.bias",
+                     "predictions.decoder"),
          ("next_sentence/dense", "sop_classifier.classifier", DENSE), _ANSWER_SPAN),
         "predictions.decoder.weight", ("predictions.bias", "predictions.decoder.bias"),
         (("ForPreTraining", {"masked_lm", "next_sentence"}), ("ForMaskedLM", {"masked_lm"})),
@@ -172,17 +175,14 @@ MODELS = {
     # No segments. Only the classifiers of sequences and of choices have a pooler, with ReLU.
     "distilbert": Model(
         "DistilBert", "distilbert.", (
-            *encoder_rows({"table": TABLE, "norm": NORM, "dense": DENSE},
-                          (f"embeddings.{name}" for name in names.EMBEDDINGS),
+            *encoder_rows(KINDS, (f"embeddings.{name}" for name in names.EMBEDDINGS),
                           "transformer.layer.{i}.", (
                               "attention.q_lin", "attention.k_lin", "attention.v_lin",
                               "attention.out_lin", "sa_layer_norm", "ffn.lin1", "ffn.lin2",
                               "output_layer_norm")),),
         (("pooler/dense", "pre_classifier", DENSE),
-         ("masked_lm/transform/dense", "vocab_transform", DENSE),
-         ("masked_lm/transform/LayerNorm", "vocab_layer_norm", NORM),
-         ("masked_lm/output_bias", "vocab_projector.bias", SELF),
-         ("masked_lm/output_weights", "vocab_projector", TABLE), _ANSWER_SPAN),
+         *_masked_lm("vocab_transform", "vocab_layer_norm", "vocab_projector.bias",
+                     "vocab_projector"), _ANSWER_SPAN),
         "vocab_projector.weight", ("vocab_projector.bias",), (("ForMaskedLM", {"masked_lm"}),),
         names={"hidden_size": "dim", "num_hidden_layers": "n_layers",
                "num_attention_heads": "n_heads", "intermediate_size": "hidden_dim",
@@ -198,10 +198,8 @@ MODELS = {
     "electra": Model(
         "Electra", "electra.",
         (*_ENCODER[:-1], ("embeddings_project", "embeddings_project", DENSE)),
-        (("masked_lm/transform/dense", "generator_predictions.dense", DENSE),
-         ("masked_lm/transform/LayerNorm", "generator_predictions.LayerNorm", NORM),
-         ("masked_lm/output_bias", "generator_lm_head.bias", SELF),
-         ("masked_lm/output_weights", "generator_lm_head", TABLE),
+        (*_masked_lm("generator_predictions.dense", "generator_predictions.LayerNorm",
+                     "generator_lm_head.bias", "generator_lm_head"),
          ("replaced_token/dense", "discriminator_predictions.dense", DENSE),
          ("replaced_token/dense_1", "discriminator_predictions.dense_prediction", DENSE),
          _ANSWER_SPAN),
@@ -218,8 +216,7 @@ MODELS = {
     "mobilebert": Model(
         "MobileBert", "mobilebert.", mobilebert.encoder_rows(
             lambda name: name.replace("layer_{i}", "layer.{i}").replace(
-                "ffn_layer_", "ffn.").replace("/", "."),
-            {"table": TABLE, "norm": NORM, "dense": DENSE}),
+                "ffn_layer_", "ffn.").replace("/", "."), KINDS),
         (*_HEADS, ("masked_lm/extra/output_weights", "cls.predictions.dense",
                    (("", ".weight", "transpose"),))),
         "cls.predictions.decoder.weight",

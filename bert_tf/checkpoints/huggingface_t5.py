@@ -3,8 +3,9 @@
 import numpy as np
 
 from bert_tf.checkpoints import rules, safetensors_files
-from bert_tf.checkpoints.rules import Format, Source, Tensor
-from bert_tf.checkpoints.t5 import ATTENTION, HIDDEN, SELF, TYPE, parts
+from bert_tf.checkpoints.huggingface_models import DENSE
+from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
+from bert_tf.checkpoints.t5 import ATTENTION, HIDDEN, TYPE, parts
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import T5Config
 from bert_tf.errors import InputError, naming
@@ -14,13 +15,12 @@ _KEYS = ("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_decoder_lay
          "layer_norm_epsilon", "initializer_factor", "feed_forward_proj", "tie_word_embeddings")
 # The ids that generation begins with, pads with and ends with, here as in T5.
 _FIXED = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
-_TURNED = (("/kernel", ".weight", "transpose"),)
 
 
 def _hf_table():
     """Returns the table of Hugging Face's T5ForConditionalGeneration."""
     rows: list[tuple] = [("embeddings/word_embeddings", "shared.weight", SELF),
-                         ("logits", "lm_head", _TURNED)]
+                         ("logits", "lm_head", DENSE)]
     for stack in ("encoder", "decoder"):
         rows += [(f"{stack}/relative_attention_bias/weight", f"{stack}.block.0.layer.0."
                   "SelfAttention.relative_attention_bias.weight", (("", "", "transpose"),)),
@@ -29,11 +29,11 @@ def _hf_table():
             ours, layer = f"{stack}/layer_{{i}}/{part}", f"{stack}.block.{{i}}.layer.{number}"
             rows.append((f"{ours}/layer_norm/scale", f"{layer}.layer_norm.weight", SELF))
             if part == "feed_forward":
-                rows += [(f"{ours}/{name}", f"{layer}.DenseReluDense.{name}", _TURNED)
+                rows += [(f"{ours}/{name}", f"{layer}.DenseReluDense.{name}", DENSE)
                          for name in (*HIDDEN, "wo")]
             else:
                 kind = "SelfAttention" if part == "attention" else "EncDecAttention"
-                rows += [(f"{ours}/{name}", f"{layer}.{kind}.{name[0]}", _TURNED)
+                rows += [(f"{ours}/{name}", f"{layer}.{kind}.{name[0]}", DENSE)
                          for name in ATTENTION]
     return Format(tuple(rows), (
         (r"copies\..*", "a copy of a tied tensor"),

@@ -4,18 +4,17 @@ import numpy as np
 
 from bert_tf.checkpoints import rules, safetensors_files
 from bert_tf.checkpoints.huggingface_config import describe_labels
-from bert_tf.checkpoints.rules import Format, Source, Tensor
+from bert_tf.checkpoints.huggingface_models import DENSE, NORM
+from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.checkpoints.xlnet import (
     ATTENTION,
     BIASES,
     HEADS,
     LAYER,
-    SELF,
     SEQUENCE,
     TYPE,
     check_sees_both_sides,
-    span_rows,
 )
 from bert_tf.config import XLNetConfig
 from bert_tf.errors import InputError
@@ -28,8 +27,6 @@ _KEYS = {"vocab_size": "vocab_size", "d_model": "d_model", "n_layer": "n_layer",
 _FIXED = {"attn_type": "bi", "same_length": False, "bi_data": False}
 _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu",
                 "relu": "relu"}
-_TURNED = (("/kernel", ".weight", "transpose"), ("/bias", ".bias"))
-_SCALED = (("/gamma", ".weight"), ("/beta", ".bias"))
 _HF_IN, _HF_OUT = (("/kernel", "", "HND"),), (("/kernel", "", "transpose HND"),)
 # The end of a class's name, and the head it has.
 _CLASSES = {"classification": "ForSequenceClassification", "multi_label":
@@ -51,7 +48,7 @@ _SPAN_NOTE = ("transformers gives XLNet the passage before the question; a head 
 def _hf_table(prefix, head, notes=()):
     """The table of Hugging Face's classes, with a `head` or None."""
     block = f"{prefix}layer.{{i}}"
-    logits = [(f"{head}/dense", _LOGITS.get(head, "logits_proj"), _TURNED)] if head in (
+    logits = [(f"{head}/dense", _LOGITS.get(head, "logits_proj"), DENSE)] if head in (
         *SEQUENCE, "multiple_choice", *_LOGITS) else []
     return Format((
         ("embeddings/word_embeddings", f"{prefix}word_embedding.weight", SELF),
@@ -63,13 +60,13 @@ def _hf_table(prefix, head, notes=()):
           for part in HEADS),
         (f"{ATTENTION}/self/position", f"{block}.rel_attn.r", _HF_IN),
         (f"{ATTENTION}/output/dense", f"{block}.rel_attn.o", _HF_OUT),
-        (f"{ATTENTION}/output/LayerNorm", f"{block}.rel_attn.layer_norm", _SCALED),
-        (f"{LAYER}/intermediate/dense", f"{block}.ff.layer_1", _TURNED),
-        (f"{LAYER}/output/dense", f"{block}.ff.layer_2", _TURNED),
-        (f"{LAYER}/output/LayerNorm", f"{block}.ff.layer_norm", _SCALED),
+        (f"{ATTENTION}/output/LayerNorm", f"{block}.rel_attn.layer_norm", NORM),
+        (f"{LAYER}/intermediate/dense", f"{block}.ff.layer_1", DENSE),
+        (f"{LAYER}/output/dense", f"{block}.ff.layer_2", DENSE),
+        (f"{LAYER}/output/LayerNorm", f"{block}.ff.layer_norm", NORM),
         ("permutation_lm/output_bias", "lm_loss.bias", SELF),
-        ("pooler/dense", "sequence_summary.summary", _TURNED),
-        *span_rows(".", _TURNED, _SCALED), *logits),
+        ("pooler/dense", "sequence_summary.summary", DENSE),
+        *rules.conditional_span_rows(".", DENSE, NORM), *logits),
         ((r"copies\..*", "a copy of a tied tensor"),), notes=notes)
 
 

@@ -16,7 +16,7 @@ from bert_tf.checkpoints import (
     task_heads,
     training_checkpoint,
 )
-from bert_tf.checkpoints.rules import Format, Source, Tensor
+from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError, naming
@@ -208,7 +208,7 @@ def table_for(weights: Weights) -> Format:
     A head that the weights alone don't show how to build is not written.
     """
     left = {name for name, head in HEADS.items() if not head.rebuildable}
-    return Format(tuple((name, name, (("", ""),)) for name in names.shapes(weights.config)
+    return Format(tuple((name, name, SELF) for name in names.shapes(weights.config)
                         if names.head(name) not in left), _IGNORED)
 
 

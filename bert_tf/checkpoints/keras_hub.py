@@ -14,7 +14,7 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, as_float32
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError, naming
-from bert_tf.files import is_file, is_folder, open_file, read_json, write_json
+from bert_tf.files import open_file, read_json, write_json
 from bert_tf.tokenization.base import ADDED
 from bert_tf.tokenization.library_settings import KERAS_HUB_VOCABULARY, settings_beside
 from bert_tf.tokenization.vocabulary import VOCAB_FILE
@@ -53,8 +53,7 @@ _SIZES = {"vocabulary_size": "vocab_size", "num_layers": "num_hidden_layers",
 
 def find(path: str) -> str | None:
     """Returns the weights file of the preset at `path`, the folder or the file, or None."""
-    file = os.path.join(path, _WEIGHTS) if is_folder(path) else path
-    return file if is_file(file) and os.path.basename(file) == _WEIGHTS else None
+    return rules.named(path, _WEIGHTS)
 
 
 def _config(path):

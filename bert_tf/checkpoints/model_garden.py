@@ -13,35 +13,32 @@ import re
 import lazy_loader
 
 from bert_tf.checkpoints import google, rules, tensor_bundle
-from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
+from bert_tf.checkpoints.rules import DENSE, KINDS, NORM, SELF, Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, only_head
 from bert_tf.errors import InputError
 from bert_tf.heads import HEADS
 
 tf = lazy_loader.load("tensorflow")
 
-_SELF = (("", ""),)
 _TABLE = (("", "/embeddings"),)
-_DENSE = (("/kernel", "/kernel"), ("/bias", "/bias"))
-_NORM = (("/gamma", "/gamma"), ("/beta", "/beta"))
 _SPLIT = (("/kernel", "/kernel", "HND"), ("/bias", "/bias", "ND"))
 _JOIN = (("/kernel", "/kernel", "NDH"), ("/bias", "/bias"))
 _LAYER = "encoder/_transformer_layers/{i}/"
 
 _ROWS = (
     *encoder_rows(
-        {"table": _TABLE, "norm": _NORM, "dense": _DENSE, "split": _SPLIT, "join": _JOIN},
+        {**KINDS, "table": _TABLE, "split": _SPLIT, "join": _JOIN},
         ("encoder/_embedding_layer", "encoder/_type_embedding_layer",
          "encoder/_position_embedding_layer", "encoder/_embedding_norm_layer"), _LAYER,
         ("_attention_layer/_query_dense", "_attention_layer/_key_dense",
          "_attention_layer/_value_dense", "_attention_layer/_output_dense",
          "_attention_layer_norm", "_intermediate_dense", "_output_dense", "_output_layer_norm")),
-    ("masked_lm/transform/dense", "masked_lm/dense", _DENSE),
-    ("masked_lm/transform/LayerNorm", "masked_lm/layer_norm", _NORM),
-    ("masked_lm/output_bias", "masked_lm/output_bias/bias", _SELF),
-    ("next_sentence/dense", "classification_heads/0/out_proj", _DENSE),
-    ("tagging/dense", "head", _DENSE),
-    ("answer_span/dense", "head/layer_with_weights-0", _DENSE),
+    ("masked_lm/transform/dense", "masked_lm/dense", DENSE),
+    ("masked_lm/transform/LayerNorm", "masked_lm/layer_norm", NORM),
+    ("masked_lm/output_bias", "masked_lm/output_bias/bias", SELF),
+    ("next_sentence/dense", "classification_heads/0/out_proj", DENSE),
+    ("tagging/dense", "head", DENSE),
+    ("answer_span/dense", "head/layer_with_weights-0", DENSE),
 )
 # A sentence head may have its own pooler, as the pre-trainer's has, and leaves the encoder's
 # untrained; the first one present counts.
@@ -64,8 +61,8 @@ _NUMBERED = ("_embedding_layer", "_position_embedding_layer", "_type_embedding_l
 
 
 def _table(pooler, task=_CLASSIFIERS[0]):
-    return Format((*_ROWS, ("pooler/dense", pooler, _DENSE),
-                   (f"{task}/dense", "head/out_proj", _DENSE)), _IGNORED)
+    return Format((*_ROWS, ("pooler/dense", pooler, DENSE),
+                   (f"{task}/dense", "head/out_proj", DENSE)), _IGNORED)
 
 
 def _standard_name(name):

@@ -12,24 +12,24 @@ import os
 
 import numpy as np
 
-from bert_tf.checkpoints import rules
+from bert_tf.checkpoints import google, rules
+from bert_tf.checkpoints.huggingface_models import DENSE, NORM, TABLE
 from bert_tf.checkpoints.rules import Format, Source, Tensor
-from bert_tf.checkpoints.weights import Weights
+from bert_tf.checkpoints.weights import Weights, check_heads
 from bert_tf.config import GPTConfig
 from bert_tf.errors import InputError
-from bert_tf.files import is_file, is_folder, match_names, open_file, staged, write_json
+from bert_tf.files import match_names, open_file, staged, write_json
 
 SPECIAL = 3                     # _start_, _delimiter_, _classify_
 PARTS = ("query", "key", "value")
 _SHAPES, _FILES = "params_shapes.json", 10
-_TABLE = (("", ".weight"),)
-_DENSE = (("/kernel", ".weight"), ("/bias", ".bias"))
-_NORM = (("/gamma", ".weight"), ("/beta", ".bias"))
-_LAYER = {**{f"attention/self/{part}": (f"attn.{part}", _DENSE) for part in PARTS},
-          "attention/output/dense": ("attn.c_proj", _DENSE),
-          "attention/output/LayerNorm": ("ln_1", _NORM),
-          "intermediate/dense": ("mlp.c_fc", _DENSE), "output/dense": ("mlp.c_proj", _DENSE),
-          "output/LayerNorm": ("ln_2", _NORM)}
+# Of a Conv1D, whose weight is [in, out] as our kernels are.
+_CONV = (("/kernel", ".weight"), ("/bias", ".bias"))
+_LAYER = {**{f"attention/self/{part}": (f"attn.{part}", _CONV) for part in PARTS},
+          "attention/output/dense": ("attn.c_proj", _CONV),
+          "attention/output/LayerNorm": ("ln_1", NORM),
+          "intermediate/dense": ("mlp.c_fc", _CONV), "output/dense": ("mlp.c_proj", _CONV),
+          "output/LayerNorm": ("ln_2", NORM)}
 # A layer's tensors in the order of the original's file.
 _ORDER = tuple(f"{module}.{end}" for module in (
     "attn.c_attn", "attn.c_proj", "ln_1", "mlp.c_fc", "mlp.c_proj", "ln_2")
@@ -39,12 +39,11 @@ _ORDER = tuple(f"{module}.{end}" for module in (
 def table(prefix: str = "", notes: tuple = ()) -> Format:
     """Returns the table of the network, whose names begin with `prefix`, and of its one head."""
     return Format((
-        ("embeddings/word_embeddings", f"{prefix}tokens_embed", _TABLE),
-        ("embeddings/position_embeddings", f"{prefix}positions_embed", _TABLE),
+        ("embeddings/word_embeddings", f"{prefix}tokens_embed", TABLE),
+        ("embeddings/position_embeddings", f"{prefix}positions_embed", TABLE),
         *((f"encoder/layer_{{i}}/{ours}", f"{prefix}h.{{i}}.{theirs}", endings)
           for ours, (theirs, endings) in _LAYER.items()),
-        ("multiple_choice/dense", "multiple_choice_head.summary",
-         (("/kernel", ".weight", "transpose"), ("/bias", ".bias")))),
+        ("multiple_choice/dense", "multiple_choice_head.summary", DENSE)),
         ((r".*\.attn\.bias", "a constant, not a weight"),
          (r"lm_head\.weight", "a copy of a tied tensor")), notes=notes)
 
@@ -91,8 +90,7 @@ SPECIAL_NOTE = f"{SPECIAL} rows of words are reinitialised: the special tokens'.
 
 def find(path: str) -> str | None:
     """Returns the first of the files at `path`, the folder or that file, or None."""
-    path = os.path.join(path, "params_0.npy") if is_folder(path) else path
-    return path if os.path.basename(path) == "params_0.npy" and is_file(path) else None
+    return rules.named(path, "params_0.npy")
 
 
 def read(file: str) -> Source:
@@ -147,10 +145,7 @@ def check(weights: Weights, form: str, heads: frozenset[str] = frozenset()) -> N
         raise InputError(f"{weights.source}: the code of this format always uses the tanh form of "
                          "GELU and an intermediate_size of 4 * hidden_size; choose the format "
                          "keras.")
-    others = set(weights.heads) - heads
-    if others:
-        raise InputError(f"{weights.source}: the format {form} can't hold "
-                         f"{', '.join(sorted(others))}; give --leave_out={','.join(others)}.")
+    check_heads(weights, form, heads)
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
@@ -168,6 +163,4 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     for number, part in enumerate(np.array_split(flat, _FILES)):
         np.save(os.path.join(folder, f"params_{number}.npy"), part)
     write_json(os.path.join(folder, _SHAPES), shapes)
-    weights.config.to_json_file(os.path.join(folder, rules.CONFIG))
-    if weights.tokenizer:
-        weights.tokenizer.save(folder)
+    google.write_around(folder, weights)

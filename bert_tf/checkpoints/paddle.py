@@ -14,7 +14,7 @@ import struct
 import numpy as np
 
 from bert_tf.checkpoints import names, rules
-from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
+from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, check_parts, only_head
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError, naming
@@ -31,7 +31,7 @@ from bert_tf.files import (
 
 _WORDS = "word_embedding"
 _CONFIG = "ernie_config.json"
-_SELF, _DENSE = (("", ""),), (("/kernel", ".w_0"), ("/bias", ".b_0"))
+_DENSE = (("/kernel", ".w_0"), ("/bias", ".b_0"))
 _NORM = (("/gamma", "_scale"), ("/beta", "_bias"))
 _CLASSIFIER = (("/kernel", "_w"), ("/bias", "_b"))
 # Pre-training tasks with names of their own, and a head for each.
@@ -39,17 +39,17 @@ _TASKS = ("sentence_reordering", "sentence_distance", "capitalization", "token_d
           "discourse_relation", "ir_relevance")
 _TASK = re.compile(r"(?!pooled_|mask_lm_|next_sent_|encoder_)(\w+)_fc\.w_0")
 _ROWS = (
-    *encoder_rows({"table": _SELF, "norm": _NORM, "dense": _DENSE},
+    *encoder_rows({"table": SELF, "norm": _NORM, "dense": _DENSE},
                   (_WORDS, "sent_embedding", "pos_embedding", "pre_encoder_layer_norm"),
                   "encoder_layer_{i}_", (
                       "multi_head_att_query_fc", "multi_head_att_key_fc",
                       "multi_head_att_value_fc", "multi_head_att_output_fc", "post_att_layer_norm",
                       "ffn_fc_0", "ffn_fc_1", "post_ffn_layer_norm")),
-    ("embeddings/task_type_embeddings", "task_embedding", _SELF),
+    ("embeddings/task_type_embeddings", "task_embedding", SELF),
     ("pooler/dense", "pooled_fc", _DENSE),
     ("masked_lm/transform/dense", "mask_lm_trans_fc", _DENSE),
     ("masked_lm/transform/LayerNorm", "mask_lm_trans_layer_norm", _NORM),
-    ("masked_lm/output_bias", "mask_lm_out_fc.b_0", _SELF),
+    ("masked_lm/output_bias", "mask_lm_out_fc.b_0", SELF),
     ("next_sentence/dense", "next_sent_fc", _DENSE),
     ("answer_span/dense", "cls_mrc_out", _CLASSIFIER),
     ("tagging/dense", "cls_seq_label_out", _CLASSIFIER),

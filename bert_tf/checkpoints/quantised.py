@@ -16,7 +16,6 @@ import numpy as np
 from bert_tf.checkpoints import checksummed, rules
 from bert_tf.checkpoints.keras_file import described_objectives
 from bert_tf.checkpoints.rules import Format, Source, Tensor
-from bert_tf.files import is_file, is_folder
 
 NAME = rules.QUANTISED
 _FORMAT = Format(rows=None, ignored=(
@@ -76,8 +75,7 @@ class Rounded:
 
 def find(path: str) -> str | None:
     """Returns the file at `path`, itself or in a folder, or None."""
-    file = os.path.join(path, NAME) if is_folder(path) else path
-    return file if os.path.basename(file) == NAME and is_file(file) else None
+    return rules.named(path, NAME)
 
 
 def write(folder: str, tensors: dict[str, np.ndarray | Rounded], objectives: list[dict]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from bert_tf.checkpoints import names
 from bert_tf.config import EncoderConfig, read_config
 from bert_tf.config.sizes import numbers
-from bert_tf.files import is_file
+from bert_tf.files import is_file, is_folder
 from bert_tf.tokenization import find_vocabulary
 
 # The configuration next to the weights in Google's folders, and in similar ones.
@@ -19,7 +19,11 @@ CONFIG = "bert_config.json"
 OWN = r"checkpoint-\d+\.safetensors"
 # The file of integers; see quantised.py.
 QUANTISED = "quantised.safetensors"
-_SELF = (("", ""),)
+# Endings of rows, see `Format`, of TensorFlow's names, which are also ours.
+SELF = (("", ""),)
+DENSE = (("/kernel", "/kernel"), ("/bias", "/bias"))
+NORM = (("/gamma", "/gamma"), ("/beta", "/beta"))
+KINDS = {"table": SELF, "norm": NORM, "dense": DENSE}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +114,7 @@ class Format:
     def rules(self, config: EncoderConfig) -> list[Rule]:
         """Returns the table written out for the network of `config`."""
         shapes = names.shapes(config, self.heads)
-        rows = [(name, name, _SELF) for name in shapes] if self.rows is None else self.rows
+        rows = [(name, name, SELF) for name in shapes] if self.rows is None else self.rows
         return [Rule(names.numbered(ours, i, config), names.numbered(theirs, i, config),
                      shapes[ours], *layout)
                 for our_prefix, their_prefix, endings in rows
@@ -139,6 +143,17 @@ def encoder_rows(endings: dict[str, tuple], embeddings: Iterable[str], layer: st
               for (ours, kind), theirs in zip(names.EMBEDDINGS.items(), embeddings, strict=True)),
             *((f"encoder/layer_{{i}}/{ours}", layer + theirs, endings[kind])
               for (ours, kind), theirs in zip(names.LAYER.items(), parts, strict=True))]
+
+
+def conditional_span_rows(dot: str, dense: tuple, norm: tuple) -> list[tuple]:
+    """Returns the rows of the head of answers that ALBERT and XLNet have, with `dot` between a
+    name's parts."""
+    return [("conditional_span/start", f"start_logits{dot}dense", dense),
+            ("conditional_span/end/hidden", f"end_logits{dot}dense_0", dense),
+            ("conditional_span/end/LayerNorm", f"end_logits{dot}LayerNorm", norm),
+            ("conditional_span/end/dense", f"end_logits{dot}dense_1", dense),
+            ("conditional_span/answerable/hidden", f"answer_class{dot}dense_0", dense),
+            ("conditional_span/answerable/dense", f"answer_class{dot}dense_1", dense)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,6 +200,12 @@ def beside(file: str, name: str) -> str | None:
     """Returns the path of the file `name` in the folder of `file`, or None."""
     path = os.path.join(os.path.dirname(file), name)
     return path if is_file(path) else None
+
+
+def named(path: str, name: str) -> str | None:
+    """Returns the file `name` at `path`, itself or in a folder, or None."""
+    file = os.path.join(path, name) if is_folder(path) else path
+    return file if os.path.basename(file) == name and is_file(file) else None
 
 
 def config_beside(file: str) -> EncoderConfig | None:

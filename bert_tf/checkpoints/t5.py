@@ -1,20 +1,14 @@
 """T5's weights in checkpoints of the original (tensorflow/mesh)."""
 
-import os
 import re
 
-import lazy_loader
-
-from bert_tf.checkpoints import rules
-from bert_tf.checkpoints.rules import Format, Source, Tensor
+from bert_tf.checkpoints import google, rules
+from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import T5Config
 from bert_tf.errors import InputError
 
-tf = lazy_loader.load("tensorflow")
-
 TYPE = "t5"
-SELF = (("", ""),)
 ATTENTION = ("query", "key", "value", "output")
 HIDDEN = ("wi", "wi_0", "wi_1")
 
@@ -104,9 +98,5 @@ def table_for(weights: Weights) -> Format:
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`. `tensors` have
     the original's names."""
-    tf.raw_ops.SaveV2(prefix=os.path.join(folder, "model.ckpt"), tensor_names=list(tensors),
-                      shape_and_slices=[""] * len(tensors),
-                      tensors=[tensor.read() for tensor in tensors.values()])
-    weights.config.to_json_file(os.path.join(folder, rules.CONFIG))
-    if weights.tokenizer:
-        weights.tokenizer.save(folder)
+    google.save(folder, "model.ckpt", {name: tensor.read() for name, tensor in tensors.items()})
+    google.write_around(folder, weights)

@@ -140,6 +140,13 @@ def only_head(weights: Weights, known: Collection[str], reason: str) -> list[str
     return found
 
 
+def check_heads(weights: Weights, form: str, known: Collection[str]) -> None:
+    """Raises InputError if `weights` have heads that the format `form` does not know."""
+    if others := ",".join(sorted(set(weights.heads).difference(known))):
+        raise InputError(f"{weights.source}: the format {form} can't hold "
+                         f"{others.replace(',', ', ')}; give --leave_out={others}.")
+
+
 def check_parts(weights: Weights, own: Collection[str] = ()) -> None:
     """Raises InputError unless the network is built like BERT's, except for the parts that the keys
     `own` of its configuration describe."""

@@ -4,21 +4,17 @@ import dataclasses
 import os
 import re
 
-import lazy_loader
 import numpy as np
 
-from bert_tf.checkpoints import rules
-from bert_tf.checkpoints.rules import Format, Source, Tensor
+from bert_tf.checkpoints import google, rules
+from bert_tf.checkpoints.rules import DENSE, NORM, SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, only_head
 from bert_tf.config import XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.files import read_json, write_json
 
-tf = lazy_loader.load("tensorflow")
-
 TYPE = "xlnet"
 CONFIG, PREFIX = "xlnet_config.json", "xlnet_model.ckpt"
-SELF = (("", ""),)
 HEADS = ("query", "key", "value")
 BIASES = ("r_w", "r_r", "r_s")
 # The heads on one vector of the sequence, without multiple choice.
@@ -26,8 +22,6 @@ SEQUENCE = ("classification", "multi_label", "regression")
 LAYER = "encoder/layer_{i}"
 ATTENTION = f"{LAYER}/attention"
 _IN, _OUT = (("/kernel", "/kernel", "HND"),), (("/kernel", "/kernel", "transpose HND"),)
-_WHOLE, _GAMMA = (("/kernel", "/kernel"), ("/bias", "/bias")), (("/gamma", "/gamma"),
-                                                                ("/beta", "/beta"))
 _BODY, _SUMMARY = "model/transformer", "model/sequnece_summary"
 _STACKED = re.compile(rf"{_BODY}/(r_[wrs]_bias|seg_embed)")
 _TASK = re.compile(r"model/(classification|regression)_[^/]+/logit/")
@@ -46,34 +40,25 @@ def _tf_table(head, layers):
         *((f"{ATTENTION}/self/{part}", f"{block}/rel_attn/{part[0]}", _IN) for part in HEADS),
         (f"{ATTENTION}/self/position", f"{block}/rel_attn/r", _IN),
         (f"{ATTENTION}/output/dense", f"{block}/rel_attn/o", _OUT),
-        (f"{ATTENTION}/output/LayerNorm", f"{block}/rel_attn/LayerNorm", _GAMMA),
-        (f"{LAYER}/intermediate/dense", f"{block}/ff/layer_1", _WHOLE),
-        (f"{LAYER}/output/dense", f"{block}/ff/layer_2", _WHOLE),
-        (f"{LAYER}/output/LayerNorm", f"{block}/ff/LayerNorm", _GAMMA),
+        (f"{ATTENTION}/output/LayerNorm", f"{block}/rel_attn/LayerNorm", NORM),
+        (f"{LAYER}/intermediate/dense", f"{block}/ff/layer_1", DENSE),
+        (f"{LAYER}/output/dense", f"{block}/ff/layer_2", DENSE),
+        (f"{LAYER}/output/LayerNorm", f"{block}/ff/LayerNorm", NORM),
         ("permutation_lm/output_bias", "model/lm_loss/bias", SELF),
-        ("pooler/dense", f"{_SUMMARY}/summary", _WHOLE),
+        ("pooler/dense", f"{_SUMMARY}/summary", DENSE),
         ("pooler/summary_bias", f"{_SUMMARY}/summary_bias", SELF),
         *((f"pooler/attention/{part}", f"{_SUMMARY}/abs_attn/{part[0]}", _IN) for part in HEADS),
         ("pooler/attention/output", f"{_SUMMARY}/abs_attn/o", _OUT),
-        ("pooler/attention/LayerNorm", f"{_SUMMARY}/abs_attn/LayerNorm", _GAMMA),
-        *span_rows("/", _WHOLE, _GAMMA), ("multiple_choice/dense", "logits/dense", _WHOLE),
-        *([(f"{head}/dense", _task_scope(head), _WHOLE)] if head else [])),
+        ("pooler/attention/LayerNorm", f"{_SUMMARY}/abs_attn/LayerNorm", NORM),
+        *rules.conditional_span_rows("/", DENSE, NORM),
+        ("multiple_choice/dense", "logits/dense", DENSE),
+        *([(f"{head}/dense", _task_scope(head), DENSE)] if head else [])),
         ((r"global_step|beta[12]_power|.*/(adam_[mv]|Adam(_1)?)", "state of the optimizer"),))
 
 
 def _task_scope(head):
     """Returns the original's scope of a task's classifier, whose name it appends."""
     return f"model/{'regression' if head == 'regression' else 'classification'}_task/logit"
-
-
-def span_rows(dot, dense, norm):
-    """Returns the rows of the answer head, with `dot` between a name's parts."""
-    return (("conditional_span/start", f"start_logits{dot}dense", dense),
-            ("conditional_span/end/hidden", f"end_logits{dot}dense_0", dense),
-            ("conditional_span/end/LayerNorm", f"end_logits{dot}LayerNorm", norm),
-            ("conditional_span/end/dense", f"end_logits{dot}dense_1", dense),
-            ("conditional_span/answerable/hidden", f"answer_class{dot}dense_0", dense),
-            ("conditional_span/answerable/dense", f"answer_class{dot}dense_1", dense))
 
 
 def _unstacked(tensors, layers):
@@ -161,8 +146,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         elif number == "0":
             values[stack] = np.stack([tensors[f"{stack}/{i}"].read()
                                       for i in range(config.n_layer)])
-    tf.raw_ops.SaveV2(prefix=os.path.join(folder, PREFIX), tensor_names=list(values),
-                      shape_and_slices=[""] * len(values), tensors=list(values.values()))
+    google.save(folder, PREFIX, values)
     write_json(os.path.join(folder, CONFIG), {
         **{key: getattr(config, key) for key in ("d_head", "d_inner", "d_model", "ff_activation",
                                                  "n_head", "n_layer")},
