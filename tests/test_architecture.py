@@ -21,7 +21,7 @@ COMMON = {"errors", "files", "options", "config"}
 ALLOWED = {
     "errors": set(), "files": {"errors"}, "huge_pages": set(), "signals": set(),
     "flags": {"errors", "files", "huge_pages", "signals"},
-    "registration": set(), "tracing": set(),
+    "protobuf": set(), "registration": set(), "tracing": set(),
     "options": {"errors", "files"}, "spelling": set(),
     "config": {"errors", "files", "options", "spelling"},
     "heads": set(), "finetuning_defaults": {"config"},
@@ -32,8 +32,7 @@ ALLOWED = {
     "objectives": COMMON | {"heads", "layers", "metrics"},
     # The other: text and records.
     "tokenization": COMMON | {"spelling"},
-    "data": COMMON | {"metrics", "tokenization", "recipes", "signals",
-                      "spelling"},
+    "data": COMMON | {"metrics", "protobuf", "tokenization", "recipes", "signals", "spelling"},
     "metrics": COMMON,
     "tasks": COMMON | {"heads", "metrics", "tokenization", "data", "flags"},
     # Both lines meet here. Only the settings, a dataclass of flags, know flags (see below).
@@ -41,7 +40,7 @@ ALLOWED = {
                           "checkpoints", "tokenization", "flags", "huge_pages", "signals",
                           "tracing"},
     # These take a network that is built.
-    "checkpoints": COMMON | {"heads", "networks", "tokenization"},
+    "checkpoints": COMMON | {"heads", "networks", "protobuf", "tokenization"},
     "export": COMMON | {"heads", "tokenization"},
     "analysis": COMMON | {"data", "layers", "metrics", "networks", "tokenization"},
     "compression": COMMON | {"checkpoints", "data", "heads", "layers", "metrics", "models",

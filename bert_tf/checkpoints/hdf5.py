@@ -27,10 +27,6 @@ _DTYPES = {bytes.fromhex(description): name for name, description in (
 _DEEPEST, _LONGEST_NAME = 16, 100
 
 
-class _Damaged(Exception):
-    """The file isn't a plain HDF5 file."""
-
-
 class _File:
     """Walks through a file in memory; every object is visited once, so no file takes long."""
 
@@ -40,7 +36,7 @@ class _File:
 
     def _take(self, at, size):
         if size > len(self._data) - at:
-            raise _Damaged("an address or a length leads out of the file")
+            raise ValueError("an address or a length leads out of the file")
         return self._data[at:at + size]
 
     def _unpack(self, form, at):
@@ -48,10 +44,10 @@ class _File:
 
     def _visit(self, at, signature=b""):
         if at in self._visited:
-            raise _Damaged("an object is named twice")
+            raise ValueError("an object is named twice")
         self._visited.add(at)
         if self._take(at, len(signature)) != signature:
-            raise _Damaged(f"there is no {signature.decode()} where one should be")
+            raise ValueError(f"there is no {signature.decode()} where one should be")
 
     def tensors(self):
         """Yields (path, shape, dtype, array) of every dataset; the last two are None if its type is
@@ -59,7 +55,7 @@ class _File:
         self._visit(0, _SIGNATURE)
         version, size_of_offsets, size_of_lengths = self._unpack("B4xBB", 8)
         if (version, size_of_offsets, size_of_lengths) != (0, 8, 8):
-            raise _Damaged("it is of another version than Keras writes")
+            raise ValueError("it is of another version than Keras writes")
         return self._object("", self._unpack("Q", 64)[0], 0)
 
     def _messages(self, at):
@@ -67,7 +63,7 @@ class _File:
         self._visit(at)
         version, count, size = self._unpack("BxH4xI", at)
         if version != 1:
-            raise _Damaged("an object's header is of another version than Keras writes")
+            raise ValueError("an object's header is of another version than Keras writes")
         blocks = [(at + 16, size)]
         while blocks:
             at, size = blocks.pop()
@@ -83,7 +79,7 @@ class _File:
     def _object(self, path, at, depth):
         messages = dict(self._messages(at))
         if depth > _DEEPEST or any(kind in messages for kind in (_EXTERNAL, _FILTERS, *_LINKS)):
-            raise _Damaged(f"{path or 'its root'} is compressed, linked or outside the file")
+            raise ValueError(f"{path or 'its root'} is compressed, linked or outside the file")
         if _GROUP in messages:
             tree, heap = struct.unpack("<QQ", messages[_GROUP])
             for name, address in self._links(tree, self._heap(heap)):
@@ -115,7 +111,7 @@ class _File:
         for i in range(self._unpack("H", at + 6)[0]):
             name, address, kind = self._unpack("QQI", at + 8 + 40 * i)
             if kind == 2:
-                raise _Damaged("it holds a link")
+                raise ValueError("it holds a link")
             text = bytes(heap[name:name + _LONGEST_NAME]).split(b"\0")[0].decode()
             yield text, address
 
@@ -129,11 +125,11 @@ class _File:
         if name is None:
             return shape, None, None
         if messages[_LAYOUT][:2] != b"\3\1":
-            raise _Damaged(f"{path} doesn't lie in one piece")
+            raise ValueError(f"{path} doesn't lie in one piece")
         address, size = struct.unpack_from("<QQ", messages[_LAYOUT], 2)
         dtype = np.dtype(name)
         if math.prod(shape) * dtype.itemsize != size:
-            raise _Damaged(f"{path} has another size than its shape")
+            raise ValueError(f"{path} has another size than its shape")
         if not size:        # it has no place in the file
             return shape, name, np.zeros(shape, dtype)
         return shape, name, np.frombuffer(self._take(address, size), dtype).reshape(shape)
@@ -148,5 +144,5 @@ def tensors(data: bytes, source: str) -> dict[str, Tensor]:
     try:
         return {path: Tensor(path, shape, dtype or "another type", lambda array=array: array)
                 for path, shape, dtype, array in _File(data).tensors()}
-    except (_Damaged, struct.error, KeyError, ValueError) as error:
+    except (ValueError, struct.error, KeyError) as error:
         raise InputError(f"{source}: can't be read as the HDF5 of Keras ({error}).") from error

@@ -28,6 +28,7 @@ from bert_tf.files import (
     staged,
     write_json,
 )
+from bert_tf.protobuf import fields, unpack_ints, varint
 
 _WORDS = "word_embedding"
 _CONFIG = "ernie_config.json"
@@ -80,35 +81,16 @@ def find(path: str) -> str | None:
     return next((file for file in found if is_file(file)), None)
 
 
-def _varint(data, at):
-    """Returns a variable-length integer of a protocol buffer, and its end."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at, value, shift = at + 1, value | (byte & 127) << shift, shift + 7
-        if byte < 128:
-            return value, at
-
-
 def _description(data):
     """Returns the type and the shape in a `VarType.TensorDesc`: fields 1 and 2."""
-    code, shape, at = 0, [], 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        if key == 0x12:                 # packed
-            size, at = _varint(data, at)
-            end = at + size
-            while at < end:
-                value, at = _varint(data, at)
-                shape.append(value)
-            continue
-        value, at = _varint(data, at)
-        if key == 0x08:
+    code, shape = 0, []
+    for number, kind, value in fields(data):
+        if number == 1:
             code = value
-        elif key == 0x10:
-            shape.append(value)
+        elif number == 2:       # packed or one by one
+            shape += unpack_ints(value).tolist() if kind == 2 else [value]
         else:
-            raise ValueError(f"field {key}")
+            raise ValueError(f"field {number}")
     return _DTYPES[code], tuple(shape)
 
 
@@ -133,7 +115,7 @@ def _tensor(path):
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if file_size(path) != start + size:
             raise ValueError(f"{file_size(path) - start} bytes of values, not {size}")
-    except (OSError, ValueError, KeyError, IndexError, struct.error) as error:
+    except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
         raise InputError(f"{path} is not a variable of Paddle, or it "
                          f"is damaged ({error}).") from error
     return Tensor(os.path.basename(path), shape, dtype,
@@ -192,12 +174,7 @@ def table_for(weights: Weights) -> Format:
 def _serialise(value):
     """Returns the bytes of a LoDTensor."""
     description = bytes([0x08, _CODES[value.dtype.name]])
-    for size in value.shape:
-        description += b"\x10"
-        while size > 127:
-            description += bytes([size & 127 | 128])
-            size >>= 7
-        description += bytes([size])
+    description += b"".join(b"\x10" + varint(size) for size in value.shape)
     return b"".join((struct.pack("<IQIi", 0, 0, 0, len(description)), description,
                      np.ascontiguousarray(value).tobytes()))
 

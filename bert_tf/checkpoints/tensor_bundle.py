@@ -10,13 +10,13 @@ import functools
 import os
 import struct
 
-import google_crc32c
 import ml_dtypes
 import numpy as np
 
 from bert_tf.checkpoints.rules import Tensor
 from bert_tf.errors import InputError
 from bert_tf.files import file_size, is_file, is_folder, list_folder, open_file
+from bert_tf.protobuf import fields, masked_crc, read_varint
 
 _MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 _FOOTER = 48
@@ -30,59 +30,25 @@ OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _LONGEST_NAMES = 1 << 26
 
 
-class _Damaged(Exception):
-    """The file isn't a whole checkpoint."""
-
-
-def _crc(*parts):
-    """Returns the masked checksum of LevelDB's and TensorFlow's files."""
-    value = functools.reduce(google_crc32c.extend, parts, 0)
-    return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def _varint(data, at):
-    """Returns (value, its end)."""
-    value = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise _Damaged("a number has no end")
-        value |= (data[at] & 127) << shift
-        at, shift = at + 1, shift + 7
-        if data[at - 1] < 128:
-            return value, at
-
-
 def _bytes(data, at, size):
     if size > len(data) - at:
-        raise _Damaged("a length is more than what follows")
+        raise ValueError("a length is more than what follows")
     return data[at:at + size], at + size
 
 
 def _message(data):
     """Parses a protocol buffer into {field number: list of int or bytes}."""
-    fields, at = {}, 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        kind = tag & 7
-        if kind == 0:
-            value, at = _varint(data, at)
-        elif kind == 2:
-            size, at = _varint(data, at)
-            value, at = _bytes(data, at, size)
-        elif kind in (1, 5):
-            value, at = _bytes(data, at, 8 if kind == 1 else 4)
-            value = int.from_bytes(value, "little")
-        else:
-            raise _Damaged("a field has no known type")
-        fields.setdefault(tag >> 3, []).append(value)
-    return fields
+    found = {}
+    for number, _, value in fields(data):
+        found.setdefault(number, []).append(value)
+    return found
 
 
-def _field(fields, number, kind=int):
+def _field(message, number, kind=int):
     """Returns the last value of a field; 0 or b"" if it is absent, as in protocol buffers."""
-    value = fields.get(number, [kind()])[-1]
+    value = message.get(number, [kind()])[-1]
     if not isinstance(value, kind):
-        raise _Damaged("a field has another type")
+        raise ValueError("a field has another type")
     return value
 
 
@@ -90,17 +56,17 @@ def _block(data, offset, size):
     """Yields the (key, value) of a block; keys omit their common prefix with the key before."""
     block, end = _bytes(data, min(offset, len(data)), size)
     tail, _ = _bytes(data, end, 5)
-    if struct.unpack("<I", tail[1:])[0] != _crc(block, tail[:1]):
-        raise _Damaged("a checksum is wrong")
+    if struct.unpack("<I", tail[1:])[0] != masked_crc(block + tail[:1]):
+        raise ValueError("a checksum is wrong")
     if tail[0]:
-        raise _Damaged("it is compressed, which TensorFlow never does")
+        raise ValueError("it is compressed, which TensorFlow never does")
     restarts = struct.unpack("<I", block[-4:])[0] if size >= 4 else size
     content = block[:max(0, size - 4 * (1 + restarts))]
     key, at = b"", 0
     while at < len(content):
-        shared, at = _varint(content, at)
-        added, at = _varint(content, at)
-        length, at = _varint(content, at)
+        shared, at = read_varint(content, at)
+        added, at = read_varint(content, at)
+        length, at = read_varint(content, at)
         tail, at = _bytes(content, at, added)
         value, at = _bytes(content, at, length)
         key = key[:shared] + tail
@@ -110,22 +76,22 @@ def _block(data, offset, size):
 def _entries(data):
     """Yields the (key, value) of a table; blocks follow each other, so none is read twice."""
     if len(data) < _FOOTER or data[-8:] != _MAGIC:
-        raise _Damaged("it doesn't end as an index does")
+        raise ValueError("it doesn't end as an index does")
     footer, at = data[-_FOOTER:], 0
     for _ in range(2):      # the first pair is the block of metadata, which holds nothing
-        offset, at = _varint(footer, at)
-        size, at = _varint(footer, at)
+        offset, at = read_varint(footer, at)
+        size, at = read_varint(footer, at)
     end = names = 0
     for _, handle in _block(data, offset, size):
-        start, at = _varint(handle, 0)
-        length, _ = _varint(handle, at)
+        start, at = read_varint(handle, 0)
+        length, _ = read_varint(handle, at)
         if start < end:
-            raise _Damaged("its blocks overlap")
+            raise ValueError("its blocks overlap")
         end = start + length
         for key, value in _block(data, start, length):
             names += len(key)
             if names > _LONGEST_NAMES:
-                raise _Damaged("its names are too long")
+                raise ValueError("its names are too long")
             yield key, value
 
 
@@ -139,7 +105,7 @@ def _read(path, offset, size, crc, dtype, shape):
     with open_file(path, "rb") as file:
         file.seek(offset)
         data = file.read(size)
-    if len(data) != size or _crc(data) != crc:
+    if len(data) != size or masked_crc(data) != crc:
         raise InputError(f"{path}: can't be read as a checkpoint (a checksum is wrong); download "
                          "or copy the file again.")
     return np.frombuffer(data, dtype).reshape(shape)
@@ -150,15 +116,16 @@ def _tensor(prefix, shards, name, value):
     entry = _message(value)
     kind, shape = _field(entry, 1), _shape(_field(entry, 2, bytes))
     if 7 in entry:
-        raise _Damaged(f"{name} is cut in slices")
+        raise ValueError(f"{name} is cut in slices")
     if kind not in _DTYPES:
         return Tensor(name, shape, "string" if kind == _STRING else f"type {kind}", None)
-    dtype, shard, offset, size, crc = _DTYPES[kind], *(_field(entry, n) for n in (3, 4, 5, 6))
+    dtype, shard, offset, size = _DTYPES[kind], *(_field(entry, n) for n in (3, 4, 5))
+    crc = int.from_bytes(_field(entry, 6, bytes), "little")
     path = f"{prefix}.data-{shard:05d}-of-{shards:05d}"
     held = file_size(path) if is_file(path) else 0
     promised = functools.reduce(lambda product, n: product * n, shape, dtype.itemsize)
     if promised != size or offset + size > held:
-        raise _Damaged(f"{name} is to have {promised} bytes, which {path} doesn't hold")
+        raise ValueError(f"{name} is to have {promised} bytes, which {path} doesn't hold")
     return Tensor(name, shape, dtype.name,
                   functools.partial(_read, path, offset, size, crc, dtype, shape))
 
@@ -174,7 +141,9 @@ def _refusing(prefix):
     """Turns signs of damage in the block into an `InputError` that names the checkpoint."""
     try:
         yield
-    except (_Damaged, OSError, UnicodeDecodeError, struct.error) as error:
+    except InputError:      # of a store; a ValueError too
+        raise
+    except (ValueError, OSError, struct.error) as error:
         raise InputError(f"{prefix}: can't be read as a checkpoint ({error}).") from error
 
 
@@ -185,7 +154,7 @@ def tensors(prefix: str) -> dict[str, Tensor]:
         header = _message(entries.pop(b"", b""))
         shards, byte_order = _field(header, 1), _field(header, 2)
         if not 0 < shards < 100_000 or byte_order:
-            raise _Damaged("its header is wrong")
+            raise ValueError("its header is wrong")
         # The name of a slice begins with 0; the tensor that is cut has an entry too.
         return {key.decode(): _tensor(prefix, shards, key.decode(), value)
                 for key, value in entries.items() if not key.startswith(b"\0")}

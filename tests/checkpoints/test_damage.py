@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import save_file
 
-from bert_tf import checkpoints
+from bert_tf import checkpoints, protobuf
 from bert_tf.checkpoints import convert, hdf5, tensor_bundle
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
@@ -170,13 +170,13 @@ def blocks_of(content):
     """(offset, size) of the blocks of an index of TensorFlow's."""
     handles, at = [], 0
     for _ in range(4):
-        value, at = tensor_bundle._varint(content[-48:], at)
+        value, at = protobuf.read_varint(content[-48:], at)
         handles.append(value)
     offset, size = handles[2:]
     blocks = [(offset, size)]
     for _, handle in tensor_bundle._block(content, offset, size):
-        start, at = tensor_bundle._varint(handle, 0)
-        blocks.append((start, tensor_bundle._varint(handle, at)[0]))
+        start, at = protobuf.read_varint(handle, 0)
+        blocks.append((start, protobuf.read_varint(handle, at)[0]))
     return blocks
 
 
@@ -193,7 +193,7 @@ def test_mutants_with_right_checksums(folders, whole_arrays):
             for _ in range(rng.randrange(1, 4)):
                 content[start + rng.randrange(size)] = rng.choice((0, 127, 128, 255,
                                                                    rng.randrange(256)))
-            checksum = tensor_bundle._crc(bytes(content[start:start + size + 1]))
+            checksum = protobuf.masked_crc(bytes(content[start:start + size + 1]))
             content[start + size + 1:start + size + 5] = struct.pack("<I", checksum)
             path.write_bytes(content)
             try:
@@ -212,7 +212,7 @@ def test_an_index_of_endless_names(tmp_path):
 
     def block(content):
         content += struct.pack("<II", 0, 1)
-        return content + b"\0" + struct.pack("<I", tensor_bundle._crc(content, b"\0"))
+        return content + b"\0" + struct.pack("<I", protobuf.masked_crc(content + b"\0"))
 
     length = 1 << 18
     names = block(b"\0" + number(length) + b"\0" + b"x" * length +

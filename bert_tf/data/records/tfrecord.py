@@ -22,18 +22,14 @@ from bert_tf.files import (
     staged,
     write_aside,
 )
-
-
-def _masked_crc(data):
-    crc = google_crc32c.value(data)
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+from bert_tf.protobuf import fields, masked_crc, unpack_ints, varint
 
 
 def frame(message):
     """The bytes of one record."""
     length = struct.pack("<Q", len(message))
-    return b"".join((length, struct.pack("<I", _masked_crc(length)), message,
-                     struct.pack("<I", _masked_crc(message))))
+    return b"".join((length, struct.pack("<I", masked_crc(length)), message,
+                     struct.pack("<I", masked_crc(message))))
 
 
 def read_records(path):
@@ -49,12 +45,12 @@ def read_records(path):
                 if len(head) < 12:
                     raise InputError(_truncated(path, number))
                 length, crc = struct.unpack("<QI", head)
-                if crc != _masked_crc(head[:8]):
+                if crc != masked_crc(head[:8]):
                     raise InputError(_damaged(path, number, "length"))
                 message, foot = file.read(length), file.read(4)
                 if len(message) < length or len(foot) < 4:
                     raise InputError(_truncated(path, number))
-                if struct.unpack("<I", foot)[0] != _masked_crc(message):
+                if struct.unpack("<I", foot)[0] != masked_crc(message):
                     raise InputError(_damaged(path, number, "data"))
                 yield message
                 number += 1
@@ -79,7 +75,7 @@ def count_records(path):
             head = data[offset:offset + 12]
             if len(head) == 12:
                 length, crc = struct.unpack("<QI", head)
-                if crc != _masked_crc(head[:8]):
+                if crc != masked_crc(head[:8]):
                     raise InputError(_damaged(path, number, "length"))
                 offset += length + 16
             if len(head) < 12 or offset > len(data):
@@ -97,27 +93,18 @@ def _damaged(path, number, part):
             "TFRecord file; write the file again.")
 
 
-def _varint(value):
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def _entry(name, length, is_float):
     """Returns the bytes before the `length` bytes of packed values of a feature.
 
     Messages nest so: Features.feature (map entry) > Feature > Int64List or FloatList > values.
     """
     key = name.encode()
-    values = b"\x0a" + _varint(length)
+    values = b"\x0a" + varint(length)
     size = len(values) + length
-    feature = (b"\x12" if is_float else b"\x1a") + _varint(size) + values
+    feature = (b"\x12" if is_float else b"\x1a") + varint(size) + values
     size = len(feature) + length
-    entry = b"\x0a" + _varint(len(key)) + key + b"\x12" + _varint(size) + feature
-    return b"\x0a" + _varint(len(entry) + length) + entry
+    entry = b"\x0a" + varint(len(key)) + key + b"\x12" + varint(size) + feature
+    return b"\x0a" + varint(len(entry) + length) + entry
 
 
 def _packed_rows(matrix):
@@ -166,51 +153,7 @@ def serialize_examples(features):
         width, data = block.shape[1], block.tobytes()
         variable.append([data[i:i + width] for i in range(0, rows * width, width)])
     messages = map(b"".join, zip(*variable))
-    return [b"\x0a" + _varint(len(message)) + message for message in messages]
-
-
-def _read_varint(data, offset):
-    value = shift = 0
-    while True:
-        byte = data[offset]
-        offset += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, offset
-        shift += 7
-
-
-def _fields(data):
-    """Yields (number, wire type, value) of a protocol buffer message: an int or bytes."""
-    offset = 0
-    while offset < len(data):
-        key, offset = _read_varint(data, offset)
-        kind = key & 7
-        if kind == 0:
-            value, offset = _read_varint(data, offset)
-        else:
-            size, offset = _read_varint(data, offset) if kind == 2 else ({1: 8, 5: 4}[kind], offset)
-            value, offset = data[offset:offset + size], offset + size
-            if len(value) < size:
-                raise ValueError("a field is cut short")
-        yield key >> 3, kind, value
-
-
-def _unpack_ints(data):
-    """The values of packed varints as int64 [n]."""
-    data = np.frombuffer(data, np.uint8)
-    last = data < 128
-    if last.all():      # each byte is a number
-        return data.astype(np.int64)
-    ends = np.flatnonzero(last)
-    if not last[-1]:
-        raise ValueError("a varint is cut short")
-    starts = np.concatenate([[0], ends[:-1] + 1]).astype(np.int64)[:len(ends)]
-    digit = np.arange(len(data)) - np.repeat(starts, ends - starts + 1)
-    if digit.max() > 9:
-        raise ValueError("a varint is too long")
-    return np.add.reduceat((data & 127).astype(np.uint64) << (7 * digit).astype(np.uint64),
-                           starts).astype(np.int64)
+    return [b"\x0a" + varint(len(message)) + message for message in messages]
 
 
 def parse_example(message):
@@ -221,22 +164,22 @@ def parse_example(message):
     """
     try:
         parsed = {}
-        for _, _, example in _fields(message):
-            for _, _, entry in _fields(example):
-                entry = {number: value for number, _, value in _fields(entry)}
-                for kind, _, values in _fields(entry[2]):
+        for _, _, example in fields(message):
+            for _, _, entry in fields(example):
+                entry = {number: value for number, _, value in fields(entry)}
+                for kind, _, values in fields(entry[2]):
                     parsed[entry[1].decode()] = _values(kind, values)
         return parsed
-    except (IndexError, KeyError, ValueError, TypeError, AttributeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"is not a tf.train.Example ({error}).") from error
 
 
 def _values(kind, values):
     """The content of a BytesList (1), FloatList (2) or Int64List (3), packed or one by one."""
-    parts = [_varint(value) if wire == 0 else value for _, wire, value in _fields(values)]
+    parts = [varint(value) if wire == 0 else value for _, wire, value in fields(values)]
     if kind == 1:
         return parts
-    return (np.frombuffer(b"".join(parts), "<f4") if kind == 2 else _unpack_ints(b"".join(parts)))
+    return (np.frombuffer(b"".join(parts), "<f4") if kind == 2 else unpack_ints(b"".join(parts)))
 
 
 class _Digested:
