@@ -203,7 +203,8 @@ def dynamic(documents, **corruption):
     found = masking.find(recipe_of(dynamic=True, **corruption).corruption)
     counts = np.bincount(documents.tokens, minlength=VOCABULARY.size)
     return DynamicSpans(found, SIZE, found.most_predictions(SIZE, PROB), PROB,
-                        VOCABULARY.mask_id, (VOCABULARY.cls_id, VOCABULARY.sep_id), counts)
+                        VOCABULARY.size, VOCABULARY.mask_id,
+                        (VOCABULARY.cls_id, VOCABULARY.sep_id), counts)
 
 
 def plain(documents, **corruption):

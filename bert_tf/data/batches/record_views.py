@@ -7,6 +7,7 @@ import tensorflow as tf
 from bert_tf import recipes
 from bert_tf.data import masking
 from bert_tf.data.batches.pipeline import RecordSet
+from bert_tf.data.masking.dynamic import add_at
 from bert_tf.data.masking.xlnet import Permutations
 from bert_tf.errors import InputError
 
@@ -84,9 +85,5 @@ def restore_tokens(batch: dict) -> tf.Tensor:
     """`input_ids` [B, S] with the labels of masks in their places; the features [B, P] of masks
     are `batch`'s."""
     ids, positions = batch["input_ids"], batch["masked_lm_positions"]
-    used = batch["masked_lm_weights"] > 0
-    # Positions are different, so that adding the difference is replacing.
     change = batch["masked_lm_ids"] - tf.gather(ids, positions, batch_dims=1)
-    rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, None], tf.shape(positions))
-    return tf.tensor_scatter_nd_add(ids, tf.stack([rows, positions], -1),
-                                    tf.where(used, change, 0))
+    return add_at(ids, positions, tf.where(batch["masked_lm_weights"] > 0, change, 0))

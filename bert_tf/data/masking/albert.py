@@ -13,10 +13,10 @@ import numpy as np
 from bert_tf.data.masking import base
 from bert_tf.data.masking.bert import StaticMasks
 from bert_tf.data.masking.dynamic import DynamicMasks, units_of
-from bert_tf.data.masking.masks import quotas
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
+from bert_tf.tokenization.vocabulary import Vocabulary
 
 tf = lazy_loader.load("tensorflow")
 
@@ -42,9 +42,7 @@ class Masking(base.Masking):
     do_permutation: bool = False
 
     def static_masks(self, documents, vocabulary, stream, options, room):
-        return NgramMasks(self, documents, stream, vocabulary, quotas(
-            options.max_seq_length, options.masked_lm_prob, options.max_predictions_per_seq),
-            options.max_predictions_per_seq, room)
+        return NgramMasks(self, documents, vocabulary, stream, options, room)
 
     def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
         return NgramMasksInTraining.of(self, record, max_seq_length, max_predictions_per_seq)
@@ -71,9 +69,9 @@ class NgramMasks(StaticMasks):
     the seed of the other stream (modulo 2**32, the seeds that it takes).
     """
 
-    def __init__(self, masking: "Masking", documents: Documents, stream: PythonRandom,
-                 *args) -> None:
-        super().__init__(masking, documents, stream, *args)
+    def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
+                 stream: PythonRandom, *args) -> None:
+        super().__init__(masking, documents, vocabulary, stream, *args)
         self._ngram, self._tokens = masking.ngram, documents.tokens
         self._permutes = masking.do_permutation
         self._slots *= 1 + masking.do_permutation

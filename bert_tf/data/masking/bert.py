@@ -7,7 +7,7 @@ and the labels. Static masks draw all of them from the original's random stream.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -45,17 +45,12 @@ class StaticMasks:
     Drawing and placing are apart. `draw` takes the random numbers of one sequence from the stream
     and notes the choices; `place` turns the notes of thousands of sequences into arrays at once.
 
-    Args:
-        documents: the text; a sequence is slices of it.
-        stream: shared with the pairing.
-        vocabulary: random replacements are drawn from all of it.
-        quotas: most predictions by length of the sequence, see `quotas`.
-        room: most tokens of a sequence without its special ones.
+    For the arguments see `Masking.static_masks`; random replacements are drawn from all of the
+    vocabulary.
     """
 
-    def __init__(self, masking: base.Masking, documents: Documents, stream: PythonRandom,
-                 vocabulary: Vocabulary, quotas: Sequence[int], max_predictions_per_seq: int,
-                 room: int) -> None:
+    def __init__(self, masking: base.Masking, documents: Documents, vocabulary: Vocabulary,
+                 stream: PythonRandom, options: Any, room: int) -> None:
         self._layout, self._stream, self._room = vocabulary.layout, stream, room
         joins = documents.joins(masking.units)
         self._continues = None if joins is None else joins.tobytes()
@@ -67,9 +62,10 @@ class StaticMasks:
         # The original's second coin, for the tokens that do not become [MASK]: 0.5 for 80/10/10.
         self._limits = masked, round((rest - drawn) / rest, 12) if rest else 0.0
         # By the number of texts, then of tokens without special ones.
-        self._quotas = [[quotas[min(n + vocabulary.layout.special(pair), len(quotas) - 1)]
+        self._slots = options.max_predictions_per_seq
+        most = quotas(options.max_seq_length, options.masked_lm_prob, self._slots)
+        self._quotas = [[most[min(n + vocabulary.layout.special(pair), len(most) - 1)]
                          for n in range(room + 1)] for pair in (False, True)]
-        self._slots = max_predictions_per_seq
         self._forget()
 
     def _forget(self):
@@ -144,9 +140,7 @@ class Masking(base.Masking):
 
     def static_masks(self, documents, vocabulary, stream, options, room):
         kind = SubwordMasks if self.units == "subwords" else StaticMasks
-        return kind(self, documents, stream, vocabulary, quotas(
-            options.max_seq_length, options.masked_lm_prob, options.max_predictions_per_seq),
-            options.max_predictions_per_seq, room)
+        return kind(self, documents, vocabulary, stream, options, room)
 
     def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
         return DynamicMasks.of(self, record, max_seq_length, max_predictions_per_seq)

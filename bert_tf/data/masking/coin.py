@@ -9,7 +9,6 @@ import dataclasses
 
 from bert_tf.data.masking import bert
 from bert_tf.data.masking.ernie import CoinMasksInTraining
-from bert_tf.data.masking.masks import quotas
 
 
 class CoinMasks(bert.StaticMasks):
@@ -19,10 +18,8 @@ class CoinMasks(bert.StaticMasks):
         cut: how many predictions had no room.
     """
 
-    def __init__(self, masking, documents, stream, vocabulary, options, room):
-        super().__init__(masking, documents, stream, vocabulary, quotas(
-            options.max_seq_length, options.masked_lm_prob, options.max_predictions_per_seq),
-            options.max_predictions_per_seq, room)
+    def __init__(self, masking, documents, vocabulary, stream, options, room):
+        super().__init__(masking, documents, vocabulary, stream, options, room)
         self._prob = options.masked_lm_prob
         self.cut = 0
 
@@ -42,7 +39,7 @@ class Masking(bert.Masking):
     always_predicts, by_coins = False, True
 
     def static_masks(self, documents, vocabulary, stream, options, room):
-        return CoinMasks(self, documents, stream, vocabulary, options, room)
+        return CoinMasks(self, documents, vocabulary, stream, options, room)
 
     def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
         return CoinMasksInTraining.of(self, record, max_seq_length, max_predictions_per_seq)

@@ -128,7 +128,7 @@ class DynamicMasks:
 
     A record's mask depends on the seed and on the record's number in the stream alone, not on the
     batch or the device that it comes to. This class draws BERT's; other maskings override
-    `choose`, or `columns` and `hide`.
+    `choose`, or `columns` and `hide`, or the call.
 
     Attributes:
         max_seq_length: S.
@@ -242,12 +242,16 @@ class DynamicMasks:
 def hide_batch(input_ids, positions, labels, shown, used) -> dict:
     """Returns input_ids [B, S] with `shown` at the places of `labels`, and the three features of
     masks, given int32 [B, P] and which of these are used, bool."""
-    # Positions are different, so that adding the difference is replacing.
-    rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, None], tf.shape(positions))
-    hidden = tf.tensor_scatter_nd_add(input_ids, tf.stack([rows, positions], -1),
-                                      tf.where(used, shown - labels, 0))
+    hidden = add_at(input_ids, positions, tf.where(used, shown - labels, 0))
     return {"input_ids": hidden, "masked_lm_positions": positions, "masked_lm_ids": labels,
             "masked_lm_weights": tf.cast(used, tf.float32)}
+
+
+def add_at(input_ids, positions, change):
+    """Adds `change`, int32 [B, P], to input_ids [B, S]: replaces ids by others if it is their
+    difference, since the positions of a row that change are different."""
+    rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, None], tf.shape(positions))
+    return tf.tensor_scatter_nd_add(input_ids, tf.stack([rows, positions], -1), change)
 
 
 def special_ids(record: Mapping[str, Any]) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ by itself: part of a unit may be hidden and part of it shown.
 """
 
 import dataclasses
+from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -81,13 +82,12 @@ class CoinMasks:
         cut: how many predictions had no room.
     """
 
-    def __init__(self, masking: "Masking", documents: Documents, stream: PythonRandom,
-                 vocabulary: Vocabulary, masked_lm_prob: float, max_predictions_per_seq: int,
-                 room: int) -> None:
-        self._masking, self._prob, self._room = masking, masked_lm_prob, room
+    def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
+                 stream: PythonRandom, options: Any, room: int) -> None:
+        self._masking, self._prob, self._room = masking, options.masked_lm_prob, room
         self._documents, self._vocabulary = documents, vocabulary
         self._joins = documents.joins(masking.units)
-        self._slots = max_predictions_per_seq
+        self._slots = options.max_predictions_per_seq
         self._rng = np.random.RandomState(stream.seed % 2**32)
         self._runs: list[tuple[int, int, int, int]] = []
         self.cut = 0
@@ -169,8 +169,7 @@ class Masking(base.Masking):
     counts_cut = by_coins = True
 
     def static_masks(self, documents, vocabulary, stream, options, room):
-        return CoinMasks(self, documents, stream, vocabulary, options.masked_lm_prob,
-                         options.max_predictions_per_seq, room)
+        return CoinMasks(self, documents, vocabulary, stream, options, room)
 
     def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
         return CoinMasksInTraining.of(self, record, max_seq_length, max_predictions_per_seq)

@@ -6,6 +6,7 @@ A static mask is a function of the seed, the epoch and the number of the block.
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -92,13 +93,12 @@ class BlockMasks:
     another epoch; the first is 1.
     """
 
-    def __init__(self, masking: "Masking", documents: Documents, stream: PythonRandom,
-                 vocabulary: Vocabulary, masked_lm_prob: float, max_predictions_per_seq: int,
-                 room: int) -> None:
-        self._masking, self._prob, self._room = masking, masked_lm_prob, room
+    def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
+                 stream: PythonRandom, options: Any, room: int) -> None:
+        self._masking, self._prob, self._room = masking, options.masked_lm_prob, room
         self._documents, self._vocabulary = documents, vocabulary
         self._joins = documents.joins(masking.units)
-        self._slots, self._seed = max_predictions_per_seq, stream.seed
+        self._slots, self._seed = options.max_predictions_per_seq, stream.seed
         self._limits = drawable(vocabulary.size, vocabulary.special_ids)
         self._epoch, self._index, self._last_start = 1, -1, -1
         self._drawn: list[tuple[np.ndarray, np.ndarray]] = []
@@ -171,8 +171,7 @@ class Masking(base.Masking):
     always_predicts = False
 
     def static_masks(self, documents, vocabulary, stream, options, room):
-        return BlockMasks(self, documents, stream, vocabulary, options.masked_lm_prob,
-                          options.max_predictions_per_seq, room)
+        return BlockMasks(self, documents, vocabulary, stream, options, room)
 
     def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
         return BlockMasksInTraining.of(self, record, max_seq_length, max_predictions_per_seq)

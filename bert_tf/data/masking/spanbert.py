@@ -9,17 +9,18 @@ one segment, a block.
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import lazy_loader
 import numpy as np
 
 from bert_tf.data.masking import base
 from bert_tf.data.masking.dynamic import (
+    DynamicMasks,
     choose_tokens_batch,
     draw_uniforms,
     hide_batch,
     positions_of,
-    special_ids,
 )
 from bert_tf.data.masking.masks import KEEP, MASK, Masks, quotas
 from bert_tf.data.records import manifest
@@ -66,14 +67,11 @@ class Masking(base.Masking):
     ner_masking_prob: float = 0.5
 
     def static_masks(self, documents, vocabulary, stream, options, room):
-        return SpanMasks(self, documents, stream, vocabulary, quotas(
-            options.max_seq_length, options.masked_lm_prob, options.max_predictions_per_seq,
-            vocabulary.layout.special(False)), options.max_predictions_per_seq, room)
+        return SpanMasks(self, documents, vocabulary, stream, options, room)
 
     def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
-        return DynamicSpans(self, max_seq_length, max_predictions_per_seq,
-                            record["options"]["masked_lm_prob"], record["vocabulary"]["mask_id"],
-                            special_ids(record), manifest.token_counts(record))
+        return DynamicSpans.of(self, record, max_seq_length, max_predictions_per_seq,
+                               token_counts=manifest.token_counts(record))
 
     def check(self, segments):
         super().check(segments)
@@ -163,14 +161,15 @@ class SpanMasks:
     """Draws the masks of blocks, as `bert.StaticMasks` does. Random tokens are as frequent as in
     `documents`."""
 
-    def __init__(self, masking: "Masking", documents: Documents, stream: PythonRandom,
-                 vocabulary: Vocabulary, quotas: Sequence[int], max_predictions_per_seq: int,
-                 room: int) -> None:
+    def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
+                 stream: PythonRandom, options: Any, room: int) -> None:
         self._masking, self._documents, self._stream = masking, documents, stream
-        self._layout, self._room, self._quotas = vocabulary.layout, room, quotas
+        self._layout, self._room = vocabulary.layout, room
+        self._slots, self._joins = options.max_predictions_per_seq, documents.joins(masking.units)
+        self._quotas = quotas(options.max_seq_length, options.masked_lm_prob, self._slots,
+                              raised_without=self._layout.special(False))
         self._rng = np.random.RandomState(stream.seed % 2**32)
         self._chooser = SpanChooser(masking, self._rng)
-        self._slots, self._joins = max_predictions_per_seq, documents.joins(masking.units)
         self._rows: list[list[tuple]] = []
 
     def draw(self, a_start: int, a_length: int, b_start: int, b_length: int) -> None:
@@ -273,20 +272,14 @@ def cover_spans_batch(words, budget, limits, lower: int, draw, entity_prob=None,
 
 
 @dataclasses.dataclass(frozen=True)
-class DynamicSpans:
-    """Draws masks while training, as `DynamicMasks` does.
+class DynamicSpans(DynamicMasks):
+    """Draws masks while training.
 
     Attributes:
         token_counts: int64 [V], how often the text has each token; the weights for drawing random
             tokens.
     """
 
-    masking: "Masking"
-    max_seq_length: int
-    max_predictions_per_seq: int
-    masked_lm_prob: float
-    mask_id: int
-    special_ids: tuple[int, ...]
     token_counts: np.ndarray
 
     def __call__(self, batch: dict, seed: int, numbers) -> dict:
@@ -304,9 +297,7 @@ class DynamicSpans:
         def draw(turn):
             return draw_uniforms(seed, numbers, _DRAWS, uniforms.shape[1] + _DRAWS * turn)
 
-        candidates = tf.cast(mask, tf.bool)
-        for special in self.special_ids:
-            candidates &= ids != special
+        candidates = self.candidates(ids, mask)
         chosen = tf.zeros_like(candidates)
         if "random" in schemes:
             chosen = choose_tokens_batch(candidates, budget, keys, slots) & is_random[:, None]

@@ -58,6 +58,13 @@ class Masking(base.Masking):
             cores=options["num_core_per_host"], bi_data=options["bi_data"])
 
 
+def _of_rows(masks, batch, numbers):
+    """The features is_backward, int32 [B, 1], and is_real_example if it exists."""
+    backward = is_backward(numbers % masks.rows, masks.rows, masks.cores, masks.bi_data)
+    return {"is_backward": tf.cast(backward, tf.int32)[:, None],
+            **{name: batch[name] for name in ("is_real_example",) if name in batch}}
+
+
 @dataclasses.dataclass(frozen=True)
 class Permutations:
     """Draws the order of prediction while training, for whole batches of records.
@@ -102,9 +109,7 @@ class Permutations:
         uniforms = tf.reshape(draw_uniforms(seed, numbers, 2 * size), [-1, 2, size])
         # The place of each in the order of the uniforms.
         found = self.order(batch, tf.argsort(tf.argsort(uniforms, stable=True), stable=True))
-        backward = is_backward(numbers % self.rows, self.rows, self.cores, self.bi_data)
-        rest = {name: batch[name] for name in ("is_real_example",) if name in batch}
-        return {**found, "is_backward": tf.cast(backward, tf.int32)[:, None], **rest}
+        return {**found, **_of_rows(self, batch, numbers)}
 
     def order(self, batch: dict, permutations) -> dict:
         """Returns the features of a batch, given its orders.
@@ -155,9 +160,7 @@ class StreamMasks(DynamicMasks):
     def __call__(self, batch: dict, seed: int, numbers) -> dict:
         """Returns the features of a batch as `Permutations` does, without the two orders."""
         ids = batch["input"]
-        backward = is_backward(numbers % self.rows, self.rows, self.cores, self.bi_data)
-        rest = {name: batch[name] for name in ("is_real_example",) if name in batch}
         return {**super().__call__({"input_ids": ids, "input_mask": tf.ones_like(ids)}, seed,
                                    numbers),
                 "segment_ids": batch["seg_id"], "next_sentence_labels": batch["label"],
-                "is_backward": tf.cast(backward, tf.int32)[:, None], **rest}
+                **_of_rows(self, batch, numbers)}
