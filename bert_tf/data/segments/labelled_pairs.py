@@ -8,7 +8,7 @@ of `KEYS`.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from bert_tf.data.segments.pair_drawing import truncate
+from bert_tf.data.segments.pair_drawing import cut_to_room
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
@@ -99,5 +99,5 @@ def labelled_pairs(documents: Documents, stream: PythonRandom, room: int, option
     starts = documents.sentence_starts
     for (first, end), label in zip(documents.ranges, documents.pair_labels, strict=True):
         a_length, b_length = starts[first + 1] - starts[first], starts[end] - starts[first + 1]
-        fronts = stream.heads(max(0, a_length + b_length - room))
-        yield *truncate(starts[first], a_length, starts[first + 1], b_length, fronts), label
+        yield *cut_to_room(starts[first], a_length, starts[first + 1], b_length, room,
+                           stream), label

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from bert_tf.data.segments.blocks import doc_blocks, doc_sentences, full_sentences, lines, runs
 from bert_tf.data.segments.labelled_pairs import labelled_pairs
-from bert_tf.data.segments.pair_drawing import random_sentence, truncate
+from bert_tf.data.segments.pair_drawing import cut_to_room, gather, random_sentence, target_length
 from bert_tf.data.segments.paragraphs import ORDERS, sentence_distance, sentence_reordering
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
@@ -82,13 +82,9 @@ def _document_pairs(documents, index, stream, room, short_seq_prob, segments):
     swaps, label = segments.negatives == "swapped", 1 + (segments.negatives == "three_way")
     starts, ranges = documents.sentence_starts, documents.ranges
     first, end = ranges[index]
-    target = room
-    if stream.random() < short_seq_prob:
-        target = 2 + stream.below(room - 1)
-
+    target = target_length(stream, room, short_seq_prob)
     while first < end:
-        last = bisect_left(starts, starts[first] + target, first + 1, end)
-        split = first + 1 + (stream.below(last - first - 1) if last - first >= 2 else 0)
+        split, last = gather(starts, first, end, target, stream)
         a_start, a_length = starts[first], starts[split] - starts[first]
         is_single = last - first == 1
         is_negative = is_single or stream.random() < segments.random_share
@@ -104,11 +100,8 @@ def _document_pairs(documents, index, stream, room, short_seq_prob, segments):
         if is_negative and swaps and not is_single:
             a_start, a_length, b_start, b_length = b_start, b_length, a_start, a_length
 
-        excess = a_length + b_length - room
-        if excess > 0:
-            a_start, a_length, b_start, b_length = truncate(
-                a_start, a_length, b_start, b_length, stream.heads(excess))
-        yield a_start, a_length, b_start, b_length, label * is_negative
+        yield (*cut_to_room(a_start, a_length, b_start, b_length, room, stream),
+               label * is_negative)
 
 
 def sentence_pairs(documents: Documents, stream: PythonRandom, room: int, options,
@@ -129,9 +122,8 @@ def sentence_pairs(documents: Documents, stream: PythonRandom, room: int, option
                 is_random = first + 1 == end or stream.random() < segments.random_share
                 b = random_sentence(documents, index, stream)[0] if is_random else first + 1
                 a_length, b_length = (starts[i + 1] - starts[i] for i in (first, b))
-                excess = max(0, a_length + b_length - room)
-                yield *truncate(starts[first], a_length, starts[b], b_length,
-                                stream.heads(excess)), label * is_random
+                yield *cut_to_room(starts[first], a_length, starts[b], b_length, room,
+                                   stream), label * is_random
                 first += 1 if is_random else 2
 
 

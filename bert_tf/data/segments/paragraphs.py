@@ -11,7 +11,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bert_tf.data.segments.pair_drawing import random_sentence, truncate
+from bert_tf.data.segments.pair_drawing import (
+    cut_to_room,
+    gather,
+    random_sentence,
+    target_length,
+)
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.recipes.corruption import Segments
@@ -30,11 +35,6 @@ def permutation(label: int) -> tuple[int, ...]:
             return next(itertools.islice(itertools.permutations(range(parts)), label, None))
         label -= math.factorial(parts)
     raise ValueError(f"there are {ORDERS} orders")
-
-
-def _target(stream, room, options):
-    """Draws the length of a paragraph, as BERT does."""
-    return 2 + stream.below(room - 1) if stream.random() < options.short_seq_prob else room
 
 
 def sentence_reordering(documents: Documents, stream: PythonRandom, room: int, options,
@@ -60,7 +60,7 @@ def sentence_reordering(documents: Documents, stream: PythonRandom, room: int, o
     for _ in range(options.dupe_factor):
         for first, end in documents.ranges:
             while first < end:
-                target = _target(stream, room - MOST_PARTS + 1, options)
+                target = target_length(stream, room - MOST_PARTS + 1, options.short_seq_prob)
                 # As many sentences as fit, one at least.
                 last = bisect_left(starts, starts[first] + target + 1, first + 1, end + 1) - 1
                 last = max(last, first + 1)
@@ -95,10 +95,9 @@ def sentence_distance(documents: Documents, stream: PythonRandom, room: int, opt
     stream.shuffle(ranges)
     for _ in range(options.dupe_factor):
         for index, (begin, end) in enumerate(ranges):
-            first, target = begin, _target(stream, room, options)
+            first, target = begin, target_length(stream, room, options.short_seq_prob)
             while first < end:
-                last = bisect_left(starts, starts[first] + target, first + 1, end)
-                split = first + 1 + (stream.below(last - first - 1) if last - first >= 2 else 0)
+                split, last = gather(starts, first, end, target, stream)
                 apart = [*range(begin, first - 1), *range(split + 1, end)]
                 possible = [label for label, is_possible in (
                     (ADJACENT, split < last), (SAME_DOCUMENT, apart),
@@ -117,6 +116,6 @@ def sentence_distance(documents: Documents, stream: PythonRandom, room: int, opt
                     wanted = starts[b_first] + target - (starts[split] - starts[first])
                     b_last = bisect_left(starts, wanted, b_first + 1, b_end)
                 a_length, b_length = starts[split] - starts[first], starts[b_last] - starts[b_first]
-                fronts = stream.heads(max(0, a_length + b_length - room))
-                yield *truncate(starts[first], a_length, starts[b_first], b_length, fronts), label
+                yield *cut_to_room(starts[first], a_length, starts[b_first], b_length, room,
+                                   stream), label
                 first = following
