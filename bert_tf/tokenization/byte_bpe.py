@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.files import is_file, open_file, parse_json
+from bert_tf.files import is_file, parse_json
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.blocks import Memory, encode_blocks, pack, unpack
-from bert_tf.tokenization.vocabulary import Layout, Vocabulary
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary, read_vocabulary_file
 from bert_tf.tokenization.wordpiece import members
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
@@ -90,6 +90,12 @@ def _unspell(token):
     return token.encode("utf-8", "replace")
 
 
+def read_bpe_file(path: str) -> bytes:
+    """Returns the bytes of one of a tokenizer's two files."""
+    return read_vocabulary_file(
+        path, f"BPE has {VOCAB_FILE} and {MERGES_FILE} in one folder: name the first")
+
+
 class ByteBpeTokenizer(Tokenizer):
     """Text -> ids of byte-level BPE. Special tokens such as "<mask>" are plain text here."""
 
@@ -118,13 +124,13 @@ class ByteBpeTokenizer(Tokenizer):
         folder, name = os.path.split(path)
         merges = os.path.join(folder, _GPT2_FILES[1] if name == _GPT2_FILES[0] else MERGES_FILE)
         ordered = os.path.join(folder, _FAIRSEQ_FILE)
-        content = _read(path)
+        content = read_bpe_file(path)
         tokens = read_tokens(content, path)
         if name == _GPT2_FILES[0] and is_file(ordered):
             tokens = _fairseq_tokens(tokens, ordered)
             content = json.dumps({token: index for index, token in enumerate(tokens)}).encode()
-        check_merges(tokens, _read(merges), merges)
-        return make_vocabulary(tokens, f"vocabulary {path!r}", content, _read(merges))
+        check_merges(tokens, read_bpe_file(merges), merges)
+        return make_vocabulary(tokens, f"vocabulary {path!r}", content, read_bpe_file(merges))
 
     def encode_lines(self, lines):
         return self.encode_parts(list(map(self.at_start, lines)) if self.settings else lines)
@@ -289,15 +295,6 @@ def check_merges(tokens: Sequence[str], content: bytes, path: str, end: str = ""
                          f"as {lost[0]!r}; give the whole file that belongs to the vocabulary.")
 
 
-def _read(path):
-    try:
-        with open_file(path, "rb") as file:
-            return file.read()
-    except OSError as error:
-        raise InputError(f"{path!r} can't be read ({error.strerror}); byte-level BPE has "
-                         f"{VOCAB_FILE} and {MERGES_FILE} in one folder.") from error
-
-
 def read_merges(content: bytes) -> list[tuple[str, ...]]:
     """Returns the pairs of merges.txt in the order of merging."""
     lines = content.decode("utf-8", "replace").split("\n")
@@ -309,7 +306,7 @@ def _fairseq_tokens(tokens, path):
     """Returns the tokens in the order of fairseq's dict.txt, whose lines are "GPT-2's id" "count".
     """
     listed = []
-    for number, line in enumerate(_read(path).decode("utf-8", "replace").splitlines(), 1):
+    for number, line in enumerate(read_bpe_file(path).decode("utf-8", "replace").splitlines(), 1):
         name = line.rpartition(" ")[0]
         if name.isdecimal() and int(name) < len(tokens):
             listed.append(tokens[int(name)])

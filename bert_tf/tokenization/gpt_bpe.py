@@ -13,7 +13,6 @@ import re
 
 import numpy as np
 
-from bert_tf.errors import InputError
 from bert_tf.files import open_file
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.blocks import Memory, pack, unpack
@@ -22,6 +21,7 @@ from bert_tf.tokenization.byte_bpe import (
     VOCAB_FILE,
     check_merges,
     merge_pairs,
+    read_bpe_file,
     read_merges,
     read_tokens,
 )
@@ -112,18 +112,12 @@ class GptTokenizer(Tokenizer):
         """Reads a vocab.json with its merges.txt, or encoder_bpe_40000.json with vocab_40000.bpe.
         Absent special tokens are added."""
         folder, name = os.path.split(path)
-        beside = _ORIGINAL_FILES[1] if name == _ORIGINAL_FILES[0] else MERGES_FILE
-        try:
-            with open_file(path, "rb") as ids, open_file(
-                    os.path.join(folder, beside), "rb") as merges:
-                content, pairs = ids.read(), merges.read()
-        except OSError as error:
-            raise InputError(f"{error.filename} can't be read ({error.strerror}); GPT's tokenizer "
-                             f"has {VOCAB_FILE} and {MERGES_FILE} in one folder.") from error
+        merges = os.path.join(folder, _ORIGINAL_FILES[1] if name == _ORIGINAL_FILES[0] else
+                              MERGES_FILE)
+        content, pairs = map(read_bpe_file, (path, merges))
         tokens = read_tokens(content, path)
         special = [token for token in ROLES.values() if token not in tokens]
-        check_merges([token for token in tokens if token not in ROLES.values()], pairs,
-                     os.path.join(folder, beside), END)
+        check_merges([token for token in tokens if token not in ROLES.values()], pairs, merges, END)
         tokens += special
         return Vocabulary(tokens, f"vocabulary {path!r}", {VOCAB_FILE: content, MERGES_FILE: pairs},
                           {**ROLES, "unk": tokens[0], "pad": tokens[0]}, LAYOUT)

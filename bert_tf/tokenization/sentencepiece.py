@@ -16,10 +16,9 @@ import numpy as np
 import sentencepiece
 
 from bert_tf.errors import InputError
-from bert_tf.files import open_file
 from bert_tf.tokenization.base import MODEL_FILE, Tokenizer, check_ids
 from bert_tf.tokenization.blocks import encode_blocks
-from bert_tf.tokenization.vocabulary import Layout, Vocabulary
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary, read_vocabulary_file
 
 BLANK = "\u2581"                # begins a piece that begins a word
 _BOUNDARY = re.compile(" ")
@@ -135,13 +134,9 @@ class SentencepieceTokenizer(Tokenizer):
 
     @staticmethod
     def read_vocabulary(path):
+        content = read_vocabulary_file(path, f"give the path of a {MODEL_FILE}")
         try:
-            with open_file(path, "rb") as file:
-                content = file.read()
             return make_vocabulary(content, f"vocabulary {path!r}")
-        except OSError as error:
-            raise InputError(f"vocabulary {path!r} can't be read ({error.strerror}); give the path "
-                             f"of a {MODEL_FILE}.") from error
         except RuntimeError as error:
             raise InputError(f"vocabulary {path!r} is not a model of SentencePiece; give the path "
                              f"of a {MODEL_FILE}.") from error

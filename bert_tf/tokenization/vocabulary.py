@@ -62,6 +62,16 @@ class Layout:
         return self.before + a_length + self.between
 
 
+def read_vocabulary_file(path: str, advice: str = "give the path of a vocab.txt") -> bytes:
+    """Returns the bytes of a vocabulary's file, or raises InputError with advice."""
+    try:
+        with open_file(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise InputError(f"vocabulary {str(path)!r} can't be read ({error.strerror}); "
+                         f"{advice}.") from error
+
+
 class Vocabulary:
     """Tokens and their ids.
 
@@ -120,12 +130,7 @@ class Vocabulary:
         """Reads the vocab.txt of a WordPiece tokenizer: one token a line, whose id is the line's
         number from 0 (google-research/bert, tokenization.py, load_vocab). In ERNIE's files the
         number follows the token after a tab."""
-        try:
-            with open_file(path, "rb") as file:
-                content = file.read()
-        except OSError as error:
-            raise InputError(f"vocabulary {str(path)!r} can't be read ({error.strerror}); "
-                             "give the path of a vocab.txt.") from error
+        content = read_vocabulary_file(path)
         try:
             # The byte-order mark is part of no token.
             lines = content.decode("utf-8").removeprefix("\ufeff").split("\n")

@@ -10,7 +10,13 @@ from bert_tf.errors import InputError
 from bert_tf.files import file_size, open_file
 from bert_tf.spelling import pack_spelling, spell, spelling_names
 from bert_tf.tokenization.base import Tokenizer
-from bert_tf.tokenization.vocabulary import BERT_ROLES, VOCAB_FILE, Layout, Vocabulary
+from bert_tf.tokenization.vocabulary import (
+    BERT_ROLES,
+    VOCAB_FILE,
+    Layout,
+    Vocabulary,
+    read_vocabulary_file,
+)
 
 ELMO_ROLES = {"unk": "<UNK>", "cls": "<S>", "sep": "</S>"}
 SEQUENCE_ROLES = {"sep": "</s>"}
@@ -22,13 +28,12 @@ _LOOKED_AT = 1 << 16
 
 def _read_lines(path):
     """Returns a vocabulary's content and its lines."""
+    content = read_vocabulary_file(path, "give the path of a vocab.txt with one word per line")
     try:
-        with open_file(path, "rb") as file:
-            content = file.read()
         lines = content.decode("utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"vocabulary {path!r} can't be read ({error}); give the path of a "
-                         "vocab.txt with one word per line.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"vocabulary {path!r} is not UTF-8 ({error}); save it as UTF-8."
+                         ) from error
     return content, lines[:-1] if not lines[-1] else lines
 
 
