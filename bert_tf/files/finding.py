@@ -10,6 +10,7 @@ from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.files.places import (
+    files_under,
     is_file,
     is_folder,
     is_remote,
@@ -82,16 +83,11 @@ def match_names(folder: str, pattern: str) -> list[str]:
                   and (not name.startswith(".") or pattern.startswith(".")))
 
 
-def files_under(folder: str) -> list[str]:
-    """Lists the paths of all files in a folder and in the folders in it, in no order."""
-    if is_remote(folder):
-        with reaching(folder) as (store, name):
-            return [outer(folder, each) for each in store.find(name)]
-    return [os.path.join(root, name) for root, _, names in os.walk(folder) for name in names]
-
-
 def _matching(pattern):
-    """Lists the paths that a glob finds; in a store only files. A * never finds hidden names."""
+    """Lists the paths that a folder or a glob finds; in a store only files. A * never finds hidden
+    names."""
+    if is_folder(pattern):
+        return _inputs_under(pattern)
     if not is_remote(pattern):
         return glob.glob(pattern, recursive=True)
     if not any(mark in pattern for mark in "*?["):
@@ -142,13 +138,11 @@ def find_files(patterns, flag, outputs=()):
     for pattern in filter(None, (p.strip() for p in patterns)):
         if outputs and real_path(pattern) in outputs:
             raise InputError(f"--{flag}: {pattern!r} is also the output file; name another output.")
-        if is_folder(pattern):
-            names = _inputs_under(pattern)
-        else:
-            names = [pattern] if is_file(pattern) else _matching(pattern)
-        names = sorted(name for name in names if (is_remote(name) or is_file(name)) and (
-            name == pattern or not f".{os.path.basename(name)}".endswith(f".{FLAGFILE}"))
-                and not any(_is_of_job(real_path(name), output) for output in outputs))
+        names = [pattern] if is_file(pattern) else [
+            name for name in _matching(pattern) if (is_remote(name) or is_file(name))
+            and not f".{os.path.basename(name)}".endswith(f".{FLAGFILE}")]
+        names = [name for name in sorted(names)
+                 if not any(_is_of_job(real_path(name), output) for output in outputs)]
         if not names:
             raise InputError(f"--{flag}: no file matches {pattern!r}.")
         found += names

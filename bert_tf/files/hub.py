@@ -21,6 +21,7 @@ from typing import Any
 import lazy_loader
 
 from bert_tf.errors import InputError
+from bert_tf.files.places import files_under
 from bert_tf.files.writing import write_json
 
 hub = lazy_loader.load("huggingface_hub")   # local models need none of it
@@ -100,8 +101,7 @@ def dataset_commit(path: str, name: str, revision: str = "main") -> str:
     """
     if _COMMIT.fullmatch(revision):
         return revision
-    for part in ("constants", "errors"):
-        importlib.import_module(f"huggingface_hub.{part}")
+    _load_parts()
     info = _watched(path, lambda: hub.HfApi().dataset_info(name, revision=revision, timeout=10))
     print(Snapshot(f"datasets/{name}", info.sha, _licence(info), ()), flush=True)
     return info.sha
@@ -130,15 +130,19 @@ def _place(path, with_weights):
     if not match:
         raise InputError(f"{path}: write models of the Hub as hf://OWNER/NAME, with @REVISION and "
                          "/FILE if wanted.")
-    # The package gives these only when they are asked for.
-    for part in ("constants", "errors"):
-        importlib.import_module(f"huggingface_hub.{part}")
+    _load_parts()
     name, revision, inner = match[1], match[2] or "main", match[3] or ""
     snapshot = _find(path, name, revision)
     wanted = _wanted(path, snapshot, inner, with_weights)
     place = _fetch(path, snapshot, wanted)
     _taken[os.path.abspath(place)] = snapshot
     return os.path.join(place, *inner.split("/")) if inner else place
+
+
+def _load_parts():
+    """Loads the modules of huggingface_hub that it gives only when they are asked for."""
+    for part in ("constants", "errors"):
+        importlib.import_module(f"huggingface_hub.{part}")
 
 
 def _cache(name):
@@ -314,10 +318,9 @@ def _watched(path: str, work: Callable[[], Any], folder: str | None = None) -> A
 
 def _size(folder):
     found = 0
-    for base, _, names in os.walk(folder or os.devnull):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                found += os.lstat(os.path.join(base, name)).st_size
+    for name in files_under(folder or os.devnull):
+        with contextlib.suppress(FileNotFoundError):
+            found += os.lstat(name).st_size
     return found
 
 

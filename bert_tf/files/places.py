@@ -118,38 +118,32 @@ def outer(path: str, name: str) -> str:
 
 
 def _info(path):
-    """The store's facts about a name, a dict; None if there is nothing."""
+    """The store's facts about a name, a dict; empty if there is nothing."""
     with reaching(path) as (store, name):
         try:
             return store.info(name)
         except (FileNotFoundError, NotADirectoryError):
-            return None
+            return {}
 
 
 def exists(path: str | os.PathLike) -> bool:
     """Returns whether there is a file or a folder of this name."""
-    return _info(path) is not None if is_remote(path) else os.path.exists(path)
+    return bool(_info(path)) if is_remote(path) else os.path.exists(path)
 
 
 def is_taken(path: str | os.PathLike) -> bool:
     """Returns whether the name is in use, be it by a link that leads nowhere."""
-    return _info(path) is not None if is_remote(path) else os.path.lexists(path)
+    return bool(_info(path)) if is_remote(path) else os.path.lexists(path)
 
 
 def is_file(path: str | os.PathLike) -> bool:
     """Returns whether there is a file of this name."""
-    if is_remote(path):
-        found = _info(path)
-        return found is not None and found["type"] == "file"
-    return os.path.isfile(path)
+    return _info(path).get("type") == "file" if is_remote(path) else os.path.isfile(path)
 
 
 def is_folder(path: str | os.PathLike) -> bool:
     """Returns whether there is a folder of this name; in a store, with something in it."""
-    if is_remote(path):
-        found = _info(path)
-        return found is not None and found["type"] == "directory"
-    return os.path.isdir(path)
+    return _info(path).get("type") == "directory" if is_remote(path) else os.path.isdir(path)
 
 
 def file_size(path: str | os.PathLike) -> int:
@@ -184,6 +178,14 @@ def list_folder(path: str | os.PathLike) -> list[str]:
             name, detail=True)}
         return [posixpath.basename(each.rstrip("/")) for each in found
                 if each.strip("/") != own.strip("/")]
+
+
+def files_under(folder: str) -> list[str]:
+    """Lists the paths of all files in a folder and in the folders in it, in no order."""
+    if is_remote(folder):
+        with reaching(folder) as (store, name):
+            return [outer(folder, each) for each in store.find(name)]
+    return [os.path.join(root, name) for root, _, names in os.walk(folder) for name in names]
 
 
 def absolute(path: str) -> str:
@@ -230,7 +232,7 @@ def remove_file(path: str | os.PathLike) -> None:
     """Removes a file; FileNotFoundError if it is absent."""
     if not is_remote(path):
         os.remove(path)
-    elif _info(path) is None:       # a store does not say so
+    elif not _info(path):       # a store does not say so
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
     else:
         with reaching(path) as (store, name):

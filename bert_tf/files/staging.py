@@ -15,7 +15,7 @@ import tempfile
 import time
 
 from bert_tf.errors import InputError
-from bert_tf.files.places import identity, is_file, is_remote, outer, reaching
+from bert_tf.files.places import files_under, identity, is_file, is_remote, outer, reaching
 from bert_tf.files.reading import open_unpacked, read_range
 
 # Room for copies, in bytes, where BERT_TF_STAGE_BYTES does not say it.
@@ -61,17 +61,16 @@ def staged(path: str) -> str:
     folder = os.path.join(stage_folder(), "folders", hashlib.sha256(path.encode()).hexdigest(),
                           posixpath.basename(path.rstrip("/")))
     with reaching(path) as (store, name):
-        found = [outer(path, each) for each in store.find(name)]
         root = outer(path, store._strip_protocol(name))
+    found = files_under(path)
     if not found:
         raise FileNotFoundError(2, "No such file or folder", path)
     wanted = {posixpath.relpath(each, root): _staged_file(each) for each in found}
     for name, copy in wanted.items():
         _link(copy, os.path.join(folder, name))
-    for base, _, names in os.walk(folder):      # of an earlier version of the folder
-        for name in names:
-            if os.path.relpath(os.path.join(base, name), folder) not in wanted:
-                os.remove(os.path.join(base, name))
+    for name in files_under(folder):        # of an earlier version of the folder
+        if os.path.relpath(name, folder) not in wanted:
+            os.remove(name)
     return folder
 
 
@@ -181,12 +180,11 @@ def _make_room(size):
         raise InputError(f"BERT_TF_STAGE_BYTES is {room!r}; it must be a number of bytes.")
     copies: dict[tuple, tuple] = {}     # a copy's other names, in folders, are links to its bytes
     for part in ("files", "folders"):
-        for base, _, names in os.walk(os.path.join(stage_folder(), part)):
-            for name in names:
-                with contextlib.suppress(FileNotFoundError):    # another process removes it too
-                    found = os.stat(os.path.join(base, name))
-                    copies.setdefault((found.st_dev, found.st_ino), (
-                        found.st_mtime, found.st_size, []))[2].append(os.path.join(base, name))
+        for name in files_under(os.path.join(stage_folder(), part)):
+            with contextlib.suppress(FileNotFoundError):    # another process removes it too
+                found = os.stat(name)
+                copies.setdefault((found.st_dev, found.st_ino), (
+                    found.st_mtime, found.st_size, []))[2].append(name)
     held = sum(bytes_ for _, bytes_, _ in copies.values()) + size
     for used, bytes_, names in sorted(copies.values()):
         if held <= int(room) or used > time.time() - _IN_USE:

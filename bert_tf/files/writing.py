@@ -20,6 +20,7 @@ from contextvars import ContextVar
 
 from bert_tf.errors import InputError
 from bert_tf.files.places import (
+    files_under,
     is_alive,
     is_file,
     is_folder,
@@ -95,11 +96,9 @@ def remove_leftovers(*paths: str, ending: str = "") -> None:
 def _last_written(path):
     """When a file, or the newest file of a folder, was written; a file that vanishes is new."""
     try:
-        return max(os.path.getmtime(each) for each in [path, *(
-            os.path.join(base, name) for base, _, names in os.walk(path) for name in names)])
+        return max(map(os.path.getmtime, [path, *files_under(path)]))
     except FileNotFoundError:
         return math.inf
-
 
 
 @contextlib.contextmanager
@@ -232,8 +231,7 @@ def _taken(path):
 
 def send_folder(folder: str, path: str, marker: str = "") -> None:
     """Sends a local folder's files to a store; see `folder_aside`."""
-    names = sorted((os.path.relpath(os.path.join(base, name), folder)
-                    for base, _, names in os.walk(folder) for name in names),
+    names = sorted((os.path.relpath(path, folder) for path in files_under(folder)),
                    key=lambda name: (_is_marker(name, marker), name))
     for name in names:
         send(os.path.join(folder, name), f"{str(path).rstrip('/')}/{name}")
