@@ -222,5 +222,5 @@ def test_records_of_another_kind_are_named(tmp_path):
     manifest["options"]["max_seq_length"] = LENGTH + 1
     with open(path, "w", encoding="utf-8") as file:
         json.dump(manifest, file)
-    with pytest.raises(InputError, match="record 0 has no input_ids of 25 values; remove"):
+    with pytest.raises(InputError, match="record 0 has 24 values in input_ids, not 25; remove"):
         ExampleSet(path)

@@ -13,7 +13,7 @@ import tensorflow as tf
 from bert_tf.data.batches import bucketing
 from bert_tf.data.batches.record_files import record_features
 from bert_tf.data.records import manifest, tfrecord
-from bert_tf.data.records.features import without_autotune
+from bert_tf.data.records.features import RecordFormat, without_autotune
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, exists, file_size, join_path, tensorflow_name
 
@@ -52,21 +52,20 @@ class ExampleSet:
         # Features as long as the sequence are kept end to end, others as [N, length].
         self._along = {f.name for f in wanted if f.axis in ("S", "C*S", "L*S")}
         self._choices = {f.name for f in wanted if f.axis in ("C*S", "L*S")}
-        spec = {f.name: tf.io.FixedLenFeature([f.length(**sizes)], tf.as_dtype(f.dtype))
-                for f in wanted if f.name != "is_real_example"}
+        form = RecordFormat(tuple(f for f in wanted if f.name != "is_real_example"), sizes)
         folder = os.path.dirname(absolute(path))
         shards = [(join_path(folder, shard["name"]), shard["bytes"])
                   for shard in self.manifest["shards"]]
         if not shards:
             raise InputError(f"{path} names no shard; {_AGAIN}")
         parts = [_unpadded(batch, self.max_seq_length, self._along)
-                 for shard, size in shards for batch in _read_shard(shard, size, spec)]
+                 for shard, size in shards for batch in _read_shard(shard, size, form)]
         self.lengths = np.concatenate([lengths for lengths, *_ in parts])
         self.size = len(self.lengths)
         self._pads_left = any(pads_left for _, _, pads_left in parts)
         self._starts = np.cumsum(self.lengths) - self.lengths
         self._features = {name: np.concatenate([features[name] for _, features, _ in parts])
-                          for name in spec}
+                          for name in form.names}
 
     def identity(self):
         """Values that must be equal for a position in the stream to mean the same examples."""
@@ -172,13 +171,13 @@ class ExampleSet:
             generate, output_signature=self.spec(batch_size, length)).prefetch(2 * ahead))
 
 
-def _read_shard(path, size, spec):
+def _read_shard(path, size, form):
     """Yields the features of a shard: dicts of arrays [up to _READ_RECORDS, length].
 
     Args:
         path: the TFRecord file.
         size: its number of bytes according to the manifest.
-        spec: dict of `tf.io.FixedLenFeature` by name.
+        form: the `RecordFormat`.
     """
     if not exists(path) or file_size(path) != size:
         raise InputError(f"{path} does not have the {size:,} bytes that its manifest states; "
@@ -189,23 +188,18 @@ def _read_shard(path, size, spec):
         # Parsed as they come: a function of the dataset would be traced for each shard.
         for batch in without_autotune(messages):
             yield {name: values.numpy()
-                   for name, values in tf.io.parse_example(batch, spec).items()}
+                   for name, values in tf.io.parse_example(batch, form.spec).items()}
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
-        raise InputError(f"{_find_damage(path, spec)}; {_AGAIN}") from error
+        raise InputError(f"{_find_damage(path, form)}; {_AGAIN}") from error
 
 
-def _find_damage(path, spec):
+def _find_damage(path, form):
     """Names the first unreadable record of a shard and its fault."""
     number = -1
     try:
         for message in tfrecord.read_records(path):
             number += 1
-            example = tfrecord.parse_example(message)
-            for name, feature in spec.items():
-                values = example.get(name)
-                if getattr(values, "dtype", None) != feature.dtype.as_numpy_dtype or (
-                        len(values) != feature.shape[0]):
-                    raise ValueError(f"has no {name} of {feature.shape[0]} values")
+            form.check_lengths(tfrecord.parse_example(message))
     except InputError as error:
         return str(error).partition(";")[0]
     except ValueError as error:

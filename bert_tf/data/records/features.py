@@ -251,11 +251,15 @@ class RecordFormat:
                 raise ValueError(f"has {wrong[0]} in {name}, which must be below {end}: were the "
                                  "records made with another vocabulary?")
 
+    @property
+    def spec(self) -> dict[str, "tf.io.FixedLenFeature"]:
+        """The features as `tf.io.parse_example` takes them."""
+        return {feature.name: tf.io.FixedLenFeature([self.length(feature)], feature.dtype)
+                for feature in self.features}
+
     def parse(self, messages: "tf.Tensor") -> dict[str, "tf.Tensor"]:
         """From serialised records [B] to their features, int32 and float32 [B, length]."""
-        batch = tf.io.parse_example(messages, {
-            feature.name: tf.io.FixedLenFeature([self.length(feature)], feature.dtype)
-            for feature in self.features})
+        batch = tf.io.parse_example(messages, self.spec)
         # On a GPU a lookup takes any id without an error.
         asserts = [tf.debugging.Assert(tf.reduce_all((batch[name] >= 0) & (batch[name] < end)),
                                        [f"{name} must be below {end}"])

@@ -53,23 +53,6 @@ def autoencoder(ids: np.ndarray) -> TokenSequence:
     return TokenSequence(np.concatenate([ids, ids[:-1]]), labels, weights)
 
 
-def classification(ids: np.ndarray, label: int, label_gain: bool = False) -> TokenSequence:
-    """The label of a text is predicted at its last token; with a gain at all, with weights that
-    rise from 0 to 1."""
-    weights = np.zeros(len(ids), np.float32)
-    if label_gain:
-        weights = np.linspace(0, 1, len(ids), dtype=np.float32)
-    weights[-1] = 1
-    labels = np.full(len(ids), label if label_gain else 0)
-    labels[-1] = label
-    return TokenSequence(ids, labels, weights)
-
-
-def bidirectional(ids: np.ndarray) -> np.ndarray:
-    """Returns the tokens of the text and of its reverse at each step, int [N, 2]."""
-    return np.stack([ids, reverse(ids)], axis=1)
-
-
 def fill_rows(lengths: Sequence[int], rows: int, steps: int) -> list[list[int]]:
     """Returns the numbers of the sentences that each row reads, end to end: a row whose sentence
     has ended takes the next one (allenai/bilm-tf, bilm/data.py, _get_batch).
