@@ -18,14 +18,13 @@ from typing import Any, NamedTuple
 
 import google_crc32c
 
-from bert_tf.data.text import corpus
+from bert_tf.data.text import corpus, places
 from bert_tf.errors import InputError
 from bert_tf.files import identity, open_unpacked, staged, unpacked_name
 from bert_tf.tasks import libraries
 from data_prep import wikipedia
 
 _PIECE_BYTES = 8 << 20
-_LINE = re.compile(rb"\n")
 _PAGE_END = re.compile(wikipedia.PAGE_END + rb"\s*")
 # What `str.strip` takes from the ends of a line.
 _WHITE = b"(?:%s)*" % b"|".join(re.escape(sign.encode()) for sign in map(chr, range(1 << 14))
@@ -41,7 +40,6 @@ _DUMP_HEAD = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<mediawiki\b")
 _DOC = re.compile(r'^(<doc id="[^"\n]*" .*url=".*" title=".*">)$', re.M)
 _DOC_END = re.compile(rb"^</doc>\s*\n", re.M)
 _EXTRACTED_KEYS = {"id", "url", "title", "text"}
-_WINDOW = 1 << 16
 
 
 class Piece(NamedTuple):
@@ -81,7 +79,8 @@ def _cut(source, boundary):
             is_last = len(held) < size
             if line == 1:
                 held = held.removeprefix(codecs.BOM_UTF8)
-            end = len(held) if is_last else _last_end(held, boundary)
+            end = len(held) if is_last else places.last_cut(
+                lambda low, high, held=held: held[low:high], 0, len(held), boundary)
             if end:
                 yield Piece(source, held[:end], line)
                 line += held.count(b"\n", 0, end)
@@ -89,18 +88,6 @@ def _cut(source, boundary):
             if is_last:
                 return
             size = _PIECE_BYTES if len(held) < _PIECE_BYTES else 2 * len(held)
-
-
-def _last_end(content, boundary):
-    """Returns the end of the last boundary in some bytes; 0 without a boundary."""
-    window = _WINDOW
-    while True:
-        low = max(len(content) - window, 0)
-        if ends := [found.end() for found in boundary.finditer(content, low)]:
-            return ends[-1]
-        if not low:
-            return 0
-        window *= 8
 
 
 def _plain_pieces(source, column):
@@ -239,7 +226,7 @@ def _library_pieces(source, column):
 
 
 _PLAIN = Container(_plain_pieces, _plain_documents)
-_JSON = Container(lambda source, column: _cut(source, _LINE), _json_documents)
+_JSON = Container(lambda source, column: _cut(source, places.LINE_END), _json_documents)
 _LIBRARY = Container(_library_pieces, lambda piece, column: piece.content)
 _DUMP = Container(_dump_pieces, _dump_documents)
 _EXTRACTED = Container(lambda source, column: _cut(source, _DOC_END), _extracted_documents)

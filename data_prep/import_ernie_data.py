@@ -28,14 +28,14 @@ import numpy as np
 from bert_tf import flags, recipes
 from bert_tf.data import masking
 from bert_tf.data.instances import ernie_samples
-from bert_tf.data.instances.pretraining import feature_names
+from bert_tf.data.instances.pretraining import describe_records, feature_names
 from bert_tf.data.masking.ernie import gather_masks
 from bert_tf.data.masking.masks import MASK, Masks
 from bert_tf.data.records import manifest
 from bert_tf.data.records.shards import make_shards
 from bert_tf.data.records.tfrecord import file_checksum, write_shard
 from bert_tf.errors import InputError
-from bert_tf.files import absolute, file_size, is_file, make_folder, relative
+from bert_tf.files import absolute, is_file, make_folder, relative
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.base import open_tokenizer
 from data_prep.create_pretraining_data import keep_tokenizer
@@ -133,13 +133,9 @@ def _describe(job, recipe, vocabulary, options, files, results):
     if not counts["instances"]:
         raise InputError(f"--train_filelist: the files of {job.train_filelist} hold no sample of "
                          f"at most {job.max_seq_length} tokens; give a larger --max_seq_length.")
-    return {"format": "bert_tf pre-training records 1", "recipe": recipe.describe(),
-            "features": feature_names(recipe), "options": options,
-            "vocabulary": {"size": job.vocab_size, "sha256": vocabulary.hash,
-                           "cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id,
-                           "mask_id": vocabulary.mask_id},
-            "inputs": [{"name": path, "bytes": file_size(path)} for path, _ in files],
-            "counts": dict(counts), "notes": []}
+    found = describe_records(recipe, options, vocabulary, [path for path, _ in files])
+    found["vocabulary"]["size"] = job.vocab_size
+    return {**found, "counts": dict(counts), "notes": []}
 
 
 def report(counts: dict[str, int]) -> str:

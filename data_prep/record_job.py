@@ -5,11 +5,11 @@ import hashlib
 from typing import Any
 
 from bert_tf.data import masking
-from bert_tf.data.instances.pretraining import feature_names
+from bert_tf.data.instances.pretraining import describe_records
 from bert_tf.data.records.shards import PlacedWork
 from bert_tf.data.text import places
 from bert_tf.errors import InputError
-from bert_tf.files import file_size, relative
+from bert_tf.files import relative
 from bert_tf.options import defaults_of
 from bert_tf.recipes import Recipe
 from bert_tf.recipes.corruption import MaskTokens, Segments
@@ -86,22 +86,13 @@ class RecordJob(PlacedWork):
     def describe(self, results: list[dict]) -> dict[str, Any]:
         """Returns the manifest without its shards, given the results of the calls."""
         del results
-        recipe, vocabulary = self.recipe, self.tokenizer.vocabulary
-        return {
-            "format": "bert_tf pre-training records 1",
-            "recipe": recipe.describe(),
-            "features": feature_names(recipe),
-            "options": self.options,
-            "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash,
-                           "cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id,
-                           "mask_id": vocabulary.mask_id,
-                           **({"special_ids": vocabulary.special_ids}
-                              if recipe.corruption.replace_from == "words"
-                              or masking.find(recipe.corruption).by_rarity else {}),
-                           **({"parts": [part.describe() for part in vocabulary.parts]}
-                              if vocabulary.parts else {})},
-            "inputs": [{"name": name, "bytes": file_size(name)} for name in self.job.input_file],
-        }
+        made, vocabulary = self.recipe.corruption, self.tokenizer.vocabulary
+        found = describe_records(self.recipe, self.options, vocabulary, self.job.input_file)
+        if made.replace_from == "words" or masking.find(made).by_rarity:
+            found["vocabulary"]["special_ids"] = vocabulary.special_ids
+        if vocabulary.parts:
+            found["vocabulary"]["parts"] = [part.describe() for part in vocabulary.parts]
+        return found
 
     def report(self, record: dict[str, Any]) -> str:
         """Returns the text of the report on a manifest."""

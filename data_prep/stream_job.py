@@ -10,8 +10,7 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
-from bert_tf.data.records import manifest
-from bert_tf.data.records.tfrecord import write_shard
+from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.segments import xlnet_records
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
@@ -33,11 +32,8 @@ def _read_lines(path):
 
 @functools.cache
 def _checksum(path, version):
-    digest = google_crc32c.Checksum()
     with open_unpacked(path) as file:
-        for _ in digest.consume(file, 1 << 20):
-            pass
-    return digest.digest().hex()
+        return tfrecord.checksum(file)
 
 
 def _report(record):
@@ -149,7 +145,7 @@ class StreamJob(RecordJob):
             random.Random(piece_seed(self.job.random_seed, index)))
         name = manifest.shard_name(self.job.output_file[0], index, len(self.pieces))
         try:
-            shard = write_shard(name, self.folder, self._counted(records, counts))
+            shard = tfrecord.write_shard(name, self.folder, self._counted(records, counts))
         except OSError as error:
             raise InputError(f"--output_file: {name} can't be written ({error}); make room and run "
                              "the command again: finished shards are kept.") from error

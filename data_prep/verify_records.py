@@ -62,10 +62,9 @@ def _shards(patterns):
                 plain.remove(shard)
     known = {path: (record, entry) for record, entries, _ in manifest.find_manifests(plain)
              for path, entry in entries.items()}
+    folders = tuple(pattern.rstrip("/") + "/" for pattern in patterns if is_folder(pattern))
     others = [path for path in plain if path not in {*known, *patterns}
-              and not _RECORDS.search(os.path.basename(path))
-              and any(is_folder(pattern) and path.startswith(pattern.rstrip("/") + "/")
-                      for pattern in patterns)]
+              and path.startswith(folders) and not _RECORDS.search(os.path.basename(path))]
     if others:
         print(f"left out: {counted(len(others), 'file')} that no manifest names and that hold no "
               f"records by their names, such as {others[0]}")

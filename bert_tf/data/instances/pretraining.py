@@ -2,6 +2,8 @@
 
 import dataclasses
 import itertools
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from bert_tf.data.segments.recurrent_rows import make_columns, row_features
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.data.text.token_labels import in_rest_of_document
+from bert_tf.files import file_size
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
@@ -40,6 +43,21 @@ def feature_names(recipe: Recipe) -> list[str]:
     if PAIRINGS[recipe.segments.pairing].num_labels:
         names.append("next_sentence_labels")
     return names
+
+
+def describe_records(recipe: Recipe, options: dict[str, Any], vocabulary: Vocabulary,
+                     inputs: Iterable[str]) -> dict[str, Any]:
+    """Returns the entries that the manifests of all pre-training records have; `inputs` are the
+    files that the records are made from."""
+    return {
+        "format": "bert_tf pre-training records 1",
+        "recipe": recipe.describe(),
+        "features": feature_names(recipe),
+        "options": options,
+        "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash,
+                       "cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id,
+                       "mask_id": vocabulary.mask_id},
+        "inputs": [{"name": name, "bytes": file_size(name)} for name in inputs]}
 
 
 @dataclasses.dataclass

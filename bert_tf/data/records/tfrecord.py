@@ -225,7 +225,12 @@ def write_shard(path, folder, blocks):
 def file_checksum(path: str) -> str:
     """The CRC32C of a file's bytes, in hexadecimal digits, as manifests hold it."""
     with open_file(path, "rb") as file:
-        digest = google_crc32c.Checksum()
-        for _ in digest.consume(file, 1 << 20):
-            pass
+        return checksum(file)
+
+
+def checksum(file) -> str:
+    """The CRC32C of the bytes that an open file still has."""
+    digest = google_crc32c.Checksum()
+    for _ in digest.consume(file, 1 << 20):
+        pass
     return digest.digest().hex()

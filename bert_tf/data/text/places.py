@@ -7,7 +7,7 @@ packed file (.gz) is unpacked for that.
 import array
 import bisect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bert_tf.errors import InputError
@@ -148,7 +148,8 @@ def _cuts(text, piece_bytes, boundary):
     start = 0
     while text.reaches(start + piece_bytes + 1):
         limit = start + piece_bytes
-        cut = _last_cut(text, start, limit, boundary) or _next_cut(text, start, limit, boundary)
+        cut = last_cut(text.read, start, limit, boundary) or _next_cut(
+            text, start, limit, boundary)
         if cut is None:
             break
         yield start, cut
@@ -214,12 +215,14 @@ class _Text:
         return read_piece(self.places(start, end))
 
 
-def _last_cut(text, start, limit, boundary):
-    """The end of the last boundary that ends at or before `limit`, or None."""
+def last_cut(read: Callable[[int, int], bytes], start: int, limit: int,
+             boundary: re.Pattern[bytes]) -> int | None:
+    """Returns the end of the last boundary that lies between two places of a text, which `read`
+    reads, or None."""
     window = _WINDOW
     while True:
         low = max(start, limit - window)
-        cuts = [cut.end() for cut in boundary.finditer(text.read(low, limit))]
+        cuts = [cut.end() for cut in boundary.finditer(read(low, limit))]
         if cuts:
             return low + cuts[-1]
         if low == start:
