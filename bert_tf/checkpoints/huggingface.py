@@ -1,6 +1,7 @@
 """Hugging Face's checkpoints: `model.safetensors` with a `config.json`."""
 
 import dataclasses
+import functools
 import os
 import re
 
@@ -53,7 +54,6 @@ _NUMBERED = r"classifier\.\d+\.(weight|bias)"
 _BLIND = (r"(classifier|cls\.seq_relationship)\.(weight|bias)", "of a classifier that reads the "
           "first token, which in a left-to-right network has seen no other; train a head with "
           "bert-finetune")
-_LAST = "The pooler reads the last token; that of transformers reads the first."
 
 
 def _two_layers(model, task):
@@ -187,6 +187,37 @@ def _check_segments(config, vocabulary, path):
                          'model_input_names ["input_ids", "attention_mask"].')
 
 
+def _cut_positions(found, model, values):
+    """Cuts the rows that no token uses from the table of positions, and returns notes on it."""
+    unused, name = unused_positions(model, values), model.prefix + _POSITIONS
+    if not unused or name not in found or not found[name].shape:
+        return ()
+    count = found[name].shape[0]
+    found[name] = found[name].cut(unused)
+    return (f"{name}: the first {unused} of {count} rows are left out, since no token uses them.",)
+
+
+def _differences(model, config, parts):
+    """Yields sentences on the `parts` whose outputs are others in transformers."""
+    if "masked_lm" in parts and model.exact_gelu and config.hidden_act != "gelu_erf":
+        yield ("The head masked_lm has the exact GELU in transformers, and here hidden_act, "
+               f"{config.hidden_act}; their logits differ.")
+    yield from mobilebert.notes(config)
+    if "pooler" in parts and config.is_causal:
+        yield "The pooler reads the last token; that of transformers reads the first."
+
+
+def _table_of(model, values, found, config, task=None):
+    """The table of a file, where `task` counts as in `_classifier`."""
+    head = _classifier(model, values, found, task)
+    if not config or not config.is_causal:
+        return _table(model, head, model.prefix)
+    seen = _table(model, None if head and HEADS[head].is_pooled else head, model.prefix)
+    return dataclasses.replace(
+        seen, ignored=(*seen.ignored, _BLIND),
+        rows=tuple(row for row in seen.rows if names.head(row[0]) != "next_sentence"))
+
+
 def read(file: str) -> Source:
     """The `Source` of a checkpoint; `file` is the result of `find`.
 
@@ -206,37 +237,21 @@ def read(file: str) -> Source:
     vocabulary = rules.vocabulary_beside(file)
     if config and vocabulary:
         _check_segments(config, vocabulary, path)
-    found = {_standard_name(name, model): tensor for name, tensor in found.items()}
-    found = _single_classifier(found)
+    found = _single_classifier({_standard_name(name, model): tensor
+                                for name, tensor in found.items()})
     _tie(found, model, values.get("tie_word_embeddings", True), file)
     take_identity(found, model, config, file)
     if kind == "mobilebert":
         mobilebert.join_output(found)
-    notes: tuple[str, ...] = ()
-    unused, positions = unused_positions(model, values), model.prefix + _POSITIONS
-    if unused and positions in found and found[positions].shape:
-        notes = (f"{positions}: the first {unused} of {found[positions].shape[0]} rows are left "
-                 "out, since no token uses them.",)
-        found[positions] = found[positions].cut(unused)
-    if config and model.output_biases[0] in found:
-        notes += _gelu_notes(model, config)
-    notes += mobilebert.notes(config)
-    if config and config.is_causal and any(".pooler." in f".{name}" for name in found):
-        notes += (_LAST,)
-
-    def table(task=None):
-        head = _classifier(model, values, found, task)
-        if not config or not config.is_causal:
-            return _table(model, head, model.prefix)
-        seen = _table(model, None if head and HEADS[head].is_pooled else head, model.prefix)
-        return dataclasses.replace(
-            seen, ignored=(*seen.ignored, _BLIND),
-            rows=tuple(row for row in seen.rows if names.head(row[0]) != "next_sentence"))
-
-    return Source(file, config, found, table(),
-                  vocabulary,
-                  settings_beside(file).get("do_lower_case"),
-                  safetensors_files.labels(values), notes, table_of=table)
+    notes = _cut_positions(found, model, values)
+    if config:
+        parts = {"masked_lm": model.output_biases[0] in found,
+                 "pooler": any(".pooler." in f".{name}" for name in found)}
+        notes = (*notes, *_differences(model, config, {part for part in parts if parts[part]}))
+    table = functools.partial(_table_of, model, values, found, config)
+    return Source(file, config, found, table(), vocabulary,
+                  settings_beside(file).get("do_lower_case"), safetensors_files.labels(values),
+                  notes, table_of=table)
 
 
 def _heads(weights, model):
@@ -260,36 +275,29 @@ def table_for(weights: Weights) -> Format:
     _check_network(weights, model)
     _check_causal(weights)
     task = _only_task(weights, model)
-    padding = padding_id(weights, model)
-    unused, notes = unused_positions(model, {"pad_token_id": padding}), model.notes
-    if unused:
-        notes = (*notes, f"The table of positions begins with {unused} rows that no token uses, as "
-                         "transformers expects of this model.")
-        if weights.tokenizer and not has_padding(weights.tokenizer.vocabulary):
-            notes = (*notes, f"The vocabulary has no padding: transformers takes token {padding}, "
-                     f"{weights.tokenizer.tokens([padding])[0]!r}, for it, and gives it no place.")
-    if weights.tokenizer and weights.tokenizer.name == "sentencepiece" and (
-            "join_quotes" not in weights.tokenizer.settings):
-        notes = (*notes, "The tokenizer of transformers reads `` and '' as quotation marks.")
-    if "answer_span" in weights.heads and weights.tokenizer and weights.tokenizer.word_prefix:
-        notes = (*notes, "transformers puts no blank before the first word of a passage; here it "
-                 "has one.")
-    if weights.config.has_segments and weights.tokenizer and weights.tokenizer.name == "byte_bpe":
-        notes = (*notes, "The tokenizer of transformers gives both texts of a pair the segment 0; "
-                 "give the model token_type_ids.")
-    if "masked_lm" in weights.heads:
-        notes += _gelu_notes(model, weights.config)
-    notes += mobilebert.notes(weights.config)
-    if weights.config.is_causal and "pooler" in weights.heads:
-        notes = (*notes, _LAST)
+    notes = (*_notes(weights, model), *_differences(model, weights.config, weights.heads))
     return _table(model, task, model.prefix if _heads(weights, model) else "", notes)
 
 
-def _gelu_notes(model, config):
-    """Notes on a masked LM whose activation differs in transformers."""
-    return ("The head masked_lm has the exact GELU in transformers, and here hidden_act, "
-            f"{config.hidden_act}; their logits differ.",) if (
-                model.exact_gelu and config.hidden_act != "gelu_erf") else ()
+def _notes(weights, model):
+    """Yields sentences on what transformers makes of the files, and of texts."""
+    padding, tokenizer = padding_id(weights, model), weights.tokenizer
+    yield from model.notes
+    if unused := unused_positions(model, {"pad_token_id": padding}):
+        yield (f"The table of positions begins with {unused} rows that no token uses, as "
+               "transformers expects of this model.")
+    if not tokenizer:
+        return
+    if unused and not has_padding(tokenizer.vocabulary):
+        yield (f"The vocabulary has no padding: transformers takes token {padding}, "
+               f"{tokenizer.tokens([padding])[0]!r}, for it, and gives it no place.")
+    if tokenizer.name == "sentencepiece" and "join_quotes" not in tokenizer.settings:
+        yield "The tokenizer of transformers reads `` and '' as quotation marks."
+    if "answer_span" in weights.heads and tokenizer.word_prefix:
+        yield "transformers puts no blank before the first word of a passage; here it has one."
+    if weights.config.has_segments and tokenizer.name == "byte_bpe":
+        yield ("The tokenizer of transformers gives both texts of a pair the segment 0; give the "
+               "model token_type_ids.")
 
 
 def _check_network(weights, model):

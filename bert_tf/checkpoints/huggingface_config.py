@@ -58,16 +58,7 @@ def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
         InputError: they describe another network than one of ours; names `path`.
     """
     model = MODELS[kind]
-    for key, only in model.fixed.items():
-        if values.get(key, only) != only:
-            raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}.")
-    is_decoder = values.get("is_decoder", False)
-    if is_decoder not in (False, bool(model.causal)):
-        raise InputError(f"{path}: is_decoder must be False, not {is_decoder!r}.")
-    padding = values.get("pad_token_id")
-    if model.positions_after_padding and padding is not None and not (
-            type(padding) is int and padding >= 0):
-        raise InputError(f"{path}: pad_token_id must be a whole number from 0, not {padding!r}.")
+    _check_values(values, model, path)
     kin = values.get(_KIN)
     values = {**values, **{ours: values[theirs] for ours, theirs in model.names.items()
                            if theirs in values}}
@@ -75,21 +66,40 @@ def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
     known = [key for key in (*KEYS, *model.keys) if key in values and model.names.get(key, key)]
     ours = {**model.defaults, **{key: values[key] for key in known},
             "model_type": kin if kin in model.kin else kind,
-            **({"directionality": "left_to_right"} if is_decoder else {})}
+            **({"directionality": "left_to_right"} if values.get("is_decoder") else {})}
     if values.get("pruned_heads"):      # transformers 4 writes it, 5 knows no such thing
         ours["pruned_heads"] = values["pruned_heads"]
     positions = ours.get("max_position_embeddings", EncoderConfig.max_position_embeddings)
     if type(positions) is int:
         ours["max_position_embeddings"] = positions - unused_positions(model, values)
     activation = values.get("hidden_act", model.defaults.get("hidden_act", "gelu"))
-    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
-        raise InputError(f"{path}: hidden_act must be one of {', '.join(_ACTIVATIONS)}, "
-                         f"not {activation!r}.")
     with naming(path):
-        config = config_from_dict({**ours, "hidden_act": _ACTIVATIONS[activation]})
+        config = config_from_dict({**ours, "hidden_act": our_activation(
+            "hidden_act", activation, _ACTIVATIONS)})
     if "num_hidden_groups" in model.keys:
         check_groups(config, path)
     return config
+
+
+def _check_values(values, model, path):
+    """Raises InputError for settings with which transformers builds another network."""
+    for key, only in model.fixed.items():
+        if values.get(key, only) != only:
+            raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}.")
+    is_decoder, padding = values.get("is_decoder", False), values.get("pad_token_id")
+    if is_decoder not in (False, bool(model.causal)):
+        raise InputError(f"{path}: is_decoder must be False, not {is_decoder!r}.")
+    if model.positions_after_padding and padding is not None and not (
+            type(padding) is int and padding >= 0):
+        raise InputError(f"{path}: pad_token_id must be a whole number from 0, not {padding!r}.")
+
+
+def our_activation(key: str, theirs: Any, known: dict[str, str]) -> str:
+    """Returns our name of an activation, the value of `key` in a `config.json`; InputError if it is
+    not known."""
+    if not isinstance(theirs, str) or theirs not in known:
+        raise InputError(f"{key} must be one of {', '.join(known)}, not {theirs!r}.")
+    return known[theirs]
 
 
 def has_padding(vocabulary: Vocabulary) -> bool:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from bert_tf.checkpoints import openai_gpt, rules, safetensors_files
+from bert_tf.checkpoints.huggingface_config import our_activation
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import GPTConfig
@@ -43,9 +44,6 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
         InputError: the files describe another network or other heads.
     """
     path = rules.beside(file, "config.json")
-    act = values.get("afn", "gelu")
-    if not isinstance(act, str) or act not in _ACTIVATIONS:
-        raise InputError(f"{path}: afn must be one of {', '.join(_ACTIVATIONS)}, not {act!r}.")
     prefix = _PREFIX if any(name.startswith(_PREFIX) for name in found) else ""
     ours = {mine: values[theirs] for theirs, mine in _KEYS.items() if theirs in values}
     ours["intermediate_size"] = 4 * ours.get("hidden_size", GPTConfig.hidden_size)
@@ -57,7 +55,8 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
         ours["vocab_size"] = found[words].shape[0]
         notes = (openai_gpt.SPECIAL_NOTE,)
     with naming(path):
-        config = GPTConfig.from_dict({**ours, "hidden_act": _ACTIVATIONS[act]})
+        config = GPTConfig.from_dict({**ours, "hidden_act": our_activation(
+            "afn", values.get("afn", "gelu"), _ACTIVATIONS)})
     return Source(file, config, openai_gpt.split(found), openai_gpt.table(prefix),
                   rules.vocabulary_beside(file), notes=notes)
 

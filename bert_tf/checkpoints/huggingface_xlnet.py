@@ -3,7 +3,7 @@
 import numpy as np
 
 from bert_tf.checkpoints import rules, safetensors_files
-from bert_tf.checkpoints.huggingface_config import describe_labels
+from bert_tf.checkpoints.huggingface_config import describe_labels, our_activation
 from bert_tf.checkpoints.huggingface_models import DENSE, NORM
 from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
@@ -98,9 +98,7 @@ def _check_summary(values, found):
 
 def _read_config(values, found, beams):
     """The configuration of the network in a config.json; refuses what the network lacks."""
-    act = values.get("ff_activation", "gelu")
-    if act not in _ACTIVATIONS:
-        raise InputError(f"ff_activation must be one of {', '.join(_ACTIVATIONS)}, not {act!r}")
+    act = our_activation("ff_activation", values.get("ff_activation", "gelu"), _ACTIVATIONS)
     for key, only in _FIXED.items():
         if values.get(key, only) != only:
             raise InputError(f"{key} must be {only!r}, not {values[key]!r}")
@@ -112,8 +110,7 @@ def _read_config(values, found, beams):
             if values.get(theirs) is not None}
     ours["dropatt"] = ours.get("dropout", XLNetConfig.dropout)
     width, heads = (ours.get(key, getattr(XLNetConfig, key)) for key in ("d_model", "n_head"))
-    return XLNetConfig.from_dict({**ours, "ff_activation": _ACTIVATIONS[act],
-                                  "d_head": width // heads})
+    return XLNetConfig.from_dict({**ours, "ff_activation": act, "d_head": width // heads})
 
 
 def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
