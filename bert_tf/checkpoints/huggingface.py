@@ -72,7 +72,7 @@ def _table(model, task, prefix, notes=()):
     rows = [(ours, prefix + theirs, endings) for ours, theirs, endings in model.encoder
             if not (layers and ours == "pooler/dense")]
     ignored = [(r"(\w+\.)?embeddings\.(position|token_type)_ids", "a constant, not a weight"),
-               (r"copies\..*", "a copy of a tied tensor"),
+               safetensors_files.COPIES,
                (_NUMBERED, "of several tasks' classifiers; keep one task's in the file to use it"),
                (r"identity\..*", "a layer that only copies the embeddings"),
                (r"unused\..*",
@@ -127,10 +127,6 @@ def _is_built_otherwise(model, classes, tensors):
         f"{model.classes}For{HEADS[name].huggingface}" in classes for name in model.others)
 
 
-def _same(found, one, other):
-    return np.array_equal(found[one].read(), found[other].read())
-
-
 def _standard_name(name, model):
     """Today's name of a tensor of an old file, or of a file of the bare encoder."""
     name = re.sub(r"\.gamma$", ".weight", re.sub(r"\.beta$", ".bias", name))
@@ -155,7 +151,8 @@ def _tie(found, model, tied, file):
         InputError: a copy of a tied tensor differs from it.
     """
     words, decoder = model.prefix + _WORDS, model.output_weights
-    apart = not tied and {decoder, words} <= found.keys() and not _same(found, decoder, words)
+    apart = not tied and {decoder, words} <= found.keys() and not np.array_equal(
+        found[decoder].read(), found[words].read())
     copies = {**dict.fromkeys((decoder, *model.copies), words),
               **dict.fromkeys(model.output_biases[1:], model.output_biases[0])}
     for copy, original in copies.items():
@@ -165,11 +162,8 @@ def _tie(found, model, tied, file):
             if original in found:
                 found[f"unused.{original}"] = found[original]
             found[original] = found.pop(copy)
-        elif _same(found, copy, original):
-            found[f"copies.{copy}"] = found.pop(copy)
         else:
-            raise InputError(f"{file}: tensor {copy!r} differs from {original!r}, but the "
-                             "configuration ties them; correct the configuration or the file.")
+            safetensors_files.set_copy_aside(found, copy, original, file)
 
 
 def _check_segments(config, vocabulary, path):

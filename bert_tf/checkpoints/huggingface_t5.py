@@ -1,7 +1,5 @@
 """Hugging Face's files of T5 (transformers, `T5ForConditionalGeneration`)."""
 
-import numpy as np
-
 from bert_tf.checkpoints import rules, safetensors_files
 from bert_tf.checkpoints.huggingface_models import DENSE
 from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
@@ -36,7 +34,7 @@ def _hf_table():
                 rows += [(f"{ours}/{name}", f"{layer}.{kind}.{name[0]}", DENSE)
                          for name in ATTENTION]
     return Format(tuple(rows), (
-        (r"copies\..*", "a copy of a tied tensor"),
+        safetensors_files.COPIES,
         (r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
          "not used by any version of the network")))
 
@@ -60,15 +58,10 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
               *(["lm_head.weight"] if config.tie_word_embeddings else [])]
     found = dict(found)
     for copy in copies:
-        if copy not in found:
-            continue
-        original = found.setdefault("shared.weight", found[copy])
-        if not np.array_equal(found[copy].read(), original.read()):
-            raise InputError(f"{file}: tensor {copy!r} differs from 'shared.weight', but the "
-                             "configuration ties them; correct the configuration or the file.")
-        tensor = found.pop(copy)
-        if tensor is not original:
-            found[f"copies.{copy}"] = tensor
+        if copy in found and "shared.weight" in found:
+            safetensors_files.set_copy_aside(found, copy, "shared.weight", file)
+        elif copy in found:
+            found["shared.weight"] = found.pop(copy)
     notes: tuple[str, ...] = ()
     if not config.tie_word_embeddings and "lm_head.weight" not in found:
         found["lm_head.weight"] = found["shared.weight"]

@@ -1,7 +1,5 @@
 """Hugging Face's files of XLNet (transformers, `XLNetModel` and the classes on top of it)."""
 
-import numpy as np
-
 from bert_tf.checkpoints import rules, safetensors_files
 from bert_tf.checkpoints.huggingface_config import describe_labels, our_activation
 from bert_tf.checkpoints.huggingface_models import DENSE, NORM
@@ -67,7 +65,7 @@ def _hf_table(prefix, head, notes=()):
         ("permutation_lm/output_bias", "lm_loss.bias", SELF),
         ("pooler/dense", "sequence_summary.summary", DENSE),
         *rules.conditional_span_rows(".", DENSE, NORM), *logits),
-        ((r"copies\..*", "a copy of a tied tensor"),), notes=notes)
+        (safetensors_files.COPIES,), notes=notes)
 
 
 def _head_of(values, found):
@@ -129,11 +127,7 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
     prefix = "transformer." if any(name.startswith("transformer.") for name in found) else ""
     words, found = f"{prefix}word_embedding.weight", dict(found)
     if "lm_loss.weight" in found:
-        copy = found.pop("lm_loss.weight")
-        if not np.array_equal(copy.read(), found[words].read()):
-            raise InputError(f"{file}: tensor 'lm_loss.weight' differs from {words!r}, but the "
-                             "network ties them; take another checkpoint.")
-        found["copies.lm_loss.weight"] = copy
+        safetensors_files.set_copy_aside(found, "lm_loss.weight", words, file)
     return Source(file, config, found, _hf_table(prefix, head),
                   rules.vocabulary_beside(file), labels=safetensors_files.labels(values),
                   options=beams,

@@ -13,6 +13,8 @@ from bert_tf.checkpoints.rules import Tensor
 from bert_tf.errors import InputError
 from bert_tf.files import read_json, staged, write_json
 
+# A row of `Format.ignored`.
+COPIES = (r"copies\..*", "a copy of a tied tensor")
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
@@ -54,6 +56,18 @@ def tensors(file: str) -> dict[str, Tensor]:
     """Returns the tensors of a .safetensors file, or of the .json index of several, by name. Shards
     must lie in the index's folder."""
     return _of_shards(file) if file.endswith(".json") else _of_file(file)
+
+
+def set_copy_aside(found: dict[str, Tensor], copy: str, original: str, file: str) -> None:
+    """Renames a copy of a tied tensor, so that `COPIES` ignores it.
+
+    Raises:
+        InputError: it differs from the original; names `file`.
+    """
+    if not np.array_equal(found[copy].read(), found[original].read()):
+        raise InputError(f"{file}: tensor {copy!r} differs from {original!r}, but the network ties "
+                         "them; correct the file or its configuration.")
+    found[f"copies.{copy}"] = found.pop(copy)
 
 
 def labels(values: dict) -> tuple[str, ...]:
