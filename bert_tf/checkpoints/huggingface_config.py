@@ -1,6 +1,7 @@
 """`config.json` of Hugging Face's checkpoints: the configuration that it describes, and back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from bert_tf.checkpoints import names
@@ -15,6 +16,7 @@ from bert_tf.tokenization import Vocabulary
 _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu",
                 "gelu_pytorch_tanh": "gelu", "relu": "relu", "relu6": "relu6",
                 "tanh": "tanh", "linear": "linear"}
+THEIR_ACTIVATIONS = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
 _TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingface),
                 key=lambda head: head.is_classifier)
 # Which classes have which heads; the first whose heads are all there is the one that is written.
@@ -74,8 +76,7 @@ def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
         ours["max_position_embeddings"] = positions - unused_positions(model, values)
     activation = values.get("hidden_act", model.defaults.get("hidden_act", "gelu"))
     with naming(path):
-        config = config_from_dict({**ours, "hidden_act": our_activation(
-            "hidden_act", activation, _ACTIVATIONS)})
+        config = config_from_dict({**ours, "hidden_act": our_activation("hidden_act", activation)})
     if "num_hidden_groups" in model.keys:
         check_groups(config, path)
     return config
@@ -94,7 +95,8 @@ def _check_values(values, model, path):
         raise InputError(f"{path}: pad_token_id must be a whole number from 0, not {padding!r}.")
 
 
-def our_activation(key: str, theirs: Any, known: dict[str, str]) -> str:
+def our_activation(key: str, theirs: Any, known: Mapping[str, str] = MappingProxyType(_ACTIVATIONS)
+                   ) -> str:
     """Returns our name of an activation, the value of `key` in a `config.json`; InputError if it is
     not known."""
     if not isinstance(theirs, str) or theirs not in known:
@@ -136,7 +138,6 @@ def describe(weights: Weights) -> dict[str, Any]:
     if getattr(weights.tensors.get("next_sentence/dense/bias"), "shape", (2,)) != (2,):
         heads.remove("next_sentence")       # of three classes, which no class has
     model = MODEL_OF[config.model_type]
-    back = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
     dtypes = {tensor.dtype for tensor in weights.tensors.values()}
     causal = ((model.causal, {"masked_lm"}),) if config.is_causal else ()
     classes = (*TASK_CLASSES, *causal, *model.pretraining, ("Model", set()))
@@ -147,7 +148,7 @@ def describe(weights: Weights) -> dict[str, Any]:
         "model_type": next(kind for kind, row in MODELS.items() if row is model),
         **({_KIN: config.model_type} if config.model_type in model.kin else {}),
         **{key: getattr(config.filled(), key) for key in (*KEYS, *model.keys)},
-        "hidden_act": back[config.hidden_act],
+        "hidden_act": THEIR_ACTIVATIONS[config.hidden_act],
         "max_position_embeddings":
             config.max_position_embeddings + unused_positions(model, special),
         **special,

@@ -1,7 +1,11 @@
 """Hugging Face's files of XLNet (transformers, `XLNetModel` and the classes on top of it)."""
 
 from bert_tf.checkpoints import rules, safetensors_files
-from bert_tf.checkpoints.huggingface_config import describe_labels, our_activation
+from bert_tf.checkpoints.huggingface_config import (
+    THEIR_ACTIVATIONS,
+    describe_labels,
+    our_activation,
+)
 from bert_tf.checkpoints.huggingface_models import DENSE, NORM
 from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
@@ -23,8 +27,6 @@ _KEYS = {"vocab_size": "vocab_size", "d_model": "d_model", "n_layer": "n_layer",
          "initializer_range": "initializer_range", "layer_norm_eps": "layer_norm_eps",
          "summary_type": "summary_type", "summary_use_proj": "use_summ_proj"}
 _FIXED = {"attn_type": "bi", "same_length": False, "bi_data": False}
-_ACTIVATIONS = {"gelu": "gelu_erf", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu",
-                "relu": "relu"}
 _HF_IN, _HF_OUT = (("/kernel", "", "HND"),), (("/kernel", "", "transpose HND"),)
 # The end of a class's name, and the head it has.
 _CLASSES = {"classification": "ForSequenceClassification", "multi_label":
@@ -96,7 +98,7 @@ def _check_summary(values, found):
 
 def _read_config(values, found, beams):
     """The configuration of the network in a config.json; refuses what the network lacks."""
-    act = our_activation("ff_activation", values.get("ff_activation", "gelu"), _ACTIVATIONS)
+    act = our_activation("ff_activation", values.get("ff_activation", "gelu"))
     for key, only in _FIXED.items():
         if values.get(key, only) != only:
             raise InputError(f"{key} must be {only!r}, not {values[key]!r}")
@@ -167,8 +169,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         "architectures": [f"XLNet{_CLASSES[head] if head else 'Model'}"], "model_type": TYPE,
         **{theirs: getattr(config, ours) for theirs, ours in _KEYS.items()},
         "mem_len": config.mem_len or None, "reuse_len": config.reuse_len or None,
-        "ff_activation": next(theirs for theirs, ours in _ACTIVATIONS.items()
-                              if ours == config.ff_activation), **_FIXED,
+        "ff_activation": THEIR_ACTIVATIONS[config.ff_activation], **_FIXED,
         "summary_activation": "tanh" if config.use_summ_proj else "",
         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5,
         **describe_labels(weights, [head] if head else []), **beams,

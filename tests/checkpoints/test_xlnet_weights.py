@@ -72,7 +72,8 @@ def test_what_a_format_can_not_hold_is_refused(tmp_path):
 
 @pytest.mark.parametrize("projects", (True, False))
 def test_the_summary_of_transformers_has_an_activation_without_the_projection(projects, tmp_path):
-    config = XLNetConfig(**TINY, use_summ_proj=projects)
+    config = XLNetConfig(**{**TINY, "ff_activation": "tanh" if projects else "gelu_erf"},
+                         use_summ_proj=projects)
     Learner(XLNet(config), [Classification(config, 2)]).save(tmp_path / "model.keras")
     checkpoints.convert(str(tmp_path / "model.keras"), str(tmp_path / "hf"), "huggingface")
     path = tmp_path / "hf" / "config.json"
@@ -89,7 +90,7 @@ def test_the_summary_of_transformers_has_an_activation_without_the_projection(pr
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("activation", ("gelu_new", "gelu"))
+@pytest.mark.parametrize("activation", ("gelu_new", "gelu", "tanh"))
 def test_transformers_computes_the_same(activation, tmp_path):
     transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
     torch = pytest.importorskip("torch", reason="torch isn't installed")
