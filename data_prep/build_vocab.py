@@ -90,7 +90,6 @@ _PIECES = {
 
 
 def _of(*kinds):
-    """The `Scope` of a flag of some kinds of tokenizers."""
     return Scope(" or ".join(f"--tokenizer={kind}" for kind in kinds), kinds.__contains__,
                  "tokenizer")
 

@@ -75,7 +75,6 @@ def _check_vocabulary(job, recipe, vocabulary):
 
 
 def _warn_of_case(job, tokenizer):
-    """Prints a warning if --do_lower_case does not fit the vocabulary."""
     if 0 < share_cased(tokenizer.vocabulary) < _FEW:
         return
     try:
@@ -85,7 +84,6 @@ def _warn_of_case(job, tokenizer):
 
 
 def _check_output(job):
-    """Raises InputError for output files that can't be written."""
     outputs = list(map(real_path, job.output_file))
     if len(set(outputs)) < len(outputs):
         raise InputError("--output_file names a file twice; name each file once.")
@@ -95,7 +93,6 @@ def _check_output(job):
 
 
 def _open_tokenizer(job, recipe):
-    """Opens the tokenizer of the flags."""
     if not job.second_vocab_file:
         return open_tokenizer(job.vocab_file, job.do_lower_case, **recipe.tokenizer_settings)
     if recipe.tokenizer_settings:
@@ -107,14 +104,12 @@ def _open_tokenizer(job, recipe):
 
 
 def _job_of(recipe) -> type[RecordJob]:
-    """The class that makes the records of a recipe."""
     pairing = PAIRINGS[recipe.segments.pairing]
     return (StreamJob if pairing.in_streams else RowJob if pairing.in_rows else
             LabelledJob if pairing.is_labelled else TargetJob if recipe.denoising else TextJob)
 
 
 def _warn_of_prose(path):
-    """Prints a warning if a file of sentences looks like prose."""
     try:
         with open_unpacked(path) as file:
             lines = file.read(_SAMPLE).decode("utf-8", "ignore").split("\n")

@@ -197,11 +197,7 @@ def hold_out(sizes, share):
 
 
 def _choose_held_out(job, text):
-    """Returns whether a document, by its name, goes to --eval_file.
-
-    Args:
-        text: the `Corpus`, or None of documentation.
-    """
+    """Returns whether a document, by its name, goes to --eval_file; `text`: `Corpus` or None."""
     if not job.eval_file:
         return lambda name: False
     if not text:

@@ -108,7 +108,6 @@ class PassWriter:
             yield self._features(batch, lengths, masks)
 
     def _features(self, batch, lengths, masks: Masks):
-        """The features of a batch of samples."""
         size, vocabulary = self._job.max_seq_length, self._vocabulary
         input_mask = np.arange(size) < lengths[:, None]
         ids = np.full(input_mask.shape, vocabulary.pad_id, np.int32)

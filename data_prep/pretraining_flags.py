@@ -203,7 +203,6 @@ MASKING_FLAGS = tuple(field.name for field in dataclasses.fields(PretrainingData
 
 
 def _of_task(recipe, job):
-    """Returns the recipe for the task of the flags."""
     if not LINES.holds(recipe):
         if job.segments not in (None, "streams"):
             raise InputError(f"--segments={job.segments}: recipe {job.recipe} reads a text as a "
@@ -267,7 +266,6 @@ def _corruption(recipe, job):
 
 
 def _by_coin(recipe):
-    """The masking of --mask_by=coin."""
     if recipe.corruption.masking != "bert":
         raise InputError(f"--mask_by=coin is for BERT's masks, but recipe {recipe.name} has other "
                          "masks; leave the flag out.")
@@ -275,7 +273,6 @@ def _by_coin(recipe):
 
 
 def _shares(values):
-    """The two floats of --mask_shares."""
     try:
         masked, random = map(float, values)
         if masked >= 0 and random >= 0 and masked + random <= 1:

@@ -37,7 +37,6 @@ def _checksum(path, version):
 
 
 def _report(record):
-    """The text of the report on a manifest."""
     counts, options = record["counts"], record["options"]
     passes = len(record["shards"])
     kept = counts["batches"] * options["bsz_per_host"] * options["reuse_len"] / (
@@ -153,7 +152,6 @@ class StreamJob(RecordJob):
                 "checksum": [task, turn, checksums], "version": self.version(piece)}
 
     def _counted(self, batches, counts):
-        """Yields the batches, and counts them."""
         for batch in batches:
             counts.update(
                 instances=len(batch["input"]), positions=batch["input"].size, batches=1,

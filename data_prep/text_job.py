@@ -133,7 +133,6 @@ class TextJob(RecordJob):
         return lines, tokenize(lines, self.tokenizer, self.job.blanks_separate_docs, marker)
 
     def _make(self, documents, seed):
-        """Makes the instances of a piece, and counts them."""
         instances = create_instances(documents, self.tokenizer.vocabulary, seed, self.recipe,
                                      self.job, self.options.get("bsz_per_host", 0))
         return instances, statistics.count_instances(instances, self.job.max_seq_length,

@@ -203,7 +203,6 @@ def _label_problems(f, form, length):
 
 
 def _pair_problems(f, form):
-    """Finds problems of inputs and targets."""
     problems = {f"{name} is not below {end}.": _outside(f[name], end)
                 for name, end in form.ends().items()}
     for name in {"encoder_input_tokens", "decoder_target_tokens"} & form.names:

@@ -35,7 +35,6 @@ def find_problems(f: dict[str, np.ndarray], ends: Mapping[str, int], record: Map
 
 
 def _stream_problems(f, record):
-    """Finds the problems of records that are cut from streams."""
     segments, change = f["seg_id"], np.diff(f["seg_id"], axis=1)
     problems = {"seg_id is not zeros, then ones, then a 2.": (
         (segments[:, 0] != 0) | (segments[:, -1] != 2) | (segments[:, -2] != 1)

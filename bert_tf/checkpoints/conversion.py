@@ -48,7 +48,6 @@ def _read(path, changes):
 
 
 def _without(weights, heads):
-    """`weights` without some heads."""
     unknown = sorted(set(heads) - set(weights.heads))
     if unknown:
         raise InputError(f"--leave_out: {weights.source} has no head {', '.join(unknown)}; its "
@@ -81,7 +80,6 @@ def _change(weights, changes):
 
 
 def _account(weights, tensors, table, name, notes):
-    """The `Account` of a conversion to the format `name`."""
     rules = table.rules(weights.config)
     written = {rule.ours for rule in rules if rule.theirs in tensors}
     places = {names.head(rule.ours) for rule in rules}
@@ -124,11 +122,7 @@ def _finite(weights):
 
 def _fold(weights, table, form):
     """The `Weights` whose regression alone computes the answers, its factor included, for formats
-    that have no place for one; and sentences on that.
-
-    Raises:
-        InputError: the format has a place for a head, but not for the sequences that it adds up.
-    """
+    without a place for one, and sentences on that; InputError where both orders are added up."""
     held = {names.head(rule.ours) for rule in table.rules(weights.config)} & set(weights.heads)
     if form == "keras":
         return weights, []

@@ -25,7 +25,6 @@ _VOCABULARY = 793_471       # of the released models, where nothing says otherwi
 
 
 def _rows():
-    """Returns the rows of bilm-tf's names."""
     rows = [("embeddings/char_embeddings", "char_embed", SELF),
             ("embeddings/word_embeddings", "embedding", SELF),
             ("embeddings/projection", "CNN_proj", (("/kernel", "/W_proj"), ("/bias", "/b_proj"))),

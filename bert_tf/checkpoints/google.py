@@ -54,7 +54,6 @@ def _encoder_rows(layer, parts):
 
 
 def _mobilebert_rows(norm):
-    """Returns the rows of MobileBERT, whose norms have the name `norm`."""
     return (*mobilebert.encoder_rows(
         lambda name: f"bert/{name.replace('LayerNorm', norm)}", KINDS), *_HEADS)
 

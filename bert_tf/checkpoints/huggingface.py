@@ -62,12 +62,8 @@ def _two_layers(model, task):
 
 
 def _table(model, task, prefix, notes=()):
-    """The table of a type of models.
-
-    Args:
-        task: the head that `classifier` is, or None.
-        prefix: the prefix of the encoder's tensors.
-    """
+    """The table of a type of models: `classifier` is the head `task`, if any, and the encoder's
+    tensors begin with `prefix`."""
     layers = _two_layers(model, task)
     rows = [(ours, prefix + theirs, endings) for ours, theirs, endings in model.encoder
             if not (layers and ours == "pooler/dense")]
@@ -97,11 +93,8 @@ def find(path: str) -> str | None:
 
 
 def _classifier(model, values, tensors, hint):
-    """The head that `classifier` is, or None without a classifier.
-
-    Args:
-        hint: the name of a head, which counts where the values leave a choice.
-    """
+    """The head that `classifier` is, or None without a classifier. The head `hint` counts where the
+    values leave a choice."""
     bias = next((f"{layer}.bias" for layer in ("classifier", *model.classifier[-1:])
                  if f"{layer}.bias" in tensors), None)
     classes = values.get("architectures")
@@ -145,11 +138,7 @@ def _single_classifier(found):
 
 
 def _tie(found, model, tied, file):
-    """Takes the copies of tied tensors out of a dict of `Tensor`s, or out of the way.
-
-    Raises:
-        InputError: a copy of a tied tensor differs from it.
-    """
+    """Sets the copies of tied tensors aside in `found`; InputError if a copy differs."""
     words, decoder = model.prefix + _WORDS, model.output_weights
     apart = not tied and {decoder, words} <= found.keys() and not np.array_equal(
         found[decoder].read(), found[words].read())
@@ -312,11 +301,8 @@ def _check_network(weights, model):
 
 
 def _only_task(weights, model):
-    """Returns the one classifier among the heads, or None.
-
-    Raises:
-        InputError: there are several, or Hugging Face's classifier is another.
-    """
+    """Returns the one classifier among the heads, or None; InputError for several, or for one that
+    Hugging Face builds in another way."""
     tasks = only_head(weights, names.CLASSIFIERS,
                       "Hugging Face's checkpoints call each of them classifier")
     if other := next((task for task in tasks if task in model.others), None):

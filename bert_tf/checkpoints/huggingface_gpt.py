@@ -25,8 +25,7 @@ _SUMMARY = {"summary_type": "cls_index", "summary_activation": None}
 
 
 def _check_heads(file, path, values, found, words):
-    """Raises InputError for heads that compute something else than the original's. `words` is the
-    name of the embedding table."""
+    """Raises InputError for heads that compute something else; `words` is the embedding table."""
     copy = found.get("lm_head.weight")
     if copy and words in found and not np.array_equal(copy.read(), found[words].read()):
         raise InputError(f"{file}: tensor 'lm_head.weight' differs from {words!r}, but the network "

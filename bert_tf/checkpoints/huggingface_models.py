@@ -100,7 +100,6 @@ _ENCODER = (
 
 
 def _masked_lm(dense, norm, bias, decoder):
-    """The rows of a masked LM's head."""
     return (("masked_lm/transform/dense", dense, DENSE),
             ("masked_lm/transform/LayerNorm", norm, NORM),
             ("masked_lm/output_bias", bias, SELF),

@@ -16,7 +16,6 @@ _FIXED = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
 
 
 def _hf_table():
-    """Returns the table of Hugging Face's T5ForConditionalGeneration."""
     rows: list[tuple] = [("embeddings/word_embeddings", "shared.weight", SELF),
                          ("logits", "lm_head", DENSE)]
     for stack in ("encoder", "decoder"):

@@ -46,7 +46,6 @@ _SPAN_NOTE = ("transformers gives XLNet the passage before the question; a head 
 
 
 def _hf_table(prefix, head, notes=()):
-    """The table of Hugging Face's classes, with a `head` or None."""
     block = f"{prefix}layer.{{i}}"
     logits = [(f"{head}/dense", _LOGITS.get(head, "logits_proj"), DENSE)] if head in (
         *SEQUENCE, "multiple_choice", *_LOGITS) else []
@@ -86,8 +85,7 @@ def _head_of(values, found):
 
 
 def _check_summary(values, found):
-    """Raises InputError for another activation of the summary than ours; transformers applies it
-    without the projection too."""
+    """Raises InputError for another activation than ours, which counts without a projection too."""
     act, projects = values.get("summary_activation", "tanh"), values.get("summary_use_proj", True)
     if projects and act != "tanh":
         raise InputError(f"summary_activation must be 'tanh', not {act!r}")

@@ -45,11 +45,7 @@ def find(path: str) -> str | None:
 
 
 def _members(file):
-    """A dict of the archive's contents by name.
-
-    Raises:
-        InputError: it holds anything but the three files that Keras writes, uncompressed.
-    """
+    """The contents by name; InputError for anything but Keras's three files, uncompressed."""
     try:
         with zipfile.ZipFile(staged(task_heads.resolve(file)[1])) as archive:
             infos = archive.infolist()
@@ -67,11 +63,7 @@ def _members(file):
 
 
 def _describe(values, known, source):
-    """The "config" of an object in a `.keras` file, if its class is in `known`.
-
-    Raises:
-        InputError: it isn't.
-    """
+    """The "config" of an object in a `.keras` file; InputError if its class is not in `known`."""
     values = values if isinstance(values, dict) else {}
     name, config = values.get("class_name"), values.get("config")
     if (not isinstance(name, str) or name not in known
@@ -94,9 +86,7 @@ def described_objectives(config: dict, source: str) -> list[tuple[str, dict]]:
 
 
 def _parse(values, source):
-    """The network's class and its configuration, and the objectives of a Learner or None, which
-    `values` describe.
-    """
+    """The network's class and configuration, and a Learner's objectives or None, in `values`."""
     config = _describe(values, ("Learner", *NETWORKS.values()), source)
     objectives = None
     if values["class_name"] == "Learner":
@@ -110,13 +100,10 @@ def _parse(values, source):
 
 
 def _name_heads(objectives, source):
-    """The names of the objectives' heads, in their order.
+    """The names of the objectives' heads, in their order; InputError if two are alike.
 
     A head that is the only one of its class has the name of its row in `HEADS`, whatever the
     objective is called; others have their objectives' names.
-
-    Raises:
-        InputError: two heads have one name.
     """
     count = collections.Counter(name for name, _ in objectives)
     heads = [OBJECTIVES[name].name if count[name] == 1 else options.get("name")
@@ -151,11 +138,7 @@ def _names_of_model(network, config, objectives, source):
 
 
 def _told_names(told, objectives, heads, source):
-    """Our names by Keras's paths, as the file lists them.
-
-    Raises:
-        InputError: they are no names, or a name is listed twice.
-    """
+    """Our names by Keras's paths, as the file lists them; InputError for a name listed twice."""
     if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()) or (
             len(set(told.values())) < len(told)):
         raise InputError(f"{source}: weights must list the name of each weight once.")

@@ -57,11 +57,8 @@ _SHARED = ("num_hidden_layers", "num_hidden_groups", "inner_group_num", "shared_
 
 
 def _find(path):
-    """Returns the module of the format of the weights at `path`, and their file.
-
-    Raises:
-        InputError: there are no weights, several, or only in a format that can't be trusted.
-    """
+    """Returns the module of the format of the weights at `path`, and their file; InputError for
+    none, for several, or for a format that can't be trusted."""
     path = fetched(path)
     files = _files(path)
     found = weights_at(path)
@@ -203,7 +200,6 @@ def load(checkpoint: str | os.PathLike | Weights, model) -> Account:
 
 
 def _joined(mine, other):
-    """Joins the `Account`s of a model and of its generator."""
     mapped = {**mine.mapped, **{f"generator/{name}": tensor
                                 for name, tensor in other.mapped.items()}}
     used = set(mapped.values())

@@ -95,8 +95,7 @@ def _description(data):
 
 
 def _head(file):
-    """Returns the type and the shape of the tensor in an open file, which is left at its numbers.
-    """
+    """Returns the type and the shape of the tensor in a file, which is left at its numbers."""
     version, levels = struct.unpack("<IQ", file.read(12))
     for _ in range(levels):
         file.seek(struct.unpack("<Q", file.read(8))[0], os.SEEK_CUR)
@@ -124,7 +123,6 @@ def _tensor(path):
 
 
 def _read_config(path):
-    """Returns the configuration in a file of ERNIE's."""
     values = dict(read_json(path))
     values["type_vocab_size"] = values.pop("sent_type_vocab_size", None) or values.get(
         "type_vocab_size", 2)

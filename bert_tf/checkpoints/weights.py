@@ -165,9 +165,7 @@ def check_parts(weights: Weights, own: Collection[str] = ()) -> None:
 
 
 def _check_complete(tensors, rules, table, source):
-    """Raises InputError if a tensor of the encoder, or of a head that is there in part, is
-    missing.
-    """
+    """Raises InputError if the encoder, or a head that is there in part, lacks a tensor."""
     heads, begun = {*names.HEADS, *table.heads}, set(map(names.head, tensors))
     optional = names.optional(table.heads)
     for rule in rules:
@@ -257,8 +255,7 @@ def variables(model, held: Collection[str] = ()) -> dict:
 
 
 def _check_filled(encoder, weights):
-    """Raises InputError if `weights` lack a variable of the encoder, which would stay at its
-    initial values; a pooler may be missing."""
+    """Raises InputError if `weights` lack a variable of the encoder; a pooler may be missing."""
     optional = names.optional()
     empty = [name for name in variables(encoder) if name not in weights.tensors and name not in
              optional and names.head(name) != "pooler" and not names.is_range(name)]

@@ -28,8 +28,8 @@ _TASK = re.compile(r"model/(classification|regression)_[^/]+/logit/")
 
 
 def _tf_table(head, layers):
-    """Returns the table of the original's checkpoints, with a task's `head` or None. `layers`:
-    whether its stacked tensors are split, one a layer."""
+    """The original's table, with a task's `head` or None; `layers`: whether its stacked tensors are
+    split, one a layer."""
     block, biases = f"{_BODY}/layer_{{i}}", f"{ATTENTION}/self" if layers else "encoder"
     numbered = "/{i}" if layers else ""
     return Format((

@@ -378,7 +378,6 @@ def count_weights(config: Any) -> int:
 
 
 def _with_lists(value):
-    """Returns a value of a configuration with lists for its tuples."""
     if isinstance(value, dict):
         return {name: _with_lists(each) for name, each in value.items()}
     return [_with_lists(each) for each in value] if isinstance(value, tuple) else value

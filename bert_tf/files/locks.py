@@ -63,7 +63,6 @@ def locked(path: str, what: str) -> Iterator[None]:
 
 
 def _holder(place):
-    """Reads the text that a lock's holder wrote into its file."""
     try:
         with open(place, encoding="utf-8") as file:
             return file.read(200).strip().replace("\n", " ") or "another process"

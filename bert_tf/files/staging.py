@@ -154,7 +154,6 @@ def _unpack_small(path, version):
 
 
 def _unpacked(path, version):
-    """The name of an unpacked copy of a packed file."""
     def unpack(aside):
         with open(aside, "wb") as copy, open_unpacked(path) as file:
             _copy_unpacked(file, copy, path)

@@ -64,8 +64,7 @@ def leftovers(*paths: str, ending: str = "") -> list[str]:
 
 
 def _aside(place, ending=""):
-    """Returns a temporary name for `place` that no other process or thread has: it has the numbers
-    of the process and the machine."""
+    """Returns a name that no other process, machine or thread gives for writing `place`."""
     return f"{place}{ASIDE}{os.getpid()}-{_machine()}-{_START}{next(_numbers):x}{ending}"
 
 

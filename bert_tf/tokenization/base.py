@@ -144,7 +144,6 @@ class Tokenizer:
         return [index for index in ids[:end] if index not in dropped]
 
     def _join(self, ids: list[int]) -> str:
-        """Returns the text of tokens."""
         words: list[str] = []
         for index in ids:
             token = self.vocabulary.tokens[index]

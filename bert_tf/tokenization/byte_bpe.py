@@ -303,8 +303,7 @@ def read_merges(content: bytes) -> list[tuple[str, ...]]:
 
 
 def _fairseq_tokens(tokens, path):
-    """Returns the tokens in the order of fairseq's dict.txt, whose lines are "GPT-2's id" "count".
-    """
+    """The tokens in the order of fairseq's dict.txt, whose lines are "GPT-2's id" "count"."""
     listed = []
     for number, line in enumerate(read_bpe_file(path).decode("utf-8", "replace").splitlines(), 1):
         name = line.rpartition(" ")[0]

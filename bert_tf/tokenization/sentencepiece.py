@@ -253,8 +253,7 @@ class SentencepieceTokenizer(Tokenizer):
         return ids, pieces, offsets
 
     def _cut_before_commas(self):
-        """{id: pieces} of the pieces that end in a digit and a comma: the number, then the comma.
-        """
+        """{id: pieces} of the pieces that end in a digit and a comma: the number, and the comma."""
         def cut(token):
             pieces = self._model.encode(token[:-1].replace(BLANK, ""), out_type=str)
             if self._style.strips and not token.startswith(BLANK):

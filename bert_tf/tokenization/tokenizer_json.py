@@ -76,7 +76,6 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
 
 
 def _check_values(path, read, kind):
-    """Raises InputError if a key has a value that is not in `_VALUES`."""
     if kind == "BPE":
         kind = "GPT" if read["model"].get("end_of_word_suffix") else "ByteLevel"
     for name, known in _VALUES[kind].items():

@@ -151,8 +151,7 @@ def _text(pairs):
 
 
 def _lowered(pairs):
-    """Lower-cases pairs (character, position) as a whole: a final sigma depends on its neighbours.
-    """
+    """Lower-cases pairs (character, position) at once: a final sigma depends on its neighbours."""
     positions = [position for char, position in pairs for _ in char.lower()]
     return list(zip(_text(pairs).lower(), positions))
 
@@ -277,8 +276,7 @@ class WordpieceTokenizer(Tokenizer):
         return b"".join(map(self._words.__getitem__, self.split(chunk)))
 
     def _piece_offsets(self, pieces, positions):
-        """Returns the (start, end) of each piece of a word whose characters come from `positions`.
-        """
+        """Returns the (start, end) of each piece of a word whose characters are at `positions`."""
         if pieces == [self.vocabulary.unk_id]:
             return [(min(positions), max(positions) + 1)]
         offsets, end = [], 0
@@ -291,8 +289,7 @@ class WordpieceTokenizer(Tokenizer):
         return offsets
 
     def _match(self, word):
-        """Returns the packed ids of a word's longest pieces from left to right; [UNK] if none fits.
-        """
+        """Returns the packed ids of a word's longest pieces, left to right; [UNK] if none fits."""
         length = len(word)
         pieces, ids, start = self.vocabulary.ids, [], 0
         while start < length <= MAX_WORD_CHARS:

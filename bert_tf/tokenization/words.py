@@ -27,7 +27,6 @@ _LOOKED_AT = 1 << 16
 
 
 def _read_lines(path):
-    """Returns a vocabulary's content and its lines."""
     content = read_vocabulary_file(path, "give the path of a vocab.txt with one word per line")
     try:
         lines = content.decode("utf-8").split("\n")

@@ -172,13 +172,7 @@ class ExampleSet:
 
 
 def _read_shard(path, size, form):
-    """Yields the features of a shard: dicts of arrays [up to _READ_RECORDS, length].
-
-    Args:
-        path: the TFRecord file.
-        size: its number of bytes according to the manifest.
-        form: the `RecordFormat`.
-    """
+    """Yields the features of a shard of `size` bytes: arrays [up to _READ_RECORDS, length]."""
     if not exists(path) or file_size(path) != size:
         raise InputError(f"{path} does not have the {size:,} bytes that its manifest states; "
                          f"{_AGAIN}")
@@ -208,14 +202,8 @@ def _find_damage(path, form):
 
 
 def _unpadded(batch, max_seq_length, along):
-    """Lengths [B], the features, whose rows are cut to these lengths and put end to end, and
-    whether the padding that is cut comes first.
-
-    Args:
-        batch: dict of arrays [B, length].
-        max_seq_length: S.
-        along: names of the features as long as the sequence.
-    """
+    """Returns the lengths, int [B]; the features of a batch, [B, length], of which the ones `along`
+    the sequence are cut to the lengths, end to end; and whether the padding comes first."""
     masks = batch["input_mask"].reshape(len(batch["input_mask"]), -1, max_seq_length)
     lengths = masks.sum(-1).max(-1)
     pads_left = bucketing.pads_left(masks)

@@ -193,8 +193,7 @@ def _entries(manifests):
 
 
 def _checksum(paths, manifests):
-    """Returns the checksum of the files' checksums, in hexadecimal; None if a manifest lacks one.
-    """
+    """Returns the checksum of the files' checksums; None if a manifest lacks one."""
     known = _entries(manifests)
     found = [known.get(path, {}).get("crc32c") for path in paths]
     return None if None in found else hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
@@ -211,7 +210,6 @@ def _count(path, entry):
 
 
 def _check_formats(flag, paths, formats):
-    """Raises InputError if the formats of the files differ."""
     for path, other in zip(paths, formats):
         if other.features != formats[0].features:
             odd = {f.name for f in other.features} ^ {f.name for f in formats[0].features}
@@ -225,7 +223,6 @@ def _check_formats(flag, paths, formats):
 
 
 def _check_manifests(flag, manifests):
-    """Raises InputError if the records of several manifests do not go together."""
     for what, found in (
             ("vocabularies", {(m["vocabulary"]["size"], m["vocabulary"]["sha256"])
                               for m in manifests}),

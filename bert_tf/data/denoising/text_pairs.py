@@ -57,13 +57,9 @@ def _places(ends):
 
 
 def _edges(lengths, most):
-    """Returns which pairs begin rows, and the number of pairs: consecutive pairs share a row as
-    long as they fit. Each group of as many pairs as the longest row has tokens begins a row.
-
-    Args:
-        lengths: int [M, sides].
-        most: int [sides].
-    """
+    """Returns which pairs begin rows, and the number of pairs: consecutive pairs share a row while
+    their `lengths`, int [M, sides], fit into `most`, int [sides]. Each group of as many pairs as
+    the longest row has tokens begins a row."""
     group, edges, used = int(max(most)), [], np.zeros(len(most), int)
     for number, row in enumerate(lengths):
         if number % group == 0 or (used + row > most).any():

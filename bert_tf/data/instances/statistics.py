@@ -97,7 +97,6 @@ def count_instances(instances: Instances, max_seq_length: int,
 
 
 def _count_masks(instances):
-    """Counts the predictions of hidden tokens, and of shuffled ones."""
     found = instances.masks
     used = found.used
     is_order = found.extra.get("word_order_weights", np.zeros(used.shape)) > 0

@@ -102,14 +102,9 @@ class NgramMasks(StaticMasks):
             for place in places]
 
     def _choose(self, order, begins, quota, covered):
-        """The candidates of n-grams, in the order of their first units, until the quota is reached.
-
-        Args:
-            order: the units.
-            begins: the first candidate of each unit, then the number of candidates.
-            quota: most candidates.
-            covered: bytearray, not 0 for candidates that are taken; changed in place.
-        """
+        """The candidates of n-grams, in the order of their first units, at most `quota`. `begins`
+        has the first candidate of each unit, then the number of candidates; `covered` marks the
+        candidates that are taken, and is changed."""
         chosen, lengths = [], self._lengths
         for unit in order:
             if not quota:

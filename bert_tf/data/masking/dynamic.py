@@ -230,7 +230,6 @@ class DynamicMasks:
         return hide_batch(input_ids, positions, labels, shown, used)
 
     def _draw_ids(self, uniforms):
-        """Returns the random tokens that some uniforms draw."""
         special = {"words": self.special_ids, "tokens": (0,)}.get(self.masking.replace_from, ())
         count = self.vocab_size - len(special)
         drawn = tf.minimum(tf.cast(uniforms * count, tf.int32), count - 1)

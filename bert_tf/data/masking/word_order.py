@@ -66,7 +66,6 @@ class WordOrder:
         masks.replacements[swapped] = np.take_along_axis(masks.replacements[swapped], order, 1)
 
     def _shuffle(self, tokens, slices, masks):
-        """The masks with shuffled trigrams."""
         visible = self._visible(len(tokens), slices, masks)
         starts, used = self._choose(visible)                                # [M, T]
         places = starts[:, :, None] + np.arange(3)                          # [M, T, 3]
@@ -97,8 +96,7 @@ class WordOrder:
         return visible
 
     def _choose(self, visible):
-        """Chooses disjoint trigrams: their first positions, int [M, T], and which are used, bool.
-        """
+        """Chooses disjoint trigrams: their first positions, int [M, T], and which are used."""
         windows = visible[:, :-2] & visible[:, 1:-1] & visible[:, 2:]
         wanted = self._recipe.corruption.shuffle_prob * visible.sum(1) / 3
         wanted = (wanted + self._rng.random_sample(len(visible))).astype(int)

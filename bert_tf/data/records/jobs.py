@@ -279,8 +279,7 @@ class _IdempotentWork:
 
 
 class _Growing:
-    """Keeps the results of pieces, and prints the number of results; the number of pieces is
-    unknown."""
+    """Keeps the results, and prints how many there are, of pieces whose number is unknown."""
 
     def __init__(self):
         self.results: dict[int, Any] = {}

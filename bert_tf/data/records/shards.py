@@ -157,11 +157,8 @@ def _turn(path):
 
 @dataclasses.dataclass
 class _Job:
-    """The shards of a manifest, and the notes of the finished ones; see `make_shards`.
-
-    Attributes:
-        progress: notes of the finished pieces, after `begin`.
-    """
+    """The shards of a manifest; see `make_shards`. After `begin`, `progress` has the notes of the
+    finished pieces."""
 
     path: str
     fingerprint: dict

@@ -119,8 +119,7 @@ def doc_blocks(documents: Documents, stream: PythonRandom, room: int, options,
 
 
 def _blocks_of_document(starts, room):
-    """Yields the begin and the end of each block of a document. `starts` are its sentences' begins,
-    and its end."""
+    """Yields the bounds of a document's blocks; `starts` are its sentences' begins, and its end."""
     block = None
     is_last_short = False
     for start, stop in zip(starts, starts[1:]):

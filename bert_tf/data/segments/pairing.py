@@ -74,10 +74,6 @@ def _document_pairs(documents, index, stream, room, short_seq_prob, segments):
     `short_seq_prob` a random shorter one. They are split at random into A and B. In half of the
     cases B is replaced by sentences of another document and the unused ones are put back, or A and
     B are swapped. A single sentence always gets a B of another document.
-
-    Args:
-        room: most tokens in A and B together.
-        short_seq_prob: probability of a shorter target.
     """
     swaps, label = segments.negatives == "swapped", 1 + (segments.negatives == "three_way")
     starts, ranges = documents.sentence_starts, documents.ranges

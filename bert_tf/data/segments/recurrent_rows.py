@@ -126,8 +126,7 @@ def texts_of(documents: Documents, end_id: int, by_line: bool) -> list[np.ndarra
 
 
 def _deal(texts, rows, steps):
-    """Yields the content of each row of each batch: a text and its first step in the row, or None.
-    """
+    """Yields the content of each row of each batch: a text and its first step, or None."""
     left: list[list] = [[] for _ in range(rows)]
     while True:
         for row in left:

@@ -159,11 +159,8 @@ def _cuts(text, piece_bytes, boundary):
 
 
 class _Text:
-    """The files one after the other; each is looked at when the text before it is too short.
-
-    Attributes:
-        size: bytes of the files that were looked at.
-    """
+    """The files one after the other. Each is looked at when the text before it, `size` bytes, is
+    too short."""
 
     def __init__(self, paths, by_file):
         self._waiting, self._by_file = iter(list(paths)), by_file

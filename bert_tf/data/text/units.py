@@ -126,7 +126,6 @@ class TaggedText:
 
 
 def _cell(cells, column, paths):
-    """Returns the cell of a tag's column."""
     if len(cells) > 1 and -len(cells) < column < len(cells) and column:
         return cells[column]
     raise InputError(_locate(paths, column))

@@ -173,7 +173,6 @@ def _windows(count, size, before, after):
 
 
 def _split(line):
-    """Splits a line into its two texts; the second may be empty."""
     first, separator, second = line.strip().rpartition(SEPARATOR)
     return (first, second) if separator else (second, "")
 
