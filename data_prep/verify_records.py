@@ -30,6 +30,7 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import kind_on_disk
 from bert_tf.tokenization.vocabulary import Layout
 from data_prep import verify_rows
+from data_prep.verify_rows import outside
 
 _BATCH = 2048
 # Names of files that hold records.
@@ -160,13 +161,12 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
     mask = f["input_mask"].reshape(rows, -1, size)      # several sequences in a multiple choice
     lengths = mask.sum(2, keepdims=True)
     length = lengths[:, 0]
-    problems = {f"{name} is not below {end}.": _outside(f[name], end)
-                for name, end in form.ends().items()}
+    problems = verify_rows.not_below(f, form.ends())
     cls_last = "cls_last" in record.get("vocabulary", {})
     place = np.arange(size) - (cls_last and pads_left(mask)) * (size - lengths)
     problems["input_mask is not ones, then zeros."] = (
         mask != ((place >= 0) & (place < lengths))).any((1, 2))
-    problems[f"segment_ids are not {'from 0 to 4' if cls_last else '0 or 1'}."] = _outside(
+    problems[f"segment_ids are not {'from 0 to 4' if cls_last else '0 or 1'}."] = outside(
         f["segment_ids"], 5 if cls_last else 2)
     problems |= _label_problems(f, form, length)
     if form.is_masked:
@@ -187,9 +187,9 @@ def _label_problems(f, form, length):
     problems = {}
     for name in {"label_weights", "token_boundary", "token_label_ids",
                  "token_label_weights", "entities"} & form.names:
-        problems[f"{name} are not 0 or 1."] = _outside(f[name], 2)
+        problems[f"{name} are not 0 or 1."] = outside(f[name], 2)
     if "label_ids" in f and form.num_labels:
-        problems[f"a label is not below {form.num_labels}."] = _outside(
+        problems[f"a label is not below {form.num_labels}."] = outside(
             f["label_ids"], form.num_labels)
     for name in {"label_weights", "token_boundary", "token_label_weights", "entities"} & form.names:
         problems[f"{name} are above 0 in the padding."] = (
@@ -203,15 +203,14 @@ def _label_problems(f, form, length):
 
 
 def _pair_problems(f, form):
-    problems = {f"{name} is not below {end}.": _outside(f[name], end)
-                for name, end in form.ends().items()}
+    problems = verify_rows.not_below(f, form.ends())
     for name in {"encoder_input_tokens", "decoder_target_tokens"} & form.names:
         used = f[name] > 0
         problems[f"{name} has padding before a token."] = (used[:, 1:] & ~used[:, :-1]).any(1)
     targets = f["decoder_target_tokens"]
     problems["there is no target."] = ~(targets > 0).any(1)
     problems["decoder_loss_weights are not 0 or 1, and 0 in the padding."] = (
-        _outside(f["decoder_loss_weights"], 2) | (f["decoder_loss_weights"] > (targets > 0)).any(1))
+        outside(f["decoder_loss_weights"], 2) | (f["decoder_loss_weights"] > (targets > 0)).any(1))
     shifted = np.pad(targets[:, :-1], ((0, 0), (1, 0)))
     if "decoder_segment_ids" in f:
         shifted = shifted * (f["decoder_positions"] > 0)
@@ -222,10 +221,6 @@ def _pair_problems(f, form):
     problems["decoder_input_tokens are not the targets, shifted by one."] = (
         f["decoder_input_tokens"] != shifted).any(1)
     return problems
-
-
-def _outside(values, end):
-    return ((values < 0) | (values >= end)).any(1)
 
 
 def _mask_problems(f, length, layout):

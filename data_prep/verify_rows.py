@@ -8,13 +8,22 @@ from typing import Any
 import numpy as np
 
 
+def outside(values: np.ndarray, end: int) -> np.ndarray:
+    """Returns which rows of values [B, length] have one below 0, or not below `end`: bool [B]."""
+    return ((values < 0) | (values >= end)).any(1)
+
+
+def not_below(f: dict[str, np.ndarray], ends: Mapping[str, int]) -> dict[str, np.ndarray]:
+    """Finds the records with features that are not below `ends`; see `find_problems`."""
+    return {f"{name} is not below {end}.": outside(f[name], end) for name, end in ends.items()}
+
+
 def find_problems(f: dict[str, np.ndarray], ends: Mapping[str, int], record: Mapping[str, Any]
                   ) -> dict[str, np.ndarray]:
     """Finds the records with values that no job writes, as `verify_records.find_problems`; a
     feature's values must be below `ends`."""
     flags = {"is_masked": 2, "label": 2} if "seg_id" in f else {}
-    problems = {f"{name} is not below {end}.": ((f[name] < 0) | (f[name] >= end)).any(1)
-                for name, end in {**ends, **flags}.items()}
+    problems = not_below(f, {**ends, **flags})
     if "seg_id" in f:
         return problems | _stream_problems(f, record)
     if "next_token_weights" in f:

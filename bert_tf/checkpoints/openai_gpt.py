@@ -36,6 +36,12 @@ _ORDER = tuple(f"{module}.{end}" for module in (
     for end in ("weight", "bias"))
 
 
+def _order(layers):
+    """The names of all tensors in the order of the original's file."""
+    return ["positions_embed.weight", "tokens_embed.weight",
+            *(f"h.{i}.{name}" for i in range(layers) for name in _ORDER)]
+
+
 def table(prefix: str = "", notes: tuple = ()) -> Format:
     """Returns the table of the network, whose names begin with `prefix`, and of its one head."""
     return Format((
@@ -110,10 +116,8 @@ def read(file: str) -> Source:
         raise InputError(f"{folder}: {_SHAPES} does not fit the {len(flat):,} values of the other "
                          "files; take all files from one model.")
     values = np.split(flat, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
-    order = ["positions_embed.weight", "tokens_embed.weight",
-             *(f"h.{i}.{name}" for i in range(layers) for name in _ORDER)]
     found = {}
-    for name, shape, value in zip(order, shapes, values):
+    for name, shape, value in zip(_order(layers), shapes, values):
         shape = shape[1:] if len(shape) == 3 else shape      # [1, in, out]
         found[name] = Tensor(name, shape, str(value.dtype),
                              lambda value=value, shape=shape: value.reshape(shape))
@@ -152,11 +156,8 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `params_*.npy`, `params_shapes.json`, the configuration and the vocabulary into
     `folder`. `tensors` have the table's names."""
     values = join(tensors)
-    layers = weights.config.num_hidden_layers
     values["tokens_embed.weight"] = values["tokens_embed.weight"][:-SPECIAL]
-    ordered = [values[name] for name in (
-        "positions_embed.weight", "tokens_embed.weight",
-        *(f"h.{i}.{name}" for i in range(layers) for name in _ORDER))]
+    ordered = [values[name] for name in _order(weights.config.num_hidden_layers)]
     shapes = [[1, *value.shape] if value.ndim == 2 and number > 1 else list(value.shape)
               for number, value in enumerate(ordered)]
     flat = np.concatenate([np.ravel(value).astype(np.float32) for value in ordered])

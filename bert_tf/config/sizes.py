@@ -229,7 +229,17 @@ class Sizes:
     @property
     def num_weights(self) -> int:
         """The number of the network's weights; 0 where the configuration doesn't give a shape."""
-        return count_weights(self)
+        total, known = 0, letters(self)
+        for name, shape in self.weights().items():
+            kind, _, axes = shape.rpartition(" ")
+            for number in numbers(self, name):
+                if self.is_pruned:
+                    known = letters(self, name.replace("{i}", str(number)))
+                sizes: list[Any] = [known[axis] for axis in axes]
+                if None in sizes:
+                    return 0
+                total += math.prod(sizes) * (1 + (kind == "norm")) + sizes[-1] * (kind == "dense")
+        return total
 
     def to_json_file(self, path: str | os.PathLike) -> None:
         """Writes the file that `from_json_file` reads, whole or not at all."""
@@ -360,21 +370,6 @@ def numbers(config: Any, name: str) -> list[int]:
     if "/attention/self/" in name and config.pruned_heads:
         attentions = tuple(i for i in attentions if config.kept_heads(i))
     return sorted(set(attentions if "/attention/" in name else feed_forwards))
-
-
-def count_weights(config: Any) -> int:
-    """The number of a network's weights; 0 where the configuration doesn't give a shape."""
-    total, known = 0, letters(config)
-    for name, shape in config.weights().items():
-        kind, _, axes = shape.rpartition(" ")
-        for number in numbers(config, name):
-            if config.is_pruned:
-                known = letters(config, name.replace("{i}", str(number)))
-            sizes: list[Any] = [known[axis] for axis in axes]
-            if None in sizes:
-                return 0
-            total += math.prod(sizes) * (1 + (kind == "norm")) + sizes[-1] * (kind == "dense")
-    return total
 
 
 def _with_lists(value):

@@ -13,7 +13,7 @@ import tensorflow as tf
 from bert_tf.data.batches import bucketing
 from bert_tf.data.batches.record_files import record_features
 from bert_tf.data.records import manifest, tfrecord
-from bert_tf.data.records.features import RecordFormat, without_autotune
+from bert_tf.data.records.features import RecordFormat, generated, without_autotune
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, exists, file_size, join_path, tensorflow_name
 
@@ -134,7 +134,7 @@ class ExampleSet:
                 if length in (None, self.batch_length(rows)):
                     yield from self._parts(rows, workers * local, worker * local, local)
 
-        return self._dataset(generate, global_batch // replicas, local, length)
+        return generated(generate, self.spec(global_batch // replicas, length), local)
 
     def batch_lengths(self, seed, taken, global_batch):
         """Yields the length L of each batch of `training_batches`."""
@@ -158,17 +158,13 @@ class ExampleSet:
             for rows in batches:
                 yield from self._parts(rows, replicas, 0, replicas)
 
-        return self._dataset(generate, len(batches[0]) // replicas, replicas, length)
+        return generated(generate, self.spec(len(batches[0]) // replicas, length), replicas)
 
     def _parts(self, rows, parts, first, count):
         """Yields parts `first` and on of a batch that is divided into `parts`."""
         length = self.batch_length(rows)
         for part in np.split(rows, parts)[first:first + count]:
             yield self.batch(part, length)
-
-    def _dataset(self, generate, batch_size, ahead, length=None):
-        return without_autotune(tf.data.Dataset.from_generator(
-            generate, output_signature=self.spec(batch_size, length)).prefetch(2 * ahead))
 
 
 def _read_shard(path, size, form):

@@ -52,9 +52,7 @@ class PackedRecords(RecordSet):
     @classmethod
     def of(cls, records: RecordSet, parts: int) -> Self:
         """Packs the batches of records."""
-        fields = {field.name: getattr(records, field.name)
-                  for field in dataclasses.fields(records)}
-        return cls(**fields, parts=parts)
+        return cls(**vars(records), parts=parts)
 
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
                          worker: int = 0, workers: int = 1,

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.data.batches.example_set import ExampleSet
 from bert_tf.data.batches.task_order import TaskOrder
-from bert_tf.data.records.features import without_autotune
+from bert_tf.data.records.features import generated
 
 # Features of records that teachers have answered, and whether the records of a batch have them.
 _TAUGHT = ("teacher_logits", "is_labelled")
@@ -84,8 +84,7 @@ def _dataset(generate, like, ahead):
     spec = {name: tf.TensorSpec([None, None, None] if values.ndim == 3 else
                                 [None, values.shape[1]], values.dtype)
             for name, values in like.items()}
-    return without_autotune(tf.data.Dataset.from_generator(
-        generate, output_signature=spec).prefetch(2 * ahead))
+    return generated(generate, spec, ahead)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,10 +120,11 @@ class TaskExamples:
         return _dataset(generate, like, replicas)
 
 
+@dataclasses.dataclass(frozen=True)
 class TaskBatches:
     """Records of several tasks to train on, as `ExampleSet` has them for one.
 
-    Args:
+    Attributes:
         sets: the `ExampleSet` of each task by its name, in the order of the tasks.
         accumulation: the number of parts of a replica's share of a batch. Examples without weight
             fill batches up, so that all parts are alike.
@@ -132,39 +132,38 @@ class TaskBatches:
         shared: see `of_task`.
     """
 
-    def __init__(self, sets: Mapping[str, ExampleSet], order: TaskOrder,
-                 accumulation: int = 1, step: int = 0,
-                 shared: SharedFeatures = SharedFeatures()) -> None:
-        self._sets, self._order = sets, order
-        self._accumulation, self._step = accumulation, step
-        self._shared = shared
+    sets: Mapping[str, ExampleSet]
+    order: TaskOrder
+    accumulation: int = 1
+    step: int = 0
+    shared: SharedFeatures = SharedFeatures()
 
     @property
     def size(self) -> int:
         """The number of examples of all tasks."""
-        return sum(examples.size for examples in self._sets.values())
+        return sum(examples.size for examples in self.sets.values())
 
     def identity(self) -> dict[str, Any]:
         """Values that must be equal for a step to mean the same examples."""
-        return {"tasks": {name: examples.identity() for name, examples in self._sets.items()},
-                "order": dataclasses.asdict(self._order)}
+        return {"tasks": {name: examples.identity() for name, examples in self.sets.items()},
+                "order": dataclasses.asdict(self.order)}
 
     def locate_damage(self) -> None:
         """Does nothing: the records are in memory."""
 
     def from_step(self, step: int) -> "TaskBatches":
         """The same records, whose training batches begin at a step."""
-        return TaskBatches(self._sets, self._order, self._accumulation, step, self._shared)
+        return dataclasses.replace(self, step=step)
 
     def _batches(self, seed, parts) -> Iterator[list[dict[str, np.ndarray]]]:
         """Yields the parts of each batch."""
-        sets = list(self._sets.values())
-        for task, members in dataclasses.replace(self._order, seed=seed).steps()[self._step:]:
+        sets = list(self.sets.values())
+        for task, members in dataclasses.replace(self.order, seed=seed).steps()[self.step:]:
             rows = np.array(members)
-            missing = -len(rows) % (parts * self._accumulation)
+            missing = -len(rows) % (parts * self.accumulation)
             rows = np.append(rows, np.full(missing, ~rows[0]))
             length = sets[task].batch_length(rows)
-            yield [of_task(sets[task].batch(part, length), task, self._shared)
+            yield [of_task(sets[task].batch(part, length), task, self.shared)
                    for part in np.split(rows, parts)]
 
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
@@ -179,6 +178,6 @@ class TaskBatches:
             for batch in self._batches(seed, replicas):
                 yield from batch[worker * local:(worker + 1) * local]
 
-        first = next(iter(self._sets.values()))
-        like = of_task(first.batch(np.zeros(1, int), first.max_seq_length), 0, self._shared)
+        first = next(iter(self.sets.values()))
+        like = of_task(first.batch(np.zeros(1, int), first.max_seq_length), 0, self.shared)
         return _dataset(generate, like, local)

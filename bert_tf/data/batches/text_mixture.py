@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert_tf.data.batches import bucketing
 from bert_tf.data.denoising.inputs_and_targets import Runs
 from bert_tf.data.denoising.text_pairs import TextPairs
-from bert_tf.data.records.features import without_autotune
+from bert_tf.data.records.features import generated
 from bert_tf.data.text import stateless_random
 
 _BLOCK = 1 << 12        # places whose tasks are drawn at a time
@@ -131,8 +131,7 @@ class TextMixture:
                 for side, names in enumerate((("encoder_input_tokens",), (
                     "decoder_input_tokens", "decoder_target_tokens", "decoder_loss_weights")))
                 for name in names}
-        return without_autotune(tf.data.Dataset.from_generator(
-            generate, output_signature=spec).prefetch(2 * local))
+        return generated(generate, spec, local)
 
     def batch_lengths(self, seed: int, taken: int, global_batch: int
                       ) -> Iterator[tuple[int, int]]:
@@ -154,10 +153,6 @@ class TextMixture:
 
     def _features(self, rows, max_seq_length, max_target_length):
         sides = list(self.tasks.values())
-        chosen = [[_run(sides[task][side], row) for task, row in rows] for side in (0, 1)]
+        chosen = [[sides[task][side][row] for task, row in rows] for side in (0, 1)]
         pairs = TextPairs(*map(Runs.join, chosen), max_seq_length, max_target_length)
         return pairs.features(pairs.order)
-
-
-def _run(runs, row):
-    return runs.tokens[runs.ends[row]:runs.ends[row + 1]]

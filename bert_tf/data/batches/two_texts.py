@@ -44,9 +44,7 @@ class TwoTexts(RecordSet):
     @classmethod
     def of(cls, records: RecordSet, other: RecordSet) -> "TwoTexts":
         """The records of two sets."""
-        values = {field.name: getattr(records, field.name)
-                  for field in dataclasses.fields(RecordSet)}
-        return cls(**values, other=other)
+        return cls(**vars(records), other=other)
 
     def identity(self) -> dict:
         return {**super().identity(), "other": self.other and self.other.identity()}

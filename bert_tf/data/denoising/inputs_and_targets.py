@@ -41,6 +41,9 @@ class Runs:
     def __len__(self) -> int:
         return len(self.ends) - 1
 
+    def __getitem__(self, run: int) -> np.ndarray:
+        return self.tokens[self.ends[run]:self.ends[run + 1]]
+
     def __iter__(self) -> Iterator[np.ndarray]:
         return (self.tokens[start:end] for start, end in itertools.pairwise(self.ends))
 

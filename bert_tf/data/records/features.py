@@ -6,6 +6,7 @@ choices, L the number of labels, V the vocabulary size.
 """
 
 import dataclasses
+from collections.abc import Callable, Iterable
 
 import lazy_loader
 import numpy as np
@@ -285,3 +286,10 @@ def without_autotune(dataset: "tf.data.Dataset") -> "tf.data.Dataset":
     options.autotune.enabled = False
     options.experimental_optimization.map_parallelization = True    # the default of autotuning
     return dataset.with_options(options)
+
+
+def generated(generate: Callable[[], Iterable[dict]], spec: dict[str, "tf.TensorSpec"],
+              replicas: int) -> "tf.data.Dataset":
+    """Returns the dataset of the batches that a function yields for each of some replicas."""
+    return without_autotune(tf.data.Dataset.from_generator(
+        generate, output_signature=spec).prefetch(2 * replicas))
