@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf.config import CONFIGS, PRESETS, EncoderConfig, Sizes, read_config, table
+from bert_tf.config.sizes import one_of, whole
 from bert_tf.errors import InputError
 from bert_tf.options import differing_options, same_options, settle
 
@@ -110,14 +111,12 @@ def test_an_absent_file_and_binary_data_are_refused(tmp_path):
 class OtherConfig(Sizes):
     """The configuration of a network whose files have other keys."""
 
-    whole_numbers = {"n_piece": 100}
-    choices = {"ff_activation": ("gelu", "relu")}
     added_keys = ("n_layer",)
     distinctive_keys = ("n_piece",)
 
-    n_piece: int
+    n_piece: int = whole(most=100)
     n_layer: int = 2
-    ff_activation: str = "gelu"
+    ff_activation: str = one_of("gelu", ("gelu", "relu"))
 
 
 @pytest.mark.parametrize("values, expected", [

@@ -7,11 +7,18 @@ from typing import Any, ClassVar, Self
 from bert_tf.config.quantisation import Quantisation, parse_quantisation
 from bert_tf.config.sizes import (
     ACTIVATIONS,
-    FRACTIONS,
+    DIRECTIONS,
+    LONGEST,
+    MOST_INNER,
+    MOST_LAYERS,
+    MOST_TOKENS,
     UNSEEN_KEYS,
-    WHOLE_NUMBERS,
     Sizes,
     check_sizes,
+    fraction,
+    one_of,
+    switch,
+    whole,
 )
 from bert_tf.config.table import BERT_TYPES
 from bert_tf.errors import InputError
@@ -30,25 +37,22 @@ class BertSizes(Sizes):
         embedding_size: E, the width of the embeddings; H if None.
     """
 
-    whole_numbers: ClassVar[dict[str, int]] = {
-        **WHOLE_NUMBERS, "type_vocab_size": 65_536, "embedding_size": 65_536}
-    fractions: ClassVar[dict[str, float]] = FRACTIONS
     uncased: ClassVar = {"vocab_size": 30522, "type_vocab_size": 2}
 
-    vocab_size: int
-    hidden_size: int = 768
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    intermediate_size: int = 3072
-    hidden_act: str = "gelu"
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
-    max_position_embeddings: int = 512
-    type_vocab_size: int = 16
-    initializer_range: float = 0.02
-    layer_norm_eps: float = 1e-12
-    model_type: str = "bert"
-    embedding_size: int | None = None
+    vocab_size: int = whole(most=MOST_TOKENS)
+    hidden_size: int = whole(768)
+    num_hidden_layers: int = whole(12, MOST_LAYERS)
+    num_attention_heads: int = whole(12, MOST_LAYERS)
+    intermediate_size: int = whole(3072, MOST_INNER)
+    hidden_act: str = one_of("gelu", ACTIVATIONS)
+    hidden_dropout_prob: float = fraction(0.1)
+    attention_probs_dropout_prob: float = fraction(0.1)
+    max_position_embeddings: int = whole(512, LONGEST)
+    type_vocab_size: int = whole(16)
+    initializer_range: float = fraction(0.02, below=10)
+    layer_norm_eps: float = fraction(1e-12)
+    model_type: str = one_of("bert", BERT_TYPES)
+    embedding_size: int | None = whole(None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,23 +85,12 @@ class EncoderConfig(BertSizes):
             `intermediate_size` of all if None.
     """
 
-    whole_numbers: ClassVar = {
-        **BertSizes.whole_numbers, "num_hidden_groups": 1_024, "inner_group_num": 64,
-        "task_type_vocab_size": 65_536}
-    choices: ClassVar = {"hidden_act": ACTIVATIONS,
-                         "model_type": BERT_TYPES,
-                         "shared_parts": ("all", "attention", "feed_forward"),
-                         "pooler_type": ("first_token_transform", "first_token",
-                                         "first_token_relu", "first_token_tanh_relu"),
-                         "use_task_id": (False, True),
-                         "directionality": ("bidi", "left_to_right")}
-    optional: ClassVar = ("embedding_size", "num_hidden_groups", "task_type_vocab_size")
     # The keys with sizes of single layers, for models whose heads or units were cut.
     pruned_keys: ClassVar = ("pruned_heads", "intermediate_sizes")
     added_keys: ClassVar[tuple[str, ...]] = (
-        "layer_norm_eps", "model_type", *optional, "inner_group_num", "shared_parts",
-        "pooler_type", "use_task_id", "directionality", "quantisation",
-        *pruned_keys)
+        "layer_norm_eps", "model_type", "embedding_size", "num_hidden_groups",
+        "task_type_vocab_size", "inner_group_num", "shared_parts", "pooler_type", "use_task_id",
+        "directionality", "quantisation", *pruned_keys)
     unseen_keys: ClassVar[tuple[str, ...]] = UNSEEN_KEYS
     # These describe a pooler that the original never builds, and parts of ALBERT that
     # google-research/albert never reads.
@@ -105,13 +98,14 @@ class EncoderConfig(BertSizes):
                              "pooler_num_fc_layers", "pooler_size_per_head", "down_scale_factor",
                              "net_structure_type", "gap_size", "num_memory_blocks", "ln_type")
 
-    num_hidden_groups: int | None = None
-    inner_group_num: int = 1
-    shared_parts: str = "all"
-    pooler_type: str = "first_token_transform"
-    use_task_id: bool = False
-    task_type_vocab_size: int | None = None
-    directionality: str = "bidi"
+    num_hidden_groups: int | None = whole(None, MOST_LAYERS)
+    inner_group_num: int = whole(1, most=64)
+    shared_parts: str = one_of("all", ("all", "attention", "feed_forward"))
+    pooler_type: str = one_of("first_token_transform", (
+        "first_token_transform", "first_token", "first_token_relu", "first_token_tanh_relu"))
+    use_task_id: bool = switch(False)
+    task_type_vocab_size: int | None = whole(None)
+    directionality: str = one_of("bidi", DIRECTIONS)
     quantisation: Quantisation | None = None
     pruned_heads: tuple[tuple[int, tuple[int, ...]], ...] = ()
     intermediate_sizes: tuple[int, ...] | None = None

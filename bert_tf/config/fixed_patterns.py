@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any, ClassVar
 
 from bert_tf.config.encoder import EncoderConfig
+from bert_tf.config.sizes import one_of
 from bert_tf.errors import InputError
 
 # The tokens that a head with a fixed pattern attends to (arXiv:2002.10260): the token itself; the
@@ -39,17 +40,15 @@ class FixedPatternConfig(EncoderConfig):
             feature `token_boundary`.
     """
 
-    choices: ClassVar = {**EncoderConfig.choices, "model_type": ("fixed_patterns",),
-                         "empty_rows": ("end", "zero"), "pattern_units": ("tokens", "words")}
     added_keys: ClassVar = tuple(key for key in EncoderConfig.added_keys if key != "model_type")
     distinctive_keys: ClassVar = ("fixed_heads",)
     unseen_keys: ClassVar = (*EncoderConfig.unseen_keys, "fixed_heads", "empty_rows",
                              "pattern_units")
 
-    model_type: str = "fixed_patterns"
+    model_type: str = one_of("fixed_patterns", ("fixed_patterns",))
     fixed_heads: tuple[str, ...] = PATTERNS
-    empty_rows: str = "end"
-    pattern_units: str = "tokens"
+    empty_rows: str = one_of("end", ("end", "zero"))
+    pattern_units: str = one_of("tokens", ("tokens", "words"))
 
     def __post_init__(self):
         object.__setattr__(self, "fixed_heads", as_patterns(self.fixed_heads))

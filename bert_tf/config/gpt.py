@@ -4,7 +4,18 @@ import dataclasses
 from typing import ClassVar
 
 from bert_tf.config.encoder import EncoderConfig
-from bert_tf.config.sizes import ACTIVATIONS, FRACTIONS, WHOLE_NUMBERS, Sizes, check_sizes
+from bert_tf.config.sizes import (
+    ACTIVATIONS,
+    LONGEST,
+    MOST_INNER,
+    MOST_LAYERS,
+    MOST_TOKENS,
+    Sizes,
+    check_sizes,
+    fraction,
+    one_of,
+    whole,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,25 +26,22 @@ class GPTConfig(Sizes):
         vocab_size: V, the special tokens _start_, _delimiter_ and _classify_ included.
     """
 
-    whole_numbers: ClassVar = WHOLE_NUMBERS
-    fractions: ClassVar = {"embedding_dropout_prob": 1, **FRACTIONS}
-    choices: ClassVar = {"hidden_act": ACTIVATIONS, "model_type": ("openai-gpt",)}
     unused_keys: ClassVar = ()
     uncased: ClassVar = {"vocab_size": 30522}
 
-    vocab_size: int = 40481
-    hidden_size: int = 768
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    intermediate_size: int = 3072
-    hidden_act: str = "gelu"
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
-    embedding_dropout_prob: float = 0.1
-    max_position_embeddings: int = 512
-    initializer_range: float = 0.02
-    layer_norm_eps: float = 1e-5
-    model_type: str = "openai-gpt"
+    vocab_size: int = whole(40481, MOST_TOKENS)
+    hidden_size: int = whole(768)
+    num_hidden_layers: int = whole(12, MOST_LAYERS)
+    num_attention_heads: int = whole(12, MOST_LAYERS)
+    intermediate_size: int = whole(3072, MOST_INNER)
+    hidden_act: str = one_of("gelu", ACTIVATIONS)
+    hidden_dropout_prob: float = fraction(0.1)
+    attention_probs_dropout_prob: float = fraction(0.1)
+    embedding_dropout_prob: float = fraction(0.1)
+    max_position_embeddings: int = whole(512, LONGEST)
+    initializer_range: float = fraction(0.02, below=10)
+    layer_norm_eps: float = fraction(1e-5)
+    model_type: str = one_of("openai-gpt", ("openai-gpt",))
 
     directionality = "left_to_right"
     truncates_initializer, has_tied_lm = False, True

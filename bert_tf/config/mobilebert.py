@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from bert_tf.config.encoder import BertSizes
 from bert_tf.config.quantisation import Quantisation, parse_quantisation
-from bert_tf.config.sizes import ACTIVATIONS, PRESETS, UNSEEN_KEYS, check_weights
+from bert_tf.config.sizes import PRESETS, UNSEEN_KEYS, check_weights, one_of, switch, whole
 from bert_tf.errors import InputError
 
 MOST_FEED_FORWARDS = 32
@@ -35,29 +35,21 @@ class MobileBertConfig(BertSizes):
         classifier_activation: whether the first token's vector passes a dense layer with tanh.
     """
 
-    whole_numbers: ClassVar = {
-        **BertSizes.whole_numbers,
-        "intra_bottleneck_size": 65_536, "num_feedforward_networks": MOST_FEED_FORWARDS}
-    choices: ClassVar = {
-        "hidden_act": ACTIVATIONS, "model_type": ("mobilebert",),
-        "normalization_type": ("layer_norm", "no_norm", "manual_layer_norm"),
-        **dict.fromkeys(("trigram_input", "use_bottleneck", "use_bottleneck_attention",
-                         "key_query_shared_bottleneck", "classifier_activation"), (False, True))}
-    optional: ClassVar = ("embedding_size", "intra_bottleneck_size")
-    added_keys: ClassVar = ("layer_norm_eps", "model_type", *optional, "quantisation")
+    added_keys: ClassVar = ("layer_norm_eps", "model_type", "embedding_size",
+                            "intra_bottleneck_size", "quantisation")
     unused_keys: ClassVar = ()
     distinctive_keys: ClassVar = ("trigram_input", "use_bottleneck", "intra_bottleneck_size")
     unseen_keys: ClassVar = (*UNSEEN_KEYS, "normalization_type")
 
-    model_type: str = "mobilebert"
-    trigram_input: bool = False
-    use_bottleneck: bool = False
-    intra_bottleneck_size: int | None = None
-    use_bottleneck_attention: bool = False
-    key_query_shared_bottleneck: bool = False
-    num_feedforward_networks: int = 1
-    normalization_type: str = "layer_norm"
-    classifier_activation: bool = True
+    model_type: str = one_of("mobilebert", ("mobilebert",))
+    trigram_input: bool = switch(False)
+    use_bottleneck: bool = switch(False)
+    intra_bottleneck_size: int | None = whole(None)
+    use_bottleneck_attention: bool = switch(False)
+    key_query_shared_bottleneck: bool = switch(False)
+    num_feedforward_networks: int = whole(1, MOST_FEED_FORWARDS)
+    normalization_type: str = one_of("layer_norm", ("layer_norm", "no_norm", "manual_layer_norm"))
+    classifier_activation: bool = switch(True)
     quantisation: Quantisation | None = None
 
     # The layer between embeddings and encoder is part of the embeddings.

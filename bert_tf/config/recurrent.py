@@ -5,11 +5,11 @@ learning, and the bidirectional LSTM that learns from BERT.
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.config.sizes import LSTM, Sizes
+from bert_tf.config.sizes import LSTM, MOST_TOKENS, Sizes, fraction, one_of, switch, whole
 from bert_tf.errors import InputError
 from bert_tf.spelling import MOST_CHARACTERS, spelling_names
 
-_MOST_FILTERS = 64
+_MOST_FILTERS, _MOST_LAYERS = 64, 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,34 +34,27 @@ class ElmoConfig(Sizes):
         hidden_dropout_prob: dropout of an LSTM's input, and of the last one's output.
     """
 
-    whole_numbers: ClassVar = {"vocab_size": 10_000_000, "projection_dim": 65_536, "dim": 65_536,
-                               "n_layers": 64, "char_embedding_dim": 65_536,
-                               "max_characters_per_token": MOST_CHARACTERS}
-    fractions: ClassVar = {"cell_clip": 1e6, "proj_clip": 1e6, "hidden_dropout_prob": 1,
-                           "initializer_range": 10}
-    choices: ClassVar = {"activation": ("relu", "tanh"), "model_type": ("elmo",),
-                         "use_skip_connections": (True, False), "n_highway": tuple(range(65))}
     unused_keys: ClassVar = ()
     has_bert_presets: ClassVar = False
     dropout_keys: ClassVar = ("hidden_dropout_prob",)
     distinctive_keys: ClassVar = ("projection_dim", "filters")
     unseen_keys: ClassVar = ("cell_clip", "proj_clip", "use_skip_connections", "activation")
 
-    vocab_size: int = 793_471
-    projection_dim: int = 512
-    dim: int = 4096
-    n_layers: int = 2
-    cell_clip: float = 3.0
-    proj_clip: float = 3.0
-    use_skip_connections: bool = True
+    vocab_size: int = whole(793_471, MOST_TOKENS)
+    projection_dim: int = whole(512)
+    dim: int = whole(4096)
+    n_layers: int = whole(2, _MOST_LAYERS)
+    cell_clip: float = fraction(3.0, below=1e6)
+    proj_clip: float = fraction(3.0, below=1e6)
+    use_skip_connections: bool = switch(True)
     filters: tuple = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
-    char_embedding_dim: int = 16
-    n_highway: int = 2
-    activation: str = "relu"
-    max_characters_per_token: int = 50
-    hidden_dropout_prob: float = 0.1
-    initializer_range: float = 0.02     # of heads
-    model_type: str = "elmo"
+    char_embedding_dim: int = whole(16)
+    n_highway: int = whole(2, _MOST_LAYERS, least=0)
+    activation: str = one_of("relu", ("relu", "tanh"))
+    max_characters_per_token: int = whole(50, MOST_CHARACTERS)
+    hidden_dropout_prob: float = fraction(0.1)
+    initializer_range: float = fraction(0.02, below=10)     # of heads
+    model_type: str = one_of("elmo", ("elmo",))
 
     def __post_init__(self):
         super().__post_init__()
@@ -140,28 +133,22 @@ class SequenceLstmConfig(Sizes):
         word_dropout_prob: probability that a word's embedding becomes 0.
     """
 
-    whole_numbers: ClassVar = {"vocab_size": 10_000_000, "embedding_size": 65_536,
-                               "hidden_size": 65_536, "num_hidden_layers": 64}
-    fractions: ClassVar = {"hidden_dropout_prob": 1, "word_dropout_prob": 1,
-                           "initializer_range": 10}
-    choices: ClassVar = {"model_type": ("sequence_lstm",), "directionality": ("left_to_right",),
-                         "normalize_embeddings": (True, False)}
     unused_keys: ClassVar = ()
     has_bert_presets: ClassVar = False
     dropout_keys: ClassVar = ("hidden_dropout_prob",)
     distinctive_keys: ClassVar = ("normalize_embeddings",)
     unseen_keys: ClassVar = ("normalize_embeddings",)
 
-    vocab_size: int
-    embedding_size: int = 256
-    hidden_size: int = 512
-    num_hidden_layers: int = 1
-    normalize_embeddings: bool = True
-    hidden_dropout_prob: float = 0.5
-    word_dropout_prob: float = 0.0
-    initializer_range: float = 0.02     # of heads
-    directionality: str = "left_to_right"
-    model_type: str = "sequence_lstm"
+    vocab_size: int = whole(most=MOST_TOKENS)
+    embedding_size: int = whole(256)
+    hidden_size: int = whole(512)
+    num_hidden_layers: int = whole(1, _MOST_LAYERS)
+    normalize_embeddings: bool = switch(True)
+    hidden_dropout_prob: float = fraction(0.5)
+    word_dropout_prob: float = fraction(0.0)
+    initializer_range: float = fraction(0.02, below=10)     # of heads
+    directionality: str = one_of("left_to_right", ("left_to_right",))
+    model_type: str = one_of("sequence_lstm", ("sequence_lstm",))
 
     def weights(self) -> dict[str, str]:
         return {"embeddings/word_embeddings": "VE", "embeddings/token_counts": "V",
@@ -179,10 +166,6 @@ class BiLstmConfig(Sizes):
         pairs: whether two texts are read separately, by the same weights, and compared.
     """
 
-    whole_numbers: ClassVar = {"vocab_size": 10_000_000, "embedding_size": 65_536,
-                               "lstm_size": 65_536, "hidden_size": 65_536}
-    fractions: ClassVar = {"initializer_range": 10}
-    choices: ClassVar = {"model_type": ("bilstm",), "pairs": (True, False)}
     distinctive_keys: ClassVar = ("pairs",)
     unseen_keys: ClassVar = ("pairs",)
     unused_keys: ClassVar = ()
@@ -190,13 +173,13 @@ class BiLstmConfig(Sizes):
     dropout_keys: ClassVar = ()
     type_vocab_size, num_hidden_layers, pooler_type = 2, 1, "first_token_transform"
 
-    vocab_size: int
-    embedding_size: int = 300
-    lstm_size: int = 150
-    hidden_size: int = 200
-    pairs: bool = False
-    initializer_range: float = 0.02     # of heads
-    model_type: str = "bilstm"
+    vocab_size: int = whole(most=MOST_TOKENS)
+    embedding_size: int = whole(300)
+    lstm_size: int = whole(150)
+    hidden_size: int = whole(200)
+    pairs: bool = switch(False)
+    initializer_range: float = fraction(0.02, below=10)     # of heads
+    model_type: str = one_of("bilstm", ("bilstm",))
 
     @property
     def read_width(self) -> int:

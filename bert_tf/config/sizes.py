@@ -5,7 +5,7 @@ import math
 import numbers as number_types
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -23,6 +23,9 @@ _NOTHING: Any = ()
 # the exact form, which Hugging Face calls "gelu", is "gelu_erf" here.
 ACTIVATIONS = ("gelu", "gelu_erf", "relu", "relu6", "tanh", "linear")
 
+# The tokens that a token attends to: all, or itself and the tokens on its left.
+DIRECTIONS = ("bidi", "left_to_right")
+
 # name: layers, width. Heads are 64 wide and the feed-forward layer is four times the width
 # (arXiv:1908.08962, table 1; base and large as in arXiv:1810.04805).
 PRESETS = {
@@ -36,16 +39,54 @@ PRESETS = {
 
 # More weights than this are a slip that would exhaust the memory.
 _MOST_WEIGHTS = 50_000_000_000
-# The largest values of sizes, and the bounds of shares and the like.
-WHOLE_NUMBERS = {
-    "vocab_size": 10_000_000, "hidden_size": 65_536, "num_hidden_layers": 1_024,
-    "num_attention_heads": 1_024, "intermediate_size": 1_048_576,
-    "max_position_embeddings": 1_048_576}
-FRACTIONS: dict[str, float] = {
-    "hidden_dropout_prob": 1, "attention_probs_dropout_prob": 1, "initializer_range": 10,
-    "layer_norm_eps": 1}
+# The largest sizes: vocabularies, widths, widths inside feed-forward networks, layers or heads,
+# sequences. A larger one is a slip that would exhaust the memory.
+MOST_TOKENS, MOST_WIDTH, MOST_INNER, MOST_LAYERS = 10_000_000, 65_536, 1_048_576, 1_024
+LONGEST = 1_048_576
 # Keys that the shapes of a network's weights do not show.
 UNSEEN_KEYS = ("num_attention_heads", "hidden_act", "layer_norm_eps")
+
+
+def whole(default: Any = dataclasses.MISSING, most: int = MOST_WIDTH, least: int = 1) -> Any:
+    """Returns a field that is a whole number; if None is the default, it may be None."""
+    def check(name, value):
+        if value is None and default is None:
+            return None
+        if isinstance(value, number_types.Integral) and type(value) is not bool:     # of numpy
+            value = int(value)
+        if type(value) is not int or not least <= value <= most:
+            raise InputError(f"{name} must be a whole number from {least} to {most:,}, not "
+                             f"{value!r}.")
+        return value
+
+    return dataclasses.field(default=default, metadata={"check": check, "least": least})
+
+
+def fraction(default: float, below: float = 1) -> Any:
+    """Returns a field that is a number of 0 or more, such as a share."""
+    def check(name, value):
+        if type(value) not in (int, float) or not 0 <= value < below:
+            raise InputError(f"{name} must be a number of at least 0 and below {below}, not "
+                             f"{value!r}.")
+        return float(value)
+
+    return dataclasses.field(default=default, metadata={"check": check})
+
+
+def one_of(default: Any, choices: Sequence) -> Any:
+    """Returns a field that has a few values."""
+    def check(name, value):
+        if value not in choices:
+            raise InputError(f"{name} must be one of {', '.join(map(str, choices))}, not "
+                             f"{value!r}.")
+        return value
+
+    return dataclasses.field(default=default, metadata={"check": check})
+
+
+def switch(default: bool) -> Any:
+    """Returns a field that is true or false."""
+    return one_of(default, (False, True))
 
 
 def read_file(path: str | os.PathLike, make: Callable[[dict[str, Any]], T]) -> T:
@@ -58,14 +99,10 @@ def read_file(path: str | os.PathLike, make: Callable[[dict[str, Any]], T]) -> T
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """Base of all configurations: a frozen dataclass whose fields are the keys of a JSON file.
+    """Base of all configurations: a frozen dataclass whose fields are the keys of a JSON file, most
+    of them made by `whole`, `fraction`, `one_of` or `switch`.
 
     Attributes:
-        whole_numbers: the largest value of each field that is a whole number of 1 or more; a larger
-            one is a slip that would exhaust the memory.
-        fractions: the bound that each field that is a number of 0 or more must be below.
-        choices: the values of each field that has a few.
-        optional: the fields among `whole_numbers` that may be None.
         added_keys: fields that the original's code doesn't know; written only where the value is
             not the default.
         unused_keys: keys of released files that change nothing, and may have any value.
@@ -85,10 +122,6 @@ class Sizes:
         has_tied_lm: whether a language model needs no weights beyond the network's.
     """
 
-    whole_numbers: ClassVar[dict[str, int]] = {}
-    fractions: ClassVar[dict[str, float]] = {}
-    choices: ClassVar[dict[str, tuple]] = {}
-    optional: ClassVar[tuple[str, ...]] = ()
     added_keys: ClassVar[tuple[str, ...]] = ()
     unused_keys: ClassVar[tuple[str, ...]] = ("model_type",)
     fixed_keys: ClassVar[dict[str, Any]] = {}
@@ -110,7 +143,7 @@ class Sizes:
 
     # Defaults of configurations that do not say otherwise: there is no longest sequence, segments
     # and tasks have no vectors, layers share no weights, and nothing was cut or is rounded.
-    max_position_embeddings = WHOLE_NUMBERS["max_position_embeddings"]
+    max_position_embeddings = LONGEST
     type_vocab_size = intermediate_size = num_attention_heads = 0
     task_types, inner_group_num = 0, 1
     is_pruned = shares_layers = use_task_id = False
@@ -123,26 +156,9 @@ class Sizes:
     hidden_size = num_hidden_layers = model_type = _ABSENT
 
     def __post_init__(self):
-        for name, largest in self.whole_numbers.items():
-            value = getattr(self, name)
-            if value is None and name in self.optional:
-                continue
-            if isinstance(value, number_types.Integral) and type(value) is not bool:     # of numpy
-                value = int(value)
-                object.__setattr__(self, name, value)
-            if type(value) is not int or not 1 <= value <= largest:
-                raise InputError(f"{name} must be a whole number from 1 to {largest:,}, "
-                                 f"not {value!r}.")
-        for name, end in self.fractions.items():
-            value = getattr(self, name)
-            if type(value) not in (int, float) or not 0 <= value < end:
-                raise InputError(f"{name} must be a number of at least 0 and below {end}, not "
-                                 f"{value!r}.")
-            object.__setattr__(self, name, float(value))
-        for name, choices in self.choices.items():
-            if getattr(self, name) not in choices:
-                raise InputError(f"{name} must be one of {', '.join(map(str, choices))}, "
-                                 f"not {getattr(self, name)!r}.")
+        for field in dataclasses.fields(self):
+            if check := field.metadata.get("check"):
+                object.__setattr__(self, field.name, check(field.name, getattr(self, field.name)))
 
     @property
     def further_features(self) -> tuple[str, ...]:

@@ -5,7 +5,17 @@ import dataclasses
 from typing import Any, ClassVar
 
 from bert_tf.config.fixed_patterns import as_patterns
-from bert_tf.config.sizes import Sizes
+from bert_tf.config.sizes import (
+    LONGEST,
+    MOST_INNER,
+    MOST_LAYERS,
+    MOST_TOKENS,
+    Sizes,
+    fraction,
+    one_of,
+    switch,
+    whole,
+)
 from bert_tf.errors import InputError
 
 
@@ -61,37 +71,29 @@ class T5Config(Sizes):
     vocab_multiple: ClassVar = 128
     unused_keys: ClassVar = ()
 
-    whole_numbers: ClassVar = {
-        "vocab_size": 10_000_000, "d_model": 65_536, "d_kv": 65_536, "d_ff": 1_048_576,
-        "num_layers": 1_024, "num_decoder_layers": 1_024, "num_heads": 1_024,
-        "relative_attention_num_buckets": 65_536, "relative_attention_max_distance": 1_048_576}
-    fractions: ClassVar = {"dropout_rate": 1, "layer_norm_epsilon": 1, "initializer_factor": 1000}
-    choices: ClassVar = {"model_type": ("t5",), "feed_forward_proj": ("relu", "gated-gelu"),
-                         "tie_word_embeddings": (False, True),
-                         "architecture": ("encoder_decoder", "language_model", "prefix_lm")}
     added_keys: ClassVar = ("fixed_heads",)
-    optional: ClassVar = ("num_decoder_layers",)
     distinctive_keys: ClassVar = ("d_kv",)
     unseen_keys: ClassVar = ("num_heads", "relative_attention_max_distance", "layer_norm_epsilon",
                              "architecture", "fixed_heads")
     has_tied_lm: ClassVar = True
 
-    vocab_size: int = 32_128
-    d_model: int = 512
-    d_kv: int = 64
-    d_ff: int = 2048
-    num_layers: int = 6
-    num_decoder_layers: int | None = None
-    num_heads: int = 8
-    relative_attention_num_buckets: int = 32
-    relative_attention_max_distance: int = 128
-    dropout_rate: float = 0.1
-    layer_norm_epsilon: float = 1e-6
-    initializer_factor: float = 1.0
-    feed_forward_proj: str = "relu"
-    tie_word_embeddings: bool = True
-    architecture: str = "encoder_decoder"
-    model_type: str = "t5"
+    vocab_size: int = whole(32_128, MOST_TOKENS)
+    d_model: int = whole(512)
+    d_kv: int = whole(64)
+    d_ff: int = whole(2048, MOST_INNER)
+    num_layers: int = whole(6, MOST_LAYERS)
+    num_decoder_layers: int | None = whole(None, MOST_LAYERS)
+    num_heads: int = whole(8, MOST_LAYERS)
+    relative_attention_num_buckets: int = whole(32)
+    relative_attention_max_distance: int = whole(128, LONGEST)
+    dropout_rate: float = fraction(0.1)
+    layer_norm_epsilon: float = fraction(1e-6)
+    initializer_factor: float = fraction(1.0, below=1000)
+    feed_forward_proj: str = one_of("relu", ("relu", "gated-gelu"))
+    tie_word_embeddings: bool = switch(True)
+    architecture: str = one_of("encoder_decoder", (
+        "encoder_decoder", "language_model", "prefix_lm"))
+    model_type: str = one_of("t5", ("t5",))
     fixed_heads: tuple[str, ...] = ()
 
     def __post_init__(self):

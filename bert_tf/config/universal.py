@@ -5,11 +5,16 @@ from typing import ClassVar
 
 from bert_tf.config.sizes import (
     ACTIVATIONS,
-    FRACTIONS,
+    LONGEST,
+    MOST_INNER,
+    MOST_LAYERS,
+    MOST_TOKENS,
     UNSEEN_KEYS,
-    WHOLE_NUMBERS,
     Sizes,
     check_sizes,
+    fraction,
+    one_of,
+    whole,
 )
 
 
@@ -30,14 +35,6 @@ class UniversalConfig(Sizes):
         act_halting_bias_init: first value of the bias of a step's probability to be the last.
     """
 
-    whole_numbers: ClassVar = {**WHOLE_NUMBERS, "type_vocab_size": 65_536, "act_max_steps": 1_024}
-    fractions: ClassVar = {**FRACTIONS, "act_epsilon": 1, "act_loss_weight": 100,
-                           "act_halting_bias_init": 100}
-    choices: ClassVar = {"hidden_act": ACTIVATIONS, "model_type": ("universal",),
-                         "recurrence_type": ("basic", "act"),
-                         "step_timing_signal_type": ("learned", "sinusoid"),
-                         "act_type": ("basic", "accumulated")}
-    optional: ClassVar = ("act_max_steps",)
     unused_keys: ClassVar = ()
     distinctive_keys: ClassVar = ("recurrence_type", "step_timing_signal_type")
     unseen_keys: ClassVar = (*UNSEEN_KEYS, "num_hidden_layers", "recurrence_type",
@@ -45,26 +42,26 @@ class UniversalConfig(Sizes):
     uncased: ClassVar = {"vocab_size": 30522, "type_vocab_size": 2}
     pooler_type, shares_layers = "first_token_transform", True
 
-    vocab_size: int
-    hidden_size: int = 1024
-    num_hidden_layers: int = 6
-    num_attention_heads: int = 16
-    intermediate_size: int = 4096
-    hidden_act: str = "relu"
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
-    max_position_embeddings: int = 512
-    type_vocab_size: int = 2
-    initializer_range: float = 0.02
-    layer_norm_eps: float = 1e-6
-    model_type: str = "universal"
-    recurrence_type: str = "basic"
-    step_timing_signal_type: str = "learned"
-    act_type: str = "basic"
-    act_max_steps: int | None = None
-    act_epsilon: float = 0.01
-    act_loss_weight: float = 0.01
-    act_halting_bias_init: float = 1.0
+    vocab_size: int = whole(most=MOST_TOKENS)
+    hidden_size: int = whole(1024)
+    num_hidden_layers: int = whole(6, MOST_LAYERS)
+    num_attention_heads: int = whole(16, MOST_LAYERS)
+    intermediate_size: int = whole(4096, MOST_INNER)
+    hidden_act: str = one_of("relu", ACTIVATIONS)
+    hidden_dropout_prob: float = fraction(0.1)
+    attention_probs_dropout_prob: float = fraction(0.1)
+    max_position_embeddings: int = whole(512, LONGEST)
+    type_vocab_size: int = whole(2)
+    initializer_range: float = fraction(0.02, below=10)
+    layer_norm_eps: float = fraction(1e-6)
+    model_type: str = one_of("universal", ("universal",))
+    recurrence_type: str = one_of("basic", ("basic", "act"))
+    step_timing_signal_type: str = one_of("learned", ("learned", "sinusoid"))
+    act_type: str = one_of("basic", ("basic", "accumulated"))
+    act_max_steps: int | None = whole(None, MOST_LAYERS)
+    act_epsilon: float = fraction(0.01)
+    act_loss_weight: float = fraction(0.01, below=100)
+    act_halting_bias_init: float = fraction(1.0, below=100)
 
     def __post_init__(self):
         super().__post_init__()

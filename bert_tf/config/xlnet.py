@@ -3,10 +3,19 @@
 import dataclasses
 from typing import Any, ClassVar, Self
 
-from bert_tf.config.sizes import ACTIVATIONS, WHOLE_NUMBERS, Sizes
-from bert_tf.errors import InputError
-
-_LONGEST = WHOLE_NUMBERS["max_position_embeddings"]
+from bert_tf.config.sizes import (
+    ACTIVATIONS,
+    DIRECTIONS,
+    LONGEST,
+    MOST_INNER,
+    MOST_LAYERS,
+    MOST_TOKENS,
+    Sizes,
+    fraction,
+    one_of,
+    switch,
+    whole,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,15 +46,6 @@ class XLNetConfig(Sizes):
         "n_token": "vocab_size"}
     absent_names: ClassVar = ("max_position_embeddings", "type_vocab_size")
 
-    whole_numbers: ClassVar = {
-        "vocab_size": 10_000_000, "d_model": 65_536, "d_head": 65_536, "d_inner": 1_048_576,
-        "n_layer": 1_024, "n_head": 1_024}
-    fractions: ClassVar = {"dropout": 1, "dropatt": 1, "initializer_range": 10,
-                           "layer_norm_eps": 1}
-    choices: ClassVar = {"model_type": ("xlnet",), "ff_activation": ACTIVATIONS,
-                         "untie_r": (False, True), "use_summ_proj": (False, True),
-                         "summary_type": ("last", "first", "mean", "attn"),
-                         "directionality": ("bidi", "left_to_right")}
     added_keys: ClassVar = ("directionality",)
     unused_keys: ClassVar = ()
     distinctive_keys: ClassVar = ("n_token", "d_head", "untie_r")
@@ -55,33 +55,25 @@ class XLNetConfig(Sizes):
     dropout_keys: ClassVar = ("dropout", "dropatt")
     truncates_initializer: ClassVar = False
 
-    vocab_size: int = 32_000
-    d_model: int = 768
-    n_layer: int = 12
-    n_head: int = 12
-    d_head: int = 64
-    d_inner: int = 3072
-    ff_activation: str = "gelu"
-    untie_r: bool = True
-    mem_len: int = 0
-    reuse_len: int = 0
-    clamp_len: int = -1
-    dropout: float = 0.1
-    dropatt: float = 0.1
-    initializer_range: float = 0.02
-    layer_norm_eps: float = 1e-12
-    summary_type: str = "last"
-    use_summ_proj: bool = True
-    model_type: str = "xlnet"
-    directionality: str = "bidi"
-
-    def __post_init__(self):
-        super().__post_init__()
-        for name, least in (("mem_len", 0), ("reuse_len", 0), ("clamp_len", -1)):
-            value = getattr(self, name)
-            if type(value) is not int or not least <= value <= _LONGEST:
-                raise InputError(f"{name} must be a whole number from {least} to {_LONGEST:,}, "
-                                 f"not {value!r}.")
+    vocab_size: int = whole(32_000, MOST_TOKENS)
+    d_model: int = whole(768)
+    n_layer: int = whole(12, MOST_LAYERS)
+    n_head: int = whole(12, MOST_LAYERS)
+    d_head: int = whole(64)
+    d_inner: int = whole(3072, MOST_INNER)
+    ff_activation: str = one_of("gelu", ACTIVATIONS)
+    untie_r: bool = switch(True)
+    mem_len: int = whole(0, LONGEST, least=0)
+    reuse_len: int = whole(0, LONGEST, least=0)
+    clamp_len: int = whole(-1, LONGEST, least=-1)
+    dropout: float = fraction(0.1)
+    dropatt: float = fraction(0.1)
+    initializer_range: float = fraction(0.02, below=10)
+    layer_norm_eps: float = fraction(1e-12)
+    summary_type: str = one_of("last", ("last", "first", "mean", "attn"))
+    use_summ_proj: bool = switch(True)
+    model_type: str = one_of("xlnet", ("xlnet",))
+    directionality: str = one_of("bidi", DIRECTIONS)
 
     # The names that code for all networks uses.
     hidden_size = embedding_width = property(lambda self: self.d_model)

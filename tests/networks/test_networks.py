@@ -1,5 +1,6 @@
 """Every configuration has a network, and every network the attributes that its users rely on."""
 
+import dataclasses
 import importlib
 import inspect
 import pkgutil
@@ -37,7 +38,9 @@ def test_no_network_and_no_configuration_is_missing_from_the_tables():
 
 @pytest.mark.parametrize("name", networks.NETWORKS)
 def test_a_network_is_built_from_its_configuration(name):
-    sizes = {size: 2 if "layers" in size else 8 for size in getattr(config, name).whole_numbers}
+    sizes = {field.name: 2 if "layers" in field.name else 8
+             for field in dataclasses.fields(getattr(config, name))
+             if field.metadata.get("least") == 1}
     network = networks.build(getattr(config, name)(**sizes), name="mine", dtype="bfloat16")
     assert type(network).__name__ == networks.NETWORKS[name]
     assert network.name == "mine" and network.dtype_policy.name == "bfloat16"
