@@ -177,10 +177,7 @@ class PretrainingDataFlags:
                              f"--span_lower={self.span_lower}.")
         if not self.max_predictions_per_seq and LINES.holds(recipe):
             raise InputError("--max_predictions_per_seq is 0; it must be at least 1.")
-        recipe = _of_task(recipe, self)
-        accents = {} if self.strip_accents else {"strip_accents": False}
-        recipe = recipe.vary(_segments(recipe, self), _corruption(recipe, self),
-                             tokenizer_settings={**recipe.tokenizer_settings, **accents})
+        recipe = _vary(_of_task(recipe, self), self)
         if self.labels and not PAIRINGS[recipe.segments.pairing].is_labelled:
             raise InputError("--labels is for the tasks discourse_relation and ir_relevance of "
                              "recipe ernie2; leave it out.")
@@ -225,6 +222,12 @@ def _of_task(recipe, job):
         raise InputError(f"--masking=dynamic: the records of recipe {recipe.name} hold masks; "
                          "leave the flag out.")
     return recipe.of_task(job.task) if job.task else recipe
+
+
+def _vary(recipe, job):
+    accents = {} if job.strip_accents else {"strip_accents": False}
+    return recipe.vary(_segments(recipe, job), _corruption(recipe, job),
+                       tokenizer_settings={**recipe.tokenizer_settings, **accents})
 
 
 def _segments(recipe, job):
