@@ -106,14 +106,13 @@ def _account(weights, tensors, table, name, notes):
 def _finite(weights):
     """The `Weights`, whose tensors raise InputError if they are read and hold NaN or infinity."""
     def checked(tensor):
-        def read():
-            values = tensor.read()
+        def check(values):
             if not np.isfinite(np.asarray(values)).all():
                 raise InputError(f"{tensor.name} of {weights.source} holds NaN or infinity: the "
                                  "training diverged, the file is damaged, or --dtype is too "
                                  "narrow; take an earlier checkpoint, or --dtype=float32.")
             return values
-        return dataclasses.replace(tensor, read=read)
+        return tensor.changed(check)
 
     return dataclasses.replace(
         weights, tensors={name: checked(one) for name, one in weights.tensors.items()},
@@ -136,8 +135,7 @@ def _fold(weights, table, form):
         return weights, []
 
     def scaled(tensor):
-        return dataclasses.replace(
-            tensor, read=lambda: (tensor.read() * scale).astype(tensor.dtype))
+        return tensor.changed(lambda values: (values * scale).astype(tensor.dtype))
 
     tensors = {name: scaled(tensor) if name.startswith("regression/dense/") else tensor
                for name, tensor in weights.tensors.items()}
@@ -202,8 +200,7 @@ def adopt(config: EncoderConfig, source: Source, changes) -> EncoderConfig:
 
 
 def _first(tensor, rows):
-    return dataclasses.replace(tensor, shape=(rows, *tensor.shape[1:]),
-                               read=lambda: tensor.read()[:rows])
+    return tensor.changed(lambda values: values[:rows], shape=(rows, *tensor.shape[1:]))
 
 
 def _by_rows(change, tensor, name):
@@ -248,8 +245,8 @@ def round_to(weights: Weights, changes) -> tuple[Weights, list[str]]:
         raise InputError(f"--dtype must be one of {', '.join(FLOATS)}, not {changes.dtype}.")
 
     def rounded(tensor):
-        return dataclasses.replace(tensor, dtype=changes.dtype, read=lambda: np.asarray(
-            tensor.read()).astype(changes.dtype))
+        return tensor.changed(lambda values: np.asarray(values).astype(changes.dtype),
+                              dtype=changes.dtype)
 
     others = sum(tensor.dtype != changes.dtype for tensor in weights.tensors.values())
     tensors = {name: rounded(tensor) for name, tensor in weights.tensors.items()}
@@ -297,16 +294,14 @@ def new_rows(old: Vocabulary, new: Vocabulary, path: str) -> dict[int, list[int]
 
 def _grown(tensor, size, rows):
     """A `Tensor` of `size` rows: the old rows, and then means of old rows."""
-
-    def read():
-        old = tensor.read()
+    def grow_rows(old):
         new = np.zeros((size, *old.shape[1:]), old.dtype)
         new[:len(old)] = old
         for index, ids in rows.items():
             new[index] = old[ids].astype("float64").mean(axis=0).astype(old.dtype)
         return new
 
-    return dataclasses.replace(tensor, shape=(size, *tensor.shape[1:]), read=read)
+    return tensor.changed(grow_rows, shape=(size, *tensor.shape[1:]))
 
 
 def grow(weights: Weights, changes) -> tuple[Weights, list[str]]:

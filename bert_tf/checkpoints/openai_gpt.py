@@ -5,9 +5,9 @@ Names are the names of Hugging Face's OpenAIGPTModel. The single matrix of query
 three here. These files lack the special tokens, so their embeddings are drawn at random.
 """
 
-import dataclasses
 import json
 import math
+import operator
 import os
 
 import numpy as np
@@ -63,10 +63,10 @@ def split(found: dict[str, Tensor]) -> dict[str, Tensor]:
             continue
         width = tensor.shape[-1] // 3
         for number, part in enumerate(PARTS):
-            result[name.replace("c_attn", part)] = dataclasses.replace(
-                tensor, name=f"{tensor.name} ({part})", shape=(*tensor.shape[:-1], width),
-                read=lambda tensor=tensor, first=number * width, width=width:
-                    tensor.read()[..., first:first + width])
+            columns = slice(number * width, (number + 1) * width)
+            result[name.replace("c_attn", part)] = tensor.changed(
+                operator.itemgetter((..., columns)), name=f"{tensor.name} ({part})",
+                shape=(*tensor.shape[:-1], width))
     return result
 
 
@@ -84,11 +84,10 @@ def join(tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
 
 def add_special(words: Tensor, width: int) -> Tensor:
     """Adds rows for the special tokens to a table of words, drawn as in the original."""
-    def read():
+    def add(values):
         drawn = np.random.default_rng(0).normal(0, 0.02, (SPECIAL, width))
-        values = words.read()
         return np.concatenate([values, drawn.astype(values.dtype)])
-    return dataclasses.replace(words, shape=(words.shape[0] + SPECIAL, width), read=read)
+    return words.changed(add, shape=(words.shape[0] + SPECIAL, width))
 
 
 SPECIAL_NOTE = f"{SPECIAL} rows of words are reinitialised: the special tokens'."

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -37,19 +38,23 @@ class Tensor:
     read: Callable[[], np.ndarray]
     read_cut: Callable[[], np.ndarray] | None = None
 
+    def changed(self, change: Callable[[np.ndarray], np.ndarray], **fields: Any) -> "Tensor":
+        """Returns the tensor with the values that a function makes of these, and other `fields`."""
+        return dataclasses.replace(self, read=lambda: change(self.read()), **fields)
+
     def transposed(self) -> "Tensor":
         """Returns the same numbers with the axes in reverse order."""
-        return dataclasses.replace(self, shape=self.shape[::-1], read=lambda: self.read().T)
+        return self.changed(np.transpose, shape=self.shape[::-1])
 
     def reshaped(self, shape: tuple) -> "Tensor":
         """Returns the same numbers in another shape."""
-        return dataclasses.replace(self, shape=shape, read=lambda: self.read().reshape(shape))
+        return self.changed(lambda values: values.reshape(shape), shape=shape)
 
     def cut(self, count: int) -> "Tensor":
         """Returns the tensor without its first `count` rows."""
-        return dataclasses.replace(self, shape=(self.shape[0] - count, *self.shape[1:]),
-                                   read=lambda: self.read()[count:],
-                                   read_cut=lambda: self.read()[:count])
+        return self.changed(lambda values: values[count:],
+                            shape=(self.shape[0] - count, *self.shape[1:]),
+                            read_cut=lambda: self.read()[:count])
 
     def uncut(self, count: int) -> np.ndarray:
         """Returns the values with `count` more rows: the rows that `cut` removed, or zeros."""

@@ -1,6 +1,6 @@
 """XLNet's weights in checkpoints of zihangdai/xlnet."""
 
-import dataclasses
+import operator
 import os
 import re
 
@@ -69,9 +69,8 @@ def _unstacked(tensors, layers):
             found[name] = tensor
             continue
         for i in range(min(layers, tensor.shape[0])):
-            found[f"{name}/{i}"] = dataclasses.replace(
-                tensor, name=f"{tensor.name} (layer {i})", shape=tensor.shape[1:],
-                read=lambda tensor=tensor, i=i: tensor.read()[i])
+            found[f"{name}/{i}"] = tensor.changed(
+                operator.itemgetter(i), name=f"{tensor.name} (layer {i})", shape=tensor.shape[1:])
     return found
 
 

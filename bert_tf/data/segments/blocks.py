@@ -68,15 +68,8 @@ def full_sentences(documents: Documents, stream: PythonRandom, room: int, option
 
     There is no choice in it: `dupe_factor` repeats the same sequences for other masks. A sentence
     that is longer than `room` comes uncut, for the caller to leave out, as fairseq's trainer does.
-
-    Args:
-        documents: `Documents`, whose sentences have ends.
-        stream, segments: not used.
-        room: most tokens of a sequence without the special ones around it.
-        options: has `dupe_factor`.
-
-    Yields:
-        `pairing.Slices` without B, in the order of the text; the label is 0.
+    The sentences of `documents` have ends. See `Pairing.draw` for the arguments of this function
+    and of the following ones, which yield `Slices` without B, in the order of the text.
     """
     del stream, segments
     yield from _blocks(documents, room, options, "complete")

@@ -133,16 +133,9 @@ def electra_segments(documents: Documents, stream: PythonRandom, room: int, opti
     segment, a shorter one may still go to the first. Such segments are not runs of the text, so
     copies of their tokens are added to `documents`.
 
-    The random stream and the target continue from document to document and from file to file.
-
-    Args:
-        documents: a piece; its files were shuffled before they were read.
-        room: most tokens of two segments.
-        options: has `max_seq_length`, `dupe_factor` and `short_seq_prob`, the probability of a
-            random target.
-
-    Returns:
-        An iterator of `Slices`; B is empty in sequences of one segment, the label is 0.
+    The random stream and the target continue from document to document and from file to file; the
+    files were shuffled before they were read. `options` also has `max_seq_length`. B is empty in
+    sequences of one segment, and the label is 0.
     """
     del segments        # there are no pairs to be positive or negative
     # The original shuffles the names of the files with this stream.

@@ -42,15 +42,8 @@ def sentence_reordering(documents: Documents, stream: PythonRandom, room: int, o
     """Cuts paragraphs between sentences into 1 to 3 parts, and draws the order of the parts.
 
     Each possible number of parts is equally likely, and each order. A separator is between two
-    parts, and all parts are segment A.
-
-    Args:
-        documents: a piece, to which the paragraphs are added.
-        room: most tokens of a sequence without its special ones.
-        options: has `dupe_factor` and `short_seq_prob`.
-
-    Returns:
-        An iterator of `pairing.Slices` without B; for the label see `permutation`.
+    parts, and all parts are segment A: there is no B. The paragraphs are added to `documents`. For
+    the arguments see `Pairing.draw`, for the label `permutation`.
     """
     del segments
     starts, tokens = documents.sentence_starts, documents.tokens
