@@ -118,19 +118,16 @@ class Corpus:
     def make(self) -> None:
         """Makes the sentences of all pieces that are not made yet; an error before the first piece
         is finished leaves nothing next to the output."""
+        pieces = (piece for source in self._sources
+                  for piece in container_of(source).pieces(source, self._maker.column))
         try:
-            self._make()
+            make_folders(self._maker.folder)
+            self._results = run_stream(pieces, self._maker, self._progress, self._workers,
+                                       self._maker.is_intact)
         except BaseException:
             if not self._progress.noted():
                 self.close()
             raise
-
-    def _make(self):
-        make_folders(self._maker.folder)
-        pieces = (piece for source in self._sources
-                  for piece in container_of(source).pieces(source, self._maker.column))
-        self._results = run_stream(pieces, self._maker, self._progress, self._workers,
-                                   self._maker.is_intact)
 
     def close(self) -> None:
         """Removes the finished parts next to the output."""

@@ -38,6 +38,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import absolute, is_file, make_folder, relative
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.base import open_tokenizer
+from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep.create_pretraining_data import keep_tokenizer
 
 
@@ -71,30 +72,31 @@ class ImportErnieDataFlags:
     num_workers: int = option(1, "Number of processes; 0: one per core.", least=0, most=4096)
 
 
+@dataclasses.dataclass
 class PassWriter:
     """Writes the records of one pass; every worker process has one."""
 
-    def __init__(self, job: ImportErnieDataFlags, recipe: recipes.Recipe, vocabulary,
-                 folder: str) -> None:
-        self._job, self._recipe, self._vocabulary = job, recipe, vocabulary
-        self._folder = folder
+    job: ImportErnieDataFlags
+    recipe: recipes.Recipe
+    vocabulary: Vocabulary
+    folder: str
 
     def __call__(self, index: int, files: list[tuple[str, float]]) -> dict[str, Any]:
         """Writes the shard of pass `index`; returns its entry and counts."""
         counts: collections.Counter = collections.Counter()
-        name = manifest.shard_name(self._job.output_file, index, self._job.dupe_factor)
-        shard = write_shard(name, self._folder, self._blocks(files, index, counts))
+        name = manifest.shard_name(self.job.output_file, index, self.job.dupe_factor)
+        shard = write_shard(name, self.folder, self._blocks(files, index, counts))
         return {"shards": [shard], "counts": dict(counts)}
 
     def _blocks(self, files, index, counts) -> Iterator[dict[str, np.ndarray]]:
         """The features of the original's batches."""
-        job = self._job
+        job = self.job
         seed = (job.random_seed + index) % 2**32
         rng = np.random.RandomState(seed)
         samples = ernie_samples.read_samples(
             files, rng, job.max_seq_length, job.generate_neg_sample,
             lambda name: counts.update([name]))
-        masking = self._recipe.corruption
+        masking = self.recipe.corruption
         for batch in ernie_samples.batches(samples, job.batch_size):
             chosen, shown = ernie_samples.mask_batch(
                 batch, rng, job.vocab_size, masked_lm_prob=job.masked_lm_prob,
@@ -108,20 +110,20 @@ class PassWriter:
             yield self._features(batch, lengths, masks)
 
     def _features(self, batch, lengths, masks: Masks):
-        size, vocabulary = self._job.max_seq_length, self._vocabulary
+        size, vocabulary = self.job.max_seq_length, self.vocabulary
         input_mask = np.arange(size) < lengths[:, None]
         ids = np.full(input_mask.shape, vocabulary.pad_id, np.int32)
         ids[input_mask] = np.concatenate([sample.ids for sample in batch])
         segments = np.zeros(input_mask.shape, bool)
         segments[input_mask] = np.concatenate([sample.segments for sample in batch])
-        if ids.min() < 0 or ids.max() >= self._job.vocab_size:
-            raise InputError(f"the samples hold the id {ids.max()}, but {self._job.vocab_file} has "
-                             f"{self._job.vocab_size} tokens; give the vocabulary that made the "
+        if ids.min() < 0 or ids.max() >= self.job.vocab_size:
+            raise InputError(f"the samples hold the id {ids.max()}, but {self.job.vocab_file} has "
+                             f"{self.job.vocab_size} tokens; give the vocabulary that made the "
                              "data.")
         found = {"segment_ids": segments, "input_mask": input_mask, "input_ids": ids,
                  "next_sentence_labels": np.array([[sample.label] for sample in batch])}
         found |= masks.hide(ids, vocabulary.mask_id)
-        return {name: found[name] for name in feature_names(self._recipe)}
+        return {name: found[name] for name in feature_names(self.recipe)}
 
 
 def _describe(job, recipe, vocabulary, options, files, results):

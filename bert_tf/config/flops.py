@@ -39,10 +39,6 @@ class TransformerFlops:
     predicted_share: float = 0.15625
     is_decoder: bool = False
 
-    @property
-    def _embedding_size(self):
-        return self.embedding_size or self.hidden_size
-
     def layer(self) -> int:
         """Returns the operations of a layer's forward pass on a sequence."""
         hidden, length = self.hidden_size, self.max_seq_length
@@ -62,7 +58,7 @@ class TransformerFlops:
 
     def embeddings(self) -> int:
         """Returns the operations of a sequence's embeddings."""
-        size, hidden = self._embedding_size, self.hidden_size
+        size, hidden = self.embedding_size or self.hidden_size, self.hidden_size
         count = 2 * size * (self.vocab_size + self.max_seq_length + 2 + 1)
         count += (_NORM + _DROPOUT) * size
         if size != hidden:
@@ -71,7 +67,7 @@ class TransformerFlops:
 
     def predictions(self) -> float:
         """Returns the operations that predict a share of a sequence's tokens."""
-        size, words = self._embedding_size, self.vocab_size
+        size, words = self.embedding_size or self.hidden_size, self.vocab_size
         count = (2 * size * words + 2 * self.hidden_size * size
                  + (1 + _ACTIVATION + _NORM) * size + (_SOFTMAX + 2) * words)
         return self.predicted_share * count * self.max_seq_length

@@ -1,6 +1,7 @@
 """Work over numbered pieces: several processes, the same result, nothing finished done twice."""
 
 import contextlib
+import functools
 import itertools
 import multiprocessing
 import os
@@ -178,17 +179,12 @@ Engine = Callable[[Callable[[int], Any], int, Callable[[], list[int]]], None]
 Runner = Share | Engine
 
 
-class _NotedWork:
-    """Work whose results are noted by whoever does it."""
-
-    def __init__(self, work, progress):
-        self._work, self._progress = work, progress
-
-    def __call__(self, index, piece):
-        with checked(self._progress.check):
-            result = self._work(index, piece)
-        self._progress.save(index, result)
-        return result
+def _do_and_note(work, progress, index, piece):
+    """Does a piece, and notes its result."""
+    with checked(progress.check):
+        result = work(index, piece)
+    progress.save(index, result)
+    return result
 
 
 class _Report:
@@ -241,7 +237,7 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
         result = progress.result(index)
         if result is not None and is_intact(result):
             results[index] = result
-    report, work = _Report(results, wanted), _NotedWork(work, progress)
+    report, work = _Report(results, wanted), functools.partial(_do_and_note, work, progress)
     num_workers = min(num_workers or usable_cores(), report.waiting)
     todo = ((i, piece) for i, piece in enumerate(pieces)
             if results[i] is None and (not runner or runner.has(i)))
@@ -255,7 +251,8 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
 def _run_elsewhere(pieces, count, work, progress, is_intact, runner):
     """Has a runner do all pieces; the notes hold the results."""
     pieces = pieces if isinstance(pieces, Sequence) else list(pieces)
-    runner(_IdempotentWork(work, progress, is_intact, pieces), count, progress.noted)
+    runner(functools.partial(_do_unless_done, work, progress, is_intact, pieces), count,
+           progress.noted)
     results = [progress.result(index) for index in range(count)]
     lost = [index for index, result in enumerate(results) if result is None]
     if lost:
@@ -264,18 +261,12 @@ def _run_elsewhere(pieces, count, work, progress, is_intact, runner):
     return results
 
 
-class _IdempotentWork:
-    """Work by the piece's number, which may be done again and by several at once."""
-
-    def __init__(self, work, progress, is_intact, pieces):
-        self._do, self._progress = _NotedWork(work, progress), progress
-        self._is_intact, self._pieces = is_intact, pieces
-
-    def __call__(self, index):
-        done = self._progress.result(index)
-        if done is None or not self._is_intact(done):
-            self._do(index, self._pieces[index])
-        return index
+def _do_unless_done(work, progress, is_intact, pieces, index):
+    """Does a piece by its number; it may be done again, and by several at once."""
+    done = progress.result(index)
+    if done is None or not is_intact(done):
+        _do_and_note(work, progress, index, pieces[index])
+    return index
 
 
 class _Growing:
@@ -292,7 +283,7 @@ class _Growing:
 def run_stream(pieces: Iterable, work: Callable[[int, Any], Any], progress: FinishedPieces,
                num_workers: int, is_intact: Callable[[Any], bool]) -> list:
     """Does the work of `run_pieces` if the number of pieces is unknown until the last piece."""
-    report, work = _Growing(), _NotedWork(work, progress)
+    report, work = _Growing(), functools.partial(_do_and_note, work, progress)
 
     def waiting():
         for index, piece in enumerate(pieces):
