@@ -8,10 +8,6 @@ from bert_tf.config.quantisation import Quantisation, parse_quantisation
 from bert_tf.config.sizes import (
     ACTIVATIONS,
     DIRECTIONS,
-    LONGEST,
-    MOST_INNER,
-    MOST_LAYERS,
-    MOST_TOKENS,
     UNSEEN_KEYS,
     Sizes,
     check_sizes,
@@ -39,15 +35,15 @@ class BertSizes(Sizes):
 
     uncased: ClassVar = {"vocab_size": 30522, "type_vocab_size": 2}
 
-    vocab_size: int = whole(most=MOST_TOKENS)
+    vocab_size: int = whole(most="tokens")
     hidden_size: int = whole(768)
-    num_hidden_layers: int = whole(12, MOST_LAYERS)
-    num_attention_heads: int = whole(12, MOST_LAYERS)
-    intermediate_size: int = whole(3072, MOST_INNER)
+    num_hidden_layers: int = whole(12, "layers")
+    num_attention_heads: int = whole(12, "heads")
+    intermediate_size: int = whole(3072, "inner width")
     hidden_act: str = one_of("gelu", ACTIVATIONS)
     hidden_dropout_prob: float = fraction(0.1)
     attention_probs_dropout_prob: float = fraction(0.1)
-    max_position_embeddings: int = whole(512, LONGEST)
+    max_position_embeddings: int = whole(512, "positions")
     type_vocab_size: int = whole(16)
     initializer_range: float = fraction(0.02, below=10)
     layer_norm_eps: float = fraction(1e-12)
@@ -98,7 +94,7 @@ class EncoderConfig(BertSizes):
                              "pooler_num_fc_layers", "pooler_size_per_head", "down_scale_factor",
                              "net_structure_type", "gap_size", "num_memory_blocks", "ln_type")
 
-    num_hidden_groups: int | None = whole(None, MOST_LAYERS)
+    num_hidden_groups: int | None = whole(None, "layers")
     inner_group_num: int = whole(1, most=64)
     shared_parts: str = one_of("all", ("all", "attention", "feed_forward"))
     pooler_type: str = one_of("first_token_transform", (

@@ -4,18 +4,7 @@ import dataclasses
 from typing import ClassVar
 
 from bert_tf.config.encoder import EncoderConfig
-from bert_tf.config.sizes import (
-    ACTIVATIONS,
-    LONGEST,
-    MOST_INNER,
-    MOST_LAYERS,
-    MOST_TOKENS,
-    Sizes,
-    check_sizes,
-    fraction,
-    one_of,
-    whole,
-)
+from bert_tf.config.sizes import ACTIVATIONS, Sizes, check_sizes, fraction, one_of, whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,16 +18,16 @@ class GPTConfig(Sizes):
     unused_keys: ClassVar = ()
     uncased: ClassVar = {"vocab_size": 30522}
 
-    vocab_size: int = whole(40481, MOST_TOKENS)
+    vocab_size: int = whole(40481, "tokens")
     hidden_size: int = whole(768)
-    num_hidden_layers: int = whole(12, MOST_LAYERS)
-    num_attention_heads: int = whole(12, MOST_LAYERS)
-    intermediate_size: int = whole(3072, MOST_INNER)
+    num_hidden_layers: int = whole(12, "layers")
+    num_attention_heads: int = whole(12, "heads")
+    intermediate_size: int = whole(3072, "inner width")
     hidden_act: str = one_of("gelu", ACTIVATIONS)
     hidden_dropout_prob: float = fraction(0.1)
     attention_probs_dropout_prob: float = fraction(0.1)
     embedding_dropout_prob: float = fraction(0.1)
-    max_position_embeddings: int = whole(512, LONGEST)
+    max_position_embeddings: int = whole(512, "positions")
     initializer_range: float = fraction(0.02, below=10)
     layer_norm_eps: float = fraction(1e-5)
     model_type: str = one_of("openai-gpt", ("openai-gpt",))

@@ -5,7 +5,7 @@ learning, and the bidirectional LSTM that learns from BERT.
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.config.sizes import LSTM, MOST_TOKENS, Sizes, fraction, one_of, switch, whole
+from bert_tf.config.sizes import LSTM, Sizes, fraction, one_of, switch, whole
 from bert_tf.errors import InputError
 from bert_tf.spelling import MOST_CHARACTERS, spelling_names
 
@@ -40,7 +40,7 @@ class ElmoConfig(Sizes):
     distinctive_keys: ClassVar = ("projection_dim", "filters")
     unseen_keys: ClassVar = ("cell_clip", "proj_clip", "use_skip_connections", "activation")
 
-    vocab_size: int = whole(793_471, MOST_TOKENS)
+    vocab_size: int = whole(793_471, "tokens")
     projection_dim: int = whole(512)
     dim: int = whole(4096)
     n_layers: int = whole(2, _MOST_LAYERS)
@@ -139,7 +139,7 @@ class SequenceLstmConfig(Sizes):
     distinctive_keys: ClassVar = ("normalize_embeddings",)
     unseen_keys: ClassVar = ("normalize_embeddings",)
 
-    vocab_size: int = whole(most=MOST_TOKENS)
+    vocab_size: int = whole(most="tokens")
     embedding_size: int = whole(256)
     hidden_size: int = whole(512)
     num_hidden_layers: int = whole(1, _MOST_LAYERS)
@@ -173,7 +173,7 @@ class BiLstmConfig(Sizes):
     dropout_keys: ClassVar = ()
     type_vocab_size, num_hidden_layers, pooler_type = 2, 1, "first_token_transform"
 
-    vocab_size: int = whole(most=MOST_TOKENS)
+    vocab_size: int = whole(most="tokens")
     embedding_size: int = whole(300)
     lstm_size: int = whole(150)
     hidden_size: int = whole(200)

@@ -39,23 +39,25 @@ PRESETS = {
 
 # More weights than this are a slip that would exhaust the memory.
 _MOST_WEIGHTS = 50_000_000_000
-# The largest sizes: vocabularies, widths, widths inside feed-forward networks, layers or heads,
-# sequences. A larger one is a slip that would exhaust the memory.
-MOST_TOKENS, MOST_WIDTH, MOST_INNER, MOST_LAYERS = 10_000_000, 65_536, 1_048_576, 1_024
-LONGEST = 1_048_576
+# The largest sizes, by what they count; a larger one is a slip that would exhaust the memory.
+_LARGEST = {"tokens": 10_000_000, "width": 65_536, "inner width": 1_048_576, "layers": 1_024,
+            "heads": 1_024, "positions": 1_048_576}
 # Keys that the shapes of a network's weights do not show.
 UNSEEN_KEYS = ("num_attention_heads", "hidden_act", "layer_norm_eps")
 
 
-def whole(default: Any = dataclasses.MISSING, most: int = MOST_WIDTH, least: int = 1) -> Any:
-    """Returns a field that is a whole number; if None is the default, it may be None."""
+def whole(default: Any = dataclasses.MISSING, most: int | str = "width", least: int = 1) -> Any:
+    """Returns a field that is a whole number of at most `most`, a number or a key of `_LARGEST`; if
+    None is the default, it may be None."""
+    largest = most if isinstance(most, int) else _LARGEST[most]
+
     def check(name, value):
         if value is None and default is None:
             return None
         if isinstance(value, number_types.Integral) and type(value) is not bool:     # of numpy
             value = int(value)
-        if type(value) is not int or not least <= value <= most:
-            raise InputError(f"{name} must be a whole number from {least} to {most:,}, not "
+        if type(value) is not int or not least <= value <= largest:
+            raise InputError(f"{name} must be a whole number from {least} to {largest:,}, not "
                              f"{value!r}.")
         return value
 
@@ -143,7 +145,7 @@ class Sizes:
 
     # Defaults of configurations that do not say otherwise: there is no longest sequence, segments
     # and tasks have no vectors, layers share no weights, and nothing was cut or is rounded.
-    max_position_embeddings = LONGEST
+    max_position_embeddings = _LARGEST["positions"]
     type_vocab_size = intermediate_size = num_attention_heads = 0
     task_types, inner_group_num = 0, 1
     is_pruned = shares_layers = use_task_id = False

@@ -5,17 +5,7 @@ import dataclasses
 from typing import Any, ClassVar
 
 from bert_tf.config.fixed_patterns import as_patterns
-from bert_tf.config.sizes import (
-    LONGEST,
-    MOST_INNER,
-    MOST_LAYERS,
-    MOST_TOKENS,
-    Sizes,
-    fraction,
-    one_of,
-    switch,
-    whole,
-)
+from bert_tf.config.sizes import Sizes, fraction, one_of, switch, whole
 from bert_tf.errors import InputError
 
 
@@ -77,15 +67,15 @@ class T5Config(Sizes):
                              "architecture", "fixed_heads")
     has_tied_lm: ClassVar = True
 
-    vocab_size: int = whole(32_128, MOST_TOKENS)
+    vocab_size: int = whole(32_128, "tokens")
     d_model: int = whole(512)
     d_kv: int = whole(64)
-    d_ff: int = whole(2048, MOST_INNER)
-    num_layers: int = whole(6, MOST_LAYERS)
-    num_decoder_layers: int | None = whole(None, MOST_LAYERS)
-    num_heads: int = whole(8, MOST_LAYERS)
+    d_ff: int = whole(2048, "inner width")
+    num_layers: int = whole(6, "layers")
+    num_decoder_layers: int | None = whole(None, "layers")
+    num_heads: int = whole(8, "heads")
     relative_attention_num_buckets: int = whole(32)
-    relative_attention_max_distance: int = whole(128, LONGEST)
+    relative_attention_max_distance: int = whole(128, "positions")
     dropout_rate: float = fraction(0.1)
     layer_norm_epsilon: float = fraction(1e-6)
     initializer_factor: float = fraction(1.0, below=1000)

@@ -5,10 +5,6 @@ from typing import ClassVar
 
 from bert_tf.config.sizes import (
     ACTIVATIONS,
-    LONGEST,
-    MOST_INNER,
-    MOST_LAYERS,
-    MOST_TOKENS,
     UNSEEN_KEYS,
     Sizes,
     check_sizes,
@@ -42,15 +38,15 @@ class UniversalConfig(Sizes):
     uncased: ClassVar = {"vocab_size": 30522, "type_vocab_size": 2}
     pooler_type, shares_layers = "first_token_transform", True
 
-    vocab_size: int = whole(most=MOST_TOKENS)
+    vocab_size: int = whole(most="tokens")
     hidden_size: int = whole(1024)
-    num_hidden_layers: int = whole(6, MOST_LAYERS)
-    num_attention_heads: int = whole(16, MOST_LAYERS)
-    intermediate_size: int = whole(4096, MOST_INNER)
+    num_hidden_layers: int = whole(6, "layers")
+    num_attention_heads: int = whole(16, "heads")
+    intermediate_size: int = whole(4096, "inner width")
     hidden_act: str = one_of("relu", ACTIVATIONS)
     hidden_dropout_prob: float = fraction(0.1)
     attention_probs_dropout_prob: float = fraction(0.1)
-    max_position_embeddings: int = whole(512, LONGEST)
+    max_position_embeddings: int = whole(512, "positions")
     type_vocab_size: int = whole(2)
     initializer_range: float = fraction(0.02, below=10)
     layer_norm_eps: float = fraction(1e-6)
@@ -58,7 +54,7 @@ class UniversalConfig(Sizes):
     recurrence_type: str = one_of("basic", ("basic", "act"))
     step_timing_signal_type: str = one_of("learned", ("learned", "sinusoid"))
     act_type: str = one_of("basic", ("basic", "accumulated"))
-    act_max_steps: int | None = whole(None, MOST_LAYERS)
+    act_max_steps: int | None = whole(None, "layers")
     act_epsilon: float = fraction(0.01)
     act_loss_weight: float = fraction(0.01, below=100)
     act_halting_bias_init: float = fraction(1.0, below=100)

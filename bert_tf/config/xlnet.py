@@ -3,19 +3,7 @@
 import dataclasses
 from typing import Any, ClassVar, Self
 
-from bert_tf.config.sizes import (
-    ACTIVATIONS,
-    DIRECTIONS,
-    LONGEST,
-    MOST_INNER,
-    MOST_LAYERS,
-    MOST_TOKENS,
-    Sizes,
-    fraction,
-    one_of,
-    switch,
-    whole,
-)
+from bert_tf.config.sizes import ACTIVATIONS, DIRECTIONS, Sizes, fraction, one_of, switch, whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,17 +43,17 @@ class XLNetConfig(Sizes):
     dropout_keys: ClassVar = ("dropout", "dropatt")
     truncates_initializer: ClassVar = False
 
-    vocab_size: int = whole(32_000, MOST_TOKENS)
+    vocab_size: int = whole(32_000, "tokens")
     d_model: int = whole(768)
-    n_layer: int = whole(12, MOST_LAYERS)
-    n_head: int = whole(12, MOST_LAYERS)
+    n_layer: int = whole(12, "layers")
+    n_head: int = whole(12, "heads")
     d_head: int = whole(64)
-    d_inner: int = whole(3072, MOST_INNER)
+    d_inner: int = whole(3072, "inner width")
     ff_activation: str = one_of("gelu", ACTIVATIONS)
     untie_r: bool = switch(True)
-    mem_len: int = whole(0, LONGEST, least=0)
-    reuse_len: int = whole(0, LONGEST, least=0)
-    clamp_len: int = whole(-1, LONGEST, least=-1)
+    mem_len: int = whole(0, "positions", least=0)
+    reuse_len: int = whole(0, "positions", least=0)
+    clamp_len: int = whole(-1, "positions", least=-1)
     dropout: float = fraction(0.1)
     dropatt: float = fraction(0.1)
     initializer_range: float = fraction(0.02, below=10)
