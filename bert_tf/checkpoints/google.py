@@ -117,9 +117,7 @@ def _table(model, has_norms, task=names.CLASSIFIERS[0]):
     return Format((*rows, *head), _IGNORED)
 
 
-def find(path: str) -> str | None:
-    """Returns the prefix of the checkpoint at `path`, or None."""
-    return tensor_bundle.find(path)
+find = tensor_bundle.find
 
 
 def read(prefix: str) -> Source:

@@ -220,9 +220,7 @@ class WordpieceTokenizer(Tokenizer):
         self._words = Memory(self._match)
         self._chunks = Memory(self._encode_chunk, **{_LINE_END: pack([-1])})
 
-    @staticmethod
-    def read_vocabulary(path):
-        return Vocabulary.from_file(path)
+    read_vocabulary = staticmethod(Vocabulary.from_file)
 
     def split(self, text: str) -> list[str]:
         """Returns the words of a text, which are then cut into pieces."""
