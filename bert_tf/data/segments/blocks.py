@@ -4,12 +4,12 @@ token_block_utils_fast.pyx cuts them.
 A separator follows each sentence, and a blank line is a sentence of a separator alone.
 """
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from bert_tf.data.text.corpus import Documents
-from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.recipes.corruption import Segments
 
 _SEPARATOR_LENGTH = 1
@@ -50,65 +50,67 @@ def cut_blocks(sizes: Iterable[int], block_size: int, mode: str) -> Iterator[tup
         yield start, start + size
 
 
-def _blocks(documents, room, options, mode):
-    """Yields the `Slices` of a text with sentence ends, once for each copy; none of blank lines
-    alone."""
-    if not documents.ranges:
-        return
-    sizes = np.diff(documents.sentence_starts).tolist()
-    for _ in range(options.dupe_factor):
+def _one_segment(cut: Callable[[Documents, int, Segments], Iterable[tuple[int, int]]]
+                 ) -> Callable[..., Iterator]:
+    """Makes a `Pairing.draw` of a function of the documents, the room and the `Segments`, which
+    gives the begin and the end of each sequence. There is no choice in it: `dupe_factor` repeats
+    the same sequences, without B, for other masks."""
+    @functools.wraps(cut)
+    def draw(documents, stream, room, options, segments):
+        for _ in range(options.dupe_factor):
+            for start, end in cut(documents, room, segments):
+                yield start, end - start, 0, 0, 0
+
+    return draw
+
+
+def _blocks(documents, room, mode):
+    """Yields the blocks of a text with sentence ends; none of blank lines alone."""
+    if documents.ranges:
         # The separator at the end of a block is the sequence's separator.
-        for start, end in cut_blocks(sizes, room + 1, mode):
-            yield start, end - start - 1, 0, 0, 0
+        for start, end in cut_blocks(np.diff(documents.sentence_starts).tolist(), room + 1, mode):
+            yield start, end - 1
 
 
-def full_sentences(documents: Documents, stream: PythonRandom, room: int, options,
-                   segments: Segments) -> Iterator:
+@_one_segment
+def full_sentences(documents, room, segments):
     """RoBERTa's FULL-SENTENCES: as many sentences as fit, of one document or of several.
 
-    There is no choice in it: `dupe_factor` repeats the same sequences for other masks. A sentence
-    that is longer than `room` comes uncut, for the caller to leave out, as fairseq's trainer does.
-    The sentences of `documents` have ends. See `Pairing.draw` for the arguments of this function
-    and of the following ones, which yield `Slices` without B, in the order of the text.
+    A sentence that is longer than `room` comes uncut, for the caller to leave out, as fairseq's
+    trainer does. The sentences of `documents` have ends.
     """
-    del stream, segments
-    yield from _blocks(documents, room, options, "complete")
+    return _blocks(documents, room, "complete")
 
 
-def doc_sentences(documents: Documents, stream: PythonRandom, room: int, options,
-                  segments: Segments) -> Iterator:
+@_one_segment
+def doc_sentences(documents, room, segments):
     """RoBERTa's DOC-SENTENCES: as FULL-SENTENCES, but of one document only.
 
     Without sentence ends, as earlier versions made it, no separators are between sentences.
     """
     if segments.sentence_ends:
-        yield from _blocks(documents, room, options, "complete_doc")
+        yield from _blocks(documents, room, "complete_doc")
         return
     starts = documents.sentence_starts
-    for _ in range(options.dupe_factor):
-        for first, end in documents.ranges:
-            sizes = [starts[i + 1] - starts[i] for i in range(first, end)]
-            for start, stop in cut_blocks(sizes, room, "complete"):
-                if stop - start <= room:
-                    yield starts[first] + start, stop - start, 0, 0, 0
+    for first, end in documents.ranges:
+        sizes = [starts[i + 1] - starts[i] for i in range(first, end)]
+        for start, stop in cut_blocks(sizes, room, "complete"):
+            if stop - start <= room:
+                yield starts[first] + start, starts[first] + stop
 
 
-def doc_blocks(documents: Documents, stream: PythonRandom, room: int, options,
-               segments: Segments) -> Iterator:
-    """Yields SpanBERT's blocks of one document each: as many sentences as fit, without separators
-    (its fairseq/data/no_nsp_span_bert_dataset.py).
+@_one_segment
+def doc_blocks(documents, room, segments):
+    """SpanBERT's blocks of one document each: as many sentences as fit, without separators (its
+    fairseq/data/no_nsp_span_bert_dataset.py).
 
     A sentence that is longer than `room` is passed over and ends its block. Two texts are lost: the
     block before such a sentence, if the sentence is the document's last, and a document that no
     blank line ends.
     """
-    del stream, segments
     starts = documents.sentence_starts
-    ended = documents.ranges[:len(documents.ranges) - documents.is_open]
-    for _ in range(options.dupe_factor):
-        for first, end in ended:
-            yield from ((start, stop - start, 0, 0, 0)
-                        for start, stop in _blocks_of_document(starts[first:end + 1], room))
+    for first, end in documents.ranges[:len(documents.ranges) - documents.is_open]:
+        yield from _blocks_of_document(starts[first:end + 1], room)
 
 
 def _blocks_of_document(starts, room):
@@ -127,38 +129,33 @@ def _blocks_of_document(starts, room):
         yield block
 
 
-def runs(documents: Documents, stream: PythonRandom, room: int, options,
-         segments: Segments) -> Iterator:
+@_one_segment
+def runs(documents, room, segments):
     """GPT's sequences: the text cut into runs of `room` tokens, wherever sentences and documents
-    end; see `full_sentences`."""
-    del stream, segments
-    for _ in range(options.dupe_factor):
-        for start, end in cut_blocks(np.diff(documents.sentence_starts).tolist(), room, "none"):
-            yield start, end - start, 0, 0, 0
+    end."""
+    return cut_blocks(np.diff(documents.sentence_starts).tolist(), room, "none")
 
 
 _LEAST_LINE = 12            # tokens of a sequence of DistilBERT, special ones counted
 
 
-def lines(documents: Documents, stream: PythonRandom, room: int, options,
-          segments: Segments) -> Iterator:
-    """Yields DistilBERT's sequences: a line each (transformers
-    examples/research_projects/distillation, lm_seqs_dataset.py).
+@_one_segment
+def lines(documents, room, segments):
+    """DistilBERT's sequences: a line each (transformers examples/research_projects/distillation,
+    lm_seqs_dataset.py).
 
     A line that is longer than `room` is cut into runs of as many tokens; its two special tokens
     count in the first and the last. Sequences of less than 12 tokens, and sequences with at least
     half unknown words, are left out.
     """
-    del stream, segments
     starts = documents.sentence_starts
     unknown = np.concatenate([[0], np.cumsum(documents.tokens == documents.unk_id)]).tolist()
-    for _ in range(options.dupe_factor):
-        for first, end in zip(starts, starts[1:]):
-            length = end - first + 2
-            step = room if length > room + 2 else length
-            for begin in range(0, length, step):
-                start = max(first + begin - 1, first)
-                stop = min(first + begin + step - 1, end)
-                size = stop - start + 2
-                if size >= _LEAST_LINE and 2 * (unknown[stop] - unknown[start]) < size:
-                    yield start, stop - start, 0, 0, 0
+    for first, end in zip(starts, starts[1:]):
+        length = end - first + 2
+        step = room if length > room + 2 else length
+        for begin in range(0, length, step):
+            start = max(first + begin - 1, first)
+            stop = min(first + begin + step - 1, end)
+            size = stop - start + 2
+            if size >= _LEAST_LINE and 2 * (unknown[stop] - unknown[start]) < size:
+                yield start, stop
