@@ -230,7 +230,7 @@ def _taken(path):
 
 def send_folder(folder: str, path: str, marker: str = "") -> None:
     """Sends a local folder's files to a store; see `folder_aside`."""
-    names = sorted((os.path.relpath(path, folder) for path in files_under(folder)),
+    names = sorted((os.path.relpath(name, folder) for name in files_under(folder)),
                    key=lambda name: (_is_marker(name, marker), name))
     for name in names:
         send(os.path.join(folder, name), f"{str(path).rstrip('/')}/{name}")
