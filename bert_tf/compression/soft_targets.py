@@ -81,13 +81,13 @@ class SoftTargets(AnswerObjective):
     def __init__(self, config: Sizes, head: str, form: str = "kl", temperature: float = 1.0,
                  scales_gradient: bool = True, mean_over: str = "examples",
                  is_binary: bool = False, scale: float = 1.0, of_positions: bool = False,
-                 name: str = "soft_targets", **kwargs: Any):
+                 **kwargs: Any):
         if form not in DIVERGENCES:
             raise InputError(f"there is no form {form!r} of soft targets; choose from "
                              f"{', '.join(DIVERGENCES)}.")
         if not 0 < temperature < float("inf"):
             raise InputError(f"--temperature is {temperature}; it must be above 0.")
-        super().__init__(config, name=name, **kwargs)
+        super().__init__(config, **kwargs)
         self.head, self.form, self.temperature = head, form, temperature
         self.scales_gradient, self.mean_over = scales_gradient, mean_over
         self.is_binary, self.scale, self.of_positions = is_binary, scale, of_positions
@@ -152,9 +152,8 @@ class Patience(AnswerObjective):
 
     reads = (TEACHER_CLS,)
 
-    def __init__(self, config: Sizes, layers: str = "skip", normalizes: bool = True,
-                 name: str = "patience", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
+    def __init__(self, config: Sizes, layers: str = "skip", normalizes: bool = True, **kwargs: Any):
+        super().__init__(config, **kwargs)
         self.layers, self.normalizes = layers, normalizes
 
     def call(self, outputs: Mapping[str, Any], batch: Batch,

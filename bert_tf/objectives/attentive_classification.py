@@ -41,14 +41,12 @@ class AttentiveClassification(LabelHead):
 
     def __init__(self, config: Sizes, num_labels: int, layers: str = "elmo", lstm_size: int = 1500,
                  lstm_layers: int = 2, hidden_size: int = 512, pairs: bool = False,
-                 dropout_rate: float = 0.2, name: str = "attentive_classification",
-                 **kwargs: Any):
+                 dropout_rate: float = 0.2, **kwargs: Any):
         self._hidden_size, self.pairs = hidden_size, pairs
         dtype = kwargs.get("dtype")
         self._lstm_size = lstm_size
-        super().__init__(config, num_labels, dropout_rate=dropout_rate, name=name,
-                         reader=LstmReader(config, layers, lstm_size, lstm_layers,
-                                           name="features", dtype=dtype), **kwargs)
+        super().__init__(config, num_labels, dropout_rate=dropout_rate, reader=LstmReader(
+            config, layers, lstm_size, lstm_layers, name="features", dtype=dtype), **kwargs)
 
     def build(self, input_shape: Any = None) -> None:
         self.reader.build()

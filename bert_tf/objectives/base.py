@@ -88,13 +88,14 @@ class Objective(FromConfig, keras.layers.Layer):
     def output_shape(self) -> tuple[int | None, ...] | None:
         return None
 
-    def __init__(self, config: Sizes, loss_weight: float = 1.0, **kwargs: Any):
+    def __init__(self, config: Sizes, loss_weight: float = 1.0, metrics_name: str | None = None,
+                 **kwargs: Any):
         super().__init__(config, **{"name": to_snake_case(type(self).__name__), **kwargs})
-        self.loss_weight = loss_weight
+        self.loss_weight, self._metrics_name = loss_weight, metrics_name
 
     @property
     def metrics_name(self) -> str:
-        return self.name
+        return self._metrics_name or self.name
 
     @classmethod
     def fits(cls, config: Sizes) -> bool:

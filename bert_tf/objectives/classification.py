@@ -79,11 +79,10 @@ class Regression(LinearHead):
 
     measures = ("loss", "within_0.5")
 
-    def __init__(self, config: Sizes, num_labels: int = 1, scale: float = 1.0,
-                 name: str = "regression", **kwargs: Any):
+    def __init__(self, config: Sizes, num_labels: int = 1, scale: float = 1.0, **kwargs: Any):
         if not scale > 0:
             raise InputError(f"the scale of labels is {scale}; it must be above 0.")
-        super().__init__(config, num_labels, name=name, **kwargs)
+        super().__init__(config, num_labels, **kwargs)
         self.num_labels, self.scale = num_labels, scale
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:

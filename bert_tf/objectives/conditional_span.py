@@ -107,9 +107,9 @@ class ConditionalSpan(Objective):
 
     def __init__(self, config: EncoderConfig, form: str = "albert", joint: bool = True,
                  uses_starts: bool = True, num_starts: int = 5, num_ends: int = 5,
-                 dropout_rate: float | None = None, name: str = "conditional_span", **kwargs: Any):
+                 dropout_rate: float | None = None, **kwargs: Any):
         _check(config, form, num_starts, num_ends)
-        super().__init__(config, name=name, **kwargs)
+        super().__init__(config, **kwargs)
         self.form, self.joint, self.uses_starts = form, joint, uses_starts
         self.num_starts, self.num_ends = num_starts, num_ends
         self._form = FORMS[form]

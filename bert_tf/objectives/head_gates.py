@@ -29,8 +29,8 @@ class HeadGates(Objective):
     auxiliary = True
 
     def __init__(self, config: Sizes, temperature: float = TEMPERATURE,
-                 stretch: Sequence[float] = STRETCH, name: str = "head_gates", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
+                 stretch: Sequence[float] = STRETCH, **kwargs: Any):
+        super().__init__(config, **kwargs)
         self.temperature, self.stretch = temperature, (stretch[0], stretch[1])
         self.build()
 

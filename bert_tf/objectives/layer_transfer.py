@@ -90,9 +90,8 @@ class HiddenTransfer(_LayerTransfer):
     sizes: ClassVar[dict[str, str]] = {"teacher_width": "hidden_size"}
     config_keys = ("teacher_width",)
 
-    def __init__(self, config: Sizes, teacher_width: int, name: str = "hidden_transfer",
-                 **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
+    def __init__(self, config: Sizes, teacher_width: int, **kwargs: Any):
+        super().__init__(config, **kwargs)
         self.teacher_width = teacher_width
         self.fit_dense = self.dense(teacher_width, "fit_dense")
         self.fit_dense.build((None, None, config.hidden_size))

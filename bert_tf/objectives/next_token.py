@@ -179,12 +179,7 @@ class NextTokenLM(NextToken, MaskedLM):
 
     def __init__(self, config: EncoderConfig, name: str = "masked_lm",
                  metrics_name: str = "next_token", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
-        self._metrics_name = metrics_name
-
-    @property
-    def metrics_name(self) -> str:
-        return self._metrics_name
+        super().__init__(config, name=name, metrics_name=metrics_name, **kwargs)
 
     def vectors_and_table(self, x: Tensor, embedding_table: Tensor) -> tuple:
         x = self.norm(self.transform(x))                                    # [T, E]
@@ -200,9 +195,8 @@ class TiedLM(NextToken):
     config_keys = ("by_row", "auxiliary")
     metrics_name = "next_token"
 
-    def __init__(self, config: Any, by_row: bool = False, auxiliary: bool = False,
-                 name: str = "tied_lm", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
+    def __init__(self, config: Any, by_row: bool = False, auxiliary: bool = False, **kwargs: Any):
+        super().__init__(config, **kwargs)
         self.by_row, self.auxiliary = by_row, auxiliary
         self.built = True
 

@@ -23,9 +23,8 @@ class PonderTime(Objective):
     measures = ("loss",)
     output_shape = (None, None)
 
-    def __init__(self, config: UniversalConfig, name: str = "ponder_time",
-                 loss_weight: float = 1.0, **kwargs: Any):
-        super().__init__(config, loss_weight=loss_weight, name=name, **kwargs)
+    def __init__(self, config: UniversalConfig, loss_weight: float = 1.0, **kwargs: Any):
+        super().__init__(config, loss_weight=loss_weight, **kwargs)
         self._factor = loss_weight
         self.loss_weight = loss_weight * config.act_loss_weight
         self.built = True

@@ -178,10 +178,5 @@ class SentencePrediction(Classification):
     config_keys = ("metrics_name",)
 
     def __init__(self, config: EncoderConfig, num_labels: int = 2, name: str = "next_sentence",
-                 dropout_rate: float = 0.0, metrics_name: str | None = None, **kwargs: Any):
+                 dropout_rate: float = 0.0, **kwargs: Any):
         super().__init__(config, num_labels, name, dropout_rate=dropout_rate, **kwargs)
-        self._metrics_name = metrics_name
-
-    @property
-    def metrics_name(self) -> str:
-        return self._metrics_name or self.name

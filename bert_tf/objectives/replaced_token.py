@@ -70,9 +70,8 @@ class ReplacedToken(Objective):
     config_keys = ("written_only",)
     output_shape = (None, None)
 
-    def __init__(self, config: EncoderConfig, written_only: bool = False,
-                 name: str = "replaced_token", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
+    def __init__(self, config: EncoderConfig, written_only: bool = False, **kwargs: Any):
+        super().__init__(config, **kwargs)
         self.written_only = written_only
         self.transform = self.dense(config.hidden_size, activation=ACTIVATIONS[config.hidden_act])
         self.classifier = Dense(1, name="dense_1", dtype=self.dtype_policy)

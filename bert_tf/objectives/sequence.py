@@ -30,9 +30,8 @@ class SequenceLM(TokenLosses):
     likelihood = "token_loss"
     config_keys = ("z_loss",)
 
-    def __init__(self, config: T5Config, z_loss: float = 1e-4, name: str = "sequence_lm",
-                 **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
+    def __init__(self, config: T5Config, z_loss: float = 1e-4, **kwargs: Any):
+        super().__init__(config, **kwargs)
         self.z_loss, self.built = z_loss, True
 
     @classmethod

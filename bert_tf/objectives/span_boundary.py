@@ -35,9 +35,8 @@ class SpanBoundary(Objective):
     extra_count = 1.0
     config_keys = ("max_targets",)
 
-    def __init__(self, config: EncoderConfig, max_targets: int = 15, name: str = "span_boundary",
-                 **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
+    def __init__(self, config: EncoderConfig, max_targets: int = 15, **kwargs: Any):
+        super().__init__(config, **kwargs)
         self.max_targets = max_targets
         activation = ACTIVATIONS[config.hidden_act]
         self.dense_0 = self.dense(config.hidden_size, "dense_0", activation=activation)

@@ -31,10 +31,9 @@ class SpanComparison(LabelHead):
     reads = ("label_ids", *inputs)
     config_keys = ("reads_cls",)
 
-    def __init__(self, config: Sizes, num_labels: int, reads_cls: bool = False,
-                 name: str = "span_comparison", **kwargs: Any):
+    def __init__(self, config: Sizes, num_labels: int, reads_cls: bool = False, **kwargs: Any):
         self.reads_cls = reads_cls
-        super().__init__(config, num_labels, name=name, **kwargs)
+        super().__init__(config, num_labels, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:
         width = self.config.hidden_size

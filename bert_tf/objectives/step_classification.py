@@ -31,12 +31,11 @@ class StepClassification(LabelHead):
     """
 
     def __init__(self, config: Sizes, num_labels: int, hidden_size: int = 30,
-                 label_gain: bool = False, dropout_rate: float = 0.0,
-                 name: str = "step_classification", **kwargs: Any):
+                 label_gain: bool = False, dropout_rate: float = 0.0, **kwargs: Any):
         if hidden_size < 0:
             raise InputError(f"hidden_size is {hidden_size}; it must be at least 0.")
         self._hidden_size, self.label_gain = hidden_size, label_gain
-        super().__init__(config, num_labels, dropout_rate=dropout_rate, name=name, **kwargs)
+        super().__init__(config, num_labels, dropout_rate=dropout_rate, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:
         width, glorot = self._hidden_size, keras.initializers.GlorotUniform

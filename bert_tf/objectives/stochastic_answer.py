@@ -38,7 +38,7 @@ class StochasticAnswer(LabelHead):
     config_keys = ("turns", "turn_dropout")
 
     def __init__(self, config: Sizes, num_labels: int, turns: int = 5, turn_dropout: float = 0.1,
-                 name: str = "stochastic_answer", **kwargs: Any):
+                 **kwargs: Any):
         if num_labels < 2:
             raise InputError("a stochastic answer network needs 2 labels or more, not "
                              f"{num_labels}: the softmax over one label is constant; use a linear "
@@ -47,7 +47,7 @@ class StochasticAnswer(LabelHead):
             raise InputError(f"turns is {turns} and must be at least 1; turn_dropout is "
                              f"{turn_dropout} and must be at least 0 and below 1.")
         self.turns, self.turn_dropout = turns, turn_dropout
-        super().__init__(config, num_labels, name=name, **kwargs)
+        super().__init__(config, num_labels, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:
         width = self.config.hidden_size

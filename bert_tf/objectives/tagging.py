@@ -52,11 +52,11 @@ class FeatureTagging(Tagging):
 
     def __init__(self, config: EncoderConfig, num_labels: int, layers: str = "concat_last_4",
                  lstm_size: int = 768, lstm_layers: int = 2, do_layer_norm: bool = False,
-                 l2_coef: float = 0.0, name: str = "feature_tagging", **kwargs: Any):
+                 l2_coef: float = 0.0, **kwargs: Any):
         self.l2_coef = l2_coef
         reader = LstmReader(config, layers, lstm_size, lstm_layers, do_layer_norm,
                             name="features", dtype=kwargs.get("dtype"))
-        super().__init__(config, num_labels, name=name, reader=reader, **kwargs)
+        super().__init__(config, num_labels, reader=reader, **kwargs)
 
     def call(self, outputs: Mapping[str, Any], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:

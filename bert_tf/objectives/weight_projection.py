@@ -35,9 +35,8 @@ class WeightProjection(TaughtObjective):
     settings: ClassVar[dict[str, str]] = {"up": "project_up"}
     config_keys = ("teacher_width", "up")
 
-    def __init__(self, config: Sizes, teacher_width: int, up: bool = False,
-                 name: str = "weight_projection", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
+    def __init__(self, config: Sizes, teacher_width: int, up: bool = False, **kwargs: Any):
+        super().__init__(config, **kwargs)
         self.teacher_width, self.up = teacher_width, up
         width = self.config.hidden_size
         first, last = (width, teacher_width) if up else (teacher_width, width)
