@@ -124,6 +124,11 @@ class FromConfig:
                 else keras.initializers.RandomNormal)
         return kind(stddev=self.config.initializer_range)
 
+    def add_weight(self, shape: Any, initializer: Any = None, **kwargs: Any) -> keras.Variable:
+        """Adds a variable, which Keras never casts by itself. `initializer` None: as in `dense`."""
+        return super().add_weight(  # type: ignore[misc]
+            shape, initializer or self.initializer(), **{"autocast": False, **kwargs})
+
     def dense(self, units: int, name: str = "dense", activation: Any = None,
               initializer: Any = None, use_bias: bool = True) -> keras.layers.Dense:
         """Makes a dense layer with a 2-D kernel, in this layer's dtype, rounded if the

@@ -55,9 +55,8 @@ class CharacterCnn(FromConfig, keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         width, total = self.config.char_embedding_dim, self.config.num_filters
-        self.table = self.add_weight(
-            (N_CHARACTERS, width), keras.initializers.RandomUniform(-1, 1), name="char_embeddings",
-            autocast=False)
+        self.table = self.add_weight((N_CHARACTERS, width), keras.initializers.RandomUniform(-1, 1),
+                                     name="char_embeddings")
         for convolution in self.convolutions:
             convolution.build((None, self.config.max_characters_per_token, width))
         for layer in (*self.carries, *self.transforms, *filter(None, [self.projection])):

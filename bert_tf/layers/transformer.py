@@ -34,8 +34,8 @@ class LayerNorm(FromConfig, keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         shape = (self.width or self.config.hidden_size,)
-        self.gamma = self.add_weight(shape, "ones", name="gamma", autocast=False)
-        self.beta = self.add_weight(shape, "zeros", name="beta", autocast=False)
+        self.gamma = self.add_weight(shape, "ones", name="gamma")
+        self.beta = self.add_weight(shape, "zeros", name="beta")
 
     def call(self, x: Tensor) -> Tensor:
         """float [..., width] -> [..., width] in the compute dtype."""
@@ -77,8 +77,7 @@ class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
         width = self.config.embedding_width
 
         def table(name, rows, initializer=None):
-            return self.add_weight((rows, width), initializer or self.initializer(), name=name,
-                                   autocast=False)
+            return self.add_weight((rows, width), initializer, name=name)
 
         self.word_embeddings = table("word_embeddings", self.config.vocab_size)
         self.segment_embeddings: Any = None

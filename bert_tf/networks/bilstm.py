@@ -24,8 +24,7 @@ class UniformEmbeddings(FromConfig, keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         self.word_embeddings = self.add_weight(
             (self.config.vocab_size, self.config.embedding_size),
-            keras.initializers.RandomUniform(-_LARGEST, _LARGEST), name="word_embeddings",
-            autocast=False)
+            keras.initializers.RandomUniform(-_LARGEST, _LARGEST), name="word_embeddings")
 
     def call(self, input_ids: Tensor) -> Tensor:
         """integer [B, S] -> float [B, S, E]."""

@@ -27,7 +27,7 @@ class WordTable(FromConfig, keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         self.table = self.add_weight(
             (self.config.vocab_size, self.config.projection_dim),
-            keras.initializers.RandomUniform(-1, 1), name="word_embeddings", autocast=False)
+            keras.initializers.RandomUniform(-1, 1), name="word_embeddings")
 
     def call(self, input_ids: Tensor) -> Tensor:
         """integer [B, S] -> float [B, S, P]."""

@@ -23,8 +23,7 @@ class GPTEmbeddings(FromConfig, keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         config = self.config
         self.word_embeddings, self.position_embeddings = (
-            self.add_weight((rows, config.hidden_size), self.initializer(), name=name,
-                            autocast=False)
+            self.add_weight((rows, config.hidden_size), name=name)
             for name, rows in (("word_embeddings", config.vocab_size),
                                ("position_embeddings", config.max_position_embeddings)))
 

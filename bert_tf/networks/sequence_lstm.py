@@ -30,9 +30,9 @@ class NormalizedEmbeddings(FromConfig, keras.layers.Layer):
         config = self.config
         self.word_embeddings = self.add_weight(
             (config.vocab_size, config.embedding_size), keras.initializers.RandomUniform(-1, 1),
-            name="word_embeddings", autocast=False)
-        self.token_counts = self.add_weight(
-            (config.vocab_size,), "ones", trainable=False, name="token_counts", autocast=False)
+            name="word_embeddings")
+        self.token_counts = self.add_weight((config.vocab_size,), "ones", trainable=False,
+                                            name="token_counts")
 
     def call(self, input_ids: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
         """integer [B, S] -> float [B, S, E], with one dropout mask for all steps."""

@@ -39,7 +39,7 @@ class HeadGates(Objective):
         limit = math.sqrt(3 / heads)        # Glorot's for the original's shape, [1, N, 1, 1]
         self.log_a = self.add_weight(
             (self.config.num_hidden_layers, heads), keras.initializers.RandomUniform(-limit, limit),
-            name="bias", autocast=False)    # as biases, it is not decayed
+            name="bias")        # as biases, it is not decayed
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:

@@ -98,9 +98,8 @@ class LstmReader(FromConfig, keras.layers.Layer):
         if self.choice.startswith(("weighted_sum", "elmo")):
             count = {"weighted_sum_last_4": 4, "elmo": self.config.depth + 1,
                      "elmo_top": 1}.get(self.choice, self.config.depth)
-            self.layer_weights = self.add_weight(
-                (count,), "zeros", name="layer_weights", autocast=False)
-            self.scale = self.add_weight((), "ones", name="scale", autocast=False)
+            self.layer_weights = self.add_weight((count,), "zeros", name="layer_weights")
+            self.scale = self.add_weight((), "ones", name="scale")
         for lstm in self.lstms:
             lstm.build((None, None, width))
             width = self.width

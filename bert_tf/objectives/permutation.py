@@ -28,8 +28,7 @@ class PermutationLM(Objective):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        self.output_bias = self.add_weight((self.config.vocab_size,), "zeros", name="output_bias",
-                                           autocast=False)
+        self.output_bias = self.add_weight((self.config.vocab_size,), "zeros", name="output_bias")
 
     @classmethod
     def fits(cls, config: Any) -> bool:

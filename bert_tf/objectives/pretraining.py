@@ -60,8 +60,7 @@ class ExtraColumns(FromConfig, keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         self.output_weights = self.add_weight((self.config.vocab_size, self.width),
-                                              self.initializer(), name="output_weights",
-                                              autocast=False)
+                                              name="output_weights")
 
     def call(self, table: Tensor) -> Tensor:
         """float [V, E] -> [V, E + width]."""
@@ -105,12 +104,10 @@ class MaskedLM(Objective):
         with keras.name_scope("transform"):
             self.transform.build((None, None, self.config.hidden_size))
             self.norm.build()
-        self.output_bias = self.add_weight(
-            (self.config.vocab_size,), "zeros", name="output_bias", autocast=False)
+        self.output_bias = self.add_weight((self.config.vocab_size,), "zeros", name="output_bias")
         if not self.tied:
             self.output_weights = self.add_weight(
-                (self.config.vocab_size, self.config.prediction_width), self.initializer(),
-                name="output_weights", autocast=False)
+                (self.config.vocab_size, self.config.prediction_width), name="output_weights")
         if self.extra:
             self.extra.build()
 

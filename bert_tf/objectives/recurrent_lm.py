@@ -45,9 +45,8 @@ class StepLM(TokenLosses):
     def build(self, input_shape: Any = None) -> None:
         weights, bias = self._first_weights()
         size = self.config.vocab_size
-        self.output_weights = self.add_weight((size, self._width), weights, name="output_weights",
-                                              autocast=False)
-        self.output_bias = self.add_weight((size,), bias, name="output_bias", autocast=False)
+        self.output_weights = self.add_weight((size, self._width), weights, name="output_weights")
+        self.output_bias = self.add_weight((size,), bias, name="output_bias")
 
     def shares(self, outputs: Mapping[str, Tensor]) -> Tensor:
         """float32 [V]: the probability of drawing each token."""

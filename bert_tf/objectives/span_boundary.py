@@ -47,15 +47,13 @@ class SpanBoundary(Objective):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        self.position_embeddings = self.add_weight(
-            (self.max_targets, PLACE_WIDTH), self.initializer(), name="position_embeddings",
-            autocast=False)
+        self.position_embeddings = self.add_weight((self.max_targets, PLACE_WIDTH),
+                                                   name="position_embeddings")
         self.dense_0.build((None, None, 2 * self.config.hidden_size + PLACE_WIDTH))
         self.dense_1.build((None, None, self.config.hidden_size))
         self.norm_0.build()
         self.norm_1.build()
-        self.output_bias = self.add_weight(
-            (self.config.vocab_size,), "zeros", name="output_bias", autocast=False)
+        self.output_bias = self.add_weight((self.config.vocab_size,), "zeros", name="output_bias")
 
     @property
     def output_shape(self) -> tuple[int | None, ...]:

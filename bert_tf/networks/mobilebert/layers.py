@@ -53,15 +53,12 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config
-
-        def table(name, rows, width):
-            return self.add_weight((rows, width), self.initializer(), name=name, autocast=False)
-
-        self.word_embeddings = table("word_embeddings", config.vocab_size, config.embedding_width)
-        self.segment_embeddings = table("token_type_embeddings", config.type_vocab_size,
-                                        config.hidden_size)
-        self.position_embeddings = table("position_embeddings", config.max_position_embeddings,
-                                         config.hidden_size)
+        self.word_embeddings = self.add_weight((config.vocab_size, config.embedding_width),
+                                               name="word_embeddings")
+        self.segment_embeddings = self.add_weight((config.type_vocab_size, config.hidden_size),
+                                                  name="token_type_embeddings")
+        self.position_embeddings = self.add_weight(
+            (config.max_position_embeddings, config.hidden_size), name="position_embeddings")
         if self.transformation:
             self.transformation.build((None, None, config.transformed_size))
         self.norm.build()

@@ -64,7 +64,7 @@ class RMSNorm(FromConfig, keras.layers.Layer):
         super().__init__(config, name=name, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:
-        self.scale = self.add_weight((self.config.d_model,), "ones", name="scale", autocast=False)
+        self.scale = self.add_weight((self.config.d_model,), "ones", name="scale")
 
     def call(self, x: Tensor) -> Tensor:
         """float [..., H] -> [..., H] in the compute dtype."""
@@ -89,9 +89,8 @@ class RelativeBias(FromConfig, keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config
-        self.weight = self.add_weight(
-            (config.num_heads, config.relative_attention_num_buckets), "glorot_uniform",
-            name="weight", autocast=False)
+        self.weight = self.add_weight((config.num_heads, config.relative_attention_num_buckets),
+                                      "glorot_uniform", name="weight")
 
     def call(self, queries: Tensor, keys: Tensor) -> Tensor:
         """float32 [1, N, Q, S], from the positions of queries, integer [Q], and keys [S]."""

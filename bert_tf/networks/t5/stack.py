@@ -34,7 +34,7 @@ class T5Embeddings(FromConfig, keras.layers.Layer):
         config = self.config
         self.word_embeddings = self.add_weight(
             (config.vocab_size, config.d_model), normal(config.initializer_factor),
-            name="word_embeddings", autocast=False)
+            name="word_embeddings")
 
     def call(self, ids: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
         """integer [B, S] -> float [B, S, H]."""

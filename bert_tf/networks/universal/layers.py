@@ -50,8 +50,7 @@ class ScaledEmbeddings(FromConfig, keras.layers.Layer):
                            ("token_type_embeddings", config.type_vocab_size)):
             setattr(self, name, self.add_weight(
                 (rows, config.hidden_size),
-                keras.initializers.RandomNormal(stddev=config.hidden_size**-0.5), name=name,
-                autocast=False))
+                keras.initializers.RandomNormal(stddev=config.hidden_size**-0.5), name=name))
 
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> Tensor:
@@ -116,7 +115,7 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
             self.step_embeddings = self.add_weight(
                 (config.depth, config.hidden_size),
                 keras.initializers.RandomNormal(stddev=config.hidden_size**-0.5),
-                name="step_embeddings", autocast=False)
+                name="step_embeddings")
 
     def add_signals(self, x: Tensor, step: int) -> Tensor:
         """Returns `x`, float [B, S, H], plus the signals of its positions and of the step."""

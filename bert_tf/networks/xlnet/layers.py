@@ -85,7 +85,7 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
         for layer in (self.query, self.key, self.value, self.position):
             layer.build((None, None, self.config.hidden_size))
         self.segments = self.add_weight((2, self.config.n_head, self.config.d_head),
-                                        self.initializer(), name="seg_embed", autocast=False)
+                                        name="seg_embed")
         if self.config.untie_r:
             self.biases = query_biases(self)
 
@@ -142,8 +142,8 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
 def query_biases(layer: Any) -> list:
     """Adds the query biases, variables [N, D], to a layer."""
     config = layer.config
-    return [layer.add_weight((config.n_head, config.d_head), layer.initializer(), name=name,
-                             autocast=False) for name in ("r_w", "r_r", "r_s")]
+    return [layer.add_weight((config.n_head, config.d_head), name=name)
+            for name in ("r_w", "r_r", "r_s")]
 
 
 @register
@@ -241,8 +241,7 @@ class Summary(FromConfig, keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         config = self.config
         if self.attends:
-            self.summary_bias = self.add_weight((config.hidden_size,), self.initializer(),
-                                                name="summary_bias", autocast=False)
+            self.summary_bias = self.add_weight((config.hidden_size,), name="summary_bias")
             with keras.name_scope("attention"):
                 for layer in (self.query, self.key, self.value):
                     layer.build((None, None, config.hidden_size))

@@ -31,13 +31,11 @@ class XLNetEmbeddings(FromConfig, keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         config = self.config
         self.word_embeddings = self.add_weight((config.vocab_size, config.hidden_size),
-                                               self.initializer(), name="word_embeddings",
-                                               autocast=False)
+                                               name="word_embeddings")
         # The original gives no initializer for its shape [1, 1, H]; the default is Glorot's.
         limit = (6 / (1 + config.hidden_size))**0.5
         self.mask_embedding = self.add_weight(
-            (config.hidden_size,), keras.initializers.RandomUniform(-limit, limit),
-            name="mask_emb", autocast=False)
+            (config.hidden_size,), keras.initializers.RandomUniform(-limit, limit), name="mask_emb")
 
     def call(self, input_ids: Tensor) -> Tensor:
         """integer [B, S] -> float [B, S, H]."""
