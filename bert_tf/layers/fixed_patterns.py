@@ -12,7 +12,7 @@ from keras import ops
 from bert_tf.config import PATTERNS, FixedPatternConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.seeds import dropout
-from bert_tf.layers.transformer import TransformerLayer, mask_heads
+from bert_tf.layers.transformer import TransformerLayer, join_heads, mask_heads, split_heads
 
 _LOOK_BACK = ("previous", "left")
 
@@ -96,8 +96,8 @@ class FixedPatternAttention(FromConfig, keras.layers.Layer):
         probs = dropped = ops.cast(maps, self.compute_dtype)
         size = self.config.head_size
         if self.query and self.key:
-            query = _split(self.query(x) * size**-0.5, size)            # [B, N - F, S, D]
-            key = _split(self.key(x), size)
+            query = split_heads(self.query(x) * size**-0.5, size)       # [B, N - F, S, D]
+            key = split_heads(self.key(x), size)
             scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
             scores = ops.cast(scores, "float32")                        # [B, N - F, S, S]
             learned = ops.softmax(scores if scores_bias is None else scores + scores_bias)
@@ -105,17 +105,9 @@ class FixedPatternAttention(FromConfig, keras.layers.Layer):
             rate = self.config.attention_probs_dropout_prob
             dropped = ops.concatenate([probs, dropout(learned, rate, dropout_seed)], 1)
             probs = ops.concatenate([probs, learned], 1)                # [B, N, S, S]
-        context = ops.matmul(dropped, _split(self.value(x), size))      # [B, N, S, D]
-        context = mask_heads(context, head_mask)
-        context = ops.transpose(context, (0, 2, 1, 3))                  # [B, S, N, D]
-        return ops.reshape(context, (*ops.shape(x)[:2], self.config.hidden_size)), {
+        context = ops.matmul(dropped, split_heads(self.value(x), size))     # [B, N, S, D]
+        return join_heads(mask_heads(context, head_mask), self.config.hidden_size), {
             "attention_probs": probs}
-
-
-def _split(x: Tensor, size: int) -> Tensor:
-    """[B, S, heads * D] -> [B, heads, S, D]."""
-    x = ops.reshape(x, (*ops.shape(x)[:2], -1, size))
-    return ops.transpose(x, (0, 2, 1, 3))
 
 
 @register

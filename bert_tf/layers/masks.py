@@ -23,10 +23,15 @@ PACKED = ("packed_from", "packed_at")
 NOISES = ("word_noise", "embedding_noise")
 
 
-def padding_bias(input_mask: Tensor) -> Tensor:
+def add_noise(x: Tensor, noise: Tensor | None) -> Tensor:
+    """Returns `x`, float [B, S, width], plus noise of this shape, if there is any."""
+    return x if noise is None else x + ops.cast(noise, x.dtype)
+
+
+def padding_bias(input_mask: Tensor, low: float = -10000.0) -> Tensor:
     """Returns an addend of attention scores that hides padding, float32 [B, 1, 1, S]: 0 for tokens
-    and -10000, the original's constant, for padding."""
-    return (1.0 - ops.cast(input_mask[:, None, None, :], "float32")) * -10000.0
+    and `low`, by default the original's constant, for padding."""
+    return (1.0 - ops.cast(input_mask[:, None, None, :], "float32")) * low
 
 
 def causal_bias(length: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from keras import ops
 from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.masks import add_noise
 from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import dropout, split_seed
 
@@ -109,16 +110,11 @@ class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
         """
-        length = ops.shape(input_ids)[1]
-        longest = self.config.max_position_embeddings
-        if isinstance(length, int) and length > longest:
-            raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
-                             f"{longest}; shorten the input.")
+        length = check_length(input_ids, self.config)
         x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, E]
         if self.idle_id is not None:
             x = ops.where(ops.equal(input_ids, self.idle_id)[:, :, None], ops.stop_gradient(x), x)
-        if word_noise is not None:
-            x = x + ops.cast(word_noise, x.dtype)
+        x = add_noise(x, word_noise)
         places = (self.position_embeddings[:length] if positions is None            # [S, E]
                   else ops.take(self.position_embeddings, positions, axis=0))
         x, places = self.round_rows(
@@ -138,11 +134,26 @@ class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
         """Returns the embeddings of segments, [B, S, E] or [E]."""
         if not self.config.has_segments:
             return ops.stop_gradient(self.segment_embeddings[0])
-        if segment_ids is None:
-            return self.segment_embeddings[0]
-        # As in the original: for a few rows, a product is faster than a gather.
-        one_hot = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=dtype)
-        return ops.matmul(one_hot, self.segment_embeddings)
+        return segment_vectors(self.segment_embeddings, segment_ids, dtype)
+
+
+def check_length(input_ids: Tensor, config: Any) -> Any:
+    """Returns S of ids [B, S]. Raises ValueError if it is known, and larger than the
+    `max_position_embeddings` of a network."""
+    length, longest = ops.shape(input_ids)[1], config.max_position_embeddings
+    if isinstance(length, int) and length > longest:
+        raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
+                         f"{longest}; shorten the input.")
+    return length
+
+
+def segment_vectors(table: Tensor, segment_ids: Tensor | None, dtype: Any) -> Tensor:
+    """Returns the rows of a table [segments, E] for integer ids [B, S]: [B, S, E]. The first row,
+    [E], without ids."""
+    if segment_ids is None:
+        return table[0]
+    # As in the original: for a few rows, a product is faster than a gather.
+    return ops.matmul(ops.one_hot(segment_ids, table.shape[0], dtype=dtype), table)
 
 
 @register
@@ -202,10 +213,20 @@ class SelfAttention(FromConfig, keras.layers.Layer):
         probs = ops.cast(ops.softmax(scores), value.dtype)
         dropped = dropout(probs, self.config.attention_probs_dropout_prob, dropout_seed)
         context = ops.matmul(dropped, value)                                        # [B, N, S, D]
-        context = mask_heads(context, head_mask)
-        context = ops.transpose(context, (0, 2, 1, 3))                              # [B, S, N, D]
-        return ops.reshape(context, (batch, length, heads * size)), {
+        return join_heads(mask_heads(context, head_mask), heads * size), {
             "attention_probs": probs, "attention_scores": scores}
+
+
+def split_heads(x: Tensor, size: int) -> Tensor:
+    """[B, S, N * D] -> [B, N, S, D], for D = `size`."""
+    batch, length, width = ops.shape(x)
+    return ops.transpose(ops.reshape(x, (batch, length, width // size, size)), (0, 2, 1, 3))
+
+
+def join_heads(context: Tensor, width: int) -> Tensor:
+    """[B, N, S, D] -> [B, S, N * D], for N * D = `width`."""
+    context = ops.transpose(context, (0, 2, 1, 3))
+    return ops.reshape(context, (*ops.shape(context)[:2], width))
 
 
 def mask_heads(context: Tensor, head_mask: Tensor | None) -> Tensor:
@@ -240,8 +261,12 @@ class Residual(FromConfig, keras.layers.Layer):
         """[B, S, input_size] and the residual [B, S, H] -> [B, S, H]."""
         x = self.projection(x) if self.input_size else ops.zeros_like(residual) + ops.cast(
             self.projection.bias, residual.dtype)
-        x = dropout(x, self.config.hidden_dropout_prob, dropout_seed)
-        return self.norm(x + residual)
+        return self.norm(dropout(x, self.dropout_rate, dropout_seed) + residual)
+
+    @property
+    def dropout_rate(self) -> float:
+        """The rate before the sum."""
+        return self.config.hidden_dropout_prob
 
 
 @register

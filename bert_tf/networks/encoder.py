@@ -16,6 +16,7 @@ from bert_tf.layers.masks import (
     NOISES,
     PACKED,
     Packing,
+    add_noise,
     causal_bias,
     last_token,
     packing_of,
@@ -98,9 +99,8 @@ class BertEncoder(Network):
     def _embedded(self, inputs, seed):
         """Returns the result of `embed`, with its noise, and its projection, if there is one."""
         outputs = self.embed(inputs, seed)
-        if inputs.get("embedding_noise") is not None:
-            x = outputs["embedding_output"]
-            outputs["embedding_output"] = x + ops.cast(inputs["embedding_noise"], x.dtype)
+        outputs["embedding_output"] = add_noise(outputs["embedding_output"],
+                                                inputs.get("embedding_noise"))
         if self.embeddings_project:
             outputs["projected_output"] = self.embeddings_project(outputs["embedding_output"])
         return outputs

@@ -11,8 +11,9 @@ import keras
 from keras import ops
 
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.masks import causal_bias
+from bert_tf.layers.masks import add_noise, causal_bias
 from bert_tf.layers.seeds import dropout
+from bert_tf.layers.transformer import check_length
 from bert_tf.networks.encoder import BertEncoder
 
 
@@ -33,10 +34,7 @@ class GPTEmbeddings(FromConfig, keras.layers.Layer):
         Raises:
             ValueError: S is larger than P.
         """
-        length, most = ops.shape(input_ids)[1], self.config.max_position_embeddings
-        if isinstance(length, int) and length > most:
-            raise ValueError(f"a sequence of {length} tokens is longer than "
-                             f"max_position_embeddings ({most})")
+        length = check_length(input_ids, self.config)
         table = ops.concatenate([ops.cast(self.word_embeddings, self.compute_dtype),
                                  ops.cast(self.position_embeddings, self.compute_dtype)])
         table = dropout(table, self.config.embedding_dropout_prob, dropout_seed)
@@ -71,6 +69,4 @@ class GPT(BertEncoder):
 
     def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
         x, table = self.embeddings(inputs["input_ids"], seed)
-        if inputs.get("word_noise") is not None:
-            x = x + ops.cast(inputs["word_noise"], x.dtype)
-        return {"embedding_output": x, "output_table": table}
+        return {"embedding_output": add_noise(x, inputs.get("word_noise")), "output_table": table}

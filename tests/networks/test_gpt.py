@@ -138,7 +138,7 @@ def test_dropout_is_that_of_the_table_and_the_softmax_has_positions():
     table = np.array(outputs["output_table"])
     assert table.shape == (17, 8) and (table == 0).any()
     assert np.allclose(outputs["embedding_output"][0], table[[3, 3, 4, 5]] + table[11:15])
-    with pytest.raises(ValueError, match="longer than max_position_embeddings"):
+    with pytest.raises(ValueError, match="tokens long, but max_position_embeddings is"):
         network({"input_ids": np.ones((1, 7), "int32")})
 
 

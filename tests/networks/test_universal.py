@@ -11,8 +11,9 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.config import UniversalConfig, config_from_dict
 from bert_tf.errors import InputError
+from bert_tf.layers import padding_bias
 from bert_tf.networks.universal import UniversalTransformer
-from bert_tf.networks.universal.layers import Halting, ignore_padding, timing_signal
+from bert_tf.networks.universal.layers import Halting, timing_signal
 from bert_tf.objectives.ponder_time import PonderTime
 from bert_tf.training import Learner
 from tests.rounding import ROUNDED, off
@@ -78,7 +79,7 @@ def test_outputs_and_gradients_are_the_originals(case, test_data):
     real = golden["nonpadding"]
     with tf.GradientTape() as tape:
         outputs = network.take_steps(tf.constant(golden["input"]),
-                                     ignore_padding(tf.constant(real, tf.int32)))
+                                     padding_bias(tf.constant(real, tf.int32), -1e9))
         result = outputs["layer_outputs"][-1]
         loss = tf.reduce_sum(result * golden["target"] * real[..., None])
         if config.halts:

@@ -13,9 +13,10 @@ from keras import ops
 from bert_tf.config import MobileBertConfig
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.masks import add_noise
 from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import dropout, split_seed
-from bert_tf.layers.transformer import mask_heads
+from bert_tf.layers.transformer import check_length, join_heads, mask_heads, segment_vectors
 from bert_tf.networks.mobilebert.affine import MovingRanges, Rounded
 from bert_tf.networks.mobilebert.norms import make_norm, rounds_all
 
@@ -79,28 +80,19 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
         """
-        length, longest = ops.shape(input_ids)[1], self.config.max_position_embeddings
-        if isinstance(length, int) and length > longest:
-            raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
-                             f"{longest}; shorten the input.")
+        length = check_length(input_ids, self.config)
         x, positions = self.round_rows(
             ops.take(self.word_embeddings, input_ids, axis=0),                      # [B, S, E]
             self.position_embeddings[:length],                                      # [S, H]
             (self.word_embeddings, self.position_embeddings), training)
-        if word_noise is not None:
-            x = x + ops.cast(word_noise, x.dtype)
+        x = add_noise(x, word_noise)
         if self.config.trigram_input:
             # As in the original, a neighbour beyond the row is zero, and padding counts as a token.
             x = ops.concatenate([ops.pad(x[:, 1:], ((0, 0), (0, 1), (0, 0))), x,
                                  ops.pad(x[:, :-1], ((0, 0), (1, 0), (0, 0)))], axis=-1)
         if self.transformation:
             x = self.transformation(x)                                              # [B, S, H]
-        if segment_ids is None:
-            x = x + self.segment_embeddings[0]
-        else:
-            one_hot = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=x.dtype)
-            x = x + ops.matmul(one_hot, self.segment_embeddings)
-        x = x + positions
+        x = x + segment_vectors(self.segment_embeddings, segment_ids, x.dtype) + positions
         return dropout(self.norm(x), self.config.hidden_dropout_prob, dropout_seed)
 
 
@@ -190,8 +182,7 @@ class MobileAttention(Rounded, keras.layers.Layer):
         dropped = dropout(probs, self.config.attention_probs_dropout_prob, dropout_seed)
         context = rounded("context", ops.matmul(dropped, value))                    # [B, N, S, D]
         context = mask_heads(ops.cast(context, value.dtype), head_mask)
-        context = ops.transpose(context, (0, 2, 1, 3))                              # [B, S, N, D]
-        return ops.reshape(context, (batch, length, heads * size)), {
+        return join_heads(context, heads * size), {
             "attention_probs": probs, "attention_scores": scores}
 
 

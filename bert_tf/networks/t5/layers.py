@@ -17,7 +17,7 @@ from bert_tf.config import T5Config
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import Dense, FromConfig, Tensor, register
 from bert_tf.layers.seeds import dropout, split_seed
-from bert_tf.layers.transformer import mask_heads
+from bert_tf.layers.transformer import join_heads, mask_heads, split_heads
 
 HIDDEN = -1e9           # added to the score of a key that a query does not see
 
@@ -132,9 +132,7 @@ class T5Attention(FromConfig, keras.layers.Layer):
 
     def _project(self, x, layer):
         """[B, S, H] -> [B, N, S, D] by a dense layer of N * D units."""
-        size, (batch, length) = self.config.d_kv, ops.shape(x)[:2]
-        y = ops.reshape(layer(x), (batch, length, layer.units // size, size))
-        return ops.transpose(y, (0, 2, 1, 3))
+        return split_heads(layer(x), self.config.d_kv)
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Returns keys, of learned heads, and values [B, N, S, D] of normed vectors, or of an
@@ -164,10 +162,7 @@ class T5Attention(FromConfig, keras.layers.Layer):
             maps = ops.cast(maps, probs.dtype)
             probs, dropped = (ops.concatenate([maps, each], 1) for each in (probs, dropped))
         context = mask_heads(ops.matmul(dropped, values), head_mask)                # [B, N, Q, D]
-        context = ops.transpose(context, (0, 2, 1, 3))
-        batch, length = ops.shape(normed)[:2]
-        return self.output_(ops.reshape(
-            context, (batch, length, self.config.attention_width))), probs
+        return self.output_(join_heads(context, self.config.attention_width)), probs
 
     def call(self, x: Tensor, bias: Any, memory: Tensor | None = None,
              dropout_seed: Tensor | None = None, head_mask: Tensor | None = None

@@ -15,12 +15,11 @@ from bert_tf.config import UniversalConfig
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import Dense, FromConfig, Tensor, register
 from bert_tf.layers.seeds import dropout, split_seed
-from bert_tf.layers.transformer import LayerNorm, SelfAttention
+from bert_tf.layers.transformer import LayerNorm, SelfAttention, segment_vectors
 
 _LONGEST = 10_000.0     # the longest wave of a signal, in positions over 2 pi
 # tensor2tensor's "uniform_unit_scaling".
 _INITIALIZER = "glorot_uniform"
-_PADDING = -1e9         # added to the scores of padding
 
 
 def timing_signal(count: int, width: int) -> np.ndarray:
@@ -32,12 +31,6 @@ def timing_signal(count: int, width: int) -> np.ndarray:
     angles = np.arange(count, dtype="float32")[:, None] * slopes
     signal = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
     return np.pad(signal, ((0, 0), (0, width % 2)))
-
-
-def ignore_padding(input_mask: Tensor) -> Tensor:
-    """Returns an addend of attention scores that hides padding, float32 [B, 1, 1, S], from
-    `input_mask`, integer [B, S], 0 for padding."""
-    return (1.0 - ops.cast(input_mask[:, None, None, :], "float32")) * _PADDING
 
 
 @register
@@ -56,11 +49,7 @@ class ScaledEmbeddings(FromConfig, keras.layers.Layer):
              dropout_seed: Tensor | None = None) -> Tensor:
         """integer [B, S] -> float [B, S, H]. Without `segment_ids`, all are 0."""
         x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, H]
-        if segment_ids is None:
-            x = x + self.token_type_embeddings[0]
-        else:
-            one_hot = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=x.dtype)
-            x = x + ops.matmul(one_hot, self.token_type_embeddings)
+        x = x + segment_vectors(self.token_type_embeddings, segment_ids, x.dtype)
         x = ops.cast(x * self.config.hidden_size**0.5, self.compute_dtype)
         return dropout(x, self.config.hidden_dropout_prob, dropout_seed)
 

@@ -12,15 +12,12 @@ from keras import ops
 
 from bert_tf.config import UniversalConfig
 from bert_tf.layers.base import Network, Tensor, register
+from bert_tf.layers.masks import padding_bias
 from bert_tf.layers.seeds import seed_of_pass, split_seed
-from bert_tf.layers.transformer import LayerNorm
-from bert_tf.networks.universal.layers import (
-    Halting,
-    ScaledEmbeddings,
-    UniversalLayer,
-    ignore_padding,
-)
+from bert_tf.layers.transformer import LayerNorm, check_length
+from bert_tf.networks.universal.layers import Halting, ScaledEmbeddings, UniversalLayer
 
+_PADDING = -1e9         # added to the scores of padding
 # The outputs of `SelfAttention` for each step.
 _MAPS = ("attention_probs", "attention_scores")
 
@@ -69,15 +66,12 @@ class UniversalTransformer(Network):
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
         """
-        length, longest = ops.shape(inputs["input_ids"])[1], self.config.max_position_embeddings
-        if isinstance(length, int) and length > longest:
-            raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
-                             f"{longest}; shorten the input.")
+        check_length(inputs["input_ids"], self.config)
         dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         seed, of_steps = split_seed(dropout_seed, 2)
         bias = attention_bias
         if inputs.get("input_mask") is not None:
-            padding = ignore_padding(inputs["input_mask"])              # [B, 1, 1, S]
+            padding = padding_bias(inputs["input_mask"], _PADDING)      # [B, 1, 1, S]
             bias = padding if bias is None else padding + ops.cast(bias, padding.dtype)
         x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), seed)
         outputs = {"embedding_output": x, **self.take_steps(x, bias, head_mask, of_steps)}

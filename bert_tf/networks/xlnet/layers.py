@@ -16,7 +16,7 @@ from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.masks import last_token
 from bert_tf.layers.seeds import dropout, split_seed
-from bert_tf.layers.transformer import LayerNorm
+from bert_tf.layers.transformer import LayerNorm, Residual, join_heads, split_heads
 
 # Subtracted from the score of a hidden key.
 _HIDDEN = 1e30
@@ -89,17 +89,12 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
         if self.config.untie_r:
             self.biases = query_biases(self)
 
-    def split(self, x: Tensor) -> Tensor:
-        """[B, S, N D] -> [B, N, S, D]."""
-        config = self.config
-        x = ops.reshape(x, (ops.shape(x)[0], -1, config.n_head, config.d_head))
-        return ops.transpose(x, (0, 2, 1, 3))
-
     def keys(self, x: Tensor, seen: Seen) -> tuple[Tensor, Tensor, Tensor]:
         """Returns keys and values [B, N, K, D] of vectors [B, K, H], and the distances' keys
         [C, N, R, D]."""
-        return (self.split(self.key(x)), self.split(self.value(x)),
-                self.split(self.position(seen.distances)))
+        size = self.config.d_head
+        return (split_heads(self.key(x), size), split_heads(self.value(x), size),
+                split_heads(self.position(seen.distances), size))
 
     def call(self, x: Tensor, keys: tuple, seen: Seen, bias: Tensor | None, shared: tuple,
              places: Tensor | None = None, dropout_seed: Tensor | None = None
@@ -117,7 +112,7 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
         key, value, by_distance = keys
         word, relative, segment = (ops.cast(v, self.compute_dtype)[:, None]     # [N, 1, D]
                                    for v in (self.biases if self.config.untie_r else shared))
-        query = self.split(self.query(x))                               # [B, N, S or P, D]
+        query = split_heads(self.query(x), self.config.d_head)          # [B, N, S or P, D]
         if places is not None:
             query = ops.matmul(ops.transpose(places, (0, 2, 1))[:, None], query)
         scores = ops.matmul(query + word, ops.transpose(key, (0, 1, 3, 2)))     # [B, N, S, K]
@@ -135,8 +130,7 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
         context = ops.matmul(dropout(probs, self.config.dropatt, dropout_seed), value)
         if places is not None:
             context = ops.matmul(places[:, None], context)              # [B, N, P, D]
-        context = ops.transpose(context, (0, 2, 1, 3))
-        return ops.reshape(context, (*ops.shape(context)[:2], self.config.attention_width)), probs
+        return join_heads(context, self.config.attention_width), probs
 
 
 def query_biases(layer: Any) -> list:
@@ -147,24 +141,18 @@ def query_biases(layer: Any) -> list:
 
 
 @register
-class _Output(FromConfig, keras.layers.Layer):
-    """A projection to width H, dropout, the sum with the residual, and its normalisation."""
+class _Output(Residual):
+    """A `Residual` whose projection need not have a bias."""
 
-    config_keys = ("input_size", "use_bias")
+    config_keys = ("use_bias",)
 
     def __init__(self, config: XLNetConfig, input_size: int, use_bias: bool, **kwargs: Any):
-        super().__init__(config, **kwargs)
-        self.input_size, self.use_bias = input_size, use_bias
-        self.projection = self.dense(config.hidden_size, use_bias=use_bias)
-        self.norm = LayerNorm(config, dtype=self.dtype_policy)
+        super().__init__(config, input_size, **kwargs)
+        self.use_bias = self.projection.use_bias = use_bias
 
-    def build(self, input_shape: Any = None) -> None:
-        self.projection.build((None, None, self.input_size))
-        self.norm.build()
-
-    def call(self, x: Tensor, residual: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
-        """[B, S, input_size] and the residual [B, S, H] -> [B, S, H]."""
-        return self.norm(dropout(self.projection(x), self.config.dropout, dropout_seed) + residual)
+    @property
+    def dropout_rate(self) -> float:
+        return self.config.dropout
 
 
 @register
@@ -269,16 +257,15 @@ class Summary(FromConfig, keras.layers.Layer):
         return self.projection(summary) if self.projection else summary
 
     def _attend(self, x, input_mask, seed):
-        batch, length = ops.shape(x)[:2]
         seeds, shape = split_seed(seed, 2), (self.config.n_head, self.config.d_head)
         query = self.query(ops.cast(self.summary_bias, x.dtype)[None])
         query = ops.reshape(query, (*shape, 1))                                 # [N, D, 1]
-        key, value = (ops.transpose(ops.reshape(layer(x), (batch, length, *shape)), (0, 2, 1, 3))
+        key, value = (split_heads(layer(x), shape[1])
                       for layer in (self.key, self.value))                      # [B, N, S, D]
         scores = ops.cast(ops.matmul(key, query)[..., 0], "float32") * shape[1]**-0.5
         if input_mask is not None:
             scores = scores + hiding(input_mask[:, None] < 1)                   # [B, N, S]
         probs = dropout(ops.cast(ops.softmax(scores), x.dtype), self.config.dropatt, seeds[0])
         context = ops.reshape(ops.matmul(probs[:, :, None], value),
-                              (batch, self.config.attention_width))
+                              (ops.shape(x)[0], self.config.attention_width))
         return self.norm(dropout(self.output_(context), self.config.dropout, seeds[1]))

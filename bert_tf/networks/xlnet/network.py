@@ -13,6 +13,7 @@ from keras import ops
 
 from bert_tf.config import XLNetConfig
 from bert_tf.layers.base import FromConfig, Network, Tensor, register
+from bert_tf.layers.masks import add_noise
 from bert_tf.layers.seeds import dropout, seed_of_pass, split_seed
 from bert_tf.networks.xlnet.layers import (
     Seen,
@@ -152,12 +153,9 @@ class XLNet(Network):
     def _embed(self, inputs, seed):
         """Returns the streams at the first layer; the second is None where there are no queries."""
         seeds = split_seed(seed, 2)
-        content = self.embeddings(inputs["input_ids"])
-        if inputs.get("word_noise") is not None:
-            content = content + ops.cast(inputs["word_noise"], content.dtype)
-        content = dropout(content, self.config.dropout, seeds[0])
-        if inputs.get("embedding_noise") is not None:
-            content = content + ops.cast(inputs["embedding_noise"], content.dtype)
+        content = add_noise(self.embeddings(inputs["input_ids"]), inputs.get("word_noise"))
+        content = add_noise(dropout(content, self.config.dropout, seeds[0]),
+                            inputs.get("embedding_noise"))
         positions = _queries(inputs)
         if positions is None:
             return content, None
