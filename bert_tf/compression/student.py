@@ -106,12 +106,6 @@ class MultiTaskStudent(Student, MultiTaskLearner):
         counts = batch[IS_WORD_LABELLED][:, 0] if of_words else batch[IS_LABELLED]
         return {**found, name: ops.cast(found[name], "float32") * ops.cast(counts, "float32")}
 
-    def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
-        targets = self.targets(batch)
-        return {one.name: {"loss": (one.measure(logits[one.name], *targets[one.name])["loss"]
-                                    if isinstance(one, AnswerObjective) else
-                                    one.loss(logits[one.name], *targets[one.name]))}
-                for one in self.objectives}
 
     def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
         """See `MultiTaskLearner`: soft targets are not tasks."""

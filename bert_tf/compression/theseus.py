@@ -20,7 +20,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import exists, read_json
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.quantisation import Ranges
-from bert_tf.layers.seeds import shared_seed, split_seed, uniform
+from bert_tf.layers.seeds import seed_of_pass, shared_seed, split_seed, uniform
 from bert_tf.models import open_model
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.training.learners.distiller import Untracked, digest
@@ -117,8 +117,7 @@ class Theseus(Learner):
     def call(self, batch: Batch, training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Tensor]:
         """See `Learner`."""
-        if training and dropout_seed is None:
-            dropout_seed = self.encoder.seed_generator.next()
+        dropout_seed = seed_of_pass(dropout_seed, training, self.encoder.seed_generator)
         if training and "coins" not in batch:
             batch = {**batch, "coins": self.throw(dropout_seed, batch.get("step", 0))}
         return super().call(batch, training, dropout_seed)

@@ -141,18 +141,15 @@ def run(main, *config_classes, defaults=None, recipe=None, loads_tensorflow=True
                     _report(*take_defaults(defaults, config_classes, absl_flags.FLAGS))
                 _filled[:] = [read(kind, absl_flags.FLAGS) for kind in config_classes]
                 main(*_filled)
-            except InputError as error:
+            except Exception as error:
+                known = error if isinstance(error, InputError) else explained(error)
+                if not known:
+                    raise
                 sys.stdout.flush()      # in a log file the lines before the error precede it
                 # A stop that the user asked for is no error.
-                print(error if error.is_asked_for else f"error: {hub.name_of_copies(str(error))}",
+                print(known if known.is_asked_for else f"error: {hub.name_of_copies(str(known))}",
                       file=sys.stderr)
-                sys.exit(error.status)
-            except Exception as error:
-                if not (meaning := explained(error)):
-                    raise
-                sys.stdout.flush()
-                print(f"error: {hub.name_of_copies(str(meaning))}", file=sys.stderr)
-                sys.exit(meaning.status)
+                sys.exit(known.status)
 
         with signals.ending():
             app.run(guarded, flags_parser=lambda argv: _parse(argv, config_classes))

@@ -58,10 +58,6 @@ class TaughtObjective(Objective):
         super().__init__(config, **kwargs)
         self.built = True
 
-    @classmethod
-    def of_teacher_sizes(cls, teacher: Sizes) -> dict[str, Any]:
-        """Returns the arguments `sizes` for a teacher's configuration."""
-        return {name: getattr(teacher, size) for name, size in cls.sizes.items()}
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """Returns float32 losses of any shape, whose sum is divided by the count."""

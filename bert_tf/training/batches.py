@@ -131,14 +131,11 @@ def _in_batches(trainer, examples, batches, measures):
 
     for length, group in itertools.groupby(batches, length_of):
         group = list(group)
-        data = iter(trainer.distribute(functools.partial(_deal, examples, group, length)))
-        yield from trainer.predict(data, len(group), measures)
-
-
-def _deal(examples, batches, length, worker, workers, replicas):
-    """All batches, to each worker."""
-    del worker
-    return examples.prediction_batches(batches, replicas // workers, length)
+        # All batches, to each worker.
+        data = trainer.distribute(
+            lambda _, workers, replicas, batches=group, length=length:
+                examples.prediction_batches(batches, replicas // workers, length))
+        yield from trainer.predict(iter(data), len(group), measures)
 
 
 def answer_rows(forward: Callable[..., Mapping], features: Mapping[str, np.ndarray],

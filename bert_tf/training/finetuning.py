@@ -219,8 +219,9 @@ class FineTuning:
         step, metrics = (bad_step, {}) if bad_step else (
             _measure(self, run, best, evaluate, settings))
         result = {"metrics": metrics, "step": step, "seed": settings.random_seed,
-                  **{name: getattr(settings, name) for name in (
-                      "train_batch_size", "learning_rate", "num_train_epochs")},
+                  "train_batch_size": settings.train_batch_size,
+                  "learning_rate": settings.learning_rate,
+                  "num_train_epochs": settings.num_train_epochs,
                   "degenerate": bool(metrics.pop("degenerate", 0)),
                   "seconds": run.seconds,
                   "scored_on": self.scored_on, "number": trials.next_number(earlier),

@@ -143,7 +143,7 @@ def estimate(trainer: Trainer, features: Mapping[str, tf.TensorSpec]) -> float |
     Args:
         features: the batch of one replica; all shapes must be known.
     """
-    graph = trainer.gradient_graph(dict(features))
+    graph = trainer.replica.trace(features)
     if any(op.type.startswith("TensorList") for op in graph.get_operations()):
         return None
     replicas = trainer.strategy.num_replicas_in_sync // count_workers(trainer.strategy)

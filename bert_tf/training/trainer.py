@@ -264,10 +264,6 @@ class Trainer:
             name: {"loss": (sums[index, 0], sums[index, 1])}
             for index, (name, kind) in enumerate(self.learner.measure_names) if kind == "loss"})
 
-    def gradient_graph(self, features: dict[str, tf.TensorSpec]) -> tf.Graph:
-        """Traces the loss and the gradient of one replica's batch, given by its shapes and types.
-        """
-        return self.replica.trace(features)
 
     # Without AutoGraph, which would take longer than tracing.
     @tf.function(autograph=False)
@@ -354,8 +350,7 @@ class Trainer:
                 sums = tf.nest.map_structure(lambda value: value.numpy().astype("float64"), sums)
                 total = sums if total is None else tf.nest.map_structure(np.add, total, sums)
         sums, tallies = total
-        found = self.means(sums)
-        counts = self._counts(sums)
+        found, counts = self.means(sums), dict(zip(self.replica.names, sums[:, 1]))
         found |= {f"{name}/perplexity": perplexity(found[loss])
                   for name, loss in self.replica.likelihoods.items() if counts.get(loss)}
         return found | {
@@ -389,8 +384,6 @@ class Trainer:
                  if count or not self.learner.one_task_a_batch}
         return {"loss": float(self._total(sums)), **means}
 
-    def _counts(self, sums):
-        return {name: count for name, (_, count) in zip(self.replica.names, sums)}
 
     def distribute(self, make_batches: Callable) -> tf.distribute.DistributedDataset:
         """A distributed dataset from `make_batches(worker, workers, replicas)`."""

@@ -74,12 +74,12 @@ def test_a_gradient_takes_what_the_allocator_counts():
         np.sum(found[0])
         del found
         counted.append(tf.config.experimental.get_memory_info("CPU:0")["peak"] - before)
-    estimated = footprint.peak(trainer.gradient_graph(shapes_of(48)))
+    estimated = footprint.peak(trainer.replica.trace(shapes_of(48)))
     assert 0.8 < estimated / min(counted) < 1.25, (estimated, counted)
 
 
 def test_parts_of_a_batch_take_less():
-    whole, parts = (footprint.peak(make_trainer(accumulation=count).gradient_graph(shapes_of(16)))
+    whole, parts = (footprint.peak(make_trainer(accumulation=count).replica.trace(shapes_of(16)))
                     for count in (1, 4))
     assert 3.5 < whole / parts < 4.5
 
@@ -97,7 +97,7 @@ def test_a_batch_that_does_not_fit_is_refused(monkeypatch, capsys):
     said = re.fullmatch(r"memory: training needs about ([\d.]+) GB; this machine has [\d.]+ GB\n",
                         capsys.readouterr().out)[1]
     assert said == f"{needed / 1e9:.1f}"
-    room = needed - 0.6 * footprint.peak(trainer.gradient_graph(shapes))
+    room = needed - 0.6 * footprint.peak(trainer.replica.trace(shapes))
     monkeypatch.setattr(footprint, "machine_memory", lambda: room)
     with pytest.raises(InputError, match="--train_batch_size=256 takes about") as error:
         footprint.check(trainer, shapes, 256)

@@ -129,7 +129,8 @@ class Distiller(Learner):
 
     @property
     def network_options(self) -> dict[str, Any]:
-        return _options(self.internals)
+        wanted = any(name.startswith("attention_") for name in self.internals)
+        return {"return_attention": True} if wanted else {}
 
     def call(self, batch: Batch, training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Any]:
@@ -141,15 +142,14 @@ class Distiller(Learner):
         """The features that the teacher gives a batch: its internals, without a gradient."""
         outputs: dict[str, Any] = {}
         if set(self.internals) - {LAYER_WEIGHTS}:
+            # Noise is for the network that learns.
+            seen = {name: value for name, value in batch.items() if name not in NOISES}
             outputs = self.see_teacher(self.teacher.run_network(
-                self.teacher_batch(batch), options=_options(self.internals)))
+                seen, options=self.network_options))
         found = internals_of(self.teacher, outputs, batch, self.internals)
         return {of_teacher(name): tree.map_structure(ops.stop_gradient, value)
                 for name, value in found.items()}
 
-    def teacher_batch(self, batch: Batch) -> Batch:
-        """Returns the batch that the teacher reads: noise is for the network that learns."""
-        return {name: value for name, value in batch.items() if name not in NOISES}
 
     def see_teacher(self, outputs: dict[str, Any]) -> dict[str, Any]:
         """Returns the outputs of the teacher's network that are compared."""
@@ -180,7 +180,8 @@ def make_term(term: Any, config: Sizes, teacher: Sizes, dtype: str | None = None
     options = dict(term.options)
     if issubclass(kind, TaughtObjective):
         options |= {name: getattr(settings, flag) for name, flag in kind.settings.items()
-                    if settings} | kind.of_teacher_sizes(teacher)
+                    if settings} | {name: getattr(teacher, size)
+                                    for name, size in kind.sizes.items()}
     weight = getattr(settings, WEIGHTS.get(term.objective, ""), None)
     return kind(config, loss_weight=term.weight if weight is None else weight, dtype=dtype,
                 **options)
@@ -260,9 +261,3 @@ def digest(learner: Learner) -> str:
     for variable in learner.weights:
         found.update(ops.convert_to_numpy(variable).tobytes())
     return found.hexdigest()[:16]
-
-
-def _options(names):
-    """Returns the arguments that make a network return internals."""
-    wanted = any(name.startswith("attention_") for name in names)
-    return {"return_attention": True} if wanted else {}

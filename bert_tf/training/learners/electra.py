@@ -20,7 +20,7 @@ from bert_tf.layers.masks import PACKED
 from bert_tf.layers.seeds import seed_of_pass, split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective, ratio
 from bert_tf.objectives.pretraining import to_slots, used
-from bert_tf.training.learners.learner import Learner, Measures
+from bert_tf.training.learners.learner import Learner, Measures, saved_arguments
 from bert_tf.training.recipe_settings import GeneratorSettings
 
 # The network's objective, by --discriminator: class, options and weight (None: the recipe's).
@@ -219,14 +219,12 @@ class Electra(Learner):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Electra":
-        parts = {key: keras.saving.deserialize_keras_object(config[key])
-                 for key in ("encoder", "objectives")}
-        encoder, generator = parts["encoder"], config["generator"]
+        found = saved_arguments(config)
+        encoder, generator = found["encoder"], config["generator"]
         if generator:
             generator = encoder if generator == "encoder" else _generator(
                 encoder, EncoderConfig.from_dict(generator["config"]), generator["shared"])
-        options = {key: value for key, value in config.items() if key != "weights"}
-        return cls(**{**options, **parts, "generator": generator})
+        return cls(**{**found, "generator": generator})
 
 
 def _generator(encoder, config, shared):

@@ -12,7 +12,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.head_gates import STRETCH
-from bert_tf.layers.seeds import shared_seed, split_seed, uniform
+from bert_tf.layers.seeds import seed_of_pass, shared_seed, split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.head_gates import HeadGates
 from bert_tf.training.learners.learner import Learner
@@ -50,8 +50,7 @@ class GatedLearner(Learner):
 
     def call(self, batch: Batch, training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Tensor]:
-        if training and dropout_seed is None:
-            dropout_seed = self.encoder.seed_generator.next()
+        dropout_seed = seed_of_pass(dropout_seed, training, self.encoder.seed_generator)
         if training and "gate_noise" not in batch:
             batch = {**batch, "gate_noise": self.draw(dropout_seed)}
         return super().call(batch, training, dropout_seed)

@@ -270,10 +270,14 @@ class Learner(TakesFeatures, keras.Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Learner":
-        parts = {key: keras.saving.deserialize_keras_object(config[key])
-                 for key in ("encoder", "objectives")}
-        options = {key: value for key, value in config.items() if key != "weights"}
-        return cls(**{**options, **parts})
+        return cls(**saved_arguments(config))
+
+
+def saved_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of a Learner that `get_config` has saved, its parts as objects."""
+    return {key: keras.saving.deserialize_keras_object(value)
+            if key in ("encoder", "objectives") else value
+            for key, value in config.items() if key != "weights"}
 
 
 def _check_names(names):
