@@ -42,24 +42,22 @@ def replacing_rate(replacing: Replacing, step: Tensor) -> Tensor:
     return ops.where(begins, rate, 1.0)
 
 
-class _Module:
-    """A layer of the successor, or its predecessor layers, by a coin."""
+def _module(successor, predecessors, coin):
+    """Returns a function as `TransformerLayer.call`, without maps: a layer of the successor, or its
+    predecessor layers, by a coin."""
+    def run(x, bias=None, head_mask=None, dropout_seed=None, unit_mask=None):
+        def succeed():
+            return successor(x, bias, head_mask, dropout_seed, unit_mask)[0]
 
-    def __init__(self, successor, predecessors, coin):
-        self._successor, self._predecessors, self._coin = successor, predecessors, coin
-
-    def __call__(self, x, bias=None, head_mask=None, dropout_seed=None, unit_mask=None):
-        """See `TransformerLayer`; without maps."""
-        def successor():
-            return self._successor(x, bias, head_mask, dropout_seed, unit_mask)[0]
-
-        def predecessor():
-            y, seeds = x, split_seed(dropout_seed, len(self._predecessors))
-            for layer, seed in zip(self._predecessors, seeds):
+        def precede():
+            y, seeds = x, split_seed(dropout_seed, len(predecessors))
+            for layer, seed in zip(predecessors, seeds):
                 y, _ = layer(y, bias, None, seed)
             return y
 
-        return ops.cond(self._coin, successor, predecessor), {}
+        return ops.cond(coin, succeed, precede), {}
+
+    return run
 
 
 @register
@@ -133,7 +131,7 @@ class Theseus(Learner):
             ours, theirs = self.encoder.layers_, self.predecessor.layers_
             every, coins = len(theirs) // len(ours), ops.cast(batch["coins"], "bool")
             options = {**(options or {}), "layers": [
-                _Module(layer, theirs[i * every:(i + 1) * every], coins[i])
+                _module(layer, theirs[i * every:(i + 1) * every], coins[i])
                 for i, layer in enumerate(ours)]}
         return super().run_network(batch, training, dropout_seed, options)
 

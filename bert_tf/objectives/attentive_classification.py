@@ -43,16 +43,15 @@ class AttentiveClassification(LabelHead):
                  lstm_layers: int = 2, hidden_size: int = 512, pairs: bool = False,
                  dropout_rate: float = 0.2, **kwargs: Any):
         self._hidden_size, self.pairs = hidden_size, pairs
-        dtype = kwargs.get("dtype")
-        self._lstm_size = lstm_size
-        super().__init__(config, num_labels, dropout_rate=dropout_rate, reader=LstmReader(
-            config, layers, lstm_size, lstm_layers, name="features", dtype=dtype), **kwargs)
+        reader = LstmReader(config, layers, lstm_size, lstm_layers, name="features",
+                            dtype=kwargs.get("dtype"))
+        super().__init__(config, num_labels, dropout_rate=dropout_rate, reader=reader, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:
         self.reader.build()
         width = self.reader.width
         if self.pairs:
-            self.compare = bidirectional(self._lstm_size, "compare_lstm", self.dtype_policy)
+            self.compare = bidirectional(width // 2, "compare_lstm", self.dtype_policy)
             self.compare.build((None, None, 2 * width))
         self.hidden = self.dense(self._hidden_size, "hidden", "tanh")
         self.hidden.build((None, width * (4 if self.pairs else 1)))

@@ -13,7 +13,7 @@ from keras import ops
 from bert_tf.config import Sizes
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import split_seed
-from bert_tf.objectives.base import Batch
+from bert_tf.objectives.base import Batch, example_weights
 from bert_tf.objectives.next_token import TokenLosses, predict_tokens
 from bert_tf.objectives.sampled_softmax import log_uniform, sampled_losses
 
@@ -107,10 +107,7 @@ class BidirectionalLM(StepLM):
         """The next tokens and their weights, [2, B, S]; a step counts half in each direction."""
         labels = ops.stack([batch[name] for name in self.reads])
         weights = ops.full(ops.shape(labels), 0.5, dtype="float32")
-        if "is_real_example" in batch:
-            real = ops.cast(ops.reshape(batch["is_real_example"], (1, -1, 1)), "float32")
-            weights = weights * real
-        return labels, weights
+        return labels, weights * example_weights(batch, labels[0, :, 0])[:, None]
 
     def count(self, batch: Batch) -> Tensor:
         labels, weights = self.targets(batch)

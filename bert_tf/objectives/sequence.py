@@ -11,7 +11,7 @@ from keras import ops
 
 from bert_tf.config import T5Config
 from bert_tf.layers.base import Tensor, register
-from bert_tf.objectives.base import Batch, ratio
+from bert_tf.objectives.base import Batch, example_weights, ratio
 from bert_tf.objectives.next_token import TokenLosses, predict_tokens
 
 
@@ -63,18 +63,13 @@ class SequenceLM(TokenLosses):
         weights = ops.cast(labels > 0, "float32")
         if "decoder_loss_weights" in batch:
             weights = weights * ops.cast(batch["decoder_loss_weights"], "float32")
-        return labels, weights * self._real(batch), self.count(batch)
-
-    def _real(self, batch):
-        """float32 [B, 1], or 1.0: 0 for rows that only fill up a batch."""
-        if "is_real_example" not in batch:
-            return 1.0
-        return ops.cast(ops.reshape(batch["is_real_example"], (-1, 1)), "float32")
+        return labels, weights * example_weights(batch, labels[:, 0])[:, None], self.count(batch)
 
     def count(self, batch: Batch) -> Tensor:
         """Returns the number of all positions."""
-        ones = ops.ones_like(batch["decoder_target_tokens"], dtype="float32")
-        return ops.sum(ones * self._real(batch))
+        labels = batch["decoder_target_tokens"]
+        return ops.sum(ops.ones_like(labels, dtype="float32")
+                       * example_weights(batch, labels[:, 0])[:, None])
 
     def measure(self, logits: Tensor, labels: Tensor, weights: Tensor,
                 positions: Any = None

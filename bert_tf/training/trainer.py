@@ -120,9 +120,6 @@ class _Replica:
         """Returns a batch with the state that is carried into it."""
         return {**batch, "carried": state} if self._learner.carries else batch
 
-    def begin(self, batch):
-        """Returns the state that is carried into the first batch."""
-        return memory.zeros(self._learner.carries, batch)
 
     def step(self, batch, number, loss_scale):
         """Updates the weights; returns the packed measures and the gradient's norm."""
@@ -345,7 +342,8 @@ class Trainer:
         with self.averaged():
             for batch in batches:
                 if state is None:
-                    state = self.strategy.run(self.replica.begin, args=(batch,))
+                    state = self.strategy.run(
+                        lambda batch: memory.zeros(self.learner.carries, batch), args=(batch,))
                 sums, state = self._evaluate_step(batch, state)
                 sums = tf.nest.map_structure(lambda value: value.numpy().astype("float64"), sums)
                 total = sums if total is None else tf.nest.map_structure(np.add, total, sums)

@@ -7,7 +7,6 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf.config import MobileBertConfig
 from bert_tf.layers.base import Tensor, register
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.networks.mobilebert.layers import Attended, MobileBertLayer, MobileEmbeddings
@@ -23,9 +22,6 @@ class MobileBert(BertEncoder):
 
     also_reads = ()
     packs = False
-
-    def __init__(self, config: MobileBertConfig, name: str = "bert", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
 
     def make_embeddings(self, **kwargs: Any) -> MobileEmbeddings:
         return MobileEmbeddings(self.config, **kwargs)

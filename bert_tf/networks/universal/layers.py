@@ -115,10 +115,6 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
                   else self.step_embeddings[step] * width**0.5)                     # [H]
         return x + ops.cast(positions[:length] + signal, x.dtype)
 
-    def halting_probability(self, x: Tensor) -> Tensor:
-        """Returns each position's probability of ending, float32 [B, S], from `x`, float [B, S, H].
-        """
-        return self.halting(ops.cast(x, "float32"))[:, :, 0]
 
     def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:

@@ -101,7 +101,8 @@ class UniversalTransformer(Network):
         seeds, result = split_seed(dropout_seed, self.config.depth), ops.zeros_like(x)
         for step in range(self.config.depth):
             x = layer.add_signals(x, step)
-            weights = halting.take_step(layer.halting_probability(x)) if halting else None
+            weights = halting.take_step(
+                layer.halting(ops.cast(x, "float32"))[:, :, 0]) if halting else None    # [B, S]
             x, maps = layer(x, bias, None if head_mask is None else head_mask[step], seeds[step])
             result = x if halting is None else halting.mix(result, x, weights)
             outputs["layer_outputs"].append(self.norm(result))
