@@ -20,12 +20,11 @@ from typing import Any, ClassVar
 
 from benchmarks.tables.cells import Cell, Made
 from benchmarks.tables.making import run_table
-from benchmarks.tables.material import Material, TableFlags
+from benchmarks.tables.material import Material, TableFlags, refuse_sizes
 from benchmarks.tables.table import Column, Table
 from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError
 from bert_tf.flags import option
-from bert_tf.options import defaults_of
 
 TASKS = ("SQuAD", "SQuAD EM", "SQuAD2.0", "SQuAD2.0 EM", "MNLI-m", "SST-2", "RACE")
 _SPEEDUP = Column("Speedup", "cpu_seconds", 1.0, is_gain=True)
@@ -55,11 +54,7 @@ class AlbertShapesFlags(TableFlags):
     learning_rate: float = option(1e-3, "Peak of the learning rate in pre-training.")
 
     def __post_init__(self) -> None:
-        defaults = defaults_of(AlbertShapesFlags)
-        for name in ("num_hidden_layers", "hidden_size"):
-            if getattr(self, name) != defaults[name]:
-                raise InputError(f"--{name}: the rows have the paper's shapes; give --layer_scale "
-                                 "and --width_scale.")
+        refuse_sizes(self)
         super().__post_init__()
         for name, (layers, width, heads, _) in SHAPES.items():
             if layers % self.layer_scale or width % (self.width_scale * heads):

@@ -24,7 +24,7 @@ from benchmarks.peers import running
 from benchmarks.peers.running import OURS
 from bert_tf import flags
 from bert_tf.config import PRESETS
-from bert_tf.files import replace_aside, write_aside
+from bert_tf.files import write_aside
 from bert_tf.flags import REQUIRED, option
 
 _JOBS = ("train", "predict")
@@ -143,23 +143,19 @@ def verdict(results: dict[str, dict], kind: str) -> str:
 
 def draw(path: str, results: dict[str, dict], peers: list[str]) -> None:
     """Draws the ratio to each peer, a bar for each job, as PNG."""
-    import matplotlib
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from bert_tf.analysis.pictures import picture
     height = 0.8 / len(peers)
-    figure, axis = pyplot.subplots(figsize=(8, 1 + 0.4 * len(results)), layout="constrained")
-    for number, peer in enumerate(peers):
-        axis.barh([place + number * height for place in range(len(results))],
-                  [result["ratios"].get(peer, 0) for result in results.values()], height,
-                  label=peer)
-    axis.set_yticks([place + 0.4 - height / 2 for place in range(len(results))], list(results))
-    axis.axvline(1, color="gray", linestyle="--")
-    axis.invert_yaxis()
-    axis.set_xlabel("times the peer's sequences a CPU second")
-    axis.legend(fontsize=8)
-    with replace_aside(path, ".png") as aside:
-        figure.savefig(aside, dpi=110)
-    pyplot.close(figure)
+    with picture(path, 1, 1, (8, 1 + 0.4 * len(results))) as (_, axes):
+        axis = axes[0, 0]
+        for number, peer in enumerate(peers):
+            axis.barh([place + number * height for place in range(len(results))],
+                      [result["ratios"].get(peer, 0) for result in results.values()], height,
+                      label=peer)
+        axis.set_yticks([place + 0.4 - height / 2 for place in range(len(results))], list(results))
+        axis.axvline(1, color="gray", linestyle="--")
+        axis.invert_yaxis()
+        axis.set_xlabel("times the peer's sequences a CPU second")
+        axis.legend(fontsize=8)
 
 
 def main(job: AllFlags) -> None:

@@ -18,7 +18,6 @@ from benchmarks.peers import running
 from benchmarks.peers.running import OURS
 from bert_tf import flags
 from bert_tf.config import PRESETS
-from bert_tf.files import replace_aside
 from bert_tf.flags import REQUIRED, option
 
 # By flag: the setting of a job, and its name in the picture.
@@ -70,23 +69,17 @@ def measure(job: GrowthFlags, setting: str, size: int) -> float:
 
 def draw(path: str, results: dict[str, dict[int, float]]) -> None:
     """Draws the costs over each size on logarithmic axes, as PNG."""
-    import matplotlib
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    figure, axes = pyplot.subplots(1, len(results), figsize=(3.2 * len(results), 3.2), sharey=True,
-                                   squeeze=False, layout="constrained")
-    for axis, (flag, costs) in zip(axes[0], results.items()):
-        sizes, seconds = list(costs), list(costs.values())
-        axis.loglog(sizes, seconds, "o-")
-        axis.loglog(sizes, [seconds[0] * size / sizes[0] for size in sizes], "--", color="gray",
-                    label="proportional")
-        axis.set_xlabel(_AXES[flag][1])
-        axis.grid(alpha=0.3, which="both")
-    axes[0][0].set_ylabel("CPU seconds a step")
-    axes[0][0].legend(fontsize=8)
-    with replace_aside(path, ".png") as aside:
-        figure.savefig(aside, dpi=110)
-    pyplot.close(figure)
+    from bert_tf.analysis.pictures import picture
+    with picture(path, 1, len(results), (3.2, 3.2), sharey=True) as (_, axes):
+        for axis, (flag, costs) in zip(axes[0], results.items()):
+            sizes, seconds = list(costs), list(costs.values())
+            axis.loglog(sizes, seconds, "o-")
+            axis.loglog(sizes, [seconds[0] * size / sizes[0] for size in sizes], "--",
+                        color="gray", label="proportional")
+            axis.set_xlabel(_AXES[flag][1])
+            axis.grid(alpha=0.3, which="both")
+        axes[0, 0].set_ylabel("CPU seconds a step")
+        axes[0, 0].legend(fontsize=8)
 
 
 def main(job: GrowthFlags) -> None:

@@ -35,7 +35,6 @@ from bert_tf.files import (
     is_file,
     open_unpacked,
     remove_folder,
-    replace_aside,
     write_aside,
     write_json,
 )
@@ -235,27 +234,21 @@ def measure(run: Callable[[LongRunsFlags], list], job: LongRunsFlags) -> list[di
 
 def draw(path: str, samples: dict[str, list[dict[str, float]]]) -> None:
     """Draws each figure of each job over its progress, as PNG."""
-    import matplotlib
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    figure, axes = pyplot.subplots(len(samples), 4, figsize=(13, 2.6 * len(samples)),
-                                   squeeze=False, layout="constrained")
-    for row, (name, found) in zip(axes, samples.items()):
-        for axis, (key, (title, _)) in zip(row, _FIGURES.items()):
-            if key == "rate":
-                rates = fifths(found)["rate"]
-                axis.bar(range(10, 100, 20), [100 * rate / statistics.fmean(rates)
-                                              for rate in rates], 18)
-            else:
-                axis.plot([100 * one["progress"] / found[-1]["progress"] for one in found],
-                          [one[key] for one in found], ".", markersize=2)
-            axis.set_ylim(bottom=0)
-            axis.set_title(f"{name}: {title}", fontsize=9)
-            axis.set_xlabel("% of the job", fontsize=8)
-            axis.grid(alpha=0.3)
-    with replace_aside(path, ".png") as aside:
-        figure.savefig(aside, dpi=90)
-    pyplot.close(figure)
+    from bert_tf.analysis.pictures import picture
+    with picture(path, len(samples), len(_FIGURES), (3.25, 2.6)) as (_, axes):
+        for row, (name, found) in zip(axes, samples.items()):
+            for axis, (key, (title, _)) in zip(row, _FIGURES.items()):
+                if key == "rate":
+                    rates = fifths(found)["rate"]
+                    axis.bar(range(10, 100, 20), [100 * rate / statistics.fmean(rates)
+                                                  for rate in rates], 18)
+                else:
+                    axis.plot([100 * one["progress"] / found[-1]["progress"] for one in found],
+                              [one[key] for one in found], ".", markersize=2)
+                axis.set_ylim(bottom=0)
+                axis.set_title(f"{name}: {title}", fontsize=9)
+                axis.set_xlabel("% of the job", fontsize=8)
+                axis.grid(alpha=0.3)
 
 
 def table(samples: dict[str, list[dict[str, float]]]) -> tuple[str, bool]:

@@ -17,11 +17,10 @@ import dataclasses
 
 from benchmarks.tables.cells import Cell
 from benchmarks.tables.making import run_table
-from benchmarks.tables.material import PERPLEXITY, Material, TableFlags
+from benchmarks.tables.material import PERPLEXITY, Material, TableFlags, refuse_sizes
 from benchmarks.tables.table import Column, Table
 from bert_tf.errors import InputError
 from bert_tf.flags import option
-from bert_tf.options import defaults_of
 
 _TASKS = ("MNLI-m", "MRPC", "SST-2")
 # Layers, width and heads: perplexity, and the scores on the dev sets.
@@ -40,11 +39,7 @@ class ModelSizesFlags(TableFlags):
     learning_rate: float = option(1e-3, "Peak of the learning rate in pre-training.")
 
     def __post_init__(self) -> None:
-        defaults = defaults_of(ModelSizesFlags)
-        for name in ("num_hidden_layers", "hidden_size"):
-            if getattr(self, name) != defaults[name]:
-                raise InputError(f"--{name}: the rows have the paper's shapes; give --layer_scale "
-                                 "and --width_scale.")
+        refuse_sizes(self)
         super().__post_init__()
         for shape in PUBLISHED:
             width, heads = shape[1] // self.width_scale, shape[2]

@@ -12,6 +12,7 @@ from benchmarks.tables.table import Column
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, is_file
 from bert_tf.flags import option
+from bert_tf.options import defaults_of
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task import named_folder
 
@@ -98,6 +99,15 @@ class TableFlags(RunFlags):
         """The files to train on and to score of a column of SQuAD."""
         version = "_v2" * column.startswith("SQuAD2.0")
         return [getattr(self, f"squad{version}_{part}_file") for part in ("train", "predict")]
+
+
+def refuse_sizes(job: TableFlags) -> None:
+    """Raises InputError if a table whose rows have scaled shapes is given other sizes."""
+    defaults = defaults_of(type(job))
+    for name in ("num_hidden_layers", "hidden_size"):
+        if getattr(job, name) != defaults[name]:
+            raise InputError(f"--{name}: the rows have the paper's shapes; give --layer_scale and "
+                             "--width_scale.")
 
 
 @dataclasses.dataclass

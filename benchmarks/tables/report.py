@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.tables.table import Difference, Table
-from bert_tf.files import replace_aside, write_aside, write_json
+from bert_tf.files import write_aside, write_json
 from bert_tf.options import defaults_of
 
 
@@ -90,33 +90,31 @@ def write(table: Table, found: Mapping[str, Mapping[str, dict]],
 def draw(path: str, table: Table, found: Mapping[str, Mapping[str, dict]]) -> None:
     """Draws the means with their deviations as PNG, and published figures on an axis of their own.
     """
-    import matplotlib
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from bert_tf.analysis.pictures import picture
     titles = [column.title for column in table.columns]
     if table.over:
-        figure, axis = pyplot.subplots(figsize=(6, 4), layout="constrained")
-        for row in table.rows:
-            points = [found[row][title] for title in titles if title in found[row]]
-            axis.errorbar([float(title) for title in titles if title in found[row]],
-                          [point["mean"] for point in points],
-                          [point["stdev"] or 0 for point in points], marker="o", capsize=3,
-                          label=row)
-        axis.set_xlabel(table.over)
-        axis.grid(alpha=0.3)
-        axis.legend(fontsize=8)
-    else:
-        figure, axes = pyplot.subplots(
-            1, len(titles), squeeze=False, sharey=True, layout="constrained",
-            figsize=(2 + 2.4 * len(titles), 1.2 + 0.4 * len(table.rows)))
+        with picture(path, 1, 1, (6, 4)) as (figure, axes):
+            figure.suptitle(table.title, fontsize=10)
+            _draw_curves(axes[0, 0], table, found, titles)
+        return
+    with picture(path, 1, len(titles), (2.4 + 2 / len(titles), 1.2 + 0.4 * len(table.rows)),
+                 sharey=True) as (figure, axes):
+        figure.suptitle(table.title, fontsize=10)
         for axis, title in zip(axes[0], titles):
             _draw_column(axis, table, found, title)
-        axes[0][0].set_yticks(range(len(table.rows)), table.rows)
-        axes[0][0].invert_yaxis()
-    figure.suptitle(table.title, fontsize=10)
-    with replace_aside(path, ".png") as aside:
-        figure.savefig(aside, dpi=110)
-    pyplot.close(figure)
+        axes[0, 0].set_yticks(range(len(table.rows)), table.rows)
+        axes[0, 0].invert_yaxis()
+
+
+def _draw_curves(axis, table, found, titles):
+    for row in table.rows:
+        points = [found[row][title] for title in titles if title in found[row]]
+        axis.errorbar([float(title) for title in titles if title in found[row]],
+                      [point["mean"] for point in points],
+                      [point["stdev"] or 0 for point in points], marker="o", capsize=3, label=row)
+    axis.set_xlabel(table.over)
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=8)
 
 
 def _draw_column(axis, table, found, title):
