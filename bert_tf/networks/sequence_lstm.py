@@ -14,7 +14,7 @@ from bert_tf.config import SequenceLstmConfig
 from bert_tf.layers.base import FromConfig, Network, Tensor, register
 from bert_tf.layers.lstm import Lstm
 from bert_tf.layers.masks import last_token
-from bert_tf.layers.seeds import seed_of_pass, split_seed, uniform
+from bert_tf.layers.seeds import dropout, seed_of_pass, split_seed
 
 _EPSILON = 1e-6
 
@@ -44,16 +44,8 @@ class NormalizedEmbeddings(FromConfig, keras.layers.Layer):
             table = table / ops.sqrt(_EPSILON + variance)
         x = ops.cast(ops.take(table, input_ids, axis=0), self.compute_dtype)
         seeds = split_seed(dropout_seed, 2)
-        rows, steps, width = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
-        x = self._drop(x, self.config.hidden_dropout_prob, (rows, 1, width), seeds[0])
-        return self._drop(x, self.config.word_dropout_prob, (rows, steps, 1), seeds[1])
-
-    @staticmethod
-    def _drop(x, rate, shape, seed):
-        """Applies dropout with a mask of `shape`."""
-        if seed is None or not rate:
-            return x
-        return x * (ops.cast(uniform(shape, seed) >= rate, x.dtype) * (1 / (1 - rate)))
+        x = dropout(x, self.config.hidden_dropout_prob, seeds[0], shared=1)
+        return dropout(x, self.config.word_dropout_prob, seeds[1], shared=2)
 
 
 @register

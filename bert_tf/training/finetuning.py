@@ -186,7 +186,6 @@ class FineTuning:
         return summary
 
     def _folder(self, settings, examples):
-        """The `TrialFolder` of a trial."""
         path = self.init_checkpoint and absolute(self.init_checkpoint)
         return trials.TrialFolder(settings, json.loads(json.dumps({
             **resume.describe(settings), **self.options, "train_file": examples.identity(),

@@ -91,7 +91,6 @@ def rematerialize(learner: Learner) -> None:
 
 
 def _is_compiled(settings, strategy):
-    """Whether XLA compiles the step."""
     return {"auto": distribution.has_accelerator(strategy),
             "true": True, "false": False}[settings.jit_compile]
 

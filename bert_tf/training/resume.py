@@ -133,7 +133,6 @@ def checkpoints(folder: str) -> list[str]:
 
 
 def _step_of(path):
-    """The step in the name of a checkpoint."""
     return int(_PATTERN.search(path).group(1))
 
 

@@ -34,7 +34,6 @@ def _write(publish, *checkpoint):
 
 
 def _copy_state(trainer):
-    """Returns the tensors of a checkpoint of the trainer."""
     state = resume.copy_state(trainer, trainer.state.tensors())
     if count_workers(trainer.strategy) > 1:
         resume.check_finite(state)      # the chief would raise alone
@@ -227,7 +226,6 @@ class Run:
             return mean_over_workers(self._trainer.strategy, number)
 
     def _report_to(self):
-        """A `Reporter` from this step on."""
         return Reporter(self._settings.output_dir if self._chief else None, self.step,
                         self._settings.last_step, self._settings.train_batch_size,
                         self._evaluated_on)

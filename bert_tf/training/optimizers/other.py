@@ -182,7 +182,6 @@ class Adamax(AdamWeightDecay):
         return self._learning_rate(count) if callable(self._learning_rate) else learning_rate
 
     def _moved(self, index, variable, rate, m, u, count) -> Any:
-        """The variable after its step."""
         delta = m / (u + self.epsilon)
         return variable - rate * (delta + self.decay * variable if self._is_decayed[index]
                                   else delta)
