@@ -9,10 +9,16 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.config import PATTERNS, FixedPatternConfig
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.config import PATTERNS
+from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import dropout
-from bert_tf.layers.transformer import TransformerLayer, join_heads, mask_heads, split_heads
+from bert_tf.layers.transformer import (
+    SelfAttention,
+    TransformerLayer,
+    join_heads,
+    mask_heads,
+    split_heads,
+)
 
 _LOOK_BACK = ("previous", "left")
 
@@ -72,23 +78,17 @@ def fixed_patterns(input_mask: Tensor, names: tuple[str, ...] = PATTERNS, empty_
 
 
 @register
-class FixedPatternAttention(FromConfig, keras.layers.Layer):
+class FixedPatternAttention(SelfAttention):
     """`SelfAttention` with given maps for its first F heads, which have no queries and keys."""
 
-    def __init__(self, config: FixedPatternConfig, **kwargs: Any):
-        super().__init__(config, **kwargs)
-        learned = config.learned_heads * config.head_size
-        self.query = self.dense(learned, "query") if learned else None
-        self.key = self.dense(learned, "key") if learned else None
-        self.value = self.dense(config.hidden_size, "value")
+    def make_projection(self, name: str) -> keras.layers.Dense | None:
+        config = self.config
+        width = config.hidden_size if name == "value" else config.learned_heads * config.head_size
+        return self.dense(width, name) if width else None
 
-    def build(self, input_shape: Any = None) -> None:
-        for layer in (self.query, self.key, self.value):
-            if layer:
-                layer.build((None, None, self.config.hidden_size))
-
-    def call(self, x: Tensor, bias: tuple[Tensor | None, Tensor], head_mask: Tensor | None = None,
-             dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+    def call(self, x: Tensor, bias: tuple[Tensor | None, Tensor],     # type: ignore[override]
+             head_mask: Tensor | None = None, dropout_seed: Tensor | None = None
+             ) -> tuple[Tensor, dict[str, Tensor]]:
         """See `SelfAttention.call`. `bias` holds the learned heads' bias, and the other heads'
         maps, float [B, F, S, S], without dropout. There are no `attention_scores`, as given maps
         have none."""

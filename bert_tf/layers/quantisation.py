@@ -6,7 +6,7 @@ Integers are simulated in float32. Rounding passes gradients unchanged, also for
 Shapes: I inputs and O outputs of a layer, G groups.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -166,27 +166,24 @@ class RoundsTables:
     says so. Only the steps of `ranges` are used; it may be None."""
 
     config: Any
+    word_embeddings: keras.Variable
+    position_embeddings: keras.Variable
 
     def make_ranges(self) -> None:
         how = self.config.quantisation
         self.ranges: Any = (Ranges(how.start_step, how.ema_decay)
                             if how and how.keeps_ranges and how.scheme != "affine" else None)
 
-    def round_rows(self, words: Tensor, positions: Tensor, tables: Sequence[keras.Variable],
-                   training: bool) -> tuple[Tensor, Tensor]:
+    def round_rows(self, words: Tensor, positions: Tensor, training: bool
+                   ) -> tuple[Tensor, Tensor]:
         """Rounds the looked-up rows of words, float [B, S, width], and of positions, float
-        [S, width].
-
-        Args:
-            tables: of words and of positions.
-            training: whether this is a training step.
-        """
+        [S, width]. `training` is whether this is a training step."""
         how = self.config.quantisation
         if not how:
             return words, positions
         rounded = []
-        for rows, table, bits in zip((words, positions), tables,
-                                     (how.embedding_bits, how.position_bits)):
+        for rows, table, bits in ((words, self.word_embeddings, how.embedding_bits),
+                                  (positions, self.position_embeddings, how.position_bits)):
             found = fake_weights(ops.cast(rows, "float32"), ops.convert_to_tensor(table), bits, how)
             if training and how.start_step:
                 found = ops.where(self.ranges.is_active, found, rows)

@@ -117,8 +117,7 @@ class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
         x = add_noise(x, word_noise)
         places = (self.position_embeddings[:length] if positions is None            # [S, E]
                   else ops.take(self.position_embeddings, positions, axis=0))
-        x, places = self.round_rows(
-            x, places, (self.word_embeddings, self.position_embeddings), training)
+        x, places = self.round_rows(x, places, training)
         if self.segment_embeddings is not None:
             x = x + self._segments(segment_ids, x.dtype)
         x = x + places
@@ -171,7 +170,7 @@ class SelfAttention(FromConfig, keras.layers.Layer):
         make: Any = self.make_projection if self.num_heads else lambda name: None
         self.query, self.key, self.value = map(make, ("query", "key", "value"))
 
-    def make_projection(self, name: str) -> keras.layers.Dense:
+    def make_projection(self, name: str) -> keras.layers.Dense | None:
         """Makes the projection to the queries, keys or values of all heads."""
         return self.dense(self.num_heads * self.config.head_size, name)
 

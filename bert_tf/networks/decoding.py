@@ -15,21 +15,20 @@ from keras import ops
 from bert_tf.layers.base import Tensor
 from bert_tf.layers.from_keras import argmax
 
+_END = 1                # the token that ends a sequence
 _NEVER = -1e9           # the score of a token that must not be chosen
 
 Step = Callable[[Tensor, Tensor, list[Tensor]], tuple[Tensor, list[Tensor]]]
 
 
-def greedy(logits: Tensor, step: Step, state: Sequence[Tensor], length: int,
-           end_id: int = 1) -> Tensor:
-    """Takes the likeliest token each time, until every row has an end. Returns int32 [B, T], 0
-    after the end.
+def greedy(logits: Tensor, step: Step, state: Sequence[Tensor], length: int) -> Tensor:
+    """Takes the likeliest token each time, until every row has an end, which the result includes.
+    Returns int32 [B, T], 0 after the end.
 
     Args:
         logits: of the first token, float32 [B, V].
         state: before the first token.
         length: T, the most tokens.
-        end_id: the token that ends a sequence; the result includes it.
     """
     batch, places = ops.shape(logits)[0], ops.arange(length)
     ids, done = ops.zeros((batch, length), "int32"), ops.zeros((batch,), "bool")
@@ -40,7 +39,7 @@ def greedy(logits: Tensor, step: Step, state: Sequence[Tensor], length: int,
     def take(number, ids, done, logits, state):
         token = ops.where(done, 0, argmax(logits))
         ids = ops.where(places[None] == number, token[:, None], ids)
-        done = ops.logical_or(done, ops.equal(token, end_id))
+        done = ops.logical_or(done, ops.equal(token, _END))
         logits, state = step(token, number, state)
         return number + 1, ids, done, logits, state
 
@@ -62,9 +61,9 @@ def _score(total, number, alpha):
 
 
 def beam_search(logits: Tensor, step: Step, state: Sequence[Tensor], length: int, beams: int = 4,
-                alpha: float = 0.6, end_id: int = 1) -> tuple[Tensor, Tensor]:
-    """Returns each example's best sequence among those found by keeping the `beams` best
-    beginnings.
+                alpha: float = 0.6) -> tuple[Tensor, Tensor]:
+    """Returns each example's best sequence, its end included, among those found by keeping the
+    `beams` best beginnings.
 
     All rows continue until no beginning can surpass the ended sequences of its example.
 
@@ -74,7 +73,6 @@ def beam_search(logits: Tensor, step: Step, state: Sequence[Tensor], length: int
         state: before the first token.
         length: T, the most tokens.
         alpha: of the length penalty, ((5 + length) / 6)^alpha.
-        end_id: the token that ends a sequence; the result includes it.
 
     Returns:
         int32 [B, T], 0 after the end, and scores, float32 [B]; the best beginning for an example
@@ -101,7 +99,7 @@ def beam_search(logits: Tensor, step: Step, state: Sequence[Tensor], length: int
         chosen = ops.cast(chosen, "int32")
         parents, tokens = chosen // size, chosen % size
         grown = ops.where(places == number, tokens[:, :, None], _pick(alive, parents))
-        ends = ops.equal(tokens, end_id)
+        ends = ops.equal(tokens, _END)
         candidates = ops.concatenate([scores, ops.where(ends, found, _NEVER)], axis=1)
         scores, kept = ops.top_k(candidates, beams)
         ended = _pick(ops.concatenate([ended, grown], axis=1), kept)

@@ -83,8 +83,7 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
         length = check_length(input_ids, self.config)
         x, positions = self.round_rows(
             ops.take(self.word_embeddings, input_ids, axis=0),                      # [B, S, E]
-            self.position_embeddings[:length],                                      # [S, H]
-            (self.word_embeddings, self.position_embeddings), training)
+            self.position_embeddings[:length], training)                            # [S, H]
         x = add_noise(x, word_noise)
         if self.config.trigram_input:
             # As in the original, a neighbour beyond the row is zero, and padding counts as a token.
