@@ -74,13 +74,11 @@ def _kept_heads(config, heads) -> Mapping[int, list[int]]:
 def _kept_units(config, units) -> Mapping[int, np.ndarray]:
     """Returns each feed-forward network's remaining units."""
     sizes = {number: config.feed_forward_size(number) for _, number in config.layer_weights}
-    gone: dict[int, set[int]] = {number: set() for number in sizes}
     for number, unit in units:
         if not 0 <= unit < sizes.get(number, 0):
             raise InputError(f"layer {number + 1} has no feed-forward unit {unit + 1}; name "
                              "another unit.")
-        gone[number].add(unit)
-    kept = {number: np.array([unit for unit in range(size) if unit not in gone[number]], int)
+    kept = {number: np.setdiff1d(np.arange(size), [unit for of, unit in units if of == number])
             for number, size in sizes.items()}
     for number, left in kept.items():
         if not len(left):

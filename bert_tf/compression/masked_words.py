@@ -73,21 +73,17 @@ class WordModel:
         """
         vocabulary = self.tokenizer.vocabulary
         ids = [token for word in pieces for token in word]
-        starts = np.cumsum([0, *map(len, pieces)])
-        rows, masked = [], []
-        for place in places:
-            position = 1 + int(starts[place])
-            row = [vocabulary.cls_id, *ids, vocabulary.sep_id, *ids, vocabulary.sep_id]
-            row[position] = vocabulary.mask_id
-            rows.append(row[:self._longest])
-            masked.append(position)
-        kept = [i for i, position in enumerate(masked) if position < self._longest]
+        starts = 1 + np.cumsum([0, *map(len, pieces)], dtype=np.int32)      # after [CLS]
+        kept = [i for i, place in enumerate(places) if starts[place] < self._longest]
         found: list[list[str]] = [[] for _ in places]
         if kept:
-            batch = np.array([rows[i] for i in kept], np.int32)
+            row = [vocabulary.cls_id, *ids, vocabulary.sep_id, *ids, vocabulary.sep_id]
+            batch = np.tile(np.array(row[:self._longest], np.int32), (len(kept), 1))
+            masked = starts[[places[i] for i in kept]][:, None]
+            np.put_along_axis(batch, masked, vocabulary.mask_id, 1)
             segments = np.broadcast_to(np.arange(batch.shape[1]) > len(ids) + 1, batch.shape)
             tops = self._forward(batch, np.ones_like(batch), segments.astype(np.int32),
-                                 np.array(masked, np.int32)[kept, None]).numpy()
+                                 masked).numpy()
             for i, row in zip(kept, tops):
                 tokens = (vocabulary.tokens[index] for index in row)
                 found[i] = [token for token in tokens if not token.startswith("##")]

@@ -129,7 +129,8 @@ class Objective(FromConfig, keras.layers.Layer):
 
     def count(self, batch: Batch) -> Tensor:
         """Returns the divisor of the summed losses (float32 scalar), without a forward pass."""
-        return ops.sum(self.weights_in_loss(*self.targets(batch)))
+        labels, weights, *_ = self.targets(batch)
+        return ops.sum(self.weights_in_loss(labels, weights))
 
     def divergence(self, logits: Any, other: Any, weights: Tensor, form: str) -> Tensor:
         """Returns the weighted sum of a divergence of `DIVERGENCES` between two results of `call`

@@ -11,13 +11,13 @@ from keras import ops
 
 from bert_tf.layers.base import Tensor, register
 from bert_tf.metrics import perplexity
-from bert_tf.objectives.base import Batch, ratio
-from bert_tf.objectives.next_token import predict_tokens
+from bert_tf.objectives.base import Batch
+from bert_tf.objectives.next_token import TokenLosses, predict_tokens
 from bert_tf.objectives.permutation import PermutationLM
 
 
 @register
-class StreamLM(PermutationLM):
+class StreamLM(TokenLosses, PermutationLM):
     """Predicts the next token, which the records hold with each token, by the embedding table and a
     bias.
 
@@ -48,19 +48,10 @@ class StreamLM(PermutationLM):
         labels, weights, begins = (batch[name] for name in self.reads)
         return labels, ops.cast(weights, "float32"), ops.cast(begins, "float32")
 
-    def count(self, batch: Batch) -> Tensor:
-        return ops.sum(self.targets(batch)[1])
-
-    def loss(self, logits: Tensor, labels: Tensor, weights: Tensor, begins: Tensor | None = None
-             ) -> tuple[Tensor, Tensor]:
-        """Returns the sum of the cross-entropies, and their number, from `call`'s result."""
-        return ratio(logits[..., 0], weights)
-
     def measure(self, logits: Tensor, labels: Tensor, weights: Tensor,
                 begins: Tensor | None = None) -> dict[str, Any]:
-        total, count = self.loss(logits, labels, weights)
-        return {"loss": (total, count), "accuracy": ratio(logits[..., 1], weights),
-                "total_loss": total, "words": ops.sum(begins * weights)}
+        found = super().measure(logits, labels, weights)
+        return {**found, "total_loss": found["loss"][0], "words": ops.sum(begins * weights)}
 
     def summarize(self, tallies: Mapping[str, np.ndarray]) -> dict[str, float]:
         """Returns `word_perplexity`, where there is a word."""
