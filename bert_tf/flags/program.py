@@ -1,5 +1,6 @@
 """Runs programs: parses flags, prints help, and reports in one sentence what users can mend."""
 
+import functools
 import os
 import sys
 
@@ -129,27 +130,29 @@ def run(main, *config_classes, defaults=None, recipe=None, loads_tensorflow=True
             huge_pages.restart(main.__module__)
         for config_class in config_classes:
             define(config_class, absl_flags.FLAGS)
-
-        def guarded(argv):
-            try:
-                if len(argv) > 1:
-                    raise InputError(
-                        f"unexpected argument {argv[1]!r}: flags are written --name=value.")
-                _given[:] = [absl_flags.FLAGS[name].serialize() for name in given_in_flags(
-                    config_classes, absl_flags.FLAGS)]
-                if defaults:
-                    _report(*take_defaults(defaults, config_classes, absl_flags.FLAGS))
-                _filled[:] = [read(kind, absl_flags.FLAGS) for kind in config_classes]
-                main(*_filled)
-            except Exception as error:
-                known = error if isinstance(error, InputError) else explained(error)
-                if not known:
-                    raise
-                sys.stdout.flush()      # in a log file the lines before the error precede it
-                # A stop that the user asked for is no error.
-                print(known if known.is_asked_for else f"error: {hub.name_of_copies(str(known))}",
-                      file=sys.stderr)
-                sys.exit(known.status)
-
         with signals.ending():
-            app.run(guarded, flags_parser=lambda argv: _parse(argv, config_classes))
+            app.run(functools.partial(_call, main, config_classes, defaults),
+                    flags_parser=lambda argv: _parse(argv, config_classes))
+
+
+def _call(main, config_classes, defaults, argv):
+    """Calls `main` with the dataclasses that the parsed flags fill; exits with the sentence of an
+    error that users can mend."""
+    try:
+        if len(argv) > 1:
+            raise InputError(f"unexpected argument {argv[1]!r}: flags are written --name=value.")
+        _given[:] = [absl_flags.FLAGS[name].serialize() for name in given_in_flags(
+            config_classes, absl_flags.FLAGS)]
+        if defaults:
+            _report(*take_defaults(defaults, config_classes, absl_flags.FLAGS))
+        _filled[:] = [read(kind, absl_flags.FLAGS) for kind in config_classes]
+        main(*_filled)
+    except Exception as error:
+        known = error if isinstance(error, InputError) else explained(error)
+        if not known:
+            raise
+        sys.stdout.flush()      # in a log file the lines before the error precede it
+        # A stop that the user asked for is no error.
+        print(known if known.is_asked_for else f"error: {hub.name_of_copies(str(known))}",
+              file=sys.stderr)
+        sys.exit(known.status)

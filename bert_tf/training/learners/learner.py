@@ -67,7 +67,6 @@ class Learner(TakesFeatures, keras.Model):
                  settings: Any = None) -> "Learner":
         """Makes the network of a configuration and the objectives of a recipe's terms, with initial
         weights. `settings` is a `settings_class`."""
-        del settings
         return cls(networks.build(config, dtype=dtype), [
             getattr(all_objectives, term.objective)(config, loss_weight=term.weight, dtype=dtype,
                                                     **term.options) for term in terms])
@@ -75,7 +74,6 @@ class Learner(TakesFeatures, keras.Model):
     @classmethod
     def configs(cls, config: Sizes, settings: Any = None) -> list[Sizes]:
         """The configurations of the networks that `of_terms` makes, the product's first."""
-        del settings
         return [config]
 
     def summary(self, *args: Any, **kwargs: Any) -> None:

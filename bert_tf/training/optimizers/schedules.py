@@ -12,7 +12,6 @@ from bert_tf.training.optimizers.table import SCHEDULES
 def _bert_decay(step, warmup_steps, total_steps):
     """google-research/bert optimization.py: a line from step 0 on, so that the highest rate is
     below the peak."""
-    del warmup_steps
     return 1.0 - ops.minimum(step / total_steps, 1.0)
 
 
@@ -24,7 +23,6 @@ def _roberta_decay(step, warmup_steps, total_steps):
 
 def _cosine_decay(step, warmup_steps, total_steps):
     """openai/finetune-transformer-lm opt.py, warmup_cosine: half a wave from step 0 on."""
-    del warmup_steps
     return 0.5 * (1.0 + ops.cos(math.pi * ops.minimum(step / total_steps, 1.0)))
 
 
@@ -36,7 +34,6 @@ def _xlnet_cosine_decay(step, warmup_steps, total_steps):
 def _rsqrt_decay(step, warmup_steps, total_steps):
     """tensorflow/mesh learning_rate_schedules.py, `truncated_rsqrt`: the peak until the end of the
     warm-up, then it falls with the root of the step."""
-    del total_steps
     return ops.rsqrt(ops.maximum(step, max(warmup_steps, 1.0)) / max(warmup_steps, 1.0))
 
 
@@ -60,13 +57,11 @@ def _slanted_decay(step, warmup_steps, total_steps):
 def _exponential_decay(step, warmup_steps, total_steps):
     """tensorflow/models research/adversarial_text: 0.9999 a step; its fine-tuning has 0.9998, the
     power 2."""
-    del warmup_steps, total_steps
     return ops.exp(math.log(0.9999) * step)
 
 
 def _constant(step, warmup_steps, total_steps):
     """The peak at every step."""
-    del warmup_steps, total_steps
     return ops.ones_like(step)
 
 
