@@ -12,7 +12,7 @@ from keras import ops
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import dropout
-from bert_tf.objectives.base import Batch, example_weights
+from bert_tf.objectives.base import Batch, example_weights, ratio
 from bert_tf.objectives.pretraining import MaskedLM, gather
 
 
@@ -60,4 +60,4 @@ class CandidateLM(MaskedLM):
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         first, second = logits[:, 0], logits[:, 1]
         margin = ops.relu(second - first + self.margin_beta)
-        return ops.sum((self.margin_alpha * margin - first) * weights), ops.sum(weights)
+        return ratio(self.margin_alpha * margin - first, weights)

@@ -11,7 +11,7 @@ from keras import ops
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.objectives.base import Batch, LabelHead, LinearHead, SmoothedHead
+from bert_tf.objectives.base import Batch, LabelHead, LinearHead, SmoothedHead, ratio
 from bert_tf.objectives.divergences import DIVERGENCES, binary
 
 
@@ -48,7 +48,7 @@ class MultiLabel(LabelHead):
         if self.class_weights:
             positive = positive * ops.convert_to_tensor(self.class_weights, "float32")
         losses = positive + (1 - labels) * ops.softplus(logits)
-        return ops.sum(losses * weights), ops.sum(weights)
+        return ratio(losses, weights)
 
     def weights_in_loss(self, labels: Tensor, weights: Tensor) -> Tensor:
         return weights
@@ -59,8 +59,7 @@ class MultiLabel(LabelHead):
     def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the weighted number of labels decided right at probability 0.5, and the sum of
         the weights."""
-        correct = ops.cast(ops.equal(logits > 0, labels > 0.5), weights.dtype)
-        return ops.sum(correct * weights), ops.sum(weights)
+        return ratio(ops.cast(ops.equal(logits > 0, labels > 0.5), weights.dtype), weights)
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
         """`logits` and `probabilities` [B, num_labels]; the probabilities do not add up to 1."""
@@ -93,12 +92,11 @@ class Regression(LinearHead):
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the weighted sum of the squared errors, and the sum of the weights. Arguments are
         float32 [B, num_labels]."""
-        return ops.sum(ops.square(logits - labels) * weights), ops.sum(weights)
+        return ratio(ops.square(logits - labels), weights)
 
     def measure(self, logits: Tensor, labels: Tensor, weights: Tensor) -> dict[str, Any]:
         is_near = ops.cast(ops.abs(logits - labels) * self.scale < 0.5, weights.dtype)
-        return {"loss": self.loss(logits, labels, weights),
-                "within_0.5": (ops.sum(is_near * weights), ops.sum(weights))}
+        return {"loss": self.loss(logits, labels, weights), "within_0.5": ratio(is_near, weights)}
 
     def divergence(self, logits: Tensor, other: Tensor, weights: Tensor, form: str) -> Tensor:
         """The weighted sum of the squared differences, whatever the form."""

@@ -22,7 +22,7 @@ from bert_tf.layers.from_keras import argmax
 from bert_tf.layers.masks import last_token
 from bert_tf.layers.seeds import dropout
 from bert_tf.layers.transformer import LayerNorm
-from bert_tf.objectives.base import HEAD_INITIALIZERS, Batch, Objective, example_weights
+from bert_tf.objectives.base import HEAD_INITIALIZERS, Batch, Objective, example_weights, ratio
 from bert_tf.objectives.divergences import binary
 
 
@@ -207,7 +207,7 @@ class ConditionalSpan(Objective):
         odds, impossible = logits["answerable"], ops.cast(labels[:, 2], "float32")
         # The cross-entropy of a sigmoid.
         decision = ops.softplus(odds) - odds * impossible
-        return ops.sum((0.5 * (spans[0] + spans[1]) + 0.5 * decision) * weights), ops.sum(weights)
+        return ratio(0.5 * (spans[0] + spans[1]) + 0.5 * decision, weights)
 
     def divergence(self, logits: Mapping[str, Tensor], other: Mapping[str, Tensor],
                    weights: Tensor, form: str) -> Tensor:
@@ -223,7 +223,7 @@ class ConditionalSpan(Objective):
         right = [ops.cast(ops.equal(argmax(logits[name]), ops.cast(labels[:, i], "int32")),
                           "float32")
                  for i, name in enumerate(("start", "end"))]
-        return ops.sum(0.5 * (right[0] + right[1]) * weights), ops.sum(weights)
+        return ratio(0.5 * (right[0] + right[1]), weights)
 
     def answers(self, logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The beams, and `answerable_logits` [B]."""

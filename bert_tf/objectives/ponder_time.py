@@ -9,7 +9,7 @@ from keras import ops
 
 from bert_tf.config import UniversalConfig
 from bert_tf.layers.base import Tensor, register
-from bert_tf.objectives.base import Batch, Objective, example_weights
+from bert_tf.objectives.base import Batch, Objective, example_weights, ratio
 
 
 @register
@@ -47,7 +47,7 @@ class PonderTime(Objective):
     def measure(self, logits: Tensor, labels: Tensor, weights: Tensor
                 ) -> dict[str, tuple[Tensor, Tensor]]:
         """See `Objective`; there is no accuracy."""
-        return {"loss": (ops.sum(logits * weights), ops.sum(weights))}
+        return {"loss": ratio(logits, weights)}
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "loss_weight": self._factor}

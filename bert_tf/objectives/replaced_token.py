@@ -104,8 +104,8 @@ class ReplacedToken(Objective):
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the weighted sum of the sigmoid cross-entropies, and the sum of the weights."""
-        losses = ops.binary_crossentropy(ops.cast(labels, "float32"), logits, from_logits=True)
-        return ops.sum(losses * weights), ops.sum(weights)
+        return ratio(ops.binary_crossentropy(ops.cast(labels, "float32"), logits, from_logits=True),
+                     weights)
 
     def measure(self, logits: Tensor, labels: Tensor, weights: Tensor) -> dict[str, Any]:
         """See `Objective`; precision and recall refer to replaced tokens."""
