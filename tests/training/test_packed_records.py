@@ -15,7 +15,7 @@ from bert_tf.training.from_settings import rematerialize
 from bert_tf.training.recipe_settings import GeneratorSettings
 from tests.training import tiny
 
-BATCH, STEPS, RATE = 8, 3, 1e-2
+BATCH, STEPS, RATE = 8, 2, 1e-2
 EXACT = {"dtype": "float64", "epsilon": 1.0}
 LEARNED = ("bert", "roberta", "albert", "electra", "spanbert", "structbert", "ltr")
 
