@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 from absl import flags as absl_flags
 
 import bert_tf
@@ -203,8 +204,10 @@ def fixture_folder(tmp_path_factory):
         code = re.search(r'python -c "(.*?)"', TEXTS["pretraining.md"], re.S)[1]
         subprocess.run([sys.executable, "-c", code.replace("\\\n", "").replace("'mini'", "'tiny'")],
                        check=True, cwd=folder, env={"PYTHONPATH": str(ROOT)})
+        tf.config.run_functions_eagerly(True)       # before the fixture of each test
         run(find_command("pretraining.md", "bert-run-pretraining"), num_train_steps=2,
             num_warmup_steps=1, train_batch_size=4, deterministic="false")
+        tf.config.run_functions_eagerly(False)
     return folder
 
 
@@ -215,7 +218,7 @@ def fixture_here(request, monkeypatch):
         monkeypatch.chdir(request.getfixturevalue("folder"))
 
 
-def test_pretraining_writes_what_the_page_lists(folder):
+def test_pretraining_writes_what_the_page_lists(eagerly, folder):
     run(find_command("pretraining.md", "bert-verify-records"))
     # A command keeps its flags for this one; a call from Python does not.
     run(find_command("pretraining.md", "bert-show-pretraining"), input_file="train.tfrecord",
