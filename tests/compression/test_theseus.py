@@ -232,6 +232,6 @@ def test_the_ranges_of_a_rounded_predecessor_stay(tmp_path):
 
 
 def test_the_command_knows_its_defaults():
-    source, values = run_theseus._defaults({})
-    assert source == "arXiv:2002.02925" and values["optimizer"] in OPTIMIZERS
+    values = run_theseus._DEFAULTS
+    assert values["optimizer"] in OPTIMIZERS
     assert FineTuneSettings(output_dir="x", **values).num_train_epochs == 15
