@@ -15,7 +15,7 @@ from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.mixture_teaching import distillation_of, teachers_of
 from bert_tf.finetuning.model import ModelFlags, open_encoder
 from bert_tf.finetuning.task_rows import check_row
-from bert_tf.flags import option
+from bert_tf.flags import check_used, option
 from bert_tf.heads import HEADS
 from bert_tf.models import Model
 from bert_tf.tasks.named import TASKS, find_folder, find_task
@@ -29,8 +29,8 @@ KINDS = ("classification", "regression", "multiple_choice", "ranking", "tagging"
 _DROPOUT = {"mnli": 0.3, "cola": 0.05}
 _TURNS = 5      # of a stochastic answer network
 DEFAULTS = Defaults(512, 32, 5e-5, 5.0)
-_OF_ONE_TASK = {"grid": False, "class_weights": [], "lm_coef": 0.0, "loss_reduction": "mean",
-                "label_smoothing": 0.0, "bilstm_size": 0}
+_OF_ONE_TASK = ("grid", "class_weights", "lm_coef", "loss_reduction", "label_smoothing",
+                "bilstm_size")
 # Keys of a row that say how a task of a kind is learned.
 _OF_KINDS = {"regression": ("label_scale",), "multiple_choice": ("max_qa_length", "carry_choices")}
 _ROW_FOLDER = "name their folder as data_dir in --task_config_path"
@@ -258,10 +258,9 @@ def open_model(flags: MixtureFlags, job, settings) -> Any:
     """
     flags.rows()
     job.check(settings)
-    given = {**vars(settings), **vars(job)}
-    for name, default in _OF_ONE_TASK.items():
-        if given[name] not in (None, default):
-            raise InputError(f"--{name} is for one task; leave the flag out.")
+    for group in (settings, job):
+        check_used(group, *((name, False, "one task") for name in _OF_ONE_TASK
+                            if hasattr(group, name)))
     if job.ensemble:
         raise InputError("--ensemble is for one task: give the folders of one task, such as "
                          "mtdnn/tasks/mrpc, to the command for that task.")
