@@ -320,7 +320,8 @@ def test_tokens_of_long_texts_come_from_the_window_with_most_context(tmp_path, m
         all_ids += [2, *ids, 3]
     arrays = np.load(run(tmp_path, model, texts, "out.npz", long_text="windows"))
     assert arrays["input_ids"].tolist() == all_ids
-    np.testing.assert_allclose(arrays["layer_-1"], np.concatenate(wanted), rtol=1e-6, atol=1e-6)
+    # Batches of other shapes round otherwise; another window changes much more.
+    np.testing.assert_allclose(arrays["layer_-1"], np.concatenate(wanted), rtol=0, atol=1e-5)
     short = np.load(run(tmp_path, model, lines, "short.npz", long_text="windows"))
     before = np.load(run(tmp_path, model, lines, "before.npz"))
     fits = short["lengths"] == before["lengths"]
