@@ -103,9 +103,8 @@ def mirrored():
 
 @pytest.fixture
 def eagerly():
-    """Without tracing, which takes longer than a few small steps. With BERT_TF_TEST_PLAIN, other
-    fixtures' graphs are optimized and round otherwise, so everything is traced."""
-    tf.config.run_functions_eagerly(not PLAIN)
+    """Without tracing, which takes longer than a few small steps."""
+    tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
 

@@ -137,7 +137,7 @@ def _run(connection, code, arguments, cwd, environment, optimizer_options, eager
     config = sys.modules["tensorflow"].config
     if optimizer_options:
         config.optimizer.set_experimental_options(optimizer_options)
-    if eagerly and not PLAIN:
+    if eagerly:
         config.run_functions_eagerly(True)
     status = 0
     try:
