@@ -1,14 +1,17 @@
 """PNG pictures of this package's measures."""
 
 import contextlib
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from bert_tf.analysis import patterns
-from bert_tf.analysis.identifiability import Identification
 from bert_tf.analysis.statistics import KINDS, TITLES
 from bert_tf.files import replace_aside
+
+if typing.TYPE_CHECKING:        # it needs TensorFlow, which pictures do not
+    from bert_tf.analysis.identifiability import Identification
 
 _COLORS = {"cls": "#4269d0", "sep": "#efb118", "punctuation": "#ff725c", "rest": "#6cc5b0"}
 
@@ -31,7 +34,7 @@ def picture(path: str, rows: int, columns: int, size: tuple[float, float], **opt
 
 def draw_identifiability(path: str, title: str, head_size: int,
                          by_length: Mapping[int, Mapping[str, np.ndarray]],
-                         identification: Identification, attribution: Mapping[str, np.ndarray]
+                         identification: "Identification", attribution: Mapping[str, np.ndarray]
                          ) -> None:
     """Draws correlation and attention by length, tokens identified by layer, and contributions.
 

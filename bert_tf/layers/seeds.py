@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -69,6 +70,42 @@ def uniform(shape: Sequence, seed: Tensor) -> Tensor:
         bits = _mixed(_mixed(ops.bitwise_xor(place, both[0])) + both[1])
         return ops.cast(ops.right_shift(bits, np.uint32(8)), "float32") * 2.0**-24
     return keras.random.uniform(shape, seed=_Given(seed), dtype="float32")
+
+
+def softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor | None, dtype: Any
+                        ) -> tuple[Tensor, Tensor]:
+    """Returns softmax(scores) over the last axis, and the same after `dropout`, both in `dtype` and
+    of the scores' shape.
+
+    On JAX, the backward pass keeps one number per probability, in `dtype`: negative where the
+    probability was dropped. JAX by itself keeps four, one of them in float32. On TensorFlow, the
+    gradients are those of earlier versions to the last bit.
+    """
+    probs = ops.cast(ops.softmax(scores), dtype)
+    if keras.config.backend() != "jax" or seed is None or not rate:
+        return probs, dropout(probs, rate, seed)
+    return probs, lean_softmax_and_dropout(scores, rate, seed, dtype)
+
+
+def lean_softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor, dtype: Any) -> Tensor:
+    """Returns dropout(softmax(scores)), with a gradient that needs less memory: see
+    `softmax_and_dropout`."""
+    scale = ops.cast(1 / (1 - rate), dtype)
+
+    @ops.custom_gradient
+    def function(scores):
+        probs = ops.cast(ops.softmax(scores), dtype)
+        signed = ops.where(uniform(ops.shape(scores), seed) >= rate, probs, -probs)
+
+        def gradient(*args, upstream=None):
+            upstream = ops.where(signed > 0, (args[0] if upstream is None else upstream) * scale, 0)
+            probs = ops.cast(ops.abs(signed), scores.dtype)
+            slope = probs * ops.cast(upstream, scores.dtype)
+            return slope - probs * ops.sum(slope, axis=-1, keepdims=True)
+
+        return ops.maximum(signed, 0) * scale, gradient
+
+    return function(scores)
 
 
 def dropout(x: Tensor, rate: float, seed: Tensor | None, shared: int | None = None) -> Tensor:

@@ -15,7 +15,7 @@ from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.masks import add_noise
 from bert_tf.layers.quantisation import RoundsTables
-from bert_tf.layers.seeds import dropout, split_seed
+from bert_tf.layers.seeds import dropout, softmax_and_dropout, split_seed
 
 
 @register
@@ -209,8 +209,8 @@ class SelfAttention(FromConfig, keras.layers.Layer):
         scores = ops.cast(ops.matmul(query, key), "float32")                        # [B, N, S, S]
         if bias is not None:
             scores = scores + bias
-        probs = ops.cast(ops.softmax(scores), value.dtype)
-        dropped = dropout(probs, self.config.attention_probs_dropout_prob, dropout_seed)
+        probs, dropped = softmax_and_dropout(
+            scores, self.config.attention_probs_dropout_prob, dropout_seed, value.dtype)
         context = ops.matmul(dropped, value)                                        # [B, N, S, D]
         return join_heads(mask_heads(context, head_mask), heads * size), {
             "attention_probs": probs, "attention_scores": scores}

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from benchmarks import first_weights_gpu
 from benchmarks.peers import worker
 from bert_tf.data.records import tfrecord
 from bert_tf.errors import InputError
+from tests.networks.test_encoder import run_python
 
 POINTS = [{"step": step, "masked_lm_accuracy": scores} for step, scores in (
     (10, [0.1, 0.2, 0.3, 0.5]), (1000, [0.25, 0.25, 0.5, 0.5]))]
@@ -39,6 +41,19 @@ def test_records_without_masks_are_refused(tmp_path):
     with pytest.raises(InputError, match="^--input_file=.* hold no masks; make them with --mask"):
         first_weights_gpu.main(job)
     assert not (tmp_path / "out").exists()
+
+
+def test_curves_are_drawn_without_tensorflow(tmp_path):
+    run_python("""
+        import sys
+        sys.modules["tensorflow"] = None
+        from benchmarks.tables.report import draw
+        from benchmarks.tables.table import Column, Table
+        draw("curves.png", Table("name", "title", "", ["row"], [Column("1", "")],
+                                 lambda *place: None, {}, over="steps"),
+             {"row": {"1": {"mean": 5.0, "stdev": None}}})
+    """, tmp_path, PYTHONPATH=os.path.dirname(os.path.dirname(first_weights_gpu.__file__)))
+    assert (tmp_path / "curves.png").stat().st_size > 1000
 
 
 @pytest.mark.peer

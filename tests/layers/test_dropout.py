@@ -12,7 +12,12 @@ import pytest
 from keras import ops
 from scipy import stats
 
-from bert_tf.layers.seeds import dropout, split_seed, uniform
+from bert_tf.layers.seeds import (
+    dropout,
+    lean_softmax_and_dropout,
+    split_seed,
+    uniform,
+)
 
 ONES = np.ones((200, 500), "float32")
 
@@ -69,6 +74,42 @@ def test_draws_are_uniform_and_unrelated():
     related += list(np.corrcoef(draws)[np.triu_indices(len(seeds), 1)])
     # The bound is the normal distribution's at one failure in 10,000 for all of them.
     assert np.max(np.abs(related)) * np.sqrt(30_000) < stats.norm.isf(0.5e-4 / len(related))
+
+
+def gradient(function, x):
+    """The gradient of sum(function(x) * weights), for weights that differ."""
+    weights = np.random.default_rng(1).standard_normal(x.shape).astype("float32")
+
+    def total(x):
+        return ops.sum(ops.cast(function(x), "float32") * weights)
+
+    if keras.config.backend() == "jax":
+        import jax
+        return np.array(jax.grad(total)(x))
+    import tensorflow as tf
+    x = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        loss = total(x)
+    return tape.gradient(loss, x).numpy()
+
+
+@pytest.mark.parametrize("dtype, bound", [("float32", 1e-6), ("bfloat16", 2e-2)])
+def test_the_lean_gradient_is_the_gradient_of_softmax_and_dropout(dtype, bound):
+    scores = 3 * np.random.default_rng(0).standard_normal((2, 3, 8, 8)).astype("float32")
+    scores[..., 5:] -= 1e4                                      # padding: probabilities of 0
+    seed = ops.convert_to_tensor([3, 5], "int32")
+
+    def plain(x):
+        return dropout(ops.cast(ops.softmax(x), dtype), 0.3, seed)
+
+    def lean(x):
+        return lean_softmax_and_dropout(x, 0.3, seed, dtype)
+
+    assert np.array_equal(ops.cast(lean(scores), "float32"), ops.cast(plain(scores), "float32"))
+    expected = gradient(plain, scores)
+    assert np.abs(expected).max() > 0.1 and not expected[..., 5:].any()
+    np.testing.assert_allclose(gradient(lean, scores), expected, atol=bound, rtol=bound)
 
 
 @pytest.mark.peer

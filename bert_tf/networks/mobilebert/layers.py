@@ -15,7 +15,7 @@ from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.masks import add_noise
 from bert_tf.layers.quantisation import RoundsTables
-from bert_tf.layers.seeds import dropout, split_seed
+from bert_tf.layers.seeds import dropout, softmax_and_dropout, split_seed
 from bert_tf.layers.transformer import check_length, join_heads, mask_heads, segment_vectors
 from bert_tf.networks.mobilebert.affine import MovingRanges, Rounded
 from bert_tf.networks.mobilebert.norms import make_norm, rounds_all
@@ -177,8 +177,8 @@ class MobileAttention(Rounded, keras.layers.Layer):
             scores = rounded("summed", scores)
         if self.ranges:
             scores = ops.clip(scores, _HIDDEN_SCORE, _GREATEST_SCORE)
-        probs = ops.cast(ops.softmax(scores), value.dtype)
-        dropped = dropout(probs, self.config.attention_probs_dropout_prob, dropout_seed)
+        probs, dropped = softmax_and_dropout(
+            scores, self.config.attention_probs_dropout_prob, dropout_seed, value.dtype)
         context = rounded("context", ops.matmul(dropped, value))                    # [B, N, S, D]
         context = mask_heads(ops.cast(context, value.dtype), head_mask)
         return join_heads(context, heads * size), {

@@ -15,7 +15,7 @@ from bert_tf.config import XLNetConfig
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.masks import last_token
-from bert_tf.layers.seeds import dropout, split_seed
+from bert_tf.layers.seeds import dropout, softmax_and_dropout, split_seed
 from bert_tf.layers.transformer import LayerNorm, Residual, join_heads, split_heads
 
 # Subtracted from the score of a hidden key.
@@ -126,8 +126,9 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
         scores = ops.cast(scores, "float32") * self.config.d_head**-0.5
         if bias is not None:
             scores = scores + bias
-        probs = ops.cast(ops.softmax(scores), value.dtype)
-        context = ops.matmul(dropout(probs, self.config.dropatt, dropout_seed), value)
+        probs, dropped = softmax_and_dropout(
+            scores, self.config.dropatt, dropout_seed, value.dtype)
+        context = ops.matmul(dropped, value)
         if places is not None:
             context = ops.matmul(places[:, None], context)              # [B, N, P, D]
         return join_heads(context, self.config.attention_width), probs
