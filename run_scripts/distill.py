@@ -44,7 +44,7 @@ from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, check_kept, check_long_text
 from bert_tf.tokenization import find_vocabulary
 from bert_tf.tokenization.packing import TRUNCATE
-from bert_tf.training.settings import FineTuneSettings
+from bert_tf.training.settings import FineTuneSettings, without_tried
 from run_scripts.kept_results import given
 
 # The options for reading texts that student and teacher share.
@@ -289,7 +289,7 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
 def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The defaults of the recipe."""
     row = DISTILLATIONS.get(given.get("recipe", "soft_labels"))
-    return (row.paper, row.defaults) if row and row.defaults else ("", {})
+    return (row.paper, without_tried(row.defaults, given)) if row and row.defaults else ("", {})
 
 
 def run() -> None:

@@ -24,7 +24,7 @@ from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import Scope, option
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags, check_kept
-from bert_tf.training.settings import FineTuneSettings
+from bert_tf.training.settings import FineTuneSettings, without_tried
 
 # The original's settings, with which the rate falls on a line from the first step on.
 _DEFAULTS = {"optimizer": "huggingface_adamw", "weight_decay": 0.0, "warmup_proportion": 0.0,
@@ -136,7 +136,7 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
 
 def run() -> None:
     flags.run(main, TheseusFlags, TaskFlags, FineTuneSettings,
-              defaults=lambda given: ("arXiv:2002.02925", _DEFAULTS))
+              defaults=lambda given: ("arXiv:2002.02925", without_tried(_DEFAULTS, given)))
 
 
 if __name__ == "__main__":

@@ -77,6 +77,7 @@ def test_only_training_takes_them_and_flags_come_first(folder):
     for given in ({"num_train_epochs": 1.0}, {"grid": True}, {"train_batch_size": 8}):
         _, values = defaults({**folder("albert"), "task": "MRPC", **given})
         assert not {"num_train_steps", "num_warmup_steps"} & set(values)
+        assert ("learning_rate" in values) == ("grid" not in given)
     _, values = defaults({**folder("albert"), "task": "MRPC", "warmup_proportion": 0.0,
                           "num_warmup_steps": 1})
     assert "num_warmup_steps" not in values and values["num_train_steps"] == 800

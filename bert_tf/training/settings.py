@@ -4,11 +4,12 @@ import dataclasses
 import itertools
 import os
 import typing
+from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.data.batches.bucketing import steps_of_epoch
 from bert_tf.errors import InputError
-from bert_tf.flags import REQUIRED, Scope, check, option
+from bert_tf.flags import REQUIRED, Scope, check, check_used, option
 from bert_tf.training.optimizers.table import OPTIMIZERS, SCHEDULES, help_of
 from bert_tf.training.robustness_settings import RobustnessSettings
 
@@ -337,6 +338,8 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
         """Returns the settings of each trial, under a name that no other trial has."""
         if self.grid and self.num_train_steps:
             raise InputError("--grid tries several numbers of epochs: leave out --num_train_steps.")
+        check_used(self, *((name, not self.grid, f"runs without --grid, which tries --grid_{name}")
+                           for name in _GRID))
         found = {}
         grid = [[(name, kind(value)) for value in getattr(self, f"grid_{name}")]
                 for name, kind in _GRID.items()] if self.grid else []
@@ -348,6 +351,13 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
                     self, **dict(chosen), random_seed=seed,
                     output_dir=os.path.join(self.output_dir, "trials", name))
         return found
+
+
+def without_tried(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns defaults by option without the values that --grid tries, if it is among the given
+    options."""
+    return {name: value for name, value in values.items()
+            if not (given.get("grid") and name in _GRID)}
 
 
 _GRID = {"train_batch_size": int, "learning_rate": float, "num_train_epochs": float}

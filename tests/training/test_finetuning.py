@@ -121,7 +121,7 @@ def plain(summary):
 
 def test_a_grid_is_all_combinations():
     settings = FineTuneSettings(
-        output_dir="out", grid=True, num_trials=2, random_seed=7, learning_rate=1.0,
+        output_dir="out", grid=True, num_trials=2, random_seed=7,
         grid_train_batch_size=["8", "16"], grid_learning_rate=["1e-3", "0.00002", "5e-5"],
         grid_num_train_epochs=["1", "2.5"])
     trials = settings.trials()
@@ -133,6 +133,9 @@ def test_a_grid_is_all_combinations():
         assert trial.output_dir == os.path.join("out", "trials", name)
     with pytest.raises(InputError, match="--grid .*--num_train_steps"):
         dataclasses.replace(settings, num_train_steps=3).trials()
+    for name, value in {"learning_rate": 0.0, "train_batch_size": 8, "num_train_epochs": 2}.items():
+        with pytest.raises(InputError, match=f"^--{name} is for .* tries --grid_{name}; leave"):
+            dataclasses.replace(settings, **{name: value}).trials()
     for bad in (["x"], ["0"], ["-1"], ["8.5"], ["nan"]):
         with pytest.raises(InputError, match="--grid_train_batch_size"):
             FineTuneSettings(output_dir="out", grid_train_batch_size=bad)
