@@ -22,6 +22,7 @@ from bert_tf.tasks.named import TASKS, find_folder, find_task
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import Defaults
 from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.training.optimizers.table import SCHEDULES
 from bert_tf.training.settings import FineTuneSettings
 
 KINDS = ("classification", "regression", "multiple_choice", "ranking", "tagging")
@@ -224,7 +225,8 @@ def settle_steps(flags: MixtureFlags, settings: FineTuneSettings, sizes: list[in
         steps if settings.num_train_steps else max(order.total_steps, steps))
     return dataclasses.replace(
         settings, num_train_steps=steps, train_batch_size=batch, num_train_epochs=epochs,
-        schedule_steps=scheduled if scheduled != steps else 0,
+        schedule_steps=(scheduled if scheduled != steps
+                        and SCHEDULES[settings.learning_rate_schedule].ends else 0),
         # Not rounded, as in the original.
         num_warmup_steps=(scheduled * settings.warmup_proportion
                           if settings.num_warmup_steps is None else settings.num_warmup_steps),

@@ -36,6 +36,8 @@ _FALLING = Scope("a --learning_rate_schedule that falls", "constant".__ne__,
                  "learning_rate_schedule")
 _RISING = Scope("a --learning_rate_schedule whose warm-up is a line from one rate to another",
                 lambda name: SCHEDULES[name].warmup != "own", "learning_rate_schedule")
+_ENDING = Scope("a --learning_rate_schedule that ends at some step",
+                lambda name: SCHEDULES[name].ends, "learning_rate_schedule")
 _DECAYED = Scope("an --optimizer with weight decay", lambda name: OPTIMIZERS[name].decays,
                  "optimizer", off=0)
 
@@ -297,7 +299,7 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
         rare=True)
     schedule_steps: int = option(
         0, "Step at which the learning rate would reach --end_learning_rate; 0: the last step of "
-        "the training.", least=0, rare=True)
+        "the training.", least=0, for_=_ENDING, rare=True)
     iterations_per_loop: int = option(
         50, "Steps between reports, run in one call.", least=1, rare=True)
     keep_checkpoint_max: int = option(

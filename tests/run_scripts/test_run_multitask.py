@@ -240,6 +240,11 @@ def test_the_rate_is_scheduled_for_the_originals_steps(test_data):
         MixtureFlags(ratio=0.5), settings, list(case["sizes"].values()), does_evaluate=True)
     assert (settings.num_train_steps, settings.schedule_steps, settings.num_warmup_steps) == (
         len(case["task_of_step"]), case["num_train_steps"], case["num_train_steps"] * 0.1)
+    endless, _ = settle_steps(MixtureFlags(ratio=0.5), FineTuneSettings(
+        output_dir="", train_batch_size=4, num_train_epochs=3.0, learning_rate_schedule="constant"),
+        list(case["sizes"].values()), does_evaluate=True)
+    assert endless == dataclasses.replace(
+        settings, learning_rate_schedule="constant", schedule_steps=0)
     plain, _ = settle_steps(MixtureFlags(), FineTuneSettings(output_dir="", num_warmup_steps=0),
                             [8, 8], does_evaluate=True)
     assert plain.num_warmup_steps == 0

@@ -24,7 +24,8 @@ from bert_tf.training import trials
 from bert_tf.training.batches import predict
 from bert_tf.training.finetuning import FineTuning
 from bert_tf.training.from_settings import open_strategy
-from bert_tf.training.optimizers.table import OPTIMIZERS
+from bert_tf.training.optimizers import WarmupLinearDecay
+from bert_tf.training.optimizers.table import OPTIMIZERS, SCHEDULES
 from bert_tf.training.reporting import read_metrics
 from bert_tf.training.run import Run
 from bert_tf.training.settings import FineTuneSettings
@@ -149,6 +150,8 @@ def test_a_grid_is_all_combinations():
     ({"average_decay": 0.9, "weight_average": "swa"}, {"weight_average": "ema"}),
     ({"poly_power": 2.0, "learning_rate_schedule": "constant"},
      {"learning_rate_schedule": "exponential"}),
+    ({"schedule_steps": 9, "learning_rate_schedule": "exponential"},
+     {"learning_rate_schedule": "noam"}),
     ({"end_learning_rate": 1e-6, "learning_rate_schedule": "constant"},
      {"learning_rate_schedule": "rsqrt"}),
     ({"warmup_init_lr": 1e-6, "learning_rate_schedule": "noam"}, {"learning_rate_schedule": "gpt"}),
@@ -163,6 +166,13 @@ def test_a_setting_that_changes_nothing_is_refused(flag, needs):
     with pytest.raises(InputError, match=f"--{next(iter(flag))}=.* is for .*; leave the flag out"):
         FineTuneSettings(output_dir="out", **flag)
     FineTuneSettings(output_dir="out", **{**flag, **needs})
+
+
+def test_schedules_without_an_end_are_equal_in_longer_runs():
+    for name, row in SCHEDULES.items():
+        shorter, longer = ([float(WarmupLinearDecay(1.0, steps, 2, name)(step)) for step in (3, 19)]
+                           for steps in (20, 40))
+        assert (shorter != longer) == row.ends, name
 
 
 def test_no_weight_decay_may_be_asked_of_every_optimizer():

@@ -98,12 +98,14 @@ class Schedule:
         warmup: end of the warm-up: "peak"; "line", the decay there; "product", the warm-up is a
             factor of the decay; or "own", the decay's function has it.
         outlasts: whether the warm-up may be longer than the run.
+        ends: whether the rate depends on the step where it ends.
     """
 
     help: str
     decay: str
     warmup: str = "peak"
     outlasts: bool = False
+    ends: bool = True
 
 
 SCHEDULES = {
@@ -120,15 +122,15 @@ SCHEDULES = {
     "xlnet_cosine": Schedule("half a cosine wave from the end of the warm-up.", "cosine_from_peak"),
     "rsqrt": Schedule("the peak during the warm-up, then falling with the inverse square root of "
                       "the step.",
-                      "rsqrt", "own", outlasts=True),
+                      "rsqrt", "own", outlasts=True, ends=False),
     "noam": Schedule("as rsqrt, then linear to 0 in the last tenth of the steps.", "noam", "own",
                      outlasts=True),
     "slanted_triangular": Schedule(
         "the warm-up starts at 1/32 of the peak; then the learning rate falls back to 1/32 at the "
         "end.", "slanted", "own"),
-    "constant": Schedule("no decay.", "constant"),
+    "constant": Schedule("no decay.", "constant", ends=False),
     "exponential": Schedule("the factor 0.9999 per step, to the power --poly_power.",
-                            "exponential"),
+                            "exponential", ends=False),
 }
 
 
