@@ -126,7 +126,7 @@ def prepare(job: HistoryFlags, name: str) -> tuple[str, str]:
 
 def _lengths(job, system):
     lengths = {"max_seq_length": job.max_seq_length}
-    if system.config in ("EncoderConfig", "XLNetConfig"):
+    if system.recipe in ("bert", "xlnet"):
         lengths["max_predictions_per_seq"] = int(0.15 * job.max_seq_length) + 1
     return lengths
 
@@ -159,7 +159,8 @@ def pretrain(job: HistoryFlags, name: str, results: KeptResults) -> str:
     a_step = (taken[1] - taken[0]) / (_MEASURED[1] - _MEASURED[0])
     if a_step <= 0:
         raise InputError(f"{job.path('results.json')}: CPU seconds of {_MEASURED} steps of {name} "
-                         f"are {taken}; delete them, and measure again on a quieter machine.")
+                         f"are {taken}; delete them there, remove the folders {folder}/measured-*, "
+                         "and run the command again while the machine does less other work.")
     train(max(1, round(job.cpu_seconds / a_step)), os.path.join(folder, "run"))
     return model
 

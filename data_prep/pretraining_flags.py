@@ -26,6 +26,8 @@ _PAIRS = Scope("recipes whose records are sequences of segments, such as bert", 
     LINES.holds(recipe) and not recipe.denoising))
 _MASKS = Scope("recipes that hide tokens", lambda recipe: (
     _PAIRS.holds(recipe) and masking.find(recipe.corruption).hides))
+_CHOOSES = Scope("recipes that choose the tokens to predict", lambda recipe: (
+    not recipe.denoising and recipe.corruption.masking != "next_token"))
 _NGRAMS = Scope("recipes that mask n-grams, such as albert", lambda recipe: (
     "ngram" in masking.find(recipe.corruption).own_settings()))
 _SPANS = Scope("recipes that mask spans, such as spanbert", lambda recipe: (
@@ -54,7 +56,7 @@ class PretrainingDataFlags:
     max_predictions_per_seq: int = option(
         20, "Maximum masked positions in a sequence: about max_seq_length * masked_lm_prob. For "
         "xlnet: number of predicted tokens; 0: as many as are drawn.", least=0,
-        most=1 << 14)
+        most=1 << 14, for_=_CHOOSES)
     random_seed: int = option(12345, "Seed of every random choice.")
     dupe_factor: int = option(
         10, "Number of passes over the text, each with different pairs and masks. Recipe "

@@ -28,14 +28,17 @@ MASKINGS = [(recipe.name, masking) for recipe in recipes.RECIPES.values()
 STREAMS = {"xlnet": create_pretraining_data.StreamFlags(bsz_per_host=2, use_eod=False)}
 # What earlier versions wrote into the manifests of these records, and read from them.
 DESCRIPTIONS = json.loads((pathlib.Path(__file__).parent / "recipes.json").read_text())
+# They choose no tokens to predict.
+ALL_PREDICTED = ("ltr", "gpt", "t5", "transformer_xl", "elmo", "lm_lstm", "sa_lstm")
 MASKS = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
 
 
 def small(recipe, masking):
     """The flags for small records of a recipe, of its first task if it has several."""
     once = {"dupe_factor": 1, "stream": STREAMS[recipe]} if recipe in STREAMS else {}
-    return {**once, "recipe": recipe, "masking": masking or None, "max_seq_length": 32,
-            "max_predictions_per_seq": 5, "task": next(iter(recipes.find(recipe).tasks), "")}
+    slots = {} if recipe in ALL_PREDICTED else {"max_predictions_per_seq": 5}
+    return {**once, **slots, "recipe": recipe, "masking": masking or None, "max_seq_length": 32,
+            "task": next(iter(recipes.find(recipe).tasks), "")}
 
 
 def columns(*paths):
@@ -275,6 +278,8 @@ def test_a_number_of_steps_that_never_ends_is_not_printed(capsys):
     ({"tag_column": 1, "input_format": "columns"}, "--tag_column is for --masking_units=tags"),
     ({"recipe": "spanbert", "ner_masking_prob": 0.3}, "is for --schemes=ner_span"),
     ({"recipe": "ltr", "masked_lm_prob": 0.3}, "is for recipes that hide tokens"),
+    *(({"recipe": name, "max_predictions_per_seq": 9}, "is for recipes that choose the tokens")
+      for name in ALL_PREDICTED),
     ({"recipe": "t5", "shuffle_prob": 0.3}, "is for recipes that hide tokens"),
     ({"second_share": 0.3}, "is for --second_vocab_file")])
 def test_flags_that_change_nothing_are_refused(flags, part):

@@ -108,13 +108,15 @@ def fixture_records(folder):
             given["text"] = "pairs.tsv"
         if "second_vocab" in given:
             given["second_vocab_file"] = str(folder / given.pop("second_vocab"))
+        recipe = recipes.find(given["recipe"])
+        predicts_all = recipe.denoising or recipe.corruption.masking == "next_token"
         create_pretraining_data.main(recipes.fill(
             PretrainingDataFlags, **{
                 "input_file": [str(folder / given.pop("text", "text.txt"))],
                 "output_file": [str(path)],
                 "vocab_file": str(folder / "vocab.txt"), "max_seq_length": LENGTH,
-                "max_predictions_per_seq": PREDICTIONS, "dupe_factor": 2, "num_workers": 1,
-                **given}), STREAMS.get(case))
+                **({} if predicts_all else {"max_predictions_per_seq": PREDICTIONS}),
+                "dupe_factor": 2, "num_workers": 1, **given}), STREAMS.get(case))
         return str(path)
     return make
 
