@@ -235,9 +235,11 @@ class Trainer:
         way = way or adversarial.Plain()
         way.check(learner)
         self.learner, self.optimizer, self.strategy = learner, optimizer, strategy
-        # Under TPUStrategy `strategy.run` compiles the whole step by itself.
-        jit_compile = jit_compile and not isinstance(strategy, tf.distribute.TPUStrategy)
-        if jit_compile:
+        # Under TPUStrategy `strategy.run` compiles the whole step by itself. Elsewhere XLA compiles
+        # some operations in any case, such as those of a language model's gradient.
+        if isinstance(strategy, tf.distribute.TPUStrategy):
+            jit_compile = False
+        else:
             silence_compiler()
         self.state = memory.CarriedState(learner.carries, batch_size, strategy)
         self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation, sums_losses,
