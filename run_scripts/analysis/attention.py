@@ -19,7 +19,7 @@ from bert_tf import analysis, checkpoints, flags, networks, objectives, training
 from bert_tf.analysis import patterns, words
 from bert_tf.analysis.statistics import KINDS, TITLES
 from bert_tf.config import EncoderConfig, T5Config
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import check_input, exists, file_size, replace_aside, write_json
 from bert_tf.flags import REQUIRED, Scope, option
 from run_scripts.analysis.attention_texts import padded, read_features, read_pairs
@@ -103,7 +103,7 @@ def print_statistics(survey: Survey) -> None:
     """Prints a table by layer, and the strongest head of each kind."""
     found = survey.statistics.result()
     columns = [name for name in _COLUMNS if name in found]
-    print(f"\n{survey.statistics.texts} texts; mean over the heads of a layer\n   layer"
+    print(f"\n{counted(survey.statistics.texts, 'text')}; mean over the heads of a layer\n   layer"
           + "".join(f"{TITLES[name]:>10}" for name in columns))
     for layer in range(len(found["entropy"])):
         print(f"{layer + 1:>8}" + "".join(f"{found[name][layer].mean():>10.3f}"
