@@ -255,8 +255,9 @@ def test_a_named_task_and_what_its_model_answers_too(eagerly, data, flags, tmp_p
 
 
 def test_two_workers_write_once_what_one_does(flags, tmp_path):
-    command = flags(do_eval=True, num_train_epochs=None, early_stopping=1, eval_steps=1,
-                    grid=True, grid_train_batch_size=["8"], grid_learning_rate=["1e38", "1e-2"],
+    command = flags(do_eval=True, num_train_epochs=None, train_batch_size=None,
+                    learning_rate=None, early_stopping=1, eval_steps=1, grid=True,
+                    grid_train_batch_size=["8"], grid_learning_rate=["1e38", "1e-2"],
                     grid_num_train_epochs=["0.3"], deterministic=False)
     said = processes.finish_workers(processes.start_workers(
         "run_scripts.run_classifier", [command] * 2, eagerly=True))
