@@ -90,10 +90,10 @@ def softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor | None, dtype:
 def lean_softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor, dtype: Any) -> Tensor:
     """Returns dropout(softmax(scores)), with a gradient that needs less memory: see
     `softmax_and_dropout`."""
-    scale = ops.cast(1 / (1 - rate), dtype)
+    scale = 1 / (1 - rate)
 
     @ops.custom_gradient
-    def function(scores):
+    def function(scores, seed):
         probs = ops.cast(ops.softmax(scores), dtype)
         signed = ops.where(uniform(ops.shape(scores), seed) >= rate, probs, -probs)
 
@@ -101,11 +101,13 @@ def lean_softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor, dtype: A
             upstream = ops.where(signed > 0, (args[0] if upstream is None else upstream) * scale, 0)
             probs = ops.cast(ops.abs(signed), scores.dtype)
             slope = probs * ops.cast(upstream, scores.dtype)
-            return slope - probs * ops.sum(slope, axis=-1, keepdims=True)
+            return slope - probs * ops.sum(slope, axis=-1, keepdims=True), None
 
         return ops.maximum(signed, 0) * scale, gradient
 
-    return function(scores)
+    # JAX refuses a seed that the function does not get as an argument, where it computes a layer
+    # again for the backward pass.
+    return function(scores, seed)
 
 
 def dropout(x: Tensor, rate: float, seed: Tensor | None, shared: int | None = None) -> Tensor:

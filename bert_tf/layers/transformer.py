@@ -345,8 +345,9 @@ def rematerialized(layer: Callable, x: Tensor, bias: Any, head_mask: Tensor | No
     given = {"x": x, "head_mask": head_mask, "unit_mask": unit_mask}
     if dropout_seed is not None:
         # The backward pass draws masks again if the seed is an argument, and keeps them otherwise.
-        # Gradients take no integers; float64 holds a seed exactly.
-        given["seed"] = ops.cast(dropout_seed, "float64")
+        # TensorFlow's gradients take no integers; float64, which JAX lacks, holds a seed exactly.
+        given["seed"] = ops.cast(dropout_seed, "float64" if keras.config.backend() == "tensorflow"
+                                 else dropout_seed.dtype)
     given = {name: value for name, value in given.items() if value is not None}
 
     def run(*values):

@@ -15,9 +15,11 @@ from scipy import stats
 from bert_tf.layers.seeds import (
     dropout,
     lean_softmax_and_dropout,
+    softmax_and_dropout,
     split_seed,
     uniform,
 )
+from bert_tf.layers.transformer import rematerialized
 
 ONES = np.ones((200, 500), "float32")
 
@@ -110,6 +112,27 @@ def test_the_lean_gradient_is_the_gradient_of_softmax_and_dropout(dtype, bound):
     expected = gradient(plain, scores)
     assert np.abs(expected).max() > 0.1 and not expected[..., 5:].any()
     np.testing.assert_allclose(gradient(lean, scores), expected, atol=bound, rtol=bound)
+
+
+def test_a_layer_that_is_computed_again_draws_the_same_masks():
+    scores = np.random.default_rng(0).standard_normal((2, 3, 8, 8)).astype("float32")
+    seed = ops.convert_to_tensor([2**31 - 2, 2**30 + 1], "uint32" if keras.config.backend() == "jax"
+                                 else "int32")
+
+    def layer(x, bias, head_mask, seed, unit_mask):
+        del bias, head_mask, unit_mask
+        first, second = split_seed(seed, 2)
+        return dropout(softmax_and_dropout(x, 0.3, first, "float32")[1], 0.3, second), {}
+
+    def outputs(x):
+        return layer(x, None, None, seed, None)[0]
+
+    def outputs_again(x):
+        return rematerialized(layer, x, None, None, seed, None)[0]
+
+    assert np.array_equal(outputs(scores), outputs_again(scores))
+    np.testing.assert_allclose(gradient(outputs_again, scores), gradient(outputs, scores),
+                               atol=1e-7)
 
 
 @pytest.mark.peer
