@@ -45,7 +45,10 @@ _MOST_WORDS = 40        # sentences with more are left out
 def read_split(job: HistoryFlags, name: str, split: str) -> Iterator[Example]:
     """The labelled examples of a named task, of the training file at most `max_examples`."""
     task = find_task(name)
-    folder = {"snli": job.snli_dir, "conll2003": job.conll2003_dir}[name]
+    folder = getattr(job, f"{name}_dir")
+    if not task.has_file(folder, split):
+        raise InputError(f"--{name}_dir={folder} has no {task.splits[split].files[0]}; give the "
+                         "folder of the official files.")
     examples = read_examples(task, split, task.path(folder, split))
     return itertools.islice(examples, job.max_examples if split == "train" else None)
 

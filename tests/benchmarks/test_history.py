@@ -29,6 +29,12 @@ def fixture_job(tmp_path):
         output_dir=str(tmp_path / "out"))
 
 
+def test_a_folder_without_the_files_is_named_with_its_flag(job):
+    job.conll2003_dir = "nowhere"
+    with pytest.raises(InputError, match="^--conll2003_dir=nowhere has no eng.train; give the fol"):
+        list(compare.read_split(job, "conll2003", "train"))
+
+
 def test_all_systems_learn_the_same_rows(job):
     job.max_examples = 2
     compare.write_tasks(job)
