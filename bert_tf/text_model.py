@@ -118,10 +118,16 @@ class TextModel:
                                  f"an example of texts has {width}; give both the same number.")
         output = os.path.join(folder, "model")
         given = {name: value for name, value in settings.items() if value is not None}
-        self.scores = finetune(
-            {**files, **dict(zip(("text_a_column", "text_b_column"), _TEXTS[:width])),
-             "label_column": _LABEL, "task_kind": self.kind}, self.path, output,
-            **{"keep_head": SavedTask.read(self.path) is not None, **given})
+        try:
+            self.scores = finetune(
+                {**files, **dict(zip(("text_a_column", "text_b_column"), _TEXTS[:width])),
+                 "label_column": _LABEL, "task_kind": self.kind}, self.path, output,
+                **{"keep_head": SavedTask.read(self.path) is not None, **given})
+        except InputError as error:         # the files are this method's own
+            message = str(error)
+            for path, name in zip(files.values(), ("texts and labels", "dev_texts and dev_labels")):
+                message = message.replace(path, name)
+            raise InputError(message) from error
         if not exists(os.path.join(output, MODEL_FILE)):
             raise InputError("stop_at_step ended the training before a model was saved; leave it "
                              "out.")

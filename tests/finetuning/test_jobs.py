@@ -195,6 +195,16 @@ def test_texts_in_memory_give_the_model_of_files(folder, tmp_path):
         again.save(tmp_path / "saved")
 
 
+def test_errors_of_fit_name_its_arguments(folder):
+    model = bert_tf.TextModel.from_pretrained(folder / "model")
+    given = {"num_train_steps": 1, "train_batch_size": 4, "max_seq_length": 6}
+    model.fit(["a", "b"] * 2, ["x", "y"] * 2, **given)
+    with pytest.raises(InputError, match="^texts and labels, line 2: label 'z' is none of x, y"):
+        model.fit(["a", "b"], ["x", "z"], **given)
+    with pytest.raises(InputError, match="^dev_texts and dev_labels, line 1: label 'z' is none"):
+        model.fit(["a", "b"], ["x", "y"], ["a"], ["z"], **given)
+
+
 def test_a_copy_of_a_text_model_opens_its_folder_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     kept = pickle.dumps(bert_tf.TextModel("model"))
