@@ -85,10 +85,11 @@ def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> 
         InputError: tf2onnx can't convert a part of the network, such as an LSTM's loop.
     """
     check_onnx(int8)
-    import tf2onnx
+    from tf2onnx import convert, optimizer
     try:
-        model, _ = tf2onnx.convert.from_function(
-            module.function, input_signature=module.function.input_signature, opset=_OPSET)
+        with _without(optimizer._optimizers, "remove_back_to_back"):
+            model, _ = convert.from_function(
+                module.function, input_signature=module.function.input_signature, opset=_OPSET)
     except ValueError as error:
         raise _refusal("ONNX", error) from error
     if left := _unconverted(model.graph):
@@ -125,6 +126,19 @@ def save_lite(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> 
         reason = str(error).partition("error: ")[2].partition("\n")[0]
         raise _refusal("LiteRT", reason) from error
     _write(path, content)
+
+
+@contextlib.contextmanager
+def _without(steps, name):
+    """Leaves a step of tf2onnx's optimizer out. "remove_back_to_back" joins two reshapes although
+    the second copies a size of the first one's result: a layer with one head then fails."""
+    kept = dict(steps)
+    steps.pop(name, None)
+    try:
+        yield
+    finally:
+        steps.clear()
+        steps.update(kept)
 
 
 def _refusal(runtime, reason):

@@ -75,6 +75,22 @@ def test_onnx(task, make_model, tmp_path):
 
 
 @pytest.mark.peer
+def test_onnx_of_a_layer_with_one_head(tmp_path):
+    """As pruning may leave it."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("tf2onnx")
+    model = networks.build(config_from_dict({
+        "vocab_size": 50, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "intermediate_size": 12, "max_position_embeddings": 16, "pruned_heads": {"0": [1]}}))
+    save_onnx(IdsModel(model), tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    names = [output.name for output in session.get_outputs()]
+    features = make_features(11)
+    outputs = dict(zip(names, session.run(names, features)))
+    assert largest_difference(outputs, model, features)[0] < 1e-5
+
+
+@pytest.mark.peer
 def test_onnx_of_8_bits(make_model, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("tf2onnx")
