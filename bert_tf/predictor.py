@@ -109,7 +109,7 @@ class Predictor:
         sizes = [None] * (3 if self._choices else 2)
         self._fixed, self._heads = learner.objectives[0].inputs, counted_heads(
             learner.encoder.config)
-        self._reads = self._kind.reads or (*learner.encoder.reads, *self._fixed)
+        self._reads = self._kind.reads or (*learner.reads, *self._fixed)
         answer = _writer(learner, self._kind, saved_task.options) if self._kind.reads else (
             functools.partial(answers, learner))
         self._forward = compiled(

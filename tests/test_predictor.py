@@ -19,8 +19,8 @@ import sentencepiece
 import tensorflow as tf
 
 import bert_tf
-from bert_tf import checkpoints
-from bert_tf.config import XLNetConfig
+from bert_tf import checkpoints, objectives
+from bert_tf.config import GPTConfig, XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.metrics import entities
@@ -166,6 +166,22 @@ def test_labels_are_those_of_the_unpadded_model(saved, texts):
     assert said["label"] == LABELS[expected.argmax()]
     assert tuple(said["probabilities"]) == LABELS
     assert np.allclose(list(said["probabilities"].values()), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("head, options", [
+    ("StochasticAnswer", {"turns": 2}),
+    ("AttentiveClassification", {"lstm_size": 3, "hidden_size": 4, "pairs": True})])
+def test_a_head_reads_where_the_second_text_is_if_the_network_does_not(head, options, eagerly):
+    keras.utils.set_random_seed(4)
+    config = GPTConfig(
+        vocab_size=len(VOCABULARY), hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=16, max_position_embeddings=LENGTH, initializer_range=0.3)
+    learner = bert_tf.Learner(build(config), [getattr(objectives, head)(config, 3, **options)])
+    predictor = bert_tf.Predictor.from_learner(
+        learner, tokenizer(), SavedTask(TASKS["classification"][0], LENGTH, True))
+    found = predictor(("a b c", "d e?"))["probabilities"]
+    assert np.allclose(list(found.values()), softmax(forward(learner, "a b c", "d e?")), atol=2e-6)
+    assert [*learner.feature_axes] == ["input_ids", "input_mask", "segment_ids"]
 
 
 def test_several_labels_and_numbers(saved):

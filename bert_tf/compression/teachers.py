@@ -77,7 +77,7 @@ class Teacher:
         model = open_model(self.folder, finetuned=True)
         learner, tokenizer = model.learner(), model.tokenizer
         fixed, sizes = learner.objectives[0].inputs, [None] * (3 if self._choices else 2)
-        reads = (*learner.encoder.reads, *fixed)
+        reads = (*learner.reads, *fixed)
         forward = compiled(
             lambda *ids: self._answers(learner, dict(zip(reads, ids))),
             input_signature=[tf.TensorSpec([None] * 2 if name in fixed else sizes, tf.int32, name)

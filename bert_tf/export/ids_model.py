@@ -77,7 +77,7 @@ class IdsModel(tf.Module):
             check_length(model, length)
         self._weights = [v.value for v in model.weights]    # for the SavedModel
         shape = [None, None, length] if takes_choices(model) else [None, length]
-        shapes = dict.fromkeys(getattr(model, "encoder", model).reads, shape)
+        shapes = dict.fromkeys(model.reads, shape)
         if any(_POSITIONS in objective.reads for objective in getattr(model, "objectives", ())):
             shapes[_POSITIONS] = [None, None]
         self.function = tf.function(

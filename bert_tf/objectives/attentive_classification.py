@@ -43,6 +43,7 @@ class AttentiveClassification(LabelHead):
                  lstm_layers: int = 2, hidden_size: int = 512, pairs: bool = False,
                  dropout_rate: float = 0.2, **kwargs: Any):
         self._hidden_size, self.pairs = hidden_size, pairs
+        self.sequences = ("segment_ids",) if pairs else ()
         reader = LstmReader(config, layers, lstm_size, lstm_layers, name="features",
                             dtype=kwargs.get("dtype"))
         super().__init__(config, num_labels, dropout_rate=dropout_rate, reader=reader, **kwargs)

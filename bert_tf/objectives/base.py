@@ -52,6 +52,8 @@ class Objective(FromConfig, keras.layers.Layer):
         reads: names of the features that training records must have.
         inputs: names of the features, of a fixed length, that its logits depend on in addition to
             the network's outputs.
+        sequences: names of the features, integer [B, S], that its logits depend on too, and that
+            some networks do not read.
         positional: names of its answers per position, [B, S, ...].
         measures: names of the results of `measure` that are (sum, count).
         tallies: names of its other results, float32 arrays that add up over batches and devices.
@@ -72,6 +74,7 @@ class Objective(FromConfig, keras.layers.Layer):
 
     reads: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
+    sequences: tuple[str, ...] = ()
     positional: tuple[str, ...] = ()
     measures: tuple[str, ...] = ("loss", "accuracy")
     tallies: tuple[str, ...] = ()

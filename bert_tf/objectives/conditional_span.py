@@ -102,6 +102,7 @@ class ConditionalSpan(Objective):
 
     reads = ("start_positions", "end_positions", "is_impossible")
     source = "sequence_output"
+    sequences = ("segment_ids",)
     config_keys = ("form", "joint", "uses_starts", "num_starts", "num_ends", "dropout_rate")
     output_shape = (None, None)
 

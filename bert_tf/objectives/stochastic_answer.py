@@ -35,6 +35,7 @@ class StochasticAnswer(LabelHead):
     """
 
     source = "sequence_output"
+    sequences = ("segment_ids",)
     config_keys = ("turns", "turn_dropout")
 
     def __init__(self, config: Sizes, num_labels: int, turns: int = 5, turn_dropout: float = 0.1,

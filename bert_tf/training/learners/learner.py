@@ -93,6 +93,12 @@ class Learner(TakesFeatures, keras.Model):
         return getattr(self.encoder, "packs", False) and not self.encoder.config.quantisation
 
     @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the sequences that the network or an objective reads."""
+        return (*dict.fromkeys((*self.encoder.reads, *(
+            name for objective in self.objectives for name in objective.sequences))),)
+
+    @property
     def feature_axes(self) -> dict[str, int]:      # type: ignore[override]
         """The number of axes of each feature that an export takes, by name."""
         has_choices = any(getattr(objective, "orders", 1) > 1
@@ -100,7 +106,7 @@ class Learner(TakesFeatures, keras.Model):
                           for objective in self.objectives)
         further = [name for objective in self.objectives for name in (
             *objective.inputs, *(POSITIONS & {*objective.reads}))]
-        return {**dict.fromkeys(self.encoder.reads, 3 if has_choices else 2),
+        return {**dict.fromkeys(self.reads, 3 if has_choices else 2),
                 **dict.fromkeys(further, 2)}
 
     @property
