@@ -259,6 +259,11 @@ def test_an_order_has_as_many_steps_as_were_asked_for():
         assert len(order.steps()) == settings.num_train_steps == steps
 
 
+# The flags that --grid gives values of its own, at their defaults.
+TRIED = {name: getattr(FineTuneSettings, name)
+         for name in ("train_batch_size", "learning_rate", "num_train_epochs")}
+
+
 @pytest.mark.parametrize("changes, part", [
     ({"tasks": ["mood", "mood"]}, "--tasks names mood 2 times"),
     ({"tasks": ["mood", "sonnets"]}, "there is no task 'sonnets'"),
@@ -273,7 +278,7 @@ def test_an_order_has_as_many_steps_as_were_asked_for():
     ({"rows": {"mood": {**ROWS["mood"], "loss_weight": 0}}},
      "the row of mood: --loss_weight is 0.0; it must be above 0 and finite"),
     ({"rows": {"mood": {**ROWS["mood"], "task_kind": "multi_label"}}}, "can't be trained together"),
-    ({"grid": True}, "--grid is for one task"), ({"answer_num_turn": -1}, "turns is -1"),
+    ({"grid": True, **TRIED}, "--grid is for one task"), ({"answer_num_turn": -1}, "turns is -1"),
     ({"rows": {"mood": {**ROWS["mood"], "answer_opt": 1}}}, "has answer_opt, which is for pairs"),
     ({"rows": {"mood": ROWS["mood"]}}, "--answer_num_turn is for stochastic answer networks"),
     ({"ratio": 1.0, "task_sampling": "temperature"}, "--ratio are for"),
