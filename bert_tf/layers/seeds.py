@@ -77,9 +77,9 @@ def softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor | None, dtype:
     """Returns softmax(scores) over the last axis, and the same after `dropout`, both in `dtype` and
     of the scores' shape.
 
-    On JAX, the backward pass keeps one number per probability, in `dtype`: negative where the
-    probability was dropped. JAX by itself keeps four, one of them in float32. On TensorFlow, the
-    gradients are those of earlier versions to the last bit.
+    On JAX, both together keep one number per probability for the backward pass, in `dtype`:
+    negative where the probability was dropped. JAX by itself keeps two, one of them in float32. On
+    TensorFlow, gradients have the bits of earlier versions, so their runs resume unchanged.
     """
     probs = ops.cast(ops.softmax(scores), dtype)
     if keras.config.backend() != "jax" or seed is None or not rate:
