@@ -153,6 +153,7 @@ def draw(path: str, results: dict[str, dict], peers: list[str]) -> None:
                       label=peer)
         axis.set_yticks([place + 0.4 - height / 2 for place in range(len(results))], list(results))
         axis.axvline(1, color="gray", linestyle="--")
+        axis.margins(y=0.01)
         axis.invert_yaxis()
         axis.set_xlabel("times the peer's sequences a CPU second")
         axis.legend(fontsize=8)

@@ -76,6 +76,8 @@ def draw(path: str, results: dict[str, dict[int, float]]) -> None:
             axis.loglog(sizes, seconds, "o-")
             axis.loglog(sizes, [seconds[0] * size / sizes[0] for size in sizes], "--",
                         color="gray", label="proportional")
+            axis.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=7)
+            axis.set_xticks([], minor=True)
             axis.set_xlabel(_AXES[flag][1])
             axis.grid(alpha=0.3, which="both")
         axes[0, 0].set_ylabel("CPU seconds a step")

@@ -117,7 +117,8 @@ class Material:
     job: TableFlags
 
     def columns(self, *titles: str, may_lack: bool = False) -> list[Column]:
-        """The columns whose tasks are there.
+        """The columns whose tasks are there. Names the others, but for those that --columns leaves
+        out.
 
         Raises:
             InputError: none is, and the table has no others.
@@ -125,7 +126,8 @@ class Material:
         found, missing = [], []
         for title in titles:
             (found if self.job.find(title) else missing).append(title)
-        if missing:
+        if missing := [title for title in missing
+                       if title in self.job.columns or not self.job.columns]:
             print("left out, as --data_dir or the flags of SQuAD's files do not have their files: "
                   f"{', '.join(missing)}", flush=True)
         if not (found or may_lack):

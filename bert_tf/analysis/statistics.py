@@ -18,6 +18,13 @@ TITLES = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": ". ,", "rest": "rest", 
 _MARKS = "\u2581\u0120"
 
 
+def special_tokens(vocabulary: Vocabulary) -> str:
+    """Returns a line that says which tokens the titles [CLS] and [SEP] stand for; "" for BERT's."""
+    others = [f"{TITLES[role]} is {token}" for role in ("cls", "sep")
+              if (token := vocabulary.special.get(role, TITLES[role])) != TITLES[role]]
+    return f"in this vocabulary, {' and '.join(others)}" if others else ""
+
+
 def token_kinds(ids: Sequence[int], vocabulary: Vocabulary) -> dict[str, np.ndarray]:
     """Returns {kind: bool [n]} for `KINDS`, without "cls" where the vocabulary has no such token
     (T5). Punctuation is "." and "," alone."""

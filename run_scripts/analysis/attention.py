@@ -17,7 +17,7 @@ import numpy as np
 
 from bert_tf import analysis, checkpoints, flags, networks, objectives, training
 from bert_tf.analysis import patterns, words
-from bert_tf.analysis.statistics import KINDS, TITLES
+from bert_tf.analysis.statistics import KINDS, TITLES, special_tokens
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError, counted
 from bert_tf.files import check_input, exists, file_size, replace_aside, write_json
@@ -75,7 +75,7 @@ class Survey:
 
     def __init__(self, vocabulary, keep: int, distance_texts: int, maps: str = "encoder",
                  is_causal: bool = False):
-        self._vocabulary, self._maps, self._is_causal = vocabulary, maps, is_causal
+        self.vocabulary, self._maps, self._is_causal = vocabulary, maps, is_causal
         self._keep, self._distance_texts = keep, distance_texts
         self.statistics = analysis.Statistics()
         self.readings: list = []
@@ -84,7 +84,7 @@ class Survey:
         self.pictures: list = []
 
     def add(self, reading, with_pictures: bool = False) -> None:
-        kinds = analysis.token_kinds(reading.input_ids, self._vocabulary)
+        kinds = analysis.token_kinds(reading.input_ids, self.vocabulary)
         if len(self.readings) < self._keep:
             self.readings.append(reading)
         if self.statistics.texts < self._distance_texts:
@@ -110,6 +110,8 @@ def print_statistics(survey: Survey) -> None:
                                           for name in columns))
     print(f"    the entropy of a head that looks at all tokens alike is "
           f"{survey.statistics.uniform_entropy:.3f}")
+    if tokens := special_tokens(survey.vocabulary):
+        print(f"    {tokens}")
     for name in columns[:-1]:
         layer, head = np.unravel_index(found[name].argmax(), found[name].shape)
         print(f"    most to {TITLES[name]}: {found[name].max():.3f}, layer {layer + 1} head "

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import analysis, flags
-from bert_tf.analysis.statistics import KINDS, TITLES
+from bert_tf.analysis.statistics import KINDS, TITLES, special_tokens
 from bert_tf.errors import InputError, naming
 from bert_tf.files import check_input, write_json
 from bert_tf.flags import REQUIRED, option
@@ -84,6 +84,8 @@ def compare_lengths(encoder: Any, vocabulary: object, texts: dict[int, dict]
         print(f"{length:>8}{means['null_space'].mean():>12.1f}"
               f"{means['sums_to_one null_space'].mean():>9.1f}{means['correlation'].mean():>13.3f}"
               f"{means['sums_to_one correlation'].mean():>9.3f}{shown}", flush=True)
+    if tokens := special_tokens(vocabulary):
+        print(f"    {tokens}")
     return found
 
 

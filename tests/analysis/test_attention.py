@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert_tf import analysis, networks, objectives
 from bert_tf.analysis import head_comparison, patterns, pictures
-from bert_tf.analysis.statistics import KINDS, Statistics, entropy
+from bert_tf.analysis.statistics import KINDS, Statistics, entropy, special_tokens
 from bert_tf.analysis.words import group, readable, word_attention
 from bert_tf.config import EncoderConfig
 from bert_tf.tokenization import open_tokenizer
@@ -61,6 +61,7 @@ def test_text_is_readable_where_a_blank_is_a_token(network, test_data):
     ids = [*tokenizer.encode("translate a"), *tokenizer.encode("日")]
     assert tokenizer.blank in tokenizer.tokens(ids)
     assert readable(ids, tokenizer) == "translate a <unk>"
+    assert special_tokens(tokenizer.vocabulary) == "in this vocabulary, [SEP] is </s>"
 
 
 def test_words_equal_the_originals(maps):

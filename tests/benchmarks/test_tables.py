@@ -419,6 +419,14 @@ def test_all_command_lines_are_taken(name, data_dir):
             argument.partition("=")[0].removeprefix("--") in given for argument in arguments)
 
 
+@pytest.mark.parametrize("columns, missing", [
+    ([], "MNLI-m, MRPC, SST-2"), (["MRPC"], "MRPC"), (["LM (ppl)"], "")])
+def test_only_columns_that_are_wanted_are_named_as_missing(columns, missing, tmp_path, capsys):
+    job = flags_for(model_sizes.ModelSizesFlags, tmp_path / "nothing", columns=columns)
+    model_sizes.declare(job)
+    assert capsys.readouterr().out.partition("have their files: ")[2].strip() == missing
+
+
 @pytest.mark.parametrize("name", PRINTED)
 def test_published_figures_are_those_printed(name, data_dir):
     module, kind = TABLES[name]
