@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.tables.table import Difference, Table
+from bert_tf.errors import counted
 from bert_tf.files import write_aside, write_json
 from bert_tf.options import defaults_of
 
@@ -31,8 +32,8 @@ def lines(table: Table, found: Mapping[str, Mapping[str, dict]],
             for row, columns in found.items()})]
     if compared:
         counts = collections.Counter(each.verdict for each in compared)
-        kind = "published differences" if table.published else "differences"
-        text += ["", f"Of {len(compared)} {kind} to {compared[0].baseline}: "
+        kind = "published difference" if table.published else "difference"
+        text += ["", f"{counted(len(compared), kind)} to {compared[0].baseline}: "
                  + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + "."
                  + " A difference is not distinguished from 0 if its 95% interval, by Student's t, "
                  "has 0 in it."

@@ -319,7 +319,7 @@ def test_a_cell_that_seeds_share_is_one_measurement(tmp_path, done, models, erro
     assert (found["error"], found["verdict"]) == (error and pytest.approx(error), verdict)
     text = (tmp_path.parent / "out" / "two.md").read_text()
     assert "A figure without ± is one measurement, which all seeds share." in text
-    assert f"Of 1 published differences to a: 1 {verdict}." in text
+    assert f"1 published difference to a: 1 {verdict}." in text
     assert ("One measurement says nothing about chance." in text) == (models == 1)
     assert ("by Student's t" in text) == (models > 1)
 
