@@ -117,7 +117,7 @@ class Material:
     job: TableFlags
 
     def columns(self, *titles: str, may_lack: bool = False) -> list[Column]:
-        """The columns whose tasks are there. Prints which others of --columns are missing.
+        """The columns whose tasks are there.
 
         Raises:
             InputError: none is, and the table has no others.
@@ -125,9 +125,7 @@ class Material:
         found, missing = [], []
         for title in titles:
             (found if self.job.find(title) else missing).append(title)
-        # --columns may also name steps or sizes, each of which has all tasks.
-        wanted = {*self.job.columns} & {*titles} or titles
-        if missing := [title for title in missing if title in wanted]:
+        if missing:
             print("left out, as --data_dir or the flags of SQuAD's files do not have their files: "
                   f"{', '.join(missing)}", flush=True)
         if not (found or may_lack):
