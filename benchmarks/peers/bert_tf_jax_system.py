@@ -21,10 +21,6 @@ from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.settings import POLICIES
 
-# Of rows of 512, XLA's fused softmax reads memory at half of the speed that its parts reach.
-_LONG = 256
-_FOR_LONG_ROWS = {"xla_disable_hlo_passes": "triton-softmax-rewriter"}
-
 
 def version():
     """The versions that are measured."""
@@ -36,11 +32,11 @@ def peak():
     return (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
 
 
-def make_step(learner, optimizer, options=None):
+def make_step(learner, optimizer):
     """Returns a function that takes a step, and the state before the first one.
 
     The function takes the state, a batch and the dropout seed, uint32 [2], and returns the new
-    state and the loss. The options are XLA's.
+    state and the loss.
     """
     optimizer.build(learner.trainable_variables)
     trained, fixed = learner.trainable_variables, learner.non_trainable_variables
@@ -55,7 +51,7 @@ def make_step(learner, optimizer, options=None):
         weights, moments = optimizer.stateless_apply(moments, gradients, weights)
         return (weights, moments, others), loss
 
-    return jax.jit(step, donate_argnums=0, compiler_options=options), tuple(
+    return jax.jit(step, donate_argnums=0), tuple(
         [variable.value for variable in variables]
         for variables in (trained, optimizer.variables, fixed))
 
@@ -79,9 +75,7 @@ def train(job):
         intermediate_size=4 * job["hidden_size"], max_position_embeddings=max(512, job["length"]))
     keras.utils.set_random_seed(job["seed"])
     learner = Learner.of_terms(config, find("bert").terms, POLICIES[job["dtype"]])
-    is_long = job["device"] == "gpu" and job["length"] >= _LONG
-    step, state = make_step(learner, make_optimizer("adamw", 1e-4),
-                            _FOR_LONG_ROWS if is_long else None)
+    step, state = make_step(learner, make_optimizer("adamw", 1e-4))
     batches = worker.draw(job, 4)
     feed = enumerate(itertools.cycle(_packed(batches) if job.get("padding") else batches))
 

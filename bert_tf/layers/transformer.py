@@ -203,17 +203,31 @@ class SelfAttention(FromConfig, keras.layers.Layer):
         def split(y):  # [B, S, N * D] -> [B, S, N, D]
             return ops.reshape(y, (batch, length, heads, size))
 
-        query = ops.transpose(split(self.query(x) * size**-0.5), (0, 2, 1, 3))      # [B, N, S, D]
-        key = ops.transpose(split(self.key(x)), (0, 2, 3, 1))                       # [B, N, D, S]
-        value = ops.transpose(split(self.value(x)), (0, 2, 1, 3))                   # [B, N, S, D]
+        given = [split(y) for y in (self.query(x) * size**-0.5, self.key(x), self.value(x))]
+        query = ops.transpose(given[0], (0, 2, 1, 3))                               # [B, N, S, D]
+        key = ops.transpose(given[1], (0, 2, 3, 1))                                 # [B, N, D, S]
+        value = ops.transpose(given[2], (0, 2, 1, 3))                               # [B, N, S, D]
         scores = ops.cast(ops.matmul(query, key), "float32")                        # [B, N, S, S]
         if bias is not None:
             scores = scores + bias
-        probs, dropped = softmax_and_dropout(
-            scores, self.config.attention_probs_dropout_prob, dropout_seed, value.dtype)
-        context = ops.matmul(dropped, value)                                        # [B, N, S, D]
+        rate = self.config.attention_probs_dropout_prob
+        probs, dropped = softmax_and_dropout(scores, rate, dropout_seed, value.dtype)
+        if kernels := _kernels(given[0], bias):
+            # Then XLA leaves out scores and probabilities, unless somebody reads them.
+            context = kernels.attention(*given, bias, rate, dropout_seed)           # [B, S, N, D]
+            context = ops.transpose(context, (0, 2, 1, 3))
+        else:
+            context = ops.matmul(dropped, value)                                    # [B, N, S, D]
         return join_heads(mask_heads(context, head_mask), heads * size), {
             "attention_probs": probs, "attention_scores": scores}
+
+
+def _kernels(query, bias):
+    """The module of fused attention, if it takes these arguments; else None."""
+    if keras.config.backend() != "jax":
+        return None
+    from bert_tf.layers import fused_attention
+    return fused_attention if fused_attention.takes(query, bias) else None
 
 
 def split_heads(x: Tensor, size: int) -> Tensor:
