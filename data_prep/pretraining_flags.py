@@ -26,8 +26,8 @@ _PAIRS = Scope("recipes whose records are sequences of segments, such as bert", 
     LINES.holds(recipe) and not recipe.denoising))
 _MASKS = Scope("recipes that hide tokens", lambda recipe: (
     _PAIRS.holds(recipe) and masking.find(recipe.corruption).hides))
-_CHOOSES = Scope("recipes that choose the tokens to predict", lambda recipe: (
-    not recipe.denoising and recipe.corruption.masking != "next_token"))
+_CHOOSES = Scope("recipes that choose the tokens to predict",
+                 lambda recipe: recipe.chooses_tokens)
 _NGRAMS = Scope("recipes that mask n-grams, such as albert", lambda recipe: (
     "ngram" in masking.find(recipe.corruption).own_settings()))
 _SPANS = Scope("recipes that mask spans, such as spanbert", lambda recipe: (

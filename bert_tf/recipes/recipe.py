@@ -116,6 +116,11 @@ class Recipe:
                 "segments": _describe(self.segments), "corruption": self.corruption.describe(),
                 **({"denoising": dataclasses.asdict(self.denoising)} if self.denoising else {})}
 
+    @property
+    def chooses_tokens(self) -> bool:
+        """Whether it chooses tokens to predict: language models predict all, T5 its targets."""
+        return not self.denoising and self.corruption.masking != "next_token"
+
     def of_task(self, name: str) -> "Recipe":
         """This recipe for the records of one of its tasks."""
         task = self.tasks[name]

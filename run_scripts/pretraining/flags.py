@@ -124,7 +124,8 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         derived = any(masking.find(corruption).most_predictions(
             options["max_seq_length"], options["masked_lm_prob"])
             for corruption in (recipes.find(made.name).corruption, made.corruption))
-        if made.corruption.dynamic or derived or slots != options["max_predictions_per_seq"]:
+        if made.chooses_tokens and (made.corruption.dynamic or derived
+                                    or slots != options["max_predictions_per_seq"]):
             values["max_predictions_per_seq"] = slots
         if "bsz_per_host" in options:
             values |= dict.fromkeys(("train_batch_size", "eval_batch_size"),

@@ -10,6 +10,7 @@ from bert_tf.data import masking
 from bert_tf.data.records import features
 from bert_tf.errors import InputError, choose_from
 from bert_tf.files import exists, is_folder, read_json, write_json
+from bert_tf.flags import check_used
 from bert_tf.heads import OBJECTIVES, TAUGHT
 from bert_tf.training.transfer_settings import TransferSettings
 from run_scripts.pretraining.flags import PretrainingFlags
@@ -92,6 +93,8 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
     """Checks that records can be trained on with a recipe."""
     path, made = records.paths[0], recipes.of_manifest(records.manifest)
     again = f"make them again with --recipe={recipe.name}"
+    check_used(job, ("max_predictions_per_seq", made.chooses_tokens,
+                     "records of recipes that choose the tokens to predict"))
     _check_masking(job, recipe, records, flag, made, again)
     if records.manifest is None or recipe.name == made.name:
         return

@@ -109,13 +109,12 @@ def fixture_records(folder):
         if "second_vocab" in given:
             given["second_vocab_file"] = str(folder / given.pop("second_vocab"))
         recipe = recipes.find(given["recipe"])
-        predicts_all = recipe.denoising or recipe.corruption.masking == "next_token"
         create_pretraining_data.main(recipes.fill(
             PretrainingDataFlags, **{
                 "input_file": [str(folder / given.pop("text", "text.txt"))],
                 "output_file": [str(path)],
                 "vocab_file": str(folder / "vocab.txt"), "max_seq_length": LENGTH,
-                **({} if predicts_all else {"max_predictions_per_seq": PREDICTIONS}),
+                **({"max_predictions_per_seq": PREDICTIONS} if recipe.chooses_tokens else {}),
                 "dupe_factor": 2, "num_workers": 1, **given}), STREAMS.get(case))
         return str(path)
     return make
@@ -167,9 +166,9 @@ def fixture_options_of(folder, records, teacher):
         config = folder / f"{recipe.name}.json"
         tiny.config_of(recipe, vocab_size=len(TOKENS), num_hidden_layers=1,
                        **NETWORKS.get(recipe.name, {})).to_json_file(config)
+        slots = masking.find(recipe.corruption).slots(PREDICTIONS, LENGTH)
         options = {"terms": TERMS.get(case, []), "bert_config_file": str(config),
-                   "max_predictions_per_seq": masking.find(recipe.corruption).slots(
-                       PREDICTIONS, LENGTH),
+                   "max_predictions_per_seq": slots if recipe.chooses_tokens else 20,
                    "optimizer": OPTIMIZERS.get(recipe.name, "adamw")}
         if recipe.learner in ("Distiller", "DualTraining"):
             options["teacher"] = teacher
@@ -490,6 +489,8 @@ def test_flags_of_a_generator_are_for_recipes_that_have_one():
     ("one segment", {}, ["hold no next_sentence_labels", "next_sentence reads",
                          "--terms=masked_lm"]),
     ("bert", {"max_predictions_per_seq": 4}, ["--max_predictions_per_seq is 4", "3"]),
+    ("bert", {"max_predictions_per_seq": 4, "recipe": "ltr"}, [
+        "--max_predictions_per_seq is 4", "3"]),
 ])
 def test_what_does_not_go_together_is_refused(records, train, tmp_path, case, changes, parts):
     with pytest.raises(InputError) as error:
@@ -504,6 +505,16 @@ def test_masks_and_orders_are_not_drawn_for_one_network(records, options_of, tra
         train(records("xlnet"), **{**options_of("xlnet"), "terms": ["permutation_lm", "masked_lm"]})
     with pytest.raises(InputError, match="--perm_size is for permutation_lm"):
         train(records("xlnet"), **{**options_of("xlnet"), "terms": ["masked_lm"], "perm_size": 4})
+
+
+@pytest.mark.parametrize("case", ["ltr", "gpt", "t5", "elmo", "lm_lstm", "transformer_xl"])
+def test_a_number_of_predictions_is_refused_where_records_choose_none(
+        records, options_of, train, tmp_path, case):
+    with pytest.raises(InputError) as error:
+        train(records(case), **{**options_of(case), "max_predictions_per_seq": 4})
+    assert str(error.value) == ("--max_predictions_per_seq is for records of recipes that choose "
+                                "the tokens to predict; leave the flag out.")
+    assert not (tmp_path / "out").exists()
 
 
 def test_records_without_a_manifest(records, train, tmp_path, capsys):
