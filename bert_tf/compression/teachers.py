@@ -25,6 +25,7 @@ from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.split_records import PieceWriter, SplitRecords
 from bert_tf.tasks.task import Task
+from bert_tf.tokenization import open_tokenizer
 from bert_tf.tracing import compiled
 from bert_tf.training.batches import answer_rows
 from bert_tf.training.distribution import counted_heads
@@ -163,6 +164,11 @@ class Teachers:
                 "average": self.average if len(self.members) > 1 else None,
                 "layers": list(self.members[0].layers)}
 
+    def vocabularies(self) -> list[str]:
+        """Returns the hash of each teacher's vocabulary."""
+        return [open_tokenizer(teacher.folder, teacher.saved.do_lower_case).vocabulary.hash
+                for teacher in self.members]
+
     def features(self, task: Task, num_choices: int = 1) -> tuple[Feature, ...]:
         """Returns the `Feature`s that they add to a task's records. `num_choices` is the number of
         an example's sequences."""
@@ -257,6 +263,10 @@ class TaughtRecords(SplitRecords):
     @functools.cached_property
     def _described(self):
         return self._teachers.describe()
+
+    @functools.cached_property
+    def further_options(self):
+        return {"teacher_vocabularies": self._teachers.vocabularies()}
 
     def writer(self, count):
         made = _TaughtWriter(self._source.task, self._options, self._tokenizer, self._output_file,

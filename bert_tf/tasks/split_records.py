@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import typing
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -170,9 +171,12 @@ class SplitRecords:
         name: the split's.
         shard_examples: number of examples a shard.
         features: the records' `Feature`s.
+        further_options: options that the records depend on and that earlier versions did not keep,
+            by name; compared where they are known.
     """
 
     shard_examples = 1 << 16
+    further_options: Mapping[str, typing.Any] = {}
 
     def __init__(self, source: Source, options: RecordOptions, tokenizer, output_dir: str):
         self.name = source.split
@@ -214,14 +218,15 @@ class SplitRecords:
             manifest.manifest_path(self._output_file), self.fingerprint(), self._pieces(),
             self.writer(len(self._sizes)), num_workers,
             functools.partial(self._describe, self._tokenizer.vocabulary), may_replace,
-            {**defaults_of(RecordOptions), **(self._tokenizer.told if is_learned else {})},
+            {**defaults_of(RecordOptions), **(self._tokenizer.told if is_learned else {}),
+             **self.further_options},
             runner=runner)
 
     def fingerprint(self) -> dict:
         """Returns all that the records depend on."""
         task = self._source.task
         return {
-            "options": {**self._options.describe(), **self._tokenizer.told},
+            "options": {**self._options.describe(), **self._tokenizer.told, **self.further_options},
             "task": [task.name, *task.kind.on_disk.values(), list(task.labels)],
             "vocabulary": self._tokenizer.vocabulary.hash, "examples": self._sha256,
             "omissions": self._omissions.describe(),

@@ -499,6 +499,25 @@ def test_a_run_keeps_its_teacher_and_its_student(data, models, tmp_path):
     students.write_start(models[0], ["0"], str(out / "student"))    # no trial has begun
 
 
+def test_a_run_notices_another_vocabulary_of_its_teacher(data, models, tmp_path, monkeypatch,
+                                                         capsys):
+    """With a vocabulary of the student's own. An earlier version's records do not know it."""
+    teacher = shutil.copytree(models[1], tmp_path / "teacher")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(teachers.TaughtRecords, "further_options", {})
+        distilled(data, [str(teacher)], tmp_path / "earlier")
+    distilled(data, [str(teacher)], tmp_path / "out")
+    capsys.readouterr()
+    for name in ("earlier", "out"):
+        distilled(data, [str(teacher)], tmp_path / name)
+        assert "there already" in capsys.readouterr().out
+    tokens = (teacher / "vocab.txt").read_text().split()
+    tokens[5:22] = reversed(tokens[5:22])
+    (teacher / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    with pytest.raises(InputError, match="train.manifest.json describes other records, made from"):
+        distilled(data, [str(teacher)], tmp_path / "out")
+
+
 @pytest.mark.parametrize("directionality, message", [
     ("left_to_right", "first token, which sees no other in a left-to-right model such as --stu"),
     ("bidi", "but the class token of --teacher is the last")])
