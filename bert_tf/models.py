@@ -206,8 +206,11 @@ def _labels(weights, head, kind):
         raise InputError(f"{weights.source} gives {count} numbers for a text (its problem_type is "
                          "regression), but regression here has one number; take a model of one.")
     count *= kind.has_labels
-    return (weights.labels if len(weights.labels) == count
-            else tuple(f"LABEL_{number}" for number in range(count)))
+    if count and len(weights.labels) not in (0, count):
+        raise InputError(f"{weights.source} has {count} labels, but id2label in the config.json "
+                         f"beside it names {len(weights.labels)}: {', '.join(weights.labels)}; "
+                         "correct it.")
+    return weights.labels[:count] or tuple(f"LABEL_{number}" for number in range(count))
 
 
 def finetuned_file(path: str) -> tuple[str, SavedTask]:

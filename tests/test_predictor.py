@@ -422,9 +422,11 @@ def test_hugging_faces_files_describe_their_task(saved, tmp_path, kind):
     assert close(opened(examples), predictor(examples))
     if kind == "classification":
         path = tmp_path / "hf" / "config.json"
-        for problem, message in (("regression", "gives 3 numbers .* regression here has one"),
-                                 ("multilabel", "json: problem_type must be .*'multilabel'")):
-            path.write_text(json.dumps({**json.loads(path.read_text()), "problem_type": problem}))
+        for changes, message in (
+                ({"id2label": {"0": "a", "1": "b"}}, "has 3 labels, but id2label .* 2: a, b; corr"),
+                ({"problem_type": "regression"}, "gives 3 numbers .* regression here has one"),
+                ({"problem_type": "multilabel"}, "json: problem_type must be .*'multilabel'")):
+            path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
             with pytest.raises(InputError, match=message):
                 bert_tf.Predictor(tmp_path / "hf")
         return

@@ -233,8 +233,8 @@ def read(file: str) -> Source:
         notes = (*notes, *_differences(model, config, {part for part in parts if parts[part]}))
     table = functools.partial(_table_of, model, values, found, config)
     return Source(file, config, found, table(), vocabulary,
-                  settings_beside(file).get("do_lower_case"), safetensors_files.labels(values),
-                  notes, table_of=table)
+                  settings_beside(file).get("do_lower_case"),
+                  safetensors_files.labels(values, file), notes, table_of=table)
 
 
 def _heads(weights, model):

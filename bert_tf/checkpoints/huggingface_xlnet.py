@@ -129,7 +129,7 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
     if "lm_loss.weight" in found:
         safetensors_files.set_copy_aside(found, "lm_loss.weight", words, file)
     return Source(file, config, found, _hf_table(prefix, head),
-                  rules.vocabulary_beside(file), labels=safetensors_files.labels(values),
+                  rules.vocabulary_beside(file), labels=safetensors_files.labels(values, file),
                   options=beams,
                   notes=(_ERF_NOTE,) if config.ff_activation == "gelu_erf" else ())
 

@@ -433,6 +433,21 @@ def test_names_of_classes(tmp_path):
     assert checkpoints.read(tmp_path / "hf").labels == ("LABEL_0", "LABEL_1", "LABEL_2")
 
 
+@pytest.mark.parametrize("wrong", [
+    ["O", "B", "I"], "O", {"O": "0"}, {"0": "O", "1": "B", "3": "I"}, {"1": "O", "2": "B"},
+    {"0.0": "O"}, {"0": None}, {"0": ["O"]}, 3])
+def test_names_of_classes_that_no_number_has_are_refused(hf, wrong):
+    folder, change = hf
+    change(lambda tensors: None, id2label={"1": "B", "0": 7})
+    assert checkpoints.read(folder).labels == ("7", "B")
+    change(lambda tensors: None, id2label=wrong)
+    with pytest.raises(InputError) as error:
+        checkpoints.read(folder)
+    assert str(error.value) == (
+        f"{folder / 'config.json'}: id2label is {wrong}; it must name the label of each number "
+        'from 0, such as {"0": "no", "1": "yes"}.')
+
+
 def test_positions_and_padding_are_cut_when_asked(hf, tmp_path):
     folder, change = hf
     wanted = values(folder)
