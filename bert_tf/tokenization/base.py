@@ -22,7 +22,7 @@ from bert_tf.files import (
     write_json,
 )
 from bert_tf.tokenization import tokenizer_json
-from bert_tf.tokenization.library_settings import added_tokens, check_class, settings_beside
+from bert_tf.tokenization.library_settings import added_tokens, check_settings, settings_beside
 from bert_tf.tokenization.packing import encode_pairs
 from bert_tf.tokenization.vocabulary import (
     PADDING,
@@ -357,7 +357,7 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
             lacks.
     """
     path = _vocabulary_file(path)
-    check_class(path)
+    check_settings(path)
     if os.path.basename(path) == tokenizer_json.NAME:
         return _open_old_files(path, do_lower_case, rows, saved, settings)
     kind = next(name for name, (_, endings, _) in tokenization.TOKENIZERS.items()

@@ -31,11 +31,18 @@ _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
                                     for token in read.get("added_tokens", [])}}
 
 
-def check_class(path: str) -> None:
+def check_settings(path: str) -> None:
     """Raises InputError if transformers' tokenizer_config.json next to the vocabulary at `path`
-    names a class that cuts texts as no tokenizer here does."""
+    names a class that cuts texts as no tokenizer here does. Warns of settings that none follows."""
     beside = os.path.join(os.path.dirname(path), _SETTINGS)
-    named = str(read_json(beside).get("tokenizer_class")) if is_file(beside) else ""
+    given = read_json(beside) if is_file(beside) else {}
+    if given.get("truncation_side") == "left":
+        _warn(f"{beside}: truncation_side is left, but texts that are too long lose their end "
+              "here.")
+    if str(path).endswith(".model") and (count := given.get("extra_ids", 100)) != 100:
+        _warn(f"{beside}: extra_ids is {count}, but the tokenizer here has 100 sentinels, so "
+              "<extra_id_0> and the like get other ids than in transformers.")
+    named = str(given.get("tokenizer_class"))
     if named.removesuffix("Fast") in _OTHER_WORDS:
         raise InputError(f"{beside}: tokenizer_class is {named}, which finds words as no tokenizer "
                          "here does; take another model, or cut your texts into words in the same "
@@ -85,7 +92,10 @@ def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows:
                  tokens[int(key)] == token["content"] if int(key) < size
                  else held == set(range(size, size + len(held))))}
     if left := [found[key]["content"] for key in found.keys() - taken.keys()]:
-        _warn(os.path.dirname(path) or os.curdir, ", ".join(sorted(left)))
+        shown = textwrap.shorten(", ".join(sorted(left)), 100)
+        _warn(f"{os.path.dirname(path) or os.curdir} adds tokens to its vocabulary ({shown}) that "
+              "are cut as other text here: the model has no rows for them, or their ids do not "
+              "follow the vocabulary's.")
     return taken
 
 
@@ -98,8 +108,6 @@ def _is_added(token, known):
 
 
 @functools.cache
-def _warn(folder, added):
-    """Prints the warning once a process."""
-    print(f"warning: {folder} adds tokens to its vocabulary ({textwrap.shorten(added, 100)}) that "
-          "are cut as other text here: the model has no rows for them, or their ids do not follow "
-          "the vocabulary's.", flush=True)
+def _warn(message):
+    """Prints a warning once a process."""
+    print(f"warning: {message}", flush=True)

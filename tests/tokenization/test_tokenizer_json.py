@@ -5,6 +5,7 @@ import json
 import random
 
 import pytest
+import sentencepiece
 import tokenizers
 from hard_lines import HARD_LINES, random_lines
 
@@ -133,6 +134,31 @@ def test_a_class_that_finds_other_words_is_refused(vocabulary, tmp_path, file, n
         with pytest.raises(InputError, match=f"tokenizer_config.json: tokenizer_class is {named}"
                            ) if is_refused else contextlib.nullcontext():
             open_tokenizer(str(tmp_path))
+
+
+@pytest.mark.parametrize("file", ["vocab.txt", "tokenizer.json", "spiece.model"])
+@pytest.mark.parametrize("setting, usual, other, said", [
+    ("truncation_side", "right", "left", "texts that are too long lose their end here"),
+    ("extra_ids", 100, 300, "the tokenizer here has 100 sentinels")])
+def test_settings_of_transformers_that_nothing_follows_are_told(
+        vocabulary, tmp_path, capsys, file, setting, usual, other, said):
+    if file == "spiece.model":
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(["a b c d e"] * 9), model_prefix=str(tmp_path / "spiece"),
+            vocab_size=12, hard_vocab_limit=False, minloglevel=2, num_threads=1, bos_id=-1,
+            pad_id=0, eos_id=1, unk_id=2)
+    else:
+        save(tmp_path, vocabulary)
+    if file == "vocab.txt":
+        open_tokenizer(str(tmp_path)).save(str(tmp_path))
+    path = tmp_path / "tokenizer_config.json"
+    for value, is_told in ((usual, False), (
+            other, setting == "truncation_side" or file == "spiece.model")):
+        path.write_text(json.dumps({setting: value}))
+        open_tokenizer(str(tmp_path))
+        told = capsys.readouterr().out
+        assert told.startswith(f"warning: {path}: {setting} is {other}") == is_told
+        assert (said in told) == is_told and len(told.splitlines()) == is_told
 
 
 def test_tokens_of_other_vocabularies_are_told(tmp_path, capsys):
