@@ -10,16 +10,18 @@ import itertools
 import random
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from bert_tf import checkpoints, networks
+from bert_tf import networks
 from bert_tf.compression.word_vectors import read_word_vectors
 from bert_tf.errors import InputError
+from bert_tf.models import open_model
 from bert_tf.objectives.pretraining import MaskedLM
-from bert_tf.tokenization import find_vocabulary, open_tokenizer
+from bert_tf.tokenization import find_vocabulary
 from bert_tf.tracing import compiled
 from bert_tf.training.learners.learner import Learner
 
@@ -33,17 +35,16 @@ class WordModel:
     """A masked language model that predicts words for a place in a text. `path` is a model of any
     format with its masked LM and its WordPiece vocabulary."""
 
-    def __init__(self, path: str, do_lower_case: bool = True):
-        vocabulary = find_vocabulary(path)
-        self.tokenizer = open_tokenizer(vocabulary, do_lower_case) if vocabulary else None
+    def __init__(self, path: str):
+        model = open_model(path)
+        self.tokenizer: Any = model.tokenizer if find_vocabulary(path) else None
         if not self.tokenizer or self.tokenizer.name != "wordpiece":
             raise InputError(f"--masked_lm: {path} has no WordPiece vocabulary, which finding "
                              "words needs; name another model.")
-        weights = checkpoints.read(path)
-        config = weights.config
-        self._longest = min(_LONGEST, config.max_position_embeddings)  # type: ignore[attr-defined]
-        learner = Learner(networks.build(config), [MaskedLM(config)])   # type: ignore[arg-type]
-        missing = [name for name in checkpoints.load(weights, learner).missing
+        config = model.config
+        self._longest = min(_LONGEST, config.max_position_embeddings)
+        learner = Learner(networks.build(config), [MaskedLM(config)])
+        missing = [name for name in model.load(learner).missing
                    if name.startswith("masked_lm/")]
         if missing:
             raise InputError(f"--masked_lm: {path} has no {', '.join(missing)}; name a model with "

@@ -79,6 +79,12 @@ def test_candidates_are_those_of_the_masked_language_model(tmp_path):
     assert model.candidates(pieces, [2]) == [[t for t in best if not t.startswith("##")]]
     (tmp_path / "tokenizer_config.json").write_text('{"strip_accents": false}')
     assert WordModel(str(tmp_path)).words("Càt") == (["càt"], [[1]])
+    # Of a cased model, as its files say, else as its tokens show.
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    assert WordModel(str(tmp_path)).words("The cat")[0] == ["The", "cat"]
+    (tmp_path / "tokenizer_config.json").unlink()
+    (tmp_path / "vocab.txt").write_text("\n".join([*TOKENS[:-1], "The"]) + "\n")
+    assert WordModel(str(tmp_path)).words("The cat") == (["The", "cat"], [[17], [6]])
 
 
 def test_near_words(tmp_path):
