@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bert_tf.analysis.reading import Reading
-from bert_tf.analysis.statistics import TITLES, Statistics, token_kinds
+from bert_tf.analysis.statistics import Statistics, titles, token_kinds
 from bert_tf.analysis.words import names, pieces
 from bert_tf.files import write_aside
 from bert_tf.tokenization import Tokenizer
@@ -38,7 +38,7 @@ def _text(reading: Reading, tokenizer: Tokenizer) -> Mapping:
     statistics = Statistics()
     statistics.add(reading.attention, token_kinds(reading.input_ids, tokenizer.vocabulary),
                    "encoder" if reading.from_ids is None else "cross")
-    found = statistics.result()
+    found, titled = statistics.result(), titles(tokenizer.vocabulary)
     layers, heads = reading.attention.shape[:2]
 
     def shown(name, layer, head):
@@ -54,6 +54,6 @@ def _text(reading: Reading, tokenizer: Tokenizer) -> Mapping:
     return {**shown_tokens(reading.input_ids),
             **({} if reading.from_ids is None else {"from": shown_tokens(reading.from_ids)}),
             "attention": base64.b64encode(coded.tobytes()).decode(),
-            "figures": [[{TITLES[name]: shown(name, layer, head)
+            "figures": [[{titled[name]: shown(name, layer, head)
                           for name in _FIGURES if name in found}
                          for head in range(heads)] for layer in range(layers)]}

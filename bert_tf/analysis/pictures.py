@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from bert_tf.analysis import patterns
-from bert_tf.analysis.statistics import KINDS, TITLES
+from bert_tf.analysis.statistics import KINDS
 from bert_tf.files import replace_aside
 
 if typing.TYPE_CHECKING:        # it needs TensorFlow, which pictures do not
@@ -34,14 +34,15 @@ def picture(path: str, rows: int, columns: int, size: tuple[float, float], **opt
 
 def draw_identifiability(path: str, title: str, head_size: int,
                          by_length: Mapping[int, Mapping[str, np.ndarray]],
-                         identification: "Identification", attribution: Mapping[str, np.ndarray]
-                         ) -> None:
+                         identification: "Identification", attribution: Mapping[str, np.ndarray],
+                         titles: Mapping[str, str]) -> None:
     """Draws correlation and attention by length, tokens identified by layer, and contributions.
 
     Args:
         head_size: D; longer texts' attention is not identifiable.
         by_length: {n: figures of `identifiability.compare_maps`}.
         attribution: figures of `identifiability.summarize_attribution`.
+        titles: of kinds of tokens, by `statistics.titles`.
     """
     with picture(path, 2, 4, (4.4, 3.6)) as (figure, axes):
         figure.suptitle(title, parse_math=False)
@@ -52,7 +53,7 @@ def draw_identifiability(path: str, title: str, head_size: int,
                                   (axes[0, 3], "share", "magnitude of effective attention")):
             for kind in (kind for kind in KINDS if f"{name} {kind}" in by_length[lengths[0]]):
                 axis.plot(lengths, [by_length[n][f"{name} {kind}"].mean() for n in lengths], "o-",
-                          markersize=4, color=_COLORS[kind], label=TITLES[kind])
+                          markersize=4, color=_COLORS[kind], label=titles[kind])
             axis.axvline(head_size, color="gray", linestyle=":")
             axis.set(title=label + ", by token", xlabel="tokens", xscale="log", ylim=(-0.02, 1))
             _plain_ticks(axis, lengths)
@@ -126,12 +127,13 @@ def _plain_ticks(axis, values):
 
 
 def draw_statistics(path: str, title: str, statistics: Mapping[str, np.ndarray],
-                    uniform_entropy: float) -> None:
+                    uniform_entropy: float, titles: Mapping[str, str]) -> None:
     """Draws each head's attention by layer: a point a head, and a line through the layers' means.
 
     Args:
         statistics: figures of `statistics.Statistics.result`.
         uniform_entropy: entropy of a head that attends to all tokens alike.
+        titles: of kinds of tokens, by `statistics.titles`.
     """
     groups = {name: keys for name, keys in {
         "attention to kinds of tokens": ("cls", "sep", "punctuation"),
@@ -147,7 +149,7 @@ def draw_statistics(path: str, title: str, statistics: Mapping[str, np.ndarray],
                 layers = 1 + np.arange(len(values))
                 axis.plot(np.repeat(layers, values.shape[1]) + 0.1 * (shift - len(group) // 2),
                           values.ravel(), ".", color=color, alpha=0.55)
-                axis.plot(layers, values.mean(1), color=color, label=TITLES[key])
+                axis.plot(layers, values.mean(1), color=color, label=titles[key])
             axis.set(title=name, xlabel="layer", xticks=layers)
             axis.grid(alpha=0.3)
         axes[0, -1].axhline(uniform_entropy, color="gray", linestyle=":", label="uniform")
@@ -172,14 +174,14 @@ def draw_heads(path: str, title: str, attention: np.ndarray) -> None:
                 axis.set_title(f"head {head + 1}", fontsize=8)
 
 
-def draw_plane(path: str, title: str, points: np.ndarray, statistics: Mapping[str, np.ndarray]
-               ) -> None:
+def draw_plane(path: str, title: str, points: np.ndarray, statistics: Mapping[str, np.ndarray],
+               titles: Mapping[str, str]) -> None:
     """Draws heads as points, float [L * N, 2], as far apart as their maps, coloured by
-    `Statistics.result` as in the original."""
+    `Statistics.result` as in the original; `titles` are `statistics.titles`."""
     layers, heads = statistics["entropy"].shape
     rules = (("entropy", 3.8, "broad", "#9498a0"), ("right", 0.5, "next", "#4269d0"),
-             ("left", 0.5, "previous", "#3ca951"), ("sep", 0.6, "[SEP]", "#efb118"),
-             ("punctuation", 0.6, ". ,", "#ff725c"), ("cls", 0.6, "[CLS]", "#a463f2"))
+             ("left", 0.5, "previous", "#3ca951"), ("sep", 0.6, titles["sep"], "#efb118"),
+             ("punctuation", 0.6, ". ,", "#ff725c"), ("cls", 0.6, titles["cls"], "#a463f2"))
     kinds = np.full(layers * heads, -1)
     for number, (name, least, *_) in enumerate(rules):
         if name not in statistics:

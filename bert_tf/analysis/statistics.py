@@ -18,10 +18,18 @@ TITLES = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": ". ,", "rest": "rest", 
 _MARKS = "\u2581\u0120"
 
 
+def titles(vocabulary: Vocabulary) -> dict[str, str]:
+    """Returns `TITLES` with the vocabulary's own tokens in the place of [CLS] and [SEP]."""
+    cls, sep = (vocabulary.special.get(role, TITLES[role]) for role in ("cls", "sep"))
+    return {name: title.replace(TITLES["cls"], cls).replace(TITLES["sep"], sep)
+            for name, title in TITLES.items()}
+
+
 def special_tokens(vocabulary: Vocabulary) -> str:
     """Returns a line that says which tokens the titles [CLS] and [SEP] stand for; "" for BERT's."""
-    others = [f"{TITLES[role]} is {token}" for role in ("cls", "sep")
-              if (token := vocabulary.special.get(role, TITLES[role])) != TITLES[role]]
+    own = titles(vocabulary)
+    others = [f"{TITLES[role]} is {own[role]}" for role in ("cls", "sep")
+              if own[role] != TITLES[role]]
     return f"in this vocabulary, {' and '.join(others)}" if others else ""
 
 

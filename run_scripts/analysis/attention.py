@@ -17,7 +17,7 @@ import numpy as np
 
 from bert_tf import analysis, checkpoints, flags, networks, objectives, training
 from bert_tf.analysis import patterns, words
-from bert_tf.analysis.statistics import KINDS, TITLES, special_tokens
+from bert_tf.analysis.statistics import KINDS, TITLES, special_tokens, titles
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError, counted
 from bert_tf.files import check_input, exists, file_size, replace_aside, write_json
@@ -257,15 +257,16 @@ def _write(folder, title, survey, figures, tokenizer):
     def path(name):
         return os.path.join(folder, name)
 
-    statistics = survey.statistics.result()
+    statistics, titled = survey.statistics.result(), titles(tokenizer.vocabulary)
     write_json(path("statistics.json"), figures)
     pictures.draw_statistics(path("statistics.png"), title, statistics,
-                             survey.statistics.uniform_entropy)
+                             survey.statistics.uniform_entropy, titled)
     first = survey.readings[0]
     shown = words.readable(first.input_ids[:16], tokenizer)
     pictures.draw_heads(path("heads.png"), f"{title}: {shown} ...", first.attention)
     if len(survey.distances) > 2:
-        pictures.draw_plane(path("plane.png"), title, analysis.scale(survey.distances), statistics)
+        pictures.draw_plane(path("plane.png"), title, analysis.scale(survey.distances),
+                            statistics, titled)
     write_page(path("attention.html"), f"Attention of {title}", survey.readings, tokenizer)
     arrays = {}
     for number, reading in enumerate(survey.readings):

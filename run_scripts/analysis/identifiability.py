@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import analysis, flags
-from bert_tf.analysis.statistics import KINDS, TITLES, special_tokens
+from bert_tf.analysis.statistics import KINDS, TITLES, special_tokens, titles
 from bert_tf.errors import InputError, naming
 from bert_tf.files import check_input, write_json
 from bert_tf.flags import REQUIRED, option
@@ -142,10 +142,10 @@ def main(model: ModelFlags, job: IdentifiabilityFlags) -> None:
     show_identification(identification)
     attribution = attribute(encoder, short, job.projections, tokenizer.vocabulary.layout)
     _write(model.output_dir, name_of(model), encoder.config.head_size, by_length, identification,
-           attribution)
+           attribution, titles(tokenizer.vocabulary))
 
 
-def _write(folder, title, head_size, by_length, identification, attribution):
+def _write(folder, title, head_size, by_length, identification, attribution, titled):
     from bert_tf.analysis.pictures import draw_identifiability
     write_json(os.path.join(folder, "identifiability.json"), {
         "by_length": {str(n): {name: value.tolist() for name, value in means.items()}
@@ -155,7 +155,7 @@ def _write(folder, title, head_size, by_length, identification, attribution):
         "identified_across": identification.across.tolist(),
         "attribution": {name: value.tolist() for name, value in attribution.items()}})
     path = os.path.join(folder, "identifiability.png")
-    draw_identifiability(path, title, head_size, by_length, identification, attribution)
+    draw_identifiability(path, title, head_size, by_length, identification, attribution, titled)
     print(f"\npicture: {path}", flush=True)
 
 

@@ -3,18 +3,28 @@
 import gzip
 import json
 import random
+import types
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from matplotlib import figure
 
 from bert_tf import analysis, networks, objectives
 from bert_tf.analysis import head_comparison, patterns, pictures
-from bert_tf.analysis.statistics import KINDS, Statistics, entropy, special_tokens
+from bert_tf.analysis.statistics import (
+    KINDS,
+    TITLES,
+    Statistics,
+    entropy,
+    special_tokens,
+    titles,
+)
 from bert_tf.analysis.words import group, readable, word_attention
 from bert_tf.config import EncoderConfig
 from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization.vocabulary import BERT_ROLES
 from tests.goldens import at_hand
 
 CLARK = {"self": "avg_self", "right": "avg_right", "left": "avg_left", "sep": "avg_sep",
@@ -195,6 +205,26 @@ def test_entropy_of_known_rows():
     rows = np.array([[0.25] * 4, [1.0, 0, 0, 0]])
     found = entropy(rows)
     assert found[0] == pytest.approx(np.log(4)) and 0 < found[1] < 2e-3
+
+
+def test_pictures_name_the_vocabularys_own_tokens(tmp_path, monkeypatch):
+    legends, save = [], figure.Figure.savefig
+
+    def noted(drawn, *arguments, **options):
+        legends.append({text.get_text() for axis in drawn.axes
+                        for text in axis.get_legend().get_texts()})
+        save(drawn, *arguments, **options)
+
+    monkeypatch.setattr(figure.Figure, "savefig", noted)
+    own = titles(types.SimpleNamespace(special={"cls": "<s>", "sep": "</s>"}))
+    found = {name: np.full((1, 3), 0.7 * (name in ("cls", "sep"))) for name in TITLES}
+    found["cls"][0, 0] = found["sep"][0, 1] = 0
+    pictures.draw_statistics(str(tmp_path / "a.png"), "T5", found, 1.0, own)
+    pictures.draw_plane(str(tmp_path / "b.png"), "T5", np.eye(3)[:, :2], found, own)
+    for legend in legends:
+        assert {"<s>", "</s>"} <= legend and not {"[CLS]", "[SEP]"} & legend
+    assert titles(types.SimpleNamespace(special=BERT_ROLES)) == TITLES
+    assert own["sep_from_rest"] == "rest to </s>"
 
 
 def test_dollars_in_a_title_are_no_formula(tmp_path):

@@ -80,6 +80,16 @@ def test_the_page_is_whole_and_holds_the_maps(page):
     np.testing.assert_allclose((coded / 255) ** 2, reading.attention, atol=0.005)
 
 
+def test_the_page_names_the_vocabularys_own_tokens(tmp_path):
+    roles = {"cls": "a", "sep": "</script>"}
+    reading = Reading(np.array([5, 7]), np.zeros(2, np.int32), np.full((1, 1, 2, 2), 0.5))
+    write_page(str(tmp_path / "p.html"), "Own", [reading], WordpieceTokenizer(
+        Vocabulary(TOKENS, roles=roles)))
+    shown = json.loads(re.search(r'type="application/json">(.*?)</script>', (
+        tmp_path / "p.html").read_text(), re.S)[1])["texts"][0]["figures"][0][0]
+    assert shown["a"] == shown["</script>"] == "50%" and "[CLS]" not in shown
+
+
 def run_actions(path, actions):
     """Returns what the actions saw, in a headless browser."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
