@@ -1,5 +1,6 @@
 """Tables of papers: cells are done once and resume, reports are right, command lines are taken."""
 
+import contextlib
 import dataclasses
 import json
 import re
@@ -417,6 +418,21 @@ def test_all_command_lines_are_taken(name, data_dir):
         given = {name: value for config in configs for name, value in vars(config).items()}
         assert callable(main) and all(
             argument.partition("=")[0].removeprefix("--") in given for argument in arguments)
+
+
+@pytest.mark.parametrize("kind, columns, missing", [
+    ("model-sizes", [], "MNLI-m, MRPC, SST-2"), ("model-sizes", ["MRPC"], "MRPC"),
+    ("model-sizes", ["LM (ppl)", "MRPC"], "MNLI-m, MRPC, SST-2"),
+    # Steps have all tasks, and an average too.
+    ("training-steps", ["1200"], "MNLI-m"),
+    ("albert-ablations", ["Avg", "SST-2"], ", ".join(albert_ablations.TASKS))])
+def test_columns_that_are_not_wanted_are_not_named_as_missing(kind, columns, missing, tmp_path,
+                                                              capsys):
+    module, options = TABLES[kind]
+    job = options(output_dir=str(tmp_path), data_dir=[str(tmp_path)], columns=columns)
+    with contextlib.suppress(InputError):       # no task is left
+        module.declare(job)
+    assert capsys.readouterr().out.partition("have their files: ")[2].strip() == missing
 
 
 @pytest.mark.parametrize("name", PRINTED)
