@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import sys
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -109,5 +110,5 @@ def _is_added(token, known):
 
 @functools.cache
 def _warn(message):
-    """Prints a warning once a process."""
-    print(f"warning: {message}", flush=True)
+    """Prints a warning once a process, not to standard output, which may get predictions."""
+    print(f"warning: {message}", file=sys.stderr, flush=True)

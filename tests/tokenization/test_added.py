@@ -104,7 +104,7 @@ def test_ids_without_rows_are_told(vocabulary, tmp_path, capsys):
         opened = open_tokenizer(tmp_path, rows=rows)
         assert opened.encode("un<e1>") == ([*plain[:1], size] if is_found else plain)
         assert opened.vocabulary.hash == vocabulary.hash
-    assert capsys.readouterr().out.count("cut as other text here: the model has no rows") == 1
+    assert capsys.readouterr().err.count("cut as other text here: the model has no rows") == 1
 
 
 def test_answers_and_words(vocabulary, tmp_path):
