@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -103,8 +104,13 @@ def dataset_commit(path: str, name: str, revision: str = "main") -> str:
         return revision
     _load_parts()
     info = _watched(path, lambda: hub.HfApi().dataset_info(name, revision=revision, timeout=10))
-    print(Snapshot(f"datasets/{name}", info.sha, _licence(info), ()), flush=True)
+    _say(Snapshot(f"datasets/{name}", info.sha, _licence(info), ()))
     return info.sha
+
+
+def _say(line):
+    """Prints a line, not to standard output, which may get predictions."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def fetched(path: str | os.PathLike, with_weights: bool = True) -> str:
@@ -172,7 +178,7 @@ def _find(path, name, revision):
     except InputError as error:
         if not known or isinstance(error.__cause__, hub.errors.RepositoryNotFoundError):
             raise
-        print(f"warning: {error} The earlier download is used.", flush=True)
+        _say(f"warning: {error} The earlier download is used.")
         return known
     found = Snapshot(name, info.sha, _licence(info),
                      tuple(sorted(each.rfilename for each in info.siblings)))
@@ -252,7 +258,7 @@ def _fetch(path, snapshot, wanted: Sequence[str]) -> str:
             fresh += os.path.getsize(file)
         if name.endswith(".safetensors.index.json"):
             todo += _shards(path, file, name, snapshot)
-    print(f"{snapshot}{f', {fresh / 1e6:,.1f} MB fetched' if fresh else ''}", flush=True)
+    _say(f"{snapshot}{f', {fresh / 1e6:,.1f} MB fetched' if fresh else ''}")
     return place
 
 

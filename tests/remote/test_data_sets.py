@@ -49,7 +49,7 @@ def test_a_data_set_by_its_library(hub, tmp_path):
     done = extract(hub, tmp_path, "hf://datasets/own/corpus")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out").read_text() == WANTED
-    assert f"hf://datasets/own/corpus@{COMMIT}, licence apache-2.0" in done.stdout
+    assert f"hf://datasets/own/corpus@{COMMIT}, licence apache-2.0" in done.stderr
     # Content is asked for at the commit, not at a branch that may move.
     assert not [each for each in hub.asked if "/resolve/" in each and COMMIT not in each]
     done = extract(hub, tmp_path, f"hf://datasets/own/corpus@{COMMIT}:test")
@@ -74,7 +74,7 @@ def test_a_data_set_that_is_a_script(hub, tmp_path):
         env={**os.environ, "HF_ENDPOINT": hub.address, "HF_HOME": str(tmp_path / "home")})
     wanted = [{"passage": "a «b»", "question": "c", "label": "True"}]
     assert str(wanted) in done.stdout, done.stderr
-    assert f"hf://datasets/own/tasks@{CONVERTED}" in done.stdout
+    assert f"hf://datasets/own/tasks@{CONVERTED}" in done.stderr
 
 
 @pytest.mark.parametrize("name, message", [
