@@ -33,7 +33,7 @@ from run_scripts.pretraining.records import (
     open_eval_records,
     open_records,
 )
-from run_scripts.pretraining.tokenizer import find_tokenizer, keep_model_files
+from run_scripts.pretraining.tokenizer import compare_teacher, find_tokenizer, keep_model_files
 
 
 def initialize(run: "training.Run", trainer: "training.Trainer", job: PretrainingFlags) -> None:
@@ -96,6 +96,7 @@ def main(job: PretrainingFlags, settings: TrainSettings,
     terms = choose_terms(recipe, job.terms, records, config, job.n_negative_samples_batch)
     stages = _stages(job, settings, stack, config, recipe, of_learners)
     tokenizer = find_tokenizer(job)
+    compare_teacher(tokenizer, terms, of_learners[1].teacher)
     make_folder(settings.output_dir, "output_dir")
 
     print(describe(job, recipe, records, terms), flush=True)

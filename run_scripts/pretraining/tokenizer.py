@@ -1,6 +1,8 @@
 """The tokenizer of the records, which a run keeps with its model."""
 
+import contextlib
 import os
+from collections.abc import Sequence
 
 from bert_tf import recipes
 from bert_tf.config import Sizes
@@ -32,6 +34,23 @@ def find_tokenizer(job: PretrainingFlags) -> Tokenizer | None:
         made = recipes.of_manifest(manifests[0][0])
         return open_tokenizer(path, options["do_lower_case"], saved={**made.tokenizer_settings})
     return tokenizer
+
+
+def compare_teacher(tokenizer: Tokenizer | None, terms: Sequence[recipes.Term],
+                    teacher: str) -> None:
+    """Warns of a teacher in whose folder the vocabulary differs from the records', although it
+    reads their ids, which it does unless its weights alone are compared."""
+    own = find_vocabulary(teacher) if teacher else None
+    if not (own and tokenizer) or any(term.objective == "WeightProjection" for term in terms):
+        return
+    with contextlib.suppress(InputError):       # of a vocabulary that can't be read here
+        pairs = zip(open_tokenizer(own).vocabulary.tokens, tokenizer.vocabulary.tokens)
+        for index, (theirs, mine) in enumerate(pairs):
+            if theirs == mine:
+                continue
+            print(f"warning: --teacher={teacher} has {theirs!r} as token {index}, but the records "
+                  f"have {mine!r}, so the teacher reads other words", flush=True)
+            return
 
 
 def keep_model_files(tokenizer: Tokenizer | None, config: Sizes, folder: str) -> None:

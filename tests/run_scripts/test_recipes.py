@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert_tf import checkpoints, data, flags, networks, recipes
 from bert_tf.checkpoints import checksummed
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, read_config
 from bert_tf.data import masking
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
@@ -264,6 +264,26 @@ def test_a_recurrent_run_is_evaluated_as_it_was_on_any_text(
                   **begun)
     assert np.array_equal(again[counts], trained[counts])
     assert "the model keeps the word frequencies of --init_ch" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("case", ["distilbert", "mobilebert", "small_vocabulary"])
+def test_a_teacher_with_other_tokens_is_told(
+        case, folder, records, options_of, teacher, train, tmp_path, capsys):
+    """Where it reads the ids of the network; in small_vocabulary only its weights are compared."""
+    told, options = tmp_path / "teacher", {**options_of(case), "num_train_steps": 1,
+                                           "num_warmup_steps": 0}
+    if case == "mobilebert":        # of the network's own sizes
+        told.mkdir()
+        config = read_config(options["bert_config_file"])
+        save_model(str(told), Learner(networks.build(config), [MaskedLM(config)]))
+    else:
+        shutil.copytree(teacher, told)
+    for name, tokens in (("same", [*TOKENS, "[unused]"]), ("other", [*TOKENS[:9], *TOKENS[:8:-1]])):
+        (told / "vocab.txt").write_text("\n".join(tokens) + "\n")
+        train(records(case), output=name, **{**options, "teacher": str(told)})
+        assert (f"warning: --teacher={told} has {TOKENS[-1]!r} as token 9, but the records have "
+                f"{TOKENS[9]!r}" in capsys.readouterr().out) == (
+                    name == "other" and case != "small_vocabulary")
 
 
 def test_progressive_transfer_goes_on(records, train, tmp_path, capsys):
