@@ -2,7 +2,9 @@
 
 import contextlib
 import difflib
+import functools
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -27,6 +29,13 @@ class DivergedError(InputError):
     def __init__(self, message: str, step: int) -> None:
         super().__init__(message)
         self.step = step
+
+
+@functools.cache
+def warn(message: str) -> None:
+    """Prints a warning once a process, to standard error, as standard output may get predictions.
+    """
+    print(f"warning: {message}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 from bert_tf import checkpoints, networks, objectives, recipes, training
 from bert_tf.checkpoints import huggingface, keras_file, names, quantised, task_heads
 from bert_tf.config import read_config
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.files import fetched, is_folder
 from bert_tf.heads import HEADS
 from bert_tf.tasks.kinds.table import KINDS
@@ -207,10 +207,11 @@ def _labels(weights, head, kind):
                          "regression), but regression here has one number; take a model of one.")
     count *= kind.has_labels
     if count and len(weights.labels) not in (0, count):
-        raise InputError(f"{weights.source} has {count} labels, but id2label in the config.json "
-                         f"beside it names {len(weights.labels)}: {', '.join(weights.labels)}; "
-                         "correct it.")
-    return weights.labels[:count] or tuple(f"LABEL_{number}" for number in range(count))
+        warn(f"{weights.source} has {count} labels, but id2label in the config.json beside it names "
+             f"{len(weights.labels)}: {', '.join(weights.labels)}; so they are called LABEL_0 and "
+             "so on")
+    return (weights.labels if len(weights.labels) == count
+            else tuple(f"LABEL_{number}" for number in range(count)))
 
 
 def finetuned_file(path: str) -> tuple[str, SavedTask]:

@@ -410,7 +410,7 @@ def test_folders_that_hold_no_fine_tuned_model_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("kind", TASKS)
-def test_hugging_faces_files_describe_their_task(saved, tmp_path, kind):
+def test_hugging_faces_files_describe_their_task(saved, tmp_path, kind, capsys):
     folder, _, predictor = saved(kind)
     checkpoints.convert(str(folder), str(tmp_path / "hf"), "huggingface")
     opened = bert_tf.Predictor(tmp_path / "hf")
@@ -422,11 +422,14 @@ def test_hugging_faces_files_describe_their_task(saved, tmp_path, kind):
     assert close(opened(examples), predictor(examples))
     if kind == "classification":
         path = tmp_path / "hf" / "config.json"
-        for changes, message in (
-                ({"id2label": {"0": "a", "1": "b"}}, "has 3 labels, but id2label .* 2: a, b; corr"),
-                ({"problem_type": "regression"}, "gives 3 numbers .* regression here has one"),
-                ({"problem_type": "multilabel"}, "json: problem_type must be .*'multilabel'")):
-            path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+        given = json.loads(path.read_text())
+        path.write_text(json.dumps({**given, "id2label": {"0": "a", "1": "b"}}))
+        opened = bert_tf.Predictor(tmp_path / "hf")
+        assert opened.saved_task.task.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
+        assert "has 3 labels, but id2label in the config.json" in capsys.readouterr().err
+        for problem, message in (("regression", "gives 3 numbers .* regression here has one"),
+                                 ("multilabel", "json: problem_type must be .*'multilabel'")):
+            path.write_text(json.dumps({**given, "problem_type": problem}))
             with pytest.raises(InputError, match=message):
                 bert_tf.Predictor(tmp_path / "hf")
         return

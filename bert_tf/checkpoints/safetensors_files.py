@@ -11,7 +11,7 @@ from safetensors.numpy import save
 
 from bert_tf.checkpoints import rules
 from bert_tf.checkpoints.rules import Tensor
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.files import read_json, staged, write_json
 
 # A row of `Format.ignored`.
@@ -73,18 +73,16 @@ def set_copy_aside(found: dict[str, Tensor], copy: str, original: str, file: str
 
 def labels(values: dict, file: str) -> tuple[str, ...]:
     """Returns the names of the classes in the `config.json` beside `file`, in the order of their
-    numbers; () for none. Classes that share a name are called LABEL_0 and so on, by their numbers.
-
-    Raises:
-        InputError: a number has no name, or something else has one.
-    """
+    numbers. Classes that share a name are called LABEL_0 and so on, by their numbers. () where none
+    are named, or not each number from 0, which gives a warning."""
     numbered = values.get("id2label") or {}
     numbers = list(map(str, range(len(numbered)))) if isinstance(numbered, dict) else None
     if numbers is None or {*numbers} != {*numbered} or not all(
             isinstance(label, (str, int)) for label in numbered.values()):
-        raise InputError(f"{rules.beside(file, 'config.json')}: id2label is {str(numbered)[:60]}; "
-                         "it must name the label of each number from 0, such as "
-                         '{"0": "no", "1": "yes"}.')
+        warn(f"{rules.beside(file, 'config.json')}: id2label is {str(numbered)[:60]}, which does "
+             'not name the label of each number from 0, as {"0": "no", "1": "yes"} does; so labels '
+             "are called LABEL_0 and so on")
+        return ()
     found = tuple(str(numbered[number]) for number in numbers)
     plain = tuple(f"LABEL_{number}" for number in numbers)
     told = tuple(name if found.count(label) > 1 else label for name, label in zip(plain, found))

@@ -1,14 +1,12 @@
 """Settings of tokenizers, and added tokens, that other libraries saved with a vocabulary."""
 
 import contextlib
-import functools
 import os
-import sys
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.files import is_file, read_json
 
 # keras-hub's places of a vocabulary and of its tokenizer's settings, in the folder of a preset.
@@ -38,10 +36,10 @@ def check_settings(path: str) -> None:
     beside = os.path.join(os.path.dirname(path), _SETTINGS)
     given = read_json(beside) if is_file(beside) else {}
     if given.get("truncation_side") == "left":
-        _warn(f"{beside}: truncation_side is left, but texts that are too long lose their end "
+        warn(f"{beside}: truncation_side is left, but texts that are too long lose their end "
               "here.")
     if str(path).endswith(".model") and (count := given.get("extra_ids", 100)) != 100:
-        _warn(f"{beside}: extra_ids is {count}, but the tokenizer here has 100 sentinels, so "
+        warn(f"{beside}: extra_ids is {count}, but the tokenizer here has 100 sentinels, so "
               "<extra_id_0> and the like get other ids than in transformers.")
     named = str(given.get("tokenizer_class"))
     if named.removesuffix("Fast") in _OTHER_WORDS:
@@ -94,7 +92,7 @@ def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows:
                  else held == set(range(size, size + len(held))))}
     if left := [found[key]["content"] for key in found.keys() - taken.keys()]:
         shown = textwrap.shorten(", ".join(sorted(left)), 100)
-        _warn(f"{os.path.dirname(path) or os.curdir} adds tokens to its vocabulary ({shown}) that "
+        warn(f"{os.path.dirname(path) or os.curdir} adds tokens to its vocabulary ({shown}) that "
               "are cut as other text here: the model has no rows for them, or their ids do not "
               "follow the vocabulary's.")
     return taken
@@ -106,9 +104,3 @@ def _is_added(token, known):
     if not isinstance(content, str) or not content:
         return False
     return not (token.get("special") and (content in known or f"\u2581{content}" in known))
-
-
-@functools.cache
-def _warn(message):
-    """Prints a warning once a process, not to standard output, which may get predictions."""
-    print(f"warning: {message}", file=sys.stderr, flush=True)
