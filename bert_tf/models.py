@@ -208,8 +208,8 @@ def _labels(weights, head, kind):
     count *= kind.has_labels
     if count and len(weights.labels) not in (0, count):
         warn(f"{weights.source} has {count} labels, but id2label in the config.json beside it "
-             f"names {len(weights.labels)}: {', '.join(weights.labels)}; so they are called LABEL_0 "
-             "and so on")
+             f"names {len(weights.labels)}: {', '.join(weights.labels)}; so they are called "
+             "LABEL_0 and so on")
     return (weights.labels if len(weights.labels) == count
             else tuple(f"LABEL_{number}" for number in range(count)))
 
