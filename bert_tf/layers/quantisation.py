@@ -68,7 +68,7 @@ class Ranges(KeepsRanges):
         returns it."""
         greatest = self.greatest(x)
         if self.is_fixed:
-            return ops.where(threshold > 0, threshold, greatest)
+            return ops.where(threshold > 0, ops.convert_to_tensor(threshold), greatest)
         moved = threshold - (1 - self._decay) * (threshold - greatest)
         moved = ops.where(self.steps > self._start_step, moved, greatest)
         threshold.assign(ops.where(self.is_active, moved, 0.0))
@@ -282,7 +282,7 @@ class QuantisedDense(keras.layers.Dense):
         if training:
             return self.ranges.update(variable, x)
         # A layer that was never trained has no range yet.
-        return ops.where(variable > 0, variable, greatest_magnitude(x))
+        return ops.where(variable > 0, ops.convert_to_tensor(variable), greatest_magnitude(x))
 
     def _fake(self, x, name, training):
         threshold, bits = self._threshold(x, name, training), self.how.activation_bits

@@ -111,4 +111,4 @@ class SequenceLstm(Network):
             layers.append(x)
         return {"embedding_output": embedded, "layer_outputs": layers, "sequence_output": x,
                 "pooled_output": last_token(x, given), "carried": states,
-                "token_counts": self.embeddings.token_counts}
+                "token_counts": ops.convert_to_tensor(self.embeddings.token_counts)}

@@ -54,9 +54,7 @@ def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor,
     """
     size = max(1, _MOST_LOGITS // table.shape[0])
 
-    def measure(piece):
-        vectors, wanted = piece
-        logits = _logits(vectors, table, bias)
+    def measure(logits, wanted):
         losses = ops.sparse_categorical_crossentropy(wanted, logits, from_logits=True)
         if z_loss:
             losses = losses + z_loss * ops.square(ops.logsumexp(logits, axis=-1))
@@ -78,7 +76,7 @@ def _predict(x, table, bias, labels, size, measure, slope_of):
 
     Args:
         size: the most tokens of a piece.
-        measure: function from vectors and labels to float32 [T, 2].
+        measure: function from logits and labels to float32 [T, 2].
         slope_of: function from logits and labels to the loss's derivative by the logits, [T, V].
     """
 
@@ -104,7 +102,9 @@ def _predict(x, table, bias, labels, size, measure, slope_of):
             return (ops.reshape(of_x, (-1, x.shape[1]))[:count], ops.cast(of_table, table.dtype),
                     of_bias, None)
 
-        measured = ops.reshape(ops.map(measure, tuple(_cut(size, x, labels))), (-1, 2))
+        measured = ops.reshape(ops.map(
+            lambda piece: measure(_logits(piece[0], table, bias), piece[1]),
+            tuple(_cut(size, x, labels))), (-1, 2))
         return measured[:ops.shape(x)[0]], gradient
 
     return predict(x, table, bias, labels)

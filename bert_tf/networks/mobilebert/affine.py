@@ -42,7 +42,8 @@ def affine(x: Tensor, low: Tensor, high: Tensor, bits: int, is_narrow: bool = Fa
     # The range moves a little, so that 0 is a whole number.
     zero = ops.clip(ops.floor(first - low / scale + 0.5), first, last)
     low, high = (first - zero) * scale, (last - zero) * scale
-    inside = ops.clip(x, low, high)
+    # JAX gives `clip` half the gradient at the ends, where each kernel's greatest number is.
+    inside = ops.where(x < low, low, ops.where(x > high, high, x))
     return ops.floor((inside - low) * (1 / scale) + 0.5) + (first - zero), scale, inside
 
 
