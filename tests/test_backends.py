@@ -1,0 +1,47 @@
+"""Networks and objectives on JAX and PyTorch give TensorFlow's numbers and gradients."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests import backend_cases
+
+
+@pytest.fixture(scope="module")
+def expected():
+    found = {}
+    for name, case in backend_cases.all_cases().items():
+        found |= backend_cases.results(name, case)
+    return found
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_networks_and_objectives(backend, expected, tmp_path):
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} isn't installed")
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.backend_cases", tmp_path / "found.npz"], text=True,
+        capture_output=True, env={**os.environ, "KERAS_BACKEND": backend})
+    assert result.returncode == 0, result.stderr
+    with np.load(tmp_path / "found.npz") as found:
+        for name in found.keys() | expected.keys():
+            check(name, found.get(name), expected.get(name))
+
+
+def check(name, found, expected):
+    """Checks that two results are equal; a gradient may be zeros or be left out."""
+    if found is None or expected is None:
+        assert "/gradients/" in name, name
+        found, expected = (np.zeros(()) if x is None else x for x in (found, expected))
+    else:
+        assert found.dtype == expected.dtype and found.shape == expected.shape, name
+    sizes = np.abs(expected.astype("float64"))
+    bounds = 1e-5 * np.maximum(sizes, 1)
+    if "/gradients/" in name:
+        bounds = 1e-4 * max(sizes.max(initial=0), 1e-2)
+    assert (np.abs(found - expected.astype("float64")) <= bounds).all(), name
