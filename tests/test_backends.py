@@ -20,10 +20,10 @@ def expected():
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("backend", ["jax", "torch"])
+@pytest.mark.parametrize("backend", [pytest.param(backend, marks=pytest.mark.skipif(
+    importlib.util.find_spec(backend) is None, reason=f"{backend} isn't installed"))
+    for backend in ("jax", "torch")])
 def test_networks_and_objectives(backend, expected, tmp_path):
-    if importlib.util.find_spec(backend) is None:
-        pytest.skip(f"{backend} isn't installed")
     result = subprocess.run(
         [sys.executable, "-m", "tests.backend_cases", tmp_path / "found.npz"], text=True,
         capture_output=True, env={**os.environ, "KERAS_BACKEND": backend})
