@@ -11,8 +11,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import tensorflow as tf
 from tensorflow.python.framework import ops
+
+from bert_tf.errors import InputError
+
+if keras.config.backend() != "tensorflow":
+    raise InputError("prediction, fine-tuning and all commands compute with TensorFlow, but "
+                     f"KERAS_BACKEND is {keras.config.backend()}; set it to tensorflow.")
 
 _NOTES = ("_keras_logits", "assign")
 

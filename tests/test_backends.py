@@ -19,14 +19,29 @@ def expected():
     return found
 
 
-@pytest.mark.peer
-@pytest.mark.parametrize("backend", [pytest.param(backend, marks=pytest.mark.skipif(
+def run(backend, *args):
+    """Runs Python with a backend of Keras."""
+    return subprocess.run([sys.executable, *args], text=True, capture_output=True,
+                          env={**os.environ, "KERAS_BACKEND": backend})
+
+
+on_backends = pytest.mark.parametrize("backend", [pytest.param(backend, marks=pytest.mark.skipif(
     importlib.util.find_spec(backend) is None, reason=f"{backend} isn't installed"))
     for backend in ("jax", "torch")])
+
+
+@pytest.mark.peer
+@on_backends
+@pytest.mark.parametrize("name", ["Predictor", "TextModel"])
+def test_what_needs_tensorflow_says_so(backend, name):
+    result = run(backend, "-c", f"import bert_tf; bert_tf.{name}")
+    assert f"KERAS_BACKEND is {backend}; set it to tensorflow." in result.stderr
+
+
+@pytest.mark.peer
+@on_backends
 def test_networks_and_objectives(backend, expected, tmp_path):
-    result = subprocess.run(
-        [sys.executable, "-m", "tests.backend_cases", tmp_path / "found.npz"], text=True,
-        capture_output=True, env={**os.environ, "KERAS_BACKEND": backend})
+    result = run(backend, "-m", "tests.backend_cases", tmp_path / "found.npz")
     assert result.returncode == 0, result.stderr
     with np.load(tmp_path / "found.npz") as found:
         for name in found.keys() | expected.keys():
