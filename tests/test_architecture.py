@@ -21,7 +21,7 @@ COMMON = {"errors", "files", "options", "config"}
 ALLOWED = {
     "errors": set(), "files": {"errors"}, "huge_pages": set(), "signals": set(),
     "flags": {"errors", "files", "huge_pages", "signals"},
-    "protobuf": set(), "registration": set(), "tracing": set(),
+    "protobuf": set(), "registration": set(), "tracing": {"errors"},
     "options": {"errors", "files"}, "spelling": set(),
     "config": {"errors", "files", "options", "spelling"},
     "heads": set(), "finetuning_defaults": {"config"},
