@@ -25,13 +25,15 @@ def run(backend, *args):
                           env={**os.environ, "KERAS_BACKEND": backend})
 
 
-on_backends = pytest.mark.parametrize("backend", [pytest.param(backend, marks=pytest.mark.skipif(
-    importlib.util.find_spec(backend) is None, reason=f"{backend} isn't installed"))
-    for backend in ("jax", "torch")])
+def on(*backends):
+    """Gives a test the names of backends; it is skipped for one that is not installed."""
+    return pytest.mark.parametrize("backend", [pytest.param(backend, marks=pytest.mark.skipif(
+        importlib.util.find_spec(backend) is None, reason=f"{backend} isn't installed"))
+        for backend in backends])
 
 
 @pytest.mark.peer
-@on_backends
+@on("jax", "torch")
 @pytest.mark.parametrize("name", ["Predictor", "TextModel"])
 def test_what_needs_tensorflow_says_so(backend, name):
     result = run(backend, "-c", f"import bert_tf; bert_tf.{name}")
@@ -39,7 +41,16 @@ def test_what_needs_tensorflow_says_so(backend, name):
 
 
 @pytest.mark.peer
-@on_backends
+@on("jax")
+@pytest.mark.parametrize("file", ["test_dropout.py", "test_fused_attention.py"])
+def test_layers(backend, file):
+    result = run(backend, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                 os.path.join(os.path.dirname(__file__), "layers", file))
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.peer
+@on("jax", "torch")
 def test_networks_and_objectives(backend, expected, tmp_path):
     result = run(backend, "-m", "tests.backend_cases", tmp_path / "found.npz")
     assert result.returncode == 0, result.stderr

@@ -1,10 +1,6 @@
 """Dropout: a pure function of its seed, and different for different seeds."""
 
-import importlib.util
 import itertools
-import os
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -133,13 +129,3 @@ def test_a_layer_that_is_computed_again_draws_the_same_masks():
     assert np.array_equal(outputs(scores), outputs_again(scores))
     np.testing.assert_allclose(gradient(outputs_again, scores), gradient(outputs, scores),
                                atol=1e-7)
-
-
-@pytest.mark.peer
-def test_draws_on_jax():
-    if importlib.util.find_spec("jax") is None or keras.config.backend() == "jax":
-        pytest.skip("jax isn't installed, or these are its tests")
-    result = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                             __file__], env={**os.environ, "KERAS_BACKEND": "jax"}, text=True,
-                            capture_output=True)
-    assert result.returncode == 0, result.stdout

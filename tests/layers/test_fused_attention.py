@@ -1,10 +1,5 @@
 """Fused attention: the kernels, run without a GPU, equal the operations of self-attention."""
 
-import importlib.util
-import os
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
@@ -13,13 +8,13 @@ from bert_tf.config import EncoderConfig
 from bert_tf.layers.seeds import dropout
 from bert_tf.layers.transformer import SelfAttention
 
-if keras.config.backend() == "jax":
-    import jax
-    from jax import numpy as jnp
+if keras.config.backend() != "jax":
+    pytest.skip("tests/test_backends.py runs these tests on JAX", allow_module_level=True)
 
-    from bert_tf.layers import fused_attention
+import jax
+from jax import numpy as jnp
 
-on_jax = pytest.mark.skipif(keras.config.backend() != "jax", reason="these are JAX's tests")
+from bert_tf.layers import fused_attention
 
 
 def plain(query, key, value, bias, rate, seed):
@@ -57,7 +52,6 @@ SHAPES = [((2, 128, 2, 16), (2, 1, 1, 128)), ((2, 32, 3, 64), (1, 3, 32, 32)),
           ((1, 48, 2, 16), None)]
 
 
-@on_jax
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5])
 @pytest.mark.parametrize("shape, bias_shape", SHAPES)
 def test_output_and_gradients(shape, bias_shape, rate):
@@ -68,14 +62,12 @@ def test_output_and_gradients(shape, bias_shape, rate):
         assert np.linalg.norm(one - other) < 1e-6 * np.linalg.norm(other)
 
 
-@on_jax
 def test_no_seed_is_no_dropout():
     inputs = drawn(*SHAPES[0])
     found = fused_attention.attention(*inputs, 0.5, None, True)
     np.testing.assert_allclose(found, plain(*inputs, 0.0, None), atol=1e-5)
 
 
-@on_jax
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_types_of_16_bits_round_as_their_numbers_do(dtype):
     inputs = drawn(*SHAPES[2], dtype)
@@ -86,7 +78,6 @@ def test_types_of_16_bits_round_as_their_numbers_do(dtype):
         assert np.linalg.norm(one - other) < epsilon * np.linalg.norm(other)
 
 
-@on_jax
 def test_the_kernels_can_be_compiled_for_a_gpu():
     def gradients(query, bias):
         return jax.grad(lambda x: jnp.sum(fused_attention.attention(
@@ -103,7 +94,6 @@ def test_the_kernels_can_be_compiled_for_a_gpu():
         assert text.count("xla.gpu.triton") == kernels
 
 
-@on_jax
 def test_a_layer_uses_the_kernels_where_it_can(monkeypatch):
     config = EncoderConfig(vocab_size=9, hidden_size=32, num_attention_heads=2,
                            attention_probs_dropout_prob=0.2)
@@ -135,7 +125,6 @@ def test_a_layer_uses_the_kernels_where_it_can(monkeypatch):
     assert calls == [(2, 32, 2, 16)]
 
 
-@on_jax
 def test_what_the_kernels_take(monkeypatch):
     class Gpu:
         compute_capability = "9.0"
@@ -159,13 +148,3 @@ def test_what_the_kernels_take(monkeypatch):
     assert takes()
     monkeypatch.setattr(jax, "device_count", lambda: 2)
     assert not takes()
-
-
-@pytest.mark.peer
-def test_fused_attention_on_jax():
-    if importlib.util.find_spec("jax") is None or keras.config.backend() == "jax":
-        pytest.skip("jax isn't installed, or these are its tests")
-    result = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                             __file__], env={**os.environ, "KERAS_BACKEND": "jax"}, text=True,
-                            capture_output=True)
-    assert result.returncode == 0, result.stdout
