@@ -18,7 +18,7 @@ from tensorflow.python.framework import ops
 from bert_tf.errors import InputError
 
 if keras.config.backend() != "tensorflow":
-    raise InputError("prediction, fine-tuning and all commands compute with TensorFlow, but "
+    raise InputError("prediction and the commands that train a model compute with TensorFlow, but "
                      f"KERAS_BACKEND is {keras.config.backend()}; set it to tensorflow.")
 
 _NOTES = ("_keras_logits", "assign")

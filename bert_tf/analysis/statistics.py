@@ -25,14 +25,6 @@ def titles(vocabulary: Vocabulary) -> dict[str, str]:
             for name, title in TITLES.items()}
 
 
-def special_tokens(vocabulary: Vocabulary) -> str:
-    """Returns a line that says which tokens the titles [CLS] and [SEP] stand for; "" for BERT's."""
-    own = titles(vocabulary)
-    others = [f"{TITLES[role]} is {own[role]}" for role in ("cls", "sep")
-              if own[role] != TITLES[role]]
-    return f"in this vocabulary, {' and '.join(others)}" if others else ""
-
-
 def token_kinds(ids: Sequence[int], vocabulary: Vocabulary) -> dict[str, np.ndarray]:
     """Returns {kind: bool [n]} for `KINDS`, without "cls" where the vocabulary has no such token
     (T5). Punctuation is "." and "," alone."""

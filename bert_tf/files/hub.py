@@ -21,7 +21,7 @@ from typing import Any
 
 import lazy_loader
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.files.places import files_under
 from bert_tf.files.writing import write_json
 
@@ -178,7 +178,7 @@ def _find(path, name, revision):
     except InputError as error:
         if not known or isinstance(error.__cause__, hub.errors.RepositoryNotFoundError):
             raise
-        _say(f"warning: {error} The earlier download is used.")
+        warn(f"{error} The earlier download is used.")
         return known
     found = Snapshot(name, info.sha, _licence(info),
                      tuple(sorted(each.rfilename for each in info.siblings)))

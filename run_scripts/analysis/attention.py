@@ -17,7 +17,7 @@ import numpy as np
 
 from bert_tf import analysis, checkpoints, flags, networks, objectives, training
 from bert_tf.analysis import patterns, words
-from bert_tf.analysis.statistics import KINDS, TITLES, special_tokens, titles
+from bert_tf.analysis.statistics import KINDS, titles
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError, counted
 from bert_tf.files import check_input, exists, file_size, replace_aside, write_json
@@ -102,19 +102,18 @@ class Survey:
 def print_statistics(survey: Survey) -> None:
     """Prints a table by layer, and the strongest head of each kind."""
     found = survey.statistics.result()
-    columns = [name for name in _COLUMNS if name in found]
+    shown = titles(survey.vocabulary)
+    columns = {name: max(10, 1 + len(shown[name])) for name in _COLUMNS if name in found}
     print(f"\n{counted(survey.statistics.texts, 'text')}; mean over the heads of a layer\n   layer"
-          + "".join(f"{TITLES[name]:>10}" for name in columns))
+          + "".join(f"{shown[name]:>{width}}" for name, width in columns.items()))
     for layer in range(len(found["entropy"])):
-        print(f"{layer + 1:>8}" + "".join(f"{found[name][layer].mean():>10.3f}"
-                                          for name in columns))
+        print(f"{layer + 1:>8}" + "".join(f"{found[name][layer].mean():>{width}.3f}"
+                                          for name, width in columns.items()))
     print(f"    the entropy of a head that looks at all tokens alike is "
           f"{survey.statistics.uniform_entropy:.3f}")
-    if tokens := special_tokens(survey.vocabulary):
-        print(f"    {tokens}")
-    for name in columns[:-1]:
+    for name in [*columns][:-1]:
         layer, head = np.unravel_index(found[name].argmax(), found[name].shape)
-        print(f"    most to {TITLES[name]}: {found[name].max():.3f}, layer {layer + 1} head "
+        print(f"    most to {shown[name]}: {found[name].max():.3f}, layer {layer + 1} head "
               f"{head + 1}")
 
 

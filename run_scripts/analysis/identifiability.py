@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import analysis, flags
-from bert_tf.analysis.statistics import KINDS, TITLES, special_tokens, titles
+from bert_tf.analysis.statistics import KINDS, titles
 from bert_tf.errors import InputError, naming
 from bert_tf.files import check_input, write_json
 from bert_tf.flags import REQUIRED, option
@@ -71,8 +71,9 @@ def compare_lengths(encoder: Any, vocabulary: object, texts: dict[int, dict]
     """Prints and returns raw and effective attention of the texts of each length."""
     found = {}
     kinds = [kind for kind in KINDS if kind != "cls" or vocabulary.cls_id is not None]
+    titled = titles(vocabulary)
     print(f"\n{'tokens':>8}{'null space':>12}{'(sum 1)':>9}{'correlation':>13}{'(sum 1)':>9}"
-          + "".join(f"{name + ' ' + TITLES[kind]:>17}" for kind in kinds
+          + "".join(f"{name + ' ' + titled[kind]:>17}" for kind in kinds
                     for name in ("raw", "eff.")))
     for length, features in texts.items():
         progress = TimeLeft(f"texts of {length} tokens", len(features["input_ids"]))
@@ -84,8 +85,6 @@ def compare_lengths(encoder: Any, vocabulary: object, texts: dict[int, dict]
         print(f"{length:>8}{means['null_space'].mean():>12.1f}"
               f"{means['sums_to_one null_space'].mean():>9.1f}{means['correlation'].mean():>13.3f}"
               f"{means['sums_to_one correlation'].mean():>9.3f}{shown}", flush=True)
-    if tokens := special_tokens(vocabulary):
-        print(f"    {tokens}")
     return found
 
 

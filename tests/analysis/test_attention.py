@@ -13,14 +13,7 @@ from matplotlib import figure
 
 from bert_tf import analysis, networks, objectives
 from bert_tf.analysis import head_comparison, patterns, pictures
-from bert_tf.analysis.statistics import (
-    KINDS,
-    TITLES,
-    Statistics,
-    entropy,
-    special_tokens,
-    titles,
-)
+from bert_tf.analysis.statistics import KINDS, TITLES, Statistics, entropy, titles
 from bert_tf.analysis.words import group, readable, word_attention
 from bert_tf.config import EncoderConfig
 from bert_tf.tokenization import open_tokenizer
@@ -71,7 +64,7 @@ def test_text_is_readable_where_a_blank_is_a_token(network, test_data):
     ids = [*tokenizer.encode("translate a"), *tokenizer.encode("日")]
     assert tokenizer.blank in tokenizer.tokens(ids)
     assert readable(ids, tokenizer) == "translate a <unk>"
-    assert special_tokens(tokenizer.vocabulary) == "in this vocabulary, [SEP] is </s>"
+    assert titles(tokenizer.vocabulary)["sep"] == "</s>"
 
 
 def test_words_equal_the_originals(maps):

@@ -214,7 +214,7 @@ def test_networks_with_relative_positions(
         attribution_texts=1, projections=1))
     found = json.loads((tmp_path / "out/identifiability.json").read_text())
     assert found["identified"]["cosine"][0] == 1
-    assert ("[CLS]" in capsys.readouterr().out) == (network == "xlnet")
+    assert ("<cls>" in capsys.readouterr().out) == (network == "xlnet")
 
 
 @pytest.mark.parametrize("maps", ["decoder", "cross"])
