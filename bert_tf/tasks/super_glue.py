@@ -109,10 +109,10 @@ def read_questions(line: int, row: dict) -> Iterator[tuple[int, Question]]:
 def read_clozes(line: int, row: dict) -> Iterator[tuple[int, Cloze]]:
     """Yields (line, `Cloze`) of a file of ReCoRD. The end of an entity is its last character."""
     whole = row["passage"]["text"]
-    candidates = dict.fromkeys(whole[entity["start"]:entity["end"] + 1]
+    candidates = dict.fromkeys(cut(whole, entity["start"], entity["end"] + 1)[1]
                                for entity in row["passage"]["entities"])
-    if not candidates or not all(candidates):
-        raise ValueError("an entity is not in the passage")
+    if not candidates:
+        raise ValueError("the passage has no entities")
     text = _joined(whole)
     for query in row["qas"]:
         if PLACEHOLDER not in query["query"]:
@@ -159,7 +159,7 @@ def referent_of(row: dict) -> str:
 def cut(text: str, start: int, end: int) -> list[str]:
     """Returns the text before the part from `start` to before `end`, the part, and the rest."""
     if not 0 <= start < end <= len(text):
-        raise ValueError(f"{text!r} has no characters {start} to {end}")
+        raise ValueError(f"characters {start} to {end} are not in a text of {len(text)}")
     return [text[:start], text[start:end], text[end:]]
 
 
@@ -169,6 +169,8 @@ def _find_span(text, index, span):
     nearest counts. The span may end in a full stop that the text lacks. Where the text lacks the
     span, as many words from `index` on count."""
     starts = [0, *(match.end() for match in re.finditer(" ", text))]
+    if not 0 <= index < len(starts):
+        raise ValueError(f"word {index} is not in a text of {len(starts)}")
     wanted, size = starts[index], len(span.split())
     if not size:
         raise ValueError("a span is empty")

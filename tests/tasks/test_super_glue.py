@@ -99,9 +99,16 @@ def test_marked_words_are_found(write):
     ("multirc", [MULTIRC[0], {"passage": {"text": "", "questions": [
         {"question": "", "answers": [{"text": ""}]}]}}], "line 2 has no label"),
     ("record", [{**RECORD[0], "qas": [{"query": "x", "idx": 0}]}], "has no @placeholder"),
-    ("wic", [{**WIC[0], "end2": 90}], "'my bats' has no characters"),
+    ("record", [{**RECORD[0], "passage": {"text": TEXT, "entities": [{"start": 0, "end": 90}]}}],
+     "characters 0 to 91 are not in a text of 60"),
+    ("record", [{**RECORD[0], "passage": {"text": TEXT, "entities": [{"start": -3, "end": -2}]}}],
+     "characters -3 to -1 are not in a text of 60"),
+    ("record", [{**RECORD[0], "passage": {"text": TEXT, "entities": []}}], "has no entities"),
+    ("wic", [{**WIC[0], "end2": 90}], "characters 3 to 90 are not in a text of 7"),
     ("wic", [{**WIC[0], "label": None}], "line 1 has no label"),
     ("wsc", [{**WSC[0], "label": "perhaps"}], "label 'Perhaps' is none of False, True"),
+    ("wsc", [{**WSC[0], "target": {**WSC[0]["target"], "span2_index": 8}}],
+     "word 8 is not in a text of 8"),
     ("wsc", [{**WSC[0], "target": {**WSC[0]["target"], "span2_text": " "}}], "a span is empty")])
 def test_lines_that_are_no_examples_are_named(write, task, rows, part):
     with pytest.raises(InputError, match=part):
