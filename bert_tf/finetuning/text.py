@@ -62,7 +62,7 @@ class TextModelFlags:
         "dropout.", least=0, below=1)
     pad_to_max_length: bool = option(
         False, "Pad every batch to --max_seq_length and --max_target_length, as the original does; "
-        "by default a batch is only as long as its longest input and target need.")
+        "by default a batch has examples of similar length, and is only as long as they need.")
     early_stopping: int = option(
         0, "Stop after this many evaluations (--do_eval, --eval_steps) in which the tasks' mean "
         "score did not improve, and keep the best weights; 0: train to the end.", least=0)
@@ -98,10 +98,9 @@ def open_texts(text_flags: TextFlags, job: TextModelFlags, settings: TrainSettin
     run = FineTuneRun([member], job, settings, is_chief=training.is_chief(strategy))
     run.tuning = TextTuning(member, settings, strategy, run.evaluate if job.do_eval else None)
     if job.do_train:
-        run.train_set = sources.mixture(
+        run.train_set = run.tuning.in_order(sources.mixture(
             member.model.tokenizer, member.model.max_seq_length,
-            member.options["max_target_length"], job.pad_to_max_length)
-        run.tuning.check(run.train_set)
+            member.options["max_target_length"], job.pad_to_max_length))
     return run
 
 
@@ -171,20 +170,27 @@ class TextTuning:
         """Holds the lock of the output folder; see `run.sole_writer`."""
         return training.sole_writer(self.settings.output_dir, self.strategy)
 
-    def check(self, mixture: Any) -> None:
-        """Raises InputError if the folder holds another model, or a run with other examples."""
+    def in_order(self, mixture: Any) -> Any:
+        """Returns the mixture with the examples in the order of the run in the folder, which an
+        earlier version may have begun.
+
+        Raises:
+            InputError: the folder holds another model, or a run with other examples.
+        """
         folder = self.settings.output_dir
         present = SavedTask.read(folder)
         if present and present.task.kind is not _KIND:
             raise InputError(f"{folder} holds another model, for {present.task.kind.title}; name "
                              "another --output_dir.")
-        if not training.resume.is_in_order(folder, mixture, self.settings):
-            raise InputError(f"{folder} holds a run with other training files, lengths or "
-                             "--random_seed; name another --output_dir.")
+        for each in (mixture, dataclasses.replace(mixture, by_length=False)):
+            if training.resume.is_in_order(folder, each, self.settings):
+                return each
+        raise InputError(f"{folder} holds a run with other training files, lengths or "
+                         "--random_seed; name another --output_dir.")
 
     def train(self, mixture: Any) -> bool:
         """Trains and saves the model; returns whether training is over."""
-        self.check(mixture)
+        mixture = self.in_order(mixture)    # another process may have trained until now
         settings, patience = self.settings, self.member.flags.early_stopping
         trainer = self._trainer = self._make_trainer()
         best = training.BestWeights(trainer, settings.output_dir, "average", patience,

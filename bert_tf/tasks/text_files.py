@@ -81,7 +81,8 @@ class Sources:
         print("training on " + ", ".join(
             f"{file.name} ({len(file.examples):,} examples, {rate:.1%} of a batch{cut})"
             for file, rate, cut in zip(files, rates, cuts)), flush=True)
-        return TextMixture(tasks, rates, max_seq_length, max_target_length, is_padded)
+        return TextMixture(tasks, rates, max_seq_length, max_target_length, is_padded,
+                           by_length=not is_padded)
 
 
 def longest_target(sources: Sources, tokenizer) -> int:

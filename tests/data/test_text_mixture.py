@@ -1,5 +1,7 @@
 """Mixtures of tasks: their rates, and that what comes when is a function of the place alone."""
 
+import collections
+import dataclasses
 import itertools
 
 import numpy as np
@@ -58,3 +60,31 @@ def test_batches_of_a_mixture():
     assert mixture.identity() != other.identity()
     padded = TextMixture(tasks, mixture.rates, 64, 10, is_padded=True)
     assert set(itertools.islice(padded.batch_lengths(3, 0, 4), 5)) == {(64, 10)}
+
+
+def test_examples_of_similar_length_share_a_batch():
+    rng = np.random.default_rng(4)
+    inputs, targets = (Runs.join(np.full(length, 7) for length in rng.integers(1, longest, 2000))
+                       for longest in (200, 9))
+    mixture = TextMixture({"a": (inputs, targets)}, mixing_rates([2000]), 200, 9)
+    drawn = dataclasses.replace(mixture, by_length=False)
+    batches = list(itertools.islice(mixture._batches(3, 0, 8), 100))
+    examples = [row for batch in itertools.islice(drawn._batches(3, 0, 8), 100) for row in batch]
+    assert examples == list(itertools.islice(Draws([2000], mixture.rates, 3)(0), 800))
+    for first in (0, 32, 64):       # the same examples as were drawn, 32 batches at a time
+        assert sorted(itertools.chain(*batches[first:first + 32])) == sorted(
+            examples[first * 8:(first + 32) * 8])
+    positions = [sum(map(sum, itertools.islice(each.batch_lengths(3, 0, 8), 96)))
+                 for each in (mixture, drawn)]
+    assert positions[0] < 0.7 * positions[1]
+    for place in (1, 31, 32, 77):   # a function of the place alone
+        assert list(itertools.islice(mixture._batches(3, 8 * place, 8), 3)) == (
+            batches[place:place + 3])
+    assert mixture.identity() != drawn.identity()
+
+
+def test_few_examples_do_not_meet_their_copies_in_a_batch():
+    runs = Runs.join(np.full(length, 7) for length in range(1, 21))
+    mixture = TextMixture({"a": (runs, runs)}, mixing_rates([20]), 32, 32)
+    batches = itertools.islice(mixture._batches(3, 0, 8), 100)
+    assert max(max(collections.Counter(batch).values()) for batch in batches) <= 2

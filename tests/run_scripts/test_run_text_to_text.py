@@ -16,6 +16,8 @@ import bert_tf
 from bert_tf import flags
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, T5Config
+from bert_tf.data.batches import text_mixture
+from bert_tf.data.batches.text_mixture import TextMixture
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.networks import attentions
@@ -154,6 +156,23 @@ def test_a_run_that_was_begun_without_early_stopping_goes_on_with_it(run, capsys
     said = capsys.readouterr().out
     assert "resuming at step 2" in said and "another --early_stopping (none, now 2)" in said
     assert "ended at step 3 of 24; the weights of step 3 are the best" in said
+
+
+def test_a_run_of_an_earlier_version_goes_on_in_its_order(run, tmp_path, monkeypatch):
+    """Earlier versions did not put examples of similar length into one batch."""
+    (tmp_path / "pairs.tsv").write_text("".join(
+        f"{text} {'color ' * more}\t{answer}\n" for text, answer in PAIRS.items()
+        for more in range(8)))
+    run = functools.partial(run, files=(), train_file=str(tmp_path / "pairs.tsv"), do_eval=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(text_mixture, "TextMixture", lambda *args, by_length: TextMixture(
+            *args, by_length=False))
+        whole, begun = run("whole"), run("begun", stop_at_step=20)
+        order = checksummed.read_extra(resume.checkpoints(str(begun))[-1])["order"]
+        assert "by_length" not in order["records"]
+    first, again, other = map(weights, (whole, run("begun"), run("new")))
+    assert all(np.array_equal(first[name], again[name]) for name in first)
+    assert not all(np.array_equal(first[name], other[name]) for name in first)
 
 
 def test_flags_that_change_nothing_are_refused(run):

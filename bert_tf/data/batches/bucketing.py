@@ -10,7 +10,7 @@ import numpy as np
 PADDINGS = MAX_LENGTH, LONGEST, BUCKETS = "max_length", "longest", "buckets"
 _LENGTHS = 8            # at most so many different lengths
 _MULTIPLE = 8           # lengths are multiples of this, which vector units like
-_POOL_BATCHES = 32      # so many batches are sorted at a time: short ones shall not meet forever
+POOL_BATCHES = 32      # so many batches are sorted at a time: short ones shall not meet forever
 # Arrays above 32 MiB of float32 do not stay in glibc's heap: Linux clears their memory each time.
 _SCORES = 1 << 23
 
@@ -75,7 +75,7 @@ def epoch_batches(lengths, batch_size, seed, epoch):
                             for _ in range(-(-batch_size // len(lengths)))])
     steps = steps_of_epoch(len(lengths), batch_size)
     order = order[:steps * batch_size]
-    pool = _POOL_BATCHES * batch_size
+    pool = POOL_BATCHES * batch_size
     pools = [order[first:first + pool] for first in range(0, len(order), pool)]
     order = np.concatenate([pool[np.argsort(lengths[pool], kind="stable")] for pool in pools])
     return rng.permutation(order.reshape(steps, batch_size))

@@ -86,6 +86,9 @@ class TextMixture:
         is_padded: whether every batch has these lengths, as in the original. By default it has the
             least of `bucketing.padded_lengths` that its inputs and its targets fit; the loss, which
             is divided by all positions, is the larger the less padding there is.
+        by_length: whether the examples of a batch have similar lengths. Examples are sorted within
+            pools of up to `bucketing.POOL_BATCHES` batches; so small that few examples are there
+            twice, since copies would share a batch. Earlier versions took examples as drawn.
     """
 
     tasks: Mapping[str, tuple[Runs, Runs]]
@@ -93,6 +96,7 @@ class TextMixture:
     max_seq_length: int
     max_target_length: int
     is_padded: bool = False
+    by_length: bool = True
 
     @property
     def size(self) -> int:
@@ -107,7 +111,9 @@ class TextMixture:
             digest.update(runs.ends.tobytes())
         return {"tasks": list(self.tasks), "rates": self.rates.tolist(),
                 "examples": digest.hexdigest(), "max_seq_length": self.max_seq_length,
-                "max_target_length": self.max_target_length, "is_padded": self.is_padded}
+                "max_target_length": self.max_target_length, "is_padded": self.is_padded,
+                # Absent where it is false, as in checkpoints of earlier versions.
+                **({"by_length": True} if self.by_length else {})}
 
     def locate_damage(self) -> None:
         """Does nothing: the examples are in memory."""
@@ -141,15 +147,31 @@ class TextMixture:
 
     def _rows(self, seed, taken, global_batch):
         """Yields (task and example of each row of a batch, the lengths of inputs and targets)."""
-        sizes = [len(targets) for _, targets in self.tasks.values()]
         lengths = [[runs.lengths for runs in pair] for pair in self.tasks.values()]
         most = self.max_seq_length, self.max_target_length
-        drawn = Draws(sizes, self.rates, seed)(taken)
-        while True:
-            rows = list(itertools.islice(drawn, global_batch))
+        for rows in self._batches(seed, taken, global_batch):
             yield rows, most if self.is_padded else tuple(bucketing.padded_length(
                 [min(max(lengths[task][side][row] for task, row in rows), longest)], longest)
                 for side, longest in enumerate(most))
+
+    def _batches(self, seed, taken, global_batch):
+        """Yields task and example of each row of a batch."""
+        sizes = [len(targets) for _, targets in self.tasks.values()]
+        draws = Draws(sizes, self.rates, seed)
+        if not self.by_length:
+            drawn = draws(taken)
+            while True:
+                yield list(itertools.islice(drawn, global_batch))
+        lengths = [inputs.lengths + targets.lengths for inputs, targets in self.tasks.values()]
+        batches = int(np.clip(min(sizes / self.rates) // global_batch, 1, bucketing.POOL_BATCHES))
+        first, rest = divmod(taken, batches * global_batch)
+        drawn = draws(first * batches * global_batch)
+        for pool in itertools.count(first):
+            rows = sorted(itertools.islice(drawn, batches * global_batch),
+                          key=lambda row: lengths[row[0]][row[1]])
+            order = np.random.Generator(np.random.PCG64([seed, pool])).permutation(batches)
+            for place in order[rest // global_batch if pool == first else 0:]:
+                yield rows[place * global_batch:(place + 1) * global_batch]
 
     def _features(self, rows, max_seq_length, max_target_length):
         sides = list(self.tasks.values())
