@@ -97,11 +97,11 @@ def declare(job: EncoderPatternsFlags) -> Table:
             "tasks": [_TASK], "data_dir": [folder], "do_train": True, "do_eval": True,
             "bert_config_file": Made("sizes.json"), "vocab_file": vocabulary / "spiece.model",
             "output_dir": Made("."), "max_seq_length": job.max_seq_length,
-            "max_target_length": job.max_seq_length, "pad_to_max_length": True,
-            "dropout_rate": 0.0, "train_batch_size": job.train_batch_size,
-            "num_train_steps": job.num_train_steps, "optimizer": "adafactor",
-            "learning_rate": job.learning_rate, "learning_rate_schedule": "rsqrt",
-            "num_warmup_steps": max(job.num_train_steps // 5, 1), "random_seed": seed,
+            "max_target_length": job.max_seq_length, "dropout_rate": 0.0,
+            "train_batch_size": job.train_batch_size, "num_train_steps": job.num_train_steps,
+            "optimizer": "adafactor", "learning_rate": job.learning_rate,
+            "learning_rate_schedule": "rsqrt", "random_seed": seed,
+            "num_warmup_steps": max(job.num_train_steps // 5, 1),
             "save_checkpoints_steps": max(100, job.num_train_steps // 4),
             "keep_checkpoint_max": 1}, files={"sizes.json": sizes})
 

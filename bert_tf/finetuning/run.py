@@ -219,18 +219,22 @@ class FineTuneRun:
 
     def _padding(self, strategy):
         """Returns the padding of batches. A resumed run keeps it, since dropout depends on it."""
-        if self.settings.pad_to_max_length:
-            return bucketing.MAX_LENGTH
+        is_padded = self.settings.pad_to_max_length
         path = training.trials.begun_file(self.settings) if self.flags.do_train else None
-        if path:
+        if path and not is_padded:
             return _kept_padding(path)
-        return (bucketing.BUCKETS if training.compiles_each_shape(self.settings, strategy)
-                else bucketing.LONGEST)
+        return padding_of(is_padded, self.settings, strategy)
 
     @property
     def kept_padding(self) -> dict[str, str]:
         """The padding as an option of `FineTuning`; {} where earlier versions padded alike."""
         return {"padding": self.padding} if self.padding == bucketing.LONGEST else {}
+
+
+def padding_of(is_padded: bool, settings: Any, strategy: Any) -> str:
+    """Returns the padding of a new run's batches; with `is_padded` all have the maximum length."""
+    return (bucketing.MAX_LENGTH if is_padded else bucketing.BUCKETS
+            if training.compiles_each_shape(settings, strategy) else bucketing.LONGEST)
 
 
 def _identities(kept):

@@ -9,10 +9,11 @@ from typing import Any
 
 from bert_tf import training
 from bert_tf.config import T5Config
+from bert_tf.data.batches import bucketing
 from bert_tf.errors import InputError, counted
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import open_beginning
-from bert_tf.finetuning.run import FineTuneRun
+from bert_tf.finetuning.run import FineTuneRun, padding_of
 from bert_tf.flags import check, check_used, option
 from bert_tf.options import settle
 from bert_tf.recipes import Term
@@ -98,9 +99,10 @@ def open_texts(text_flags: TextFlags, job: TextModelFlags, settings: TrainSettin
     run = FineTuneRun([member], job, settings, is_chief=training.is_chief(strategy))
     run.tuning = TextTuning(member, settings, strategy, run.evaluate if job.do_eval else None)
     if job.do_train:
+        padding = padding_of(job.pad_to_max_length, settings, strategy)
         run.train_set = run.tuning.in_order(sources.mixture(
             member.model.tokenizer, member.model.max_seq_length,
-            member.options["max_target_length"], job.pad_to_max_length))
+            member.options["max_target_length"], padding))
     return run
 
 
@@ -171,8 +173,8 @@ class TextTuning:
         return training.sole_writer(self.settings.output_dir, self.strategy)
 
     def in_order(self, mixture: Any) -> Any:
-        """Returns the mixture with the examples in the order of the run in the folder, which an
-        earlier version may have begun.
+        """Returns the mixture with the order and the padding of the run in the folder, which an
+        earlier version or another device may have begun.
 
         Raises:
             InputError: the folder holds another model, or a run with other examples.
@@ -182,7 +184,11 @@ class TextTuning:
         if present and present.task.kind is not _KIND:
             raise InputError(f"{folder} holds another model, for {present.task.kind.title}; name "
                              "another --output_dir.")
-        for each in (mixture, dataclasses.replace(mixture, by_length=False)):
+        others = [] if mixture.padding == bucketing.MAX_LENGTH else [
+            dataclasses.replace(mixture, padding=padding, by_length=by_length)
+            for padding, by_length in ((bucketing.LONGEST, True), (bucketing.BUCKETS, True),
+                                       (bucketing.BUCKETS, False))]
+        for each in (mixture, *others):
             if training.resume.is_in_order(folder, each, self.settings):
                 return each
         raise InputError(f"{folder} holds a run with other training files, lengths or "

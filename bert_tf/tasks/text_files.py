@@ -64,9 +64,9 @@ class Sources:
         """Returns the files of a split."""
         return self.files.get(split, [])
 
-    def mixture(self, tokenizer, max_seq_length: int, max_target_length: int,
-                is_padded: bool = False):
+    def mixture(self, tokenizer, max_seq_length: int, max_target_length: int, padding: str):
         """Returns the `TextMixture` to train on, and reports on it."""
+        from bert_tf.data.batches.bucketing import MAX_LENGTH
         from bert_tf.data.batches.text_mixture import TextMixture, mixing_rates
         files, tasks, cuts = self.of("train"), {}, []
         for file in files:
@@ -81,8 +81,8 @@ class Sources:
         print("training on " + ", ".join(
             f"{file.name} ({len(file.examples):,} examples, {rate:.1%} of a batch{cut})"
             for file, rate, cut in zip(files, rates, cuts)), flush=True)
-        return TextMixture(tasks, rates, max_seq_length, max_target_length, is_padded,
-                           by_length=not is_padded)
+        return TextMixture(tasks, rates, max_seq_length, max_target_length, padding,
+                           by_length=padding != MAX_LENGTH)
 
 
 def longest_target(sources: Sources, tokenizer) -> int:

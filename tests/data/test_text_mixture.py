@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from bert_tf.data.batches import bucketing
 from bert_tf.data.batches.text_mixture import Draws, TextMixture, mixing_rates
 from bert_tf.data.denoising.inputs_and_targets import Runs
 
@@ -58,7 +59,7 @@ def test_batches_of_a_mixture():
     assert len(set(itertools.islice(mixture.batch_lengths(3, 0, 2), 30))) > 2
     other = TextMixture(tasks, mixing_rates([3, 2], temperature=2), 64, 10)
     assert mixture.identity() != other.identity()
-    padded = TextMixture(tasks, mixture.rates, 64, 10, is_padded=True)
+    padded = TextMixture(tasks, mixture.rates, 64, 10, padding=bucketing.MAX_LENGTH)
     assert set(itertools.islice(padded.batch_lengths(3, 0, 4), 5)) == {(64, 10)}
 
 

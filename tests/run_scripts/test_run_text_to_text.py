@@ -166,10 +166,10 @@ def test_a_run_of_an_earlier_version_goes_on_in_its_order(run, tmp_path, monkeyp
     run = functools.partial(run, files=(), train_file=str(tmp_path / "pairs.tsv"), do_eval=False)
     with monkeypatch.context() as patch:
         patch.setattr(text_mixture, "TextMixture", lambda *args, by_length: TextMixture(
-            *args, by_length=False))
+            *args[:4], by_length=False))
         whole, begun = run("whole"), run("begun", stop_at_step=20)
         order = checksummed.read_extra(resume.checkpoints(str(begun))[-1])["order"]
-        assert "by_length" not in order["records"]
+        assert "padding" not in order["records"]
     first, again, other = map(weights, (whole, run("begun"), run("new")))
     assert all(np.array_equal(first[name], again[name]) for name in first)
     assert not all(np.array_equal(first[name], other[name]) for name in first)

@@ -83,9 +83,8 @@ class TextMixture:
         tasks: {name: inputs and targets, with their final tokens}.
         rates: of `mixing_rates`.
         max_seq_length, max_target_length: S and T.
-        is_padded: whether every batch has these lengths, as in the original. By default it has the
-            least of `bucketing.padded_lengths` that its inputs and its targets fit; the loss, which
-            is divided by all positions, is the larger the less padding there is.
+        padding: see `bucketing`. The original has `MAX_LENGTH`. The loss is divided by the number of
+            all positions, so less padding makes it larger.
         by_length: whether the examples of a batch have similar lengths. Examples are sorted within
             pools of up to `bucketing.POOL_BATCHES` batches; so small that few examples are there
             twice, since copies would share a batch. Earlier versions took examples as drawn.
@@ -95,7 +94,7 @@ class TextMixture:
     rates: np.ndarray
     max_seq_length: int
     max_target_length: int
-    is_padded: bool = False
+    padding: str = bucketing.BUCKETS
     by_length: bool = True
 
     @property
@@ -111,9 +110,10 @@ class TextMixture:
             digest.update(runs.ends.tobytes())
         return {"tasks": list(self.tasks), "rates": self.rates.tolist(),
                 "examples": digest.hexdigest(), "max_seq_length": self.max_seq_length,
-                "max_target_length": self.max_target_length, "is_padded": self.is_padded,
-                # Absent where it is false, as in checkpoints of earlier versions.
-                **({"by_length": True} if self.by_length else {})}
+                "max_target_length": self.max_target_length,
+                "is_padded": self.padding == bucketing.MAX_LENGTH,
+                # Absent in checkpoints of earlier versions.
+                **({"padding": self.padding} if self.by_length else {})}
 
     def locate_damage(self) -> None:
         """Does nothing: the examples are in memory."""
@@ -150,9 +150,9 @@ class TextMixture:
         lengths = [[runs.lengths for runs in pair] for pair in self.tasks.values()]
         most = self.max_seq_length, self.max_target_length
         for rows in self._batches(seed, taken, global_batch):
-            yield rows, most if self.is_padded else tuple(bucketing.padded_length(
-                [min(max(lengths[task][side][row] for task, row in rows), longest)], longest)
-                for side, longest in enumerate(most))
+            yield rows, tuple(bucketing.padded_length(
+                [min(max(lengths[task][side][row] for task, row in rows), longest)], longest,
+                self.padding) for side, longest in enumerate(most))
 
     def _batches(self, seed, taken, global_batch):
         """Yields task and example of each row of a batch."""
