@@ -83,7 +83,7 @@ class TextMixture:
         tasks: {name: inputs and targets, with their final tokens}.
         rates: of `mixing_rates`.
         max_seq_length, max_target_length: S and T.
-        padding: see `bucketing`. The original has `MAX_LENGTH`. The loss is divided by the number of
+        padding: see `bucketing`; `MAX_LENGTH` in the original. The loss is divided by the number of
             all positions, so less padding makes it larger.
         by_length: whether the examples of a batch have similar lengths. Examples are sorted within
             pools of up to `bucketing.POOL_BATCHES` batches; so small that few examples are there
