@@ -20,7 +20,6 @@ from bert_tf.files import (
     exists,
     locked,
     make_folder,
-    match_names,
     open_log,
     read_json,
     remove_file,
@@ -33,7 +32,7 @@ from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.named import OF_SUITES, find_folder
 from bert_tf.tasks.suites import Row, Suite, is_of
 from bert_tf.training import resume
-from bert_tf.training.trials import DIVERGED
+from bert_tf.training.trials import DIVERGED, descriptions
 
 RESULT, LOG = "cell.json", "log.txt"
 DEFAULTS, MAJORITY = "defaults", "most_frequent_label"
@@ -242,8 +241,7 @@ class SuiteRun:
                 run = jobs.open_job(**{**cell.settings, **model, "output_dir": cell.folder})
         scores = {"metrics": {}, DIVERGED: True} if run and _diverges(run) else (
             family.scores(run, OF_SUITES[cell.row.task], cell.folder))
-        write_json(os.path.join(cell.folder, RESULT), {
-            "settings": self._described(cell), **scores})
+        write_json(os.path.join(cell.folder, RESULT), {"settings": self._described(cell), **scores})
         return True
 
     def _described(self, cell):
@@ -304,8 +302,8 @@ def _begins(cell, chosen):
 def _begun_with(cell):
     """The point and the seed of the model that a cell of an earlier version began with, as its
     trial has it; None if that is not known."""
-    for path in match_names(os.path.join(cell.folder, "trials"), "*/settings.json"):
-        folder, seed = os.path.split(read_json(path).get("init_checkpoint") or "")
+    for described in descriptions(cell.folder):
+        folder, seed = os.path.split(described.get("init_checkpoint") or "")
         if seed.removeprefix("seed").isdecimal():
             return [os.path.basename(folder), int(seed.removeprefix("seed"))]
     return None
@@ -358,8 +356,7 @@ def find_rows(suite: Suite, tasks: list[str], trained: list[str],
         InputError: the suite has no such task.
     """
     known = {_plain(row.task): row for row in suite.rows}
-    tasks = [task for name in tasks
-             for task in suite.ways.get(name, {"": name}).values()]
+    tasks = [task for name in tasks for task in suite.ways.get(name, {"": name}).values()]
     for name in (*tasks, *trained):
         if _plain(name) not in known:
             raise InputError(f"the suite has no task {name!r}; " + choose_from(

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import os
 import statistics
 import time
 from typing import Any
@@ -10,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from bert_tf.errors import counted
-from bert_tf.files import exists, is_folder, list_folder, read_json
 from bert_tf.finetuning.suite import MAJORITY, Cell, SuiteRun
 from bert_tf.models import Model, open_model
 from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.named import OF_SUITES
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import FineTuneSettings
-from bert_tf.training.trials import DIVERGED, RESULT
+from bert_tf.training.trials import DIVERGED, RESULT, descriptions
 
 _TRAINED, _READ = 3, 1      # passes forward that a step of training, and of prediction, costs
 # Share of the speed of one large matrix product that a step of a small encoder reaches.
@@ -68,7 +66,6 @@ def describe(run: SuiteRun) -> list[str]:
 
 
 def _load(run, cell: Cell, model: Model) -> Load:
-    """The work of a cell."""
     data_dir = run.folder(cell.row)
     task = placed(OF_SUITES[cell.row.task], data_dir)
     if cell.point == MAJORITY:
@@ -115,12 +112,9 @@ class _Scale:
 
     def learn(self, cell: Cell, load: Load) -> None:
         """Takes over the time of a finished cell."""
-        for folder in _trials(cell.folder) if load.tokens and cell.trains else ():
-            path = os.path.join(folder, RESULT)
-            if exists(path):
-                result = read_json(path)
-                if result.get(DIVERGED) or not result["seconds"]:
-                    continue
+        results = descriptions(cell.folder, RESULT) if load.tokens and cell.trains else ()
+        for result in results:
+            if not result.get(DIVERGED) and result["seconds"]:
                 self._known.append(result["seconds"] / load.tokens)
                 self.source = f"estimated from {counted(len(self._known), 'finished run')}"
 
@@ -132,12 +126,6 @@ class _Scale:
             return load.tokens * statistics.median(self._known)
         self._of_product = self._of_product or _token_seconds(self._config)
         return _START_SECONDS + load.tokens * self._of_product
-
-
-def _trials(folder):
-    place = os.path.join(folder, "trials")
-    return [os.path.join(place, name) for name in sorted(
-        list_folder(place) if is_folder(place) else ())]
 
 
 def _token_seconds(config: Any) -> float:

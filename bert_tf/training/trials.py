@@ -97,11 +97,12 @@ def begun(settings: FineTuneSettings) -> dict | None:
     return read_json(path) if path else None
 
 
-def descriptions(output_dir: str) -> list[dict]:
-    """Returns the descriptions of all trials in an output folder."""
+def descriptions(output_dir: str, file: str = SETTINGS) -> list[dict]:
+    """Returns the descriptions of all trials in an output folder, or the content of another file
+    where a trial has it, such as RESULT."""
     folder = os.path.join(output_dir, "trials")
-    paths = [os.path.join(folder, name, SETTINGS) for name in (
-        list_folder(folder) if is_folder(folder) else [])]
+    paths = [os.path.join(folder, name, file) for name in (
+        sorted(list_folder(folder)) if is_folder(folder) else [])]
     return list(map(read_json, filter(exists, paths)))
 
 
