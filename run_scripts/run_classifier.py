@@ -16,7 +16,7 @@ from bert_tf import flags
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.head_flags import ClassifierFlags
 from bert_tf.finetuning.model import ModelFlags
-from bert_tf.finetuning.paper_defaults import defaults_for, named_task
+from bert_tf.finetuning.paper_defaults import named_defaults
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning import carry_out
@@ -30,7 +30,7 @@ def main(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSetti
 
 def run():
     flags.run(main, TaskFlags, ModelFlags, FineTuneSettings, ClassifierFlags,
-              defaults=defaults_for(named_task))
+              defaults=named_defaults)
 
 
 if __name__ == "__main__":

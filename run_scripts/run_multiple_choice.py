@@ -15,7 +15,7 @@ Example:
 from bert_tf import flags
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.model import ModelFlags
-from bert_tf.finetuning.paper_defaults import defaults_for, named_task
+from bert_tf.finetuning.paper_defaults import named_defaults
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning import carry_out
@@ -27,7 +27,7 @@ def main(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSetti
 
 
 def run():
-    flags.run(main, TaskFlags, ModelFlags, FineTuneSettings, defaults=defaults_for(named_task))
+    flags.run(main, TaskFlags, ModelFlags, FineTuneSettings, defaults=named_defaults)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,6 @@ def main(mixture: MixtureFlags, job: ModelFlags, settings: FineTuneSettings) -> 
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, MixtureFlags, ModelFlags, FineTuneSettings,
               defaults=lambda given: ("MT-DNN", jobs.MTDNN_DEFAULTS))
 

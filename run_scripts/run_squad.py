@@ -26,7 +26,7 @@ Example:
 from bert_tf import flags
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.model import ModelFlags
-from bert_tf.finetuning.paper_defaults import defaults_for, squad_task
+from bert_tf.finetuning.paper_defaults import squad_defaults
 from bert_tf.tasks.task_flags import SquadFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning import carry_out
@@ -38,7 +38,7 @@ def main(squad_flags: SquadFlags, model_flags: ModelFlags, settings: FineTuneSet
 
 
 def run():
-    flags.run(main, SquadFlags, ModelFlags, FineTuneSettings, defaults=defaults_for(squad_task))
+    flags.run(main, SquadFlags, ModelFlags, FineTuneSettings, defaults=squad_defaults)
 
 
 if __name__ == "__main__":

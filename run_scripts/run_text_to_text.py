@@ -30,7 +30,6 @@ def main(text_flags: TextFlags, job: TextModelFlags, settings: TrainSettings) ->
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, TextFlags, TextModelFlags, TrainSettings,
               defaults=lambda given: ("fine-tuning of t5", jobs.T5_DEFAULTS))
 

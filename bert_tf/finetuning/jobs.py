@@ -202,5 +202,5 @@ def _defaults(script, given):
         return T5_DEFAULTS
     if script == "run_multitask":
         return MTDNN_DEFAULTS
-    task_of = paper_defaults.squad_task if script == "run_squad" else paper_defaults.named_task
-    return paper_defaults.defaults_for(task_of)(given)[1]
+    find = paper_defaults.squad_defaults if script == "run_squad" else paper_defaults.named_defaults
+    return find(given)[1]

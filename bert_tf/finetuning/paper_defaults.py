@@ -1,8 +1,7 @@
 """Defaults of a fine-tuning run that the model decides which it begins with."""
 
 import contextlib
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import checkpoints, finetuning_defaults
@@ -18,39 +17,32 @@ _OF_HEAD = ("max_seq_length", "squad_style", "label_scale", "max_qa_length", "ca
 _WARMUP = (*_STEPS, "num_warmup_steps", "warmup_proportion")
 
 
-def defaults_for(task_of: Callable[[Mapping[str, Any]], str]) -> Callable:
-    """The function of the flags on the command line that `flags.run` takes as `defaults`.
-
-    Args:
-        task_of: function of these flags, a dict by name: the task's name, "" if it has none.
-    """
-    return functools.partial(_defaults, task_of)
-
-
 def config_of(given: Mapping[str, Any]) -> Sizes:
     """The configuration of the model that flags name."""
     file = given.get("bert_config_file")
     return read_config(file) if file else checkpoints.read_config(given.get("init_checkpoint", ""))
 
 
-def named_task(given: Mapping[str, Any]) -> str:
-    """The task that --task names."""
-    return find_task(given["task"]).name if given.get("task") else ""
+def named_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The defaults for the task that --task names, or for files of a user: what they follow, and
+    the values by flag. `given` are the flags on the command line; `flags.run` calls this."""
+    return _defaults(given, lambda: find_task(given["task"]).name if given.get("task") else "")
 
 
-def squad_task(given: Mapping[str, Any]) -> str:
-    """The version of SQuAD."""
-    return "squad_v2" if given.get("version_2_with_negative") else "squad"
+def squad_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The defaults for a version of SQuAD; see `named_defaults`."""
+    return _defaults(
+        given, lambda: "squad_v2" if given.get("version_2_with_negative") else "squad")
 
 
-def _defaults(task_of, given):
+def _defaults(given, task_of):
     # The papers train the encoder, but with --feature_layers it is not trained.
     if not given.get("do_train") or given.get("feature_layers"):
         return "", {}
     values: dict[str, Any] = {}
     with contextlib.suppress(InputError):       # `main` reports it, after the other flags
         config = config_of(given)
-        values = without_tried(finetuning_defaults.find(config, task_of(given)), given)
+        values = without_tried(finetuning_defaults.find(config, task_of()), given)
         # 0 steps mean that a flag is not given; a warm-up of 0 is one.
         given = {**given, **{name: True for name in _WARMUP[-2:] if given.get(name) is not None}}
         for name, others in (("num_train_steps", _STEPS), ("num_warmup_steps", _WARMUP)):
