@@ -30,6 +30,7 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 from bert_tf.options import settle
 from bert_tf.tasks.kinds.span import THRESHOLD
+from bert_tf.tasks.kinds.text_to_text import GENERATION
 from bert_tf.tasks.named import layout_of
 from bert_tf.tokenization.base import ADDED
 from bert_tf.tokenization.packing import LONG_TEXTS, TRUNCATE
@@ -43,8 +44,7 @@ _NAMED = _COUNTED - {*_WITHOUT_NAMES}
 _OF_WINDOWS = {name for name, head in HEADS.items() if head.reads_windows}
 _OF_CHOICES = {name for name, head in HEADS.items() if "C" in head.inputs}
 _DEFAULTS = {"max_seq_length": 128, "long_text": TRUNCATE,
-             "max_query_length": 64, "max_answer_length": 30, "doc_stride": 128,
-             "max_target_length": 128, "beams": 1}
+             "max_query_length": 64, "max_answer_length": 30, "doc_stride": 128, **GENERATION}
 _RUNTIMES = {"text": "TensorFlow Serving", "ids": "TensorFlow Serving", "onnx": "ONNX",
              "lite": "LiteRT"}
 _ENDINGS = {"onnx": ".onnx", "lite": ".tflite"}
@@ -120,8 +120,7 @@ class ExportFlags:
         if self.task in _COUNTED and not (self.labels or self.num_labels > 0):
             names = "--labels or " if self.task in _NAMED else ""
             raise InputError(f"{names}--num_labels must be given with --task={self.task}.")
-        if self.long_text != TRUNCATE and not (
-                self.format == "text" and self.task in _OF_WINDOWS):
+        if self.long_text != TRUNCATE and not (self.format == "text" and self.task in _OF_WINDOWS):
             raise InputError(f"--long_text={self.long_text} is for --format=text and models of "
                              f"classification, regression or multiple choice, not for "
                              f"--format={self.format} --task={self.task}; leave out --long_text.")
@@ -161,8 +160,7 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
     found["vocab_file"] = model.weights and model.weights.vocab_file
     given = {name: value or None if name in ("labels", "num_labels", "vocab_file") else value
              for name, value in vars(job).items()}
-    settled = settle(given, found, {"labels": [], "num_labels": 0})
-    return ExportFlags(**settled)
+    return ExportFlags(**settle(given, found, {"labels": [], "num_labels": 0}))
 
 
 def _of_saved_task(job, model):
@@ -242,7 +240,7 @@ def make_module(network, job: ExportFlags, model: Any):
     if job.format == "ids" and hasattr(encoder, "generate"):
         options = model.saved.options if model.saved else {}
         return export.GenerationModel(network, job.max_target_length, job.beams,
-                                      options.get("alpha", 0.6))
+                                      options.get("alpha", GENERATION["alpha"]))
     left_out = _left_out(network, model)
     if job.format != "text":
         return export.IdsModel(network, job.max_seq_length if "lite" in job.format else None,
@@ -304,8 +302,7 @@ def write(job: ExportFlags, model: Any) -> str:
         export.save_lite(module, job.output, int8=job.format == "lite_int8")
     ending = _ENDINGS[job.format.partition("_")[0]]
     if not job.output.endswith(ending):
-        print(f"note: most tools expect the extension {ending}; rename {job.output}",
-              flush=True)
+        print(f"note: most tools expect the extension {ending}; rename {job.output}", flush=True)
     return f"{job.output}: {file_size(job.output):,} bytes"
 
 
@@ -320,8 +317,7 @@ def _keep(given):
     if given.format in ("text", "ids"):
         flags.keep(given, os.path.join(given.output, str(given.version)))
     else:
-        folder, name = os.path.split(given.output)
-        flags.keep(given, folder, name + ".")
+        flags.keep(given, os.path.dirname(given.output), f"{os.path.basename(given.output)}.")
 
 
 def _write_card(given, job, model):
@@ -334,8 +330,7 @@ def _write_card(given, job, model):
     name = os.path.basename(job.output.rstrip("/"))
     code = ""
     if job.format == "text":
-        saved = model.saved
-        pair = saved and saved.num_texts == 2 and job.task not in _TEXTS
+        pair = model.saved and model.saved.num_texts == 2 and job.task not in _TEXTS
         texts = 'text_a=["A text."], text_b=["Another."]' if pair else (
             _TEXTS.get(job.task, 'text=["A text."]'))
         signature = "pair" if pair else "serving_default"

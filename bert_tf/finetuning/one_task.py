@@ -72,7 +72,7 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
     check_smoothing(settings, task)
     weights = class_weights(settings.class_weights, task)
     if model_flags.do_train:
-        check_task(settings.output_dir, task, model, fixed_options(task, options))
+        check_task(settings.output_dir, task, model, task.kind.fixed_options(options))
     member = Member(task, model, options, wanted, model_flags, settings, weights)
     if model.saved and not model_flags.do_train:
         for split in member.predicted_splits:
@@ -85,12 +85,6 @@ def check_has_training_set(task: Task) -> None:
     if task.model_of:
         raise InputError(f"{task.name} has no training set; train with --task={task.model_of}, "
                          f"then give the model as --init_checkpoint to score --task={task.name}.")
-
-
-def fixed_options(task, options: dict) -> dict:
-    """The options of input and head that must be equal for a run to continue."""
-    return {**task.kind.fixed_options(options),
-            **{name: options[name] for name in ("bilstm_size",) if name in options}}
 
 
 def _saved_options(model, given, model_flags, settings):

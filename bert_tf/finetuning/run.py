@@ -18,7 +18,7 @@ from bert_tf.finetuning import archive, mixture, mixture_reports, mixture_teachi
 from bert_tf.finetuning.head_masks import mask, masked_heads
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import BALANCED, ModelFlags, check_task, save_task
-from bert_tf.finetuning.one_task import fixed_options, plan_task
+from bert_tf.finetuning.one_task import plan_task
 from bert_tf.heads import HEADS
 from bert_tf.model_card import write_card
 from bert_tf.tasks.saved_task import SavedTask
@@ -220,8 +220,8 @@ class FineTuneRun:
     def _padding(self, strategy):
         """Returns the padding of batches. A resumed run keeps it, since dropout depends on it."""
         is_padded = self.settings.pad_to_max_length
-        path = training.trials.begun_file(self.settings) if self.flags.do_train else None
-        if path and not is_padded:
+        if not is_padded and self.flags.do_train and (
+                path := training.trials.begun_file(self.settings)):
             return _kept_padding(path)
         return padding_of(is_padded, self.settings, strategy)
 
@@ -287,8 +287,7 @@ def open_run(script: str, task_flags, model_flags, settings, options: dict | Non
         training.trials.check_output(member.settings.output_dir, list(member.settings.trials()))
     run = FineTuneRun([member], model_flags, settings, note=teaching.note if teaching else "")
     folder = run.records_folder(member)
-    planned = member.plan_records(folder, teaching and (
-        lambda: teaching.records(member, folder)))
+    planned = member.plan_records(folder, teaching and (lambda: teaching.records(member, folder)))
     strategy = strategy or training.open_strategy(
         settings.resolve(member.task.defaults, 1), trains=model_flags.do_train,
         others=(task_flags, model_flags))
@@ -311,7 +310,7 @@ def _tuning(run, member, strategy):
         arguments = {**arguments, "label_smoothing": member.settings.label_smoothing}
     if weights:
         arguments = {**arguments, "class_weights": weights}
-    rate, options = flags.classifier_dropout, fixed_options(task, member.options)
+    rate, options = flags.classifier_dropout, task.kind.fixed_options(member.options)
     if flags.do_train and rate is not None:
         arguments = {**arguments, "dropout_rate": rate}
         options = {**options, "classifier_dropout": rate}

@@ -18,6 +18,7 @@ from bert_tf.flags import check, check_used, option
 from bert_tf.options import settle
 from bert_tf.recipes import Term
 from bert_tf.tasks.kinds.table import KINDS
+from bert_tf.tasks.kinds.text_to_text import GENERATION
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import Wanted
@@ -29,8 +30,6 @@ from bert_tf.training.settings import TrainSettings
 
 _KIND = KINDS["text_to_text"]
 LONGEST_INPUT = 512     # tokens, if no flag says otherwise
-_MOST_TARGETS = 128     # tokens that are written for files without targets
-_ALPHA = 0.6            # of beam search
 _OF_RECORDS = ("max_eval_steps", "file_shares")     # settings of pre-training
 
 
@@ -126,16 +125,14 @@ def _plan(job, settings, sources):
     """The `Member` of all tasks together, whose splits are the files to score and to predict."""
     model = _open_model(job, settings.output_dir)
     saved = None if job.do_train else model.saved
+    longest = longest_target(sources, model.tokenizer)
     options = settle(
-        {name: getattr(job, name) for name in ("max_target_length", "beams", "alpha")},
-        saved.options if saved else {},
-        {"max_target_length": longest_target(sources, model.tokenizer) or _MOST_TARGETS,
-         "beams": 1, "alpha": _ALPHA})
-    if options["beams"] == 1 and job.alpha not in (None, _ALPHA):
+        {name: getattr(job, name) for name in GENERATION}, saved.options if saved else {},
+        {**GENERATION, **({"max_target_length": longest} if longest else {})})
+    if options["beams"] == 1 and job.alpha not in (None, GENERATION["alpha"]):
         raise InputError(f"--alpha={job.alpha} is for beam search; give --beams too, or leave the "
                          "flag out.")
-    model.max_seq_length = job.max_seq_length or (
-        saved.max_seq_length if saved else LONGEST_INPUT)
+    model.max_seq_length = job.max_seq_length or (saved.max_seq_length if saved else LONGEST_INPUT)
     if job.do_train:
         model.config = dataclasses.replace(model.config, dropout_rate=job.dropout_rate)
     dev, test = ({f"{file.name}_{split}": file for file in sources.of(split)}

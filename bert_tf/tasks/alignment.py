@@ -70,13 +70,12 @@ def _longest(mine, theirs, reach):
     padded = np.full(size + goal + 4 * reach, -2, np.int64)     # a code that matches nothing
     padded[reach:reach + goal] = theirs                         # j is at reach + j
     last = np.zeros(2 * reach + 1, np.int64)                    # row i - 1, and a 0 behind it
-    valid = np.zeros_like(padded, bool)
-    valid[reach:reach + goal] = True
+    valid = padded >= 0
     for i, code in enumerate(mine.tolist()):
         window = slice(i, i + 2 * reach)
         is_valid = valid[window]
         up, longer = last[1:], last[:-1] + 1
-        matches = (padded[window] == code)
+        matches = padded[window] == code
         row = np.maximum.accumulate(np.where(is_valid, np.maximum(
             up, np.where(matches, longer, 0)), 0))
         left = np.concatenate([[0], row[:-1]])

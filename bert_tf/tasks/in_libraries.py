@@ -28,8 +28,6 @@ _SQUAD = {"squad": "v1.1", "squad_v2": "v2.0"}
 _BEFORE_SUPER_GLUE = {"mnli": (f"{HUB}nyu-mll/glue/mnli", f"{TFDS}glue/mnli"),
                       "swag": (f"{HUB}allenai/swag/regular", None)}
 _TRIVIA_QA = f"{HUB}mandarjoshi/trivia_qa/rc.wikipedia"
-# Of tensorflow_datasets: a training set that is another data set.
-_TRAIN_IN_TFDS = {"xnli": f"{TFDS}multi_nli"}
 # Formats whose columns a library renames; lines of others are made of its rows.
 _TABLES = ("tsv", "csv", "folders")
 
@@ -116,10 +114,10 @@ def _split(task, name, layout, data_dir) -> Split | None:
 
 
 def _translations(task, layout, data_dir, part, language):
-    """A split of XNLI in tensorflow_datasets, where a row has all languages."""
+    """A split of XNLI in tensorflow_datasets, where a row has all languages. The training set is
+    another data set, in English."""
     if part == "train":
-        found = _TRAIN_IN_TFDS.get(task.name)
-        return found and _layout(task, layout, f"{found}:train")
+        return _layout(task, layout, f"{TFDS}multi_nli:train") if task.name == "xnli" else None
     return dataclasses.replace(_layout(task, layout, f"{data_dir}:{part}"),
                                format="translations", only=("language", language))
 

@@ -1,6 +1,7 @@
 """The rows of a library's data set in the form of a task's official file, for the readers of such
 files."""
 
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -25,14 +26,9 @@ def _labelled(row: Row) -> Row:
     return rest if label == _HIDDEN else {**rest, "label": _LABELS.get(label, label)}
 
 
-def _lines(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yields lines of SuperGLUE for rows with the same columns as the official file."""
-    return map(_labelled, rows)
-
-
 def _schemas(rows):
     """Yields lines of WSC."""
-    for row in _lines(rows):
+    for row in map(_labelled, rows):
         yield {**row, "target": {key: row[key] for key in _SPAN}}
 
 
@@ -121,9 +117,9 @@ def _translations(rows):
 
 
 _FORMS: dict[str, Callable[[Iterable[Row]], Iterator[Row]]] = {
-    "library": iter, "translations": _translations,
-    "jsonl": _lines, "wsc": _schemas, "multirc": _passages, "record": _clozes,
-    "race": _articles, "squad": _paragraphs, "trivia_qa": _documents, "words": _sentences}
+    "library": iter, "translations": _translations, "jsonl": functools.partial(map, _labelled),
+    "wsc": _schemas, "multirc": _passages, "record": _clozes, "race": _articles,
+    "squad": _paragraphs, "trivia_qa": _documents, "words": _sentences}
 
 
 def read_library(name: str, form: str, rows: Iterable[Row] | None = None

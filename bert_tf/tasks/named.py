@@ -275,14 +275,14 @@ OF_SUITES = {**TASKS, **{task.name: task for task in (*SQUAD.values(), TRIVIA_QA
 def find_task(name: str) -> Task:
     """Finds a task by name, ignoring case and hyphens."""
     plain = name.lower().replace("-", "")
-    found = [task for known, task in TASKS.items() if known.replace("-", "") == plain]
-    if not found and plain.startswith("squad"):
+    for known, task in TASKS.items():
+        if known.replace("-", "") == plain:
+            return task
+    if plain.startswith("squad"):
         raise InputError(f"there is no task {name!r}: for SQuAD run bert-finetune with "
                          "--predict_file, and --train_file to train.")
-    if not found:
-        raise InputError(f"there is no task {name!r}; {choose_from(name, TASK_NAMES)[:-1]}, or "
-                         "describe your own file with --text_a_column and --label_column.")
-    return found[0]
+    raise InputError(f"there is no task {name!r}; {choose_from(name, TASK_NAMES)[:-1]}, or "
+                     "describe your own file with --text_a_column and --label_column.")
 
 
 def layout_of(name: str) -> Split | None:
@@ -301,10 +301,9 @@ def find_folder(data_dir: str, name: str, remedy: str) -> str:
     Raises:
         InputError: there is no such folder or data set.
     """
-    found = named_folder(data_dir, name, OF_SUITES[name].folder_of or name)
-    if not found and is_library_name(data_dir):
+    if found := named_folder(data_dir, name, OF_SUITES[name].folder_of or name):
+        return found
+    if is_library_name(data_dir):
         return configuration(data_dir, OF_SUITES[name])
-    if not found:
-        raise InputError(f"--data_dir: {data_dir!r} has no folder for the task {name}; put its "
-                         f"official files there, or {remedy}.")
-    return found
+    raise InputError(f"--data_dir: {data_dir!r} has no folder for the task {name}; put its "
+                     f"official files there, or {remedy}.")

@@ -20,6 +20,7 @@ _FUNCTION = _PRONOUNS | _DETERMINERS | frozenset(
     "shall should can could may might must very too also just still even only quite rather then "
     "there here now it's didn't don't doesn't wasn't isn't couldn't wouldn't can't one's".split())
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_POSSESSIVE = re.compile(r"['’]s?$")
 _LONGEST = 4        # words of a candidate after its determiner
 
 
@@ -55,8 +56,7 @@ def schema_of(premise: str, hypothesis: str) -> Schema:
         if left + right > best[0] and rest > right:
             query = hypothesis[others[left].start():others[len(theirs) - right - 1].end()]
             start, end = words[place].span()
-            best = left + right, Schema(premise[:start], premise[end:],
-                                        re.sub(r"['’]s?$", "", query))
+            best = left + right, Schema(premise[:start], premise[end:], _POSSESSIVE.sub("", query))
     return best[1]
 
 
@@ -77,13 +77,13 @@ def _others(phrases, query):
     for phrase in phrases:
         core = _core(phrase)
         if core and core not in asked and asked not in core:
-            found.setdefault(core, re.sub(r"['’]s?$", "", phrase))
+            found.setdefault(core, _POSSESSIVE.sub("", phrase))
     return list(found.values())
 
 
 def _core(phrase):
     """Returns a phrase in lower case, without its determiner and a possessive's ending."""
-    words = re.sub(r"['’]s?$", "", phrase.lower()).split()
+    words = _POSSESSIVE.sub("", phrase.lower()).split()
     return " ".join(words[1:] if words and words[0] in _DETERMINERS | _PRONOUNS else words)
 
 

@@ -10,6 +10,7 @@ JSON lines or a list: a question each, with its paragraph.
 """
 
 import collections
+import itertools
 import json
 import os
 import re
@@ -179,12 +180,8 @@ def _document(path, of):
 
 def _excerpt(text):
     """Returns the first words of a document."""
-    last = 0
-    for count, word in enumerate(_WORD.finditer(text), 1):
-        last = word.end()
-        if count == _MOST_WORDS:
-            break
-    return text[:last]
+    ends = [word.end() for word in itertools.islice(_WORD.finditer(text), _MOST_WORDS)]
+    return text[:ends[-1]] if ends else ""
 
 
 def find_aliases(text: str, aliases: list[str]) -> list[tuple[int, int]]:

@@ -116,8 +116,7 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
 def _read_raw(task, layout, path, omissions):
     """Yields the rows of a file as `KeptRows.read` does."""
     rows = {"words": _read_tags, "conllu": _read_tags, "race": _read_articles,
-            "folders": _read_folders,
-            **dict.fromkeys(FORMATS, read_rows)}.get(
+            "folders": _read_folders, **dict.fromkeys(FORMATS, read_rows)}.get(
         layout.format, _read_table)
     for line, texts, raw, document in rows(task, layout, path, omissions):
         if raw is not None and raw == task.without_label:
@@ -232,7 +231,8 @@ class Malformed(Exception):
 
 def texts_of(row, layout, text_keys: list, choice_keys: list) -> list[str]:
     """Returns the texts of an example in a row of a table: the cells of the columns, or the context
-    and the choices. `layout` has the fields of a `Split` that say how cells are read.
+    and the choices, each after their common beginning if there is one. `layout` has the fields of a
+    `Split` that say how cells are read.
 
     Raises:
         Malformed: a cell has no text, or choices are missing.
@@ -248,10 +248,10 @@ def texts_of(row, layout, text_keys: list, choice_keys: list) -> list[str]:
                  for key, found in zip(keys, cells)]
     if not choice_keys:
         return cells
-    texts, choices = cells[:len(text_keys)], cells[len(text_keys):]
+    (context, *beginning), choices = cells[:len(text_keys)], cells[len(text_keys):]
     if not all(choices) or _has_more(row, layout.choices, choice_keys):
         raise Malformed(f"does not have {len(choice_keys)} choices, as line 1 has")
-    return _with_beginning(texts, choices)
+    return [context, *(" ".join([*beginning, choice]) for choice in choices)]
 
 
 def _label_of(row, task, layout, key, where):
@@ -280,9 +280,3 @@ def _has_more(row, columns, known):
     begins = tuple(column[:-1] for column in columns if column.endswith("*"))
     return isinstance(row, dict) and any(
         name.startswith(begins) and name not in known for name in row)
-
-
-def _with_beginning(texts, choices):
-    """Returns the context and the choices, each after their common beginning if there is one."""
-    context, *beginning = texts
-    return [context, *(" ".join([*beginning, choice]) for choice in choices)]

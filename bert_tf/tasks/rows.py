@@ -106,8 +106,7 @@ def _csv_rows(path):
         except csv.Error as error:
             raise InputError(f"{shown_name(path)}, line {first} is not CSV ({error}): if a cell "
                              "holds quotes or line ends, put the cell in quotes and double the "
-                             "quotes in it."
-                             ) from error
+                             "quotes in it.") from error
         if row is None:
             return
         yield first, row
@@ -140,23 +139,23 @@ _KEYED = ("jsonl", "tfds", *_OF_LIBRARIES)
 
 class Table:
     """A file's rows, whose cells are reached by the keys of `keys`. `omissions` counts malformed
-    lines; a file without rows is refused."""
+    lines; a file without rows is refused. `names` are the columns', or None if they have none."""
 
     def __init__(self, path: str, layout, omissions: Omissions):
         self._path, self._omissions = shown_name(path), omissions
         self._keyed = layout.format in _KEYED
-        self._names = self._width = None
-        self._is_broken = layout.is_broken
+        self.names: list[str] | None = None
+        self._width, self._is_broken = None, layout.is_broken
         rows = self._whole(_READERS[layout.format](path))
         if layout.header and not self._keyed:
-            _, self._names = next(rows, (1, None))
-            self._width = self._names and len(self._names)
+            _, self.names = next(rows, (1, None))
+            self._width = self.names and len(self.names)
         first = next(rows, None)
         if first is None:
             raise InputError(f"{self._path} is empty: it must hold at least one example"
-                             f"{' below its header' if self._names else ''}.")
+                             f"{' below its header' if self.names else ''}.")
         if self._keyed:
-            self._names = list(first[1])
+            self.names = list(first[1])
         else:
             self._width = len(first[1])
         self._rows = itertools.chain([first], rows)
@@ -173,11 +172,6 @@ class Table:
                 continue
             self._omissions.add_malformed(f"{self._path}, line {number}", problem, self._is_broken)
 
-    @property
-    def names(self) -> list[str] | None:
-        """The names of the columns, or None if they have none."""
-        return self._names
-
     def keys(self, columns, advice: str = "") -> list:
         """Returns the keys of columns given by name, number or, for several, a name such as
         "ending*". Several columns come in the order of the numbers in their names, else in the
@@ -186,7 +180,7 @@ class Table:
         return [key for column in columns for key in self._find(column, advice)]
 
     def _find(self, column, advice):
-        names = self._names or []
+        names = self.names or []
         found = [name for name in names if name == column]
         if len(found) > 1:
             raise InputError(f"{self._path}, line 1: {len(found)} columns have the name "
@@ -202,7 +196,7 @@ class Table:
 
     def _begun_with(self, start):
         """The names of columns that begin so, in their order."""
-        found = [name for name in self._names or () if name.startswith(start)]
+        found = [name for name in self.names or () if name.startswith(start)]
         if all(_is_number(name[len(start):]) for name in found):
             return sorted(found, key=lambda name: int(name[len(start):]))
         return sorted(found) if self._keyed else found

@@ -95,7 +95,7 @@ class RecordOptions:
         max_seq_length: S.
         document_context: whether a sentence to tag is read with the text around it in its document.
         max_qa_length, carry_choices: see `kinds.sentence.MultipleChoice`.
-        hypothesis_first: whether the second text comes first; see `labelled.encode_pairs`.
+        hypothesis_first: whether the second text comes first; see `packing.encode_pairs`.
         long_text: how texts that do not fit are cut, see `kinds.windows`.
     """
 
@@ -291,8 +291,7 @@ class SplitRecords:
         official = self._source.task.split(self._source.split).size
         held = self._own // (2 if self._source.both_orders else 1)
         if official and held not in (0, official) and self._source.fraction == 1:
-            notes.append(f"{path} holds {held:,} examples, the official file "
-                         f"{official:,}.")
+            notes.append(f"{path} holds {held:,} examples, the official file {official:,}.")
         if self._omissions.unpaired:
             notes.append(f"{self._omissions.unpaired:,} lines of {path} were left out, whose "
                          "neighbours are of another question or have the same label.")

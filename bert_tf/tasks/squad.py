@@ -86,8 +86,7 @@ def passage_words(passage: str, squad_style: str = "bert") -> list[str]:
     return [passage[first:last] for first, last in word_spans(passage, squad_style)]
 
 
-def read_paragraphs(path: str, is_training: bool,
-                    version_2_with_negative: bool = False,
+def read_paragraphs(path: str, is_training: bool, version_2_with_negative: bool = False,
                     squad_style: str = "bert") -> Iterator[Paragraph]:
     """Yields the paragraphs of a SQuAD file, one article in memory at a time.
 
@@ -253,8 +252,7 @@ def _with_answer(question, raw, where, context, words, starts, version_2_with_ne
     last = bisect.bisect_right(starts, start + len(text) - 1) - 1
     if first < 0:       # spaces before the first word: the original takes -1 as Python's last
         first = last if last == len(words) - 1 else len(words)
-    return dataclasses.replace(question, answer=text, first_word=first, last_word=last,
-                               start=start)
+    return dataclasses.replace(question, answer=text, first_word=first, last_word=last, start=start)
 
 
 def _is_there(question, paragraph, squad_style):

@@ -87,14 +87,13 @@ class SquadRecords:
         name, counts, notes = os.path.basename(self.output_file), record["counts"], record["notes"]
         name = name.removesuffix(".tfrecord")
         print(f"{name}: {counted(counts['questions'], 'question')}, "
-              f"{counted(counts['records'], 'record')}, "
-              f"{counted(counts['skipped'], 'question')} left out, {counts['cut']:,} cut to fit"
-              f"{', there already' * was_there}", flush=True)
+              f"{counted(counts['records'], 'record')}, {counted(counts['skipped'], 'question')} "
+              f"left out, {counts['cut']:,} cut to fit{', there already' * was_there}", flush=True)
         for note in notes[:_MOST_NOTES]:
             print(f"  note: {note}")
         if len(notes) > _MOST_NOTES:
-            print(f"  and {len(notes) - _MOST_NOTES:,} more "
-                  f"notes, in {name}{manifest.SUFFIX}", flush=True)
+            print(f"  and {len(notes) - _MOST_NOTES:,} more notes, in {name}{manifest.SUFFIX}",
+                  flush=True)
 
     def _pieces(self):
         return read_pieces(self.input_file, self.is_training, self.version_2_with_negative,

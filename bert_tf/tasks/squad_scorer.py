@@ -164,9 +164,8 @@ def score_v2(answers: dict, predictions: dict, null_odds: dict | None = None,
     scores = {name: [float(not answers[name])] * 2 if odds[name] > threshold else pair
               for name, pair in raw.items()}
     result = _means(scores, answers)
-    for prefix, names in (("HasAns", [n for n in answers if answers[n]]),
-                          ("NoAns", [n for n in answers if not answers[n]])):
-        if names:
+    for prefix, has_answer in (("HasAns", True), ("NoAns", False)):
+        if names := [name for name in answers if bool(answers[name]) == has_answer]:
             result |= {f"{prefix}_{key}": v for key, v in _means(scores, names).items()}
     if null_odds is not None:
         for index, key in enumerate(("exact", "f1")):

@@ -26,10 +26,9 @@ class Grid:
 
     def points(self) -> Iterator[dict[str, Any]]:
         """Yields the settings of each point; {} of a grid without values."""
-        axes = [[(name, value) for value in values] for name, values in vars(self).items()
-                if values]
-        for chosen in itertools.product(*axes):
-            yield dict(chosen)
+        given = {name: values for name, values in vars(self).items() if values}
+        for chosen in itertools.product(*given.values()):
+            yield dict(zip(given, chosen))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,8 +61,7 @@ class Row:
 
     def cells(self, scores: Scores, metrics: Collection[str]) -> list[float]:
         """The scores of this task in some metrics, of every development set that has them."""
-        return [value for name, value in scores.get(self.task, {}).items()
-                if is_of(name, metrics)]
+        return [value for name, value in scores.get(self.task, {}).items() if is_of(name, metrics)]
 
 
 class Published(NamedTuple):
@@ -218,7 +216,6 @@ SUITES = {
             "zero-shot": dict.fromkeys(XNLI_LANGUAGES, "xnli"),
             "translate-train": {"en": "xnli"} | {
                 language: f"xnli-{language}" for language in _NOT_ENGLISH},
-            "translate-test": {"en": "xnli"} | dict.fromkeys(
-                _NOT_ENGLISH, "xnli-translate-test")}),
+            "translate-test": {"en": "xnli"} | dict.fromkeys(_NOT_ENGLISH, "xnli-translate-test")}),
     "race": Suite((Row("race", shown=("middle_accuracy", "high_accuracy")),)),
 }

@@ -75,8 +75,7 @@ def _reader(form, read):
                 yield from read(number, line if is_library else json.loads(line), *args)
             except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
                 raise InputError(f"{path}, line {number} is not an example of this SuperGLUE task "
-                                 f"({type(error).__name__}: {error}); correct it."
-                                 ) from error
+                                 f"({type(error).__name__}: {error}); correct it.") from error
     return read_file
 
 
@@ -123,16 +122,19 @@ def read_clozes(line: int, row: dict) -> Iterator[tuple[int, Cloze]]:
 
 @each_line("jsonl")
 def _word_in_context(line, row):
-    """Yields the example of a line of WiC."""
     pieces = [piece for number in "12" for piece in cut(
         row[f"sentence{number}"], int(row[f"start{number}"]), int(row[f"end{number}"]))]
-    yield line, pieces, row.get("label")
+    yield line, pieces, _boolean(row), 0
 
 
 @each_line("wsc")
 def _schemas(line, row):
-    """Yields the example of a line of WSC."""
-    yield line, cut_schema(row), row.get("label")
+    yield line, cut_schema(row), _boolean(row), 0
+
+
+def _boolean(row):
+    """Returns the label of a line, a bool or true and false as texts, in capitals; None without."""
+    return str(row["label"]).capitalize() if row.get("label") is not None else None
 
 
 def cut_schema(row: dict) -> list[str]:
@@ -182,9 +184,6 @@ def _find_span(text, index, span):
     return min(found or [(words[0][0], words[-1][1])], key=lambda place: abs(place[0] - wanted))
 
 
-# Examples of files, as `bert_tf.tasks.reading` yields them.
-
-
 def _multirc_rows(path):
     for group, (line, question) in enumerate(read_questions(path)):
         text = _plain(question.text)
@@ -199,16 +198,9 @@ def _record_rows(path):
             yield line, [cloze.text, cloze.query.replace(PLACEHOLDER, candidate)], label, group
 
 
-def _marked(read):
-    """Returns a reader of examples with a bool for a label, or true and false as texts."""
-    def rows(path):
-        for line, pieces, label in read(path):
-            yield line, pieces, None if label is None else str(label).capitalize(), 0
-    return rows
-
-
-_READERS = {"multirc": _multirc_rows, "record": _record_rows,
-            "wic": _marked(_word_in_context), "wsc": _marked(_schemas)}
+# Readers of a file's examples, as `bert_tf.tasks.reading` yields them.
+_READERS = {"multirc": _multirc_rows, "record": _record_rows, "wic": _word_in_context,
+            "wsc": _schemas}
 FORMATS = tuple(_READERS)
 
 

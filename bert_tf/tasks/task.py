@@ -192,13 +192,11 @@ class Kind:
 
     # Runs of the scripts
 
-    def records(self, source, tokenizer, max_seq_length: int, options: dict,
-                output_dir: str):
+    def records(self, source, tokenizer, max_seq_length: int, options: dict, output_dir: str):
         """Plans the records: `make` writes them, `report` prints their counts."""
         raise NotImplementedError
 
-    def predictions(self, source, tokenizer, max_seq_length: int, options: dict,
-                    is_scored: bool):
+    def predictions(self, source, tokenizer, max_seq_length: int, options: dict, is_scored: bool):
         """Returns an object that decodes, scores and writes the predictions for a `Source`, with
         the methods of `bert_tf.tasks.kinds.labelled.SplitPredictions`. `is_scored` requires the
         file to hold the right answers."""

@@ -90,8 +90,7 @@ class TaskFlags:
     max_qa_length: int | None = option(
         None, "In multiple choice, keep the last tokens of each choice, at most this many, and "
         "then shorten only the context, as XLNet does for RACE. Default: shorten the longer of the "
-        "two.",
-        rare=True, least=1)
+        "two.", rare=True, least=1)
     carry_choices: bool | None = option(
         None, "With --max_qa_length, repeat a mistake of XLNet's code: if a context and a choice "
         "fit, both become the context of the next choices. Default: false; for RACE true, as in "
@@ -194,8 +193,7 @@ class TaskFlags:
                                                  for split in others])
             task = self._in_scheme(task)
         _check_training_flags(self, task)
-        return [_source(self, task, split, found[split], rows[split])
-                for split in splits or found]
+        return [_source(self, task, split, found[split], rows[split]) for split in splits or found]
 
     def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> Wanted:
         """The splits to train, score and predict on.
@@ -405,8 +403,8 @@ class SquadFlags:
         None, "Tokens between the starts of two successive windows of a long paragraph (default: "
         "128).", least=1)
     max_query_length: int | None = option(
-        None, "Maximum tokens of a question; longer questions are cut at their "
-        "end (default: 64).", least=1)
+        None, "Maximum tokens of a question; longer questions are cut at their end (default: 64).",
+        least=1)
     n_best_size: int | None = option(
         None, "Number of starts and ends to consider in each window, and number of answers to keep "
         "for each question (default: 20).", least=1)

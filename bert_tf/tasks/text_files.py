@@ -76,8 +76,7 @@ class Sources:
             tasks[file.name] = inputs, targets
             cuts.append(f"; cut to fit: {counted(cut, 'input')} (--max_seq_length), "
                         f"{counted(more, 'target')} (--max_target_length)" * bool(cut or more))
-        rates = mixing_rates([len(file.examples) for file in files], self.maximum,
-                             self.temperature)
+        rates = mixing_rates([len(file.examples) for file in files], self.maximum, self.temperature)
         print("training on " + ", ".join(
             f"{file.name} ({len(file.examples):,} examples, {rate:.1%} of a batch{cut})"
             for file, rate, cut in zip(files, rates, cuts)), flush=True)

@@ -14,6 +14,7 @@ from bert_tf.tasks.text_files import Sources, TextFile
 from bert_tf.tasks.text_tasks import TEXT_TASKS
 
 _PAIRS = TEXT_TASKS["pairs"]
+_NAMES = [name for name in TEXT_TASKS if name != _PAIRS.name]
 SPLITS = ("train", "dev", "test")
 # Tasks that are official ones although their tests are not submitted.
 _READ_FILES_OF = {"squad": "squad", "squad_trivia": "squad", "conll2003": "conll2003"}
@@ -23,8 +24,7 @@ _READ_FILES_OF = {"squad": "squad", "squad_trivia": "squad", "conll2003": "conll
 class TextFlags:
     """Tasks, their files, and their mixture."""
 
-    tasks: list[str] = option(
-        [], f"Any of {', '.join(name for name in TEXT_TASKS if name != _PAIRS.name)}.")
+    tasks: list[str] = option([], f"Any of {', '.join(_NAMES)}.")
     data_dir: list[str] = option(
         [], "Folder of each task's files, in the order of --tasks; or one folder with a subfolder "
         "per task, named like the task; or a data set, tfds:NAME or hf://datasets/OWNER/NAME.")
@@ -49,8 +49,7 @@ class TextFlags:
         Raises:
             InputError: there is no such task, or a file is not there.
         """
-        wanted = [split for split, needed in zip(SPLITS, (do_train, do_eval, do_predict))
-                  if needed]
+        wanted = [split for split, needed in zip(SPLITS, (do_train, do_eval, do_predict)) if needed]
         given = {split: getattr(self, f"{split}_file") for split in SPLITS}
         if bool(self.tasks) == any(given.values()):
             raise InputError("give either --tasks, or your own files: --train_file, --dev_file, "
@@ -74,9 +73,8 @@ class TextFlags:
 
     def _folders(self):
         for name in self.tasks:
-            if name not in TEXT_TASKS or name == _PAIRS.name:
-                raise InputError(f"--tasks: there is no task {name!r}; " + choose_from(
-                    name, (known for known in TEXT_TASKS if known != _PAIRS.name)))
+            if name not in _NAMES:
+                raise InputError(f"--tasks: there is no task {name!r}; {choose_from(name, _NAMES)}")
         if len(set(self.tasks)) < len(self.tasks):
             raise InputError("--tasks names a task twice; name each task once.")
         if len(self.data_dir) == len(self.tasks) > 1:
@@ -91,16 +89,11 @@ class TextFlags:
 def _find(name, folder, split):
     """The files of a task's split in a folder; MNLI has two to score on, and one may be absent."""
     task = TEXT_TASKS[name]
-    if is_library_name(folder):
-        paths = _in_library(task, folder, split)
-    elif task.official:
-        official = TASKS[task.official]
-        names = [known for known in official.splits if known.split("_")[0] == split]
-        paths = [(known, path) for known in names for path in _paths(
-            folder, official.splits[known].files)]
+    if task.official or is_library_name(folder):
+        paths = _official_paths(task, folder, split)
     else:
-        paths = [(split, path) for path in _paths(
-            folder, (task.files[split],) if split in task.files else ())]
+        files = [task.files[split]] if split in task.files else []
+        paths = [(split, path) for file in files if is_file(path := os.path.join(folder, file))]
     if not paths:
         raise InputError(f"--data_dir: there is no {split} file of {name} in {folder!r}; "
                          "name its folder, or leave the task out.")
@@ -116,8 +109,7 @@ def _folder_of(folder, task, count):
         return configuration(folder, OF_SUITES[known]) if known and count > 1 else folder
     official = TASKS.get(task.official or task.submitted)
     names = (official.name, official.folder_of or official.name) if official else ()
-    return named_folder(folder, task.name, *names,
-                        task.name.removeprefix("super_glue_")) or folder
+    return named_folder(folder, task.name, *names, task.name.removeprefix("super_glue_")) or folder
 
 
 def _same_as(task):
@@ -125,18 +117,12 @@ def _same_as(task):
     return task.official or task.submitted or _READ_FILES_OF.get(task.name)
 
 
-def _in_library(task, name, split):
-    """(split, file or rows) of all official splits that a library's data set has for a split."""
+def _official_paths(task, folder, split):
+    """(split, file or rows) of all official splits that a folder or a data set has for a split."""
     known = _same_as(task)
     if not known:
-        raise InputError(f"--data_dir: {task.name} can't be read from {name}; give the folder of "
+        raise InputError(f"--data_dir: {task.name} can't be read from {folder}; give the folder of "
                          "its files.")
-    found = placed(OF_SUITES[known], name)
-    return [(known, found.path(name, known)) for known in found.splits
-            if known.split("_")[0] == split and found.has_file(name, known)]
-
-
-def _paths(folder, files):
-    """The first of the files that is there, as a list."""
-    paths = [os.path.join(folder, file) for file in files]
-    return [path for path in paths if is_file(path)][:1]
+    found = placed(OF_SUITES[known], folder)
+    return [(name, found.path(folder, name)) for name in found.splits
+            if name.split("_")[0] == split and found.has_file(folder, name)]

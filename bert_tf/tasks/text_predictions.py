@@ -18,10 +18,7 @@ class TextPredictions(SplitPredictions):
     """Scores and writes the texts for a file."""
 
     def __init__(self, file: TextFile):
-        self._file, self.prefix, self.examples = file, file.name, file.examples
-
-    def join(self, answers):
-        return answers
+        self._file, self.prefix, self.examples, self._join = file, file.name, file.examples, None
 
     def decode(self, answers, records):
         return answers["texts"]
@@ -35,8 +32,8 @@ class TextPredictions(SplitPredictions):
     def write(self, folder, answers, predicted, is_test):
         """Writes the files of predictions; returns their paths. `FILE_SPLIT_predictions.tsv` has a
         text a line."""
-        path = os.path.join(folder, f"{self._file.name}_{'test' if is_test else 'dev'}"
-                                    "_predictions.tsv")
+        split = "test" if is_test else "dev"
+        path = os.path.join(folder, f"{self._file.name}_{split}_predictions.tsv")
         with write_aside(path, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(" ".join(text.split("\t")) + "\n" for text in predicted)
         submission = write_submission(folder, self._file, predicted) if is_test else None

@@ -225,8 +225,6 @@ _PAIR = ("sentence1", "sentence2")
 _ENTAILMENT = ("entailment", "not_entailment")
 _MNLI = ("contradiction", "entailment", "neutral")
 _SQUAD_FILES = {"train": "train-v1.1.json", "dev": "dev-v1.1.json"}
-
-
 _LANGUAGES = {"de": "German", "en": "English", "fr": "French", "ro": "Romanian"}
 
 
@@ -265,8 +263,7 @@ TEXT_TASKS = {task.name: task for task in (
     _super_glue("copa", ("choice1", "choice2", "premise", "question"), ("choice1", "choice2"),
                 label=(0, 1)),
     _super_glue("rte", ("premise", "hypothesis"), _ENTAILMENT, submitted="superglue-rte"),
-    _diagnostic("axb", "AX-b", fields=("sentence1", "sentence2"),
-                metrics=("matthews", "accuracy")),
+    _diagnostic("axb", "AX-b", fields=_PAIR, metrics=("matthews", "accuracy")),
     _diagnostic("axg", "AX-g"),
     _super_glue("wic", ("sentence1", "sentence2", "word"), _BOOLEANS, label=(False, True)),
     TextTask("super_glue_multirc", words=_BOOLEANS, metrics=("f1", "group_em"),

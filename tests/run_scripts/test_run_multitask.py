@@ -20,12 +20,12 @@ from bert_tf.finetuning import mixture
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.mixture import MixtureFlags, settle_steps
 from bert_tf.finetuning.model import ModelFlags
-from bert_tf.tasks.kinds.encoding import encode_pairs
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.task_flags import TaskFlags, Wanted
 from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization.packing import encode_pairs
 from bert_tf.training import distribution
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import export_model, run_classifier, run_multitask

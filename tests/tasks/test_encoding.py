@@ -113,10 +113,11 @@ def test_windows_answer_for_each_token_once(width):
     for low, first, last, high in [(0, 0, 1, 1), (0, 0, 5, 5), (0, 0, 23, 23), (0, 7, 12, 40),
                                    (3, 3, 30, 33), (0, 38, 40, 40)]:
         windows = list(cut_windows(first, last, low, high, width))
-        assert [i for w in windows for i in range(w.first, w.last)] == list(range(first, last))
-        for w in windows:
-            assert low <= w.start <= w.first < w.last <= w.end <= high
-            assert w.end - w.start == min(width, high - low)    # no room is wasted
+        assert [i for *_, begin, stop in windows for i in range(begin, stop)] == list(
+            range(first, last))
+        for start, end, begin, stop in windows:
+            assert low <= start <= begin < stop <= end <= high
+            assert end - start == min(width, high - low)        # no room is wasted
 
 
 @pytest.mark.parametrize("document_context", [False, True])

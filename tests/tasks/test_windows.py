@@ -5,13 +5,12 @@ import pytest
 
 from bert_tf.errors import InputError
 from bert_tf.tasks.kinds import windows
-from bert_tf.tasks.kinds.encoding import encode_pairs
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.reading import Example
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
-from bert_tf.tokenization.packing import LONG_TEXTS
+from bert_tf.tokenization.packing import LONG_TEXTS, encode_pairs
 
 LENGTH = 16
 KIND = {"classification": ("no", "yes"), "multi_label": ("a", "b"), "regression": ()}

@@ -10,7 +10,7 @@ from bert_tf.data.batches.bucketing import pads_left
 from bert_tf.data.batches.example_set import ExampleSet
 from bert_tf.errors import InputError
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
-from bert_tf.tasks.kinds.encoding import encode_choices, encode_pairs
+from bert_tf.tasks.kinds.encoding import encode_choices
 from bert_tf.tasks.kinds.labelled import SplitPredictions
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
@@ -18,6 +18,7 @@ from bert_tf.tasks.split_records import RecordOptions, Source, SplitRecords
 from bert_tf.tasks.squad import Paragraph, Question, read_pieces
 from bert_tf.tasks.squad_answers import AnswerOptions, find_answers
 from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization.packing import encode_pairs
 from data_prep import verify_records
 
 OPTIONS = SpanOptions(128, 48, 24, "xlnet")

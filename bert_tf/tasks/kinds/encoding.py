@@ -1,12 +1,11 @@
 """Encodes the texts and labels of examples into features of sequences.
 
-Shapes: B texts or pairs of texts, N examples, S sequence, C choices.
+Shapes: N examples, S sequence, C choices.
 """
 
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.tokenization.packing import encode_pairs as encode_pairs
 from bert_tf.tokenization.packing import pack_parts
 
 

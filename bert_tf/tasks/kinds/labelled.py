@@ -17,12 +17,12 @@ from bert_tf import metrics
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 from bert_tf.tasks.kinds import windows
-from bert_tf.tasks.kinds.encoding import encode_pairs, label_id, with_label_ids
+from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
 from bert_tf.tasks.kinds.submissions import write_probabilities, write_whole
 from bert_tf.tasks.reading import read_parts
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
 from bert_tf.tasks.task import Kind, Task
-from bert_tf.tokenization.packing import TRUNCATE
+from bert_tf.tokenization.packing import TRUNCATE, encode_pairs
 
 _TINY = 1e-37       # its logarithm is finite in float32
 
@@ -70,9 +70,7 @@ class LabelledKind(Kind):
 
     def check_options(self, options, max_seq_length, tokenizer):
         way = windows.way_of(options)
-        if way == TRUNCATE:
-            return
-        if tokenizer.vocabulary.layout.halves or options.get("max_qa_length"):
+        if way != TRUNCATE and (tokenizer.vocabulary.layout.halves or options.get("max_qa_length")):
             other = "--max_qa_length" if options.get("max_qa_length") else "the model of GPT"
             raise InputError(f"--long_text={way} and {other} both set how texts are cut; leave out "
                              "one of the two.")

@@ -56,8 +56,7 @@ class WordInContext(Classification):
         offset = np.where(is_second, layout.b_offset(kept[:, :1]), layout.before)
         ends = np.minimum(places, last[..., None]) + offset[..., None]
         spans = dict(zip(_ENDS, np.moveaxis(ends, 2, 0)))
-        return ({**with_label_ids(packed, examples), **spans},
-                int((kept < lengths).any(1).sum()))
+        return {**with_label_ids(packed, examples), **spans}, int((kept < lengths).any(1).sum())
 
 
 class Coreference(WordInContext):

@@ -11,7 +11,7 @@ from bert_tf.errors import InputError
 from bert_tf.tasks import pronouns
 from bert_tf.tasks.kinds.candidates import group_starts
 from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
-from bert_tf.tasks.kinds.labelled import rounded
+from bert_tf.tasks.kinds.labelled import LabelledKind, rounded
 from bert_tf.tasks.kinds.sentence import MultipleChoice
 from bert_tf.tasks.kinds.submissions import write_whole
 from bert_tf.tokenization.packing import pack_parts
@@ -127,8 +127,7 @@ class PronounRanking(MultipleChoice):
         lines = [examples[start] for start in starts]
         return super().score(task, path, lines, predicted[starts])
 
-    def is_degenerate(self, predictions, labels):
-        return len(np.unique(predictions)) == 1 < len(np.unique(labels))
+    is_degenerate = LabelledKind.is_degenerate
 
     def describe(self, task, example, prediction, probabilities):
         return {"line": example.document, "label": task.labels[prediction],

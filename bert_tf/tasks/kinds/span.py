@@ -72,11 +72,12 @@ class Span(Kind):
         _span_options(options, max_seq_length).check(tokenizer.vocabulary.layout)
 
     def fixed_options(self, options):
-        """Returns the style, if it is not BERT's, and the scorer, if it is not SQuAD's; records and
-        scores show where other options differ."""
-        style, scorer = _style(options), _scorer(options)
-        return {**({} if style == SpanOptions.squad_style else {"squad_style": style}),
-                **({"scorer": scorer} if scorer else {})}
+        """Returns the style, if it is not BERT's, the scorer, if it is not SQuAD's, and the head's
+        LSTM, if any; records and scores show where other options differ."""
+        style = _style(options)
+        fixed = {"squad_style": None if style == SpanOptions.squad_style else style,
+                 "scorer": _scorer(options), "bilstm_size": options.get("bilstm_size")}
+        return {name: value for name, value in fixed.items() if value}
 
     def _head(self, task, options):
         style = _style(options)

@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import itertools
 import os
-import typing
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -229,19 +229,10 @@ def _documents(examples, sentences):
     return bounds
 
 
-class Window(typing.NamedTuple):
-    """A part of the tokens: the network reads `start` to `end`, and answers for `first` to before
-    `last`, within them."""
-
-    start: int
-    end: int
-    first: int
-    last: int
-
-
-def cut_windows(first: int, last: int, low: int, high: int, width: int):
+def cut_windows(first: int, last: int, low: int, high: int, width: int) -> Iterator[tuple]:
     """Cuts a run into windows that together answer for each of its tokens once, and yields them in
-    order.
+    order: (start, end, first, last), where the network reads the tokens from `start` to before
+    `end`, and answers for `first` to before `last`, within them.
 
     A run that fits is one window. In a longer run every window answers for its middle half, so that
     each token has context on both sides. The tokens around the run fill the remaining room, equally
@@ -256,4 +247,4 @@ def cut_windows(first: int, last: int, low: int, high: int, width: int):
     for begin in range(first, last, step):
         end = min(begin + step, last)
         start = max(low, min(begin - (width - end + begin) // 2, high - width))
-        yield Window(start, min(start + width, high), begin, end)
+        yield start, min(start + width, high), begin, end

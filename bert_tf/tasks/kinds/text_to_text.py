@@ -6,7 +6,8 @@ from bert_tf.data.denoising.inputs_and_targets import Runs
 from bert_tf.data.records.features import known
 from bert_tf.tasks.task import Kind
 
-_MOST_TARGETS = 128     # tokens of an answer, where a model does not know how long its targets were
+# The options of generation where a model does not know them: tokens of an answer, and beam search.
+GENERATION = {"max_target_length": 128, "beams": 1, "alpha": 0.6}
 
 
 class TextToText(Kind):
@@ -31,8 +32,9 @@ class TextToText(Kind):
 
     def generation(self, options):
         """Returns the arguments of the network's `generate`."""
-        return {"length": options.get("max_target_length", _MOST_TARGETS),
-                "beams": options.get("beams", 1), "alpha": options.get("alpha", 0.6)}
+        found = {**GENERATION, **options}
+        return {"length": found["max_target_length"], "beams": found["beams"],
+                "alpha": found["alpha"]}
 
     def answer(self, task, examples, run, tokenizer, max_seq_length, options):
         runs, _ = encode([example.texts[0] for example in examples], tokenizer, max_seq_length)
