@@ -77,8 +77,7 @@ class Replacement:
 
     def records(self, plan, folder: str):
         """The records of the task."""
-        return plan.task.kind.records(plan.wanted.sources["train"], plan.model.tokenizer,
-                                      plan.model.max_seq_length, plan.options, folder)
+        return plan.task.kind.records(plan.wanted.sources["train"], *plan.of_input, folder)
 
     def goal(self, goal, plan):
         """Returns the `FineTuning` of the successor, made from a single model's."""

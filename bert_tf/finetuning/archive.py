@@ -12,12 +12,6 @@ NAME = "submission.zip"
 _DATE = (1980, 1, 1, 0, 0, 0)       # of files in the archive, so that equal runs give equal bytes
 
 
-def file_names(suite: Suite) -> dict[str, str]:
-    """The task of each file that the server takes, by the file's name, in the suite's order."""
-    return {layout.submission: row.task for row in suite.rows if not row.is_first
-            for layout in OF_SUITES[row.task].splits.values() if layout.submission}
-
-
 def write_archive(folder: str, suite: Suite, folders: Mapping[str, str]
                   ) -> tuple[list[str], list[str]]:
     """Writes submission.zip to a folder; returns the names of its files, and the names of official
@@ -26,13 +20,11 @@ def write_archive(folder: str, suite: Suite, folders: Mapping[str, str]
     Args:
         folders: of a task's file, by the name of the task.
     """
-    files, missing = {}, []
-    for name, task in file_names(suite).items():
-        path = os.path.join(folders[task], name) if task in folders else ""
-        if path and exists(path):
-            files[name] = path
-        else:
-            missing.append(name)
+    # The task of each file that the server takes, in the suite's order.
+    wanted = {layout.submission: row.task for row in suite.rows if not row.is_first
+              for layout in OF_SUITES[row.task].splits.values() if layout.submission}
+    files = {name: path for name, task in wanted.items() if task in folders
+             and exists(path := os.path.join(folders[task], name))}
     if files:
         with (replace_aside(os.path.join(folder, NAME)) as aside,
               zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as archive):
@@ -40,7 +32,7 @@ def write_archive(folder: str, suite: Suite, folders: Mapping[str, str]
                 with open_file(path, "rb") as file:
                     archive.writestr(zipfile.ZipInfo(name, _DATE), file.read(),
                                      zipfile.ZIP_DEFLATED)
-    return sorted(files), missing
+    return sorted(files), [name for name in wanted if name not in files]
 
 
 def describe(folder: str, names: list[str], missing: list[str]) -> str:

@@ -62,8 +62,7 @@ class TaggerFlags:
         None, "Width of each direction of the LSTMs of --feature_layers (default: 768).",
         for_=_LSTMS)
     lstm_layers: int | None = option(
-        None, "Number of stacked LSTMs of --feature_layers (default: 2).",
-        for_=_LSTMS)
+        None, "Number of stacked LSTMs of --feature_layers (default: 2).", for_=_LSTMS)
 
     def frozen(self, settings: FineTuneSettings) -> FineTuneSettings:
         """The settings of training, with the encoder frozen if it only gives features."""

@@ -21,19 +21,16 @@ def answer_most_frequent(task: str, data_dir: str, output_dir: str) -> None:
     has_test = any(named.has_file(data_dir, split) for split in named.splits
                    if split.startswith("test"))
     wanted = TaskFlags(task=task, data_dir=data_dir).find(named, True, True, has_test)
-    counts = collections.Counter(
-        example.label for example in wanted.sources["train"].examples())
+    counts = collections.Counter(example.label for example in wanted.sources["train"].examples())
     label = max(sorted(counts), key=counts.__getitem__)
     scores: dict[str, float] = {}
     for split in dict.fromkeys([*wanted.eval_splits, *wanted.test_splits]):
         predictions = SplitPredictions(wanted.sources[split])
         found = np.full(len(predictions.examples), label)
         likely = np.eye(len(named.labels))[found]
-        predictions.write(output_dir, {"probabilities": likely}, found,
-                          split in wanted.test_splits)
+        predictions.write(output_dir, {"probabilities": likely}, found, split in wanted.test_splits)
         if split in wanted.eval_splits:
-            scores |= {f"{split}/{name}": value
-                       for name, value in predictions.score(found).items()}
+            scores |= {f"{split}/{name}": value for name, value in predictions.score(found).items()}
     write_json(os.path.join(output_dir, "metrics.json"), {
         "task": task, "headline": named.kind.headline(named, wanted.eval_splits),
         "label": named.labels[label], "metrics": scores})

@@ -59,6 +59,11 @@ class Member:
         return list(dict.fromkeys([*self.wanted.eval_splits, *self.wanted.test_splits]))
 
     @property
+    def of_input(self) -> tuple:
+        """How texts are read, as arguments of `Kind`: tokenizer, max_seq_length, options."""
+        return self.model.tokenizer, self.model.max_seq_length, self.options
+
+    @property
     def folder(self) -> str:
         """Folder of its predictions."""
         if not self.head_name:
@@ -92,13 +97,12 @@ class Member:
             train: function that plans the records to train on, in place of the task's own.
         """
         kind, sources = self.task.kind, self.wanted.sources
-        of_input = self.model.tokenizer, self.model.max_seq_length, self.options
         self.predictions |= {
-            split: kind.predictions(sources[split], *of_input,
+            split: kind.predictions(sources[split], *self.of_input,
                                     is_scored=split in self.wanted.eval_splits)
             for split in self.predicted_splits}
         return {split: train() if train and split == "train" else
-                kind.records(source, *of_input, folder) for split, source in sources.items()}
+                kind.records(source, *self.of_input, folder) for split, source in sources.items()}
 
     def make_records(self, folder: str, records: dict, keeps: tuple[str, ...] = ()) -> None:
         """Makes the records of `plan_records` that are not there yet, and reports on them.

@@ -35,8 +35,7 @@ _OF_ONE_TASK = ("grid", "class_weights", "lm_coef", "loss_reduction", "label_smo
 # Keys of a row that say how a task of a kind is learned.
 _OF_KINDS = {"regression": ("label_scale",), "multiple_choice": ("max_qa_length", "carry_choices")}
 _ROW_FOLDER = "name their folder as data_dir in --task_config_path"
-_FILES = tuple(field.name for field in dataclasses.fields(TaskFlags)
-               if field.name != "task")
+_FILES = tuple(field.name for field in dataclasses.fields(TaskFlags) if field.name != "task")
 
 
 @dataclasses.dataclass
@@ -122,7 +121,7 @@ def _name(given, described):
 
 
 def _find(flags, name, row, job):
-    """The task with its labels, and its `Wanted`."""
+    """The `Wanted` of a task, whose sources have the task with its labels."""
     files = {key: value for key, value in row.items() if key in _FILES}
     if name in TASKS:
         own = TaskFlags(**{**files, "task": name,
@@ -287,11 +286,8 @@ def objectives_of(members: list[Member]) -> Callable:
     """The function (config, dtype) that makes the heads of tasks, and their objectives of learning
     from teachers."""
     def make(config, dtype):
-        made = []
-        for member in members:
-            head, arguments = member.head()
-            made.append(getattr(objectives, HEADS[head].objective)(config, dtype=dtype,
-                                                                   **arguments))
+        made = [getattr(objectives, HEADS[name].objective)(config, dtype=dtype, **arguments)
+                for name, arguments in (member.head() for member in members)]
         for member, head in zip(members, list(made)):
             if member.teachers:
                 row = member.distillation

@@ -48,6 +48,5 @@ def _write_curves(run):
         values = [-math.inf if math.isnan(line[column]) else line[column] for line in lines]
         index = max(range(len(lines)), key=values.__getitem__)
         best[name] = {"epoch": lines[index]["step"] / run.epoch_steps, "score": values[index]}
-        print(f"best epoch of {name}: {best[name]['epoch']:g} ({values[index]:.4f})",
-              flush=True)
+        print(f"best epoch of {name}: {best[name]['epoch']:g} ({values[index]:.4f})", flush=True)
     return best

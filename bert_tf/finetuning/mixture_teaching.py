@@ -37,14 +37,13 @@ def distillation_of(row: Mapping[str, Any], name: str) -> Distillation:
 
 def taught_records(member, folder: str) -> "compression.TaughtRecords":
     """The training records of a task, a `Member`, that its teachers answer, for a folder."""
-    source, model = member.wanted.sources["train"], member.model
+    source = member.wanted.sources["train"]
     teachers = compression.Teachers(tuple(map(compression.Teacher, member.teachers)))
     teachers.check(member.task)
     own = {field.name: getattr(source, field.name) for field in dataclasses.fields(source)}
     return compression.TaughtRecords(
-        compression.TransferSource(**own), member.task.kind.record_options(
-            model.tokenizer, model.max_seq_length, member.options), model.tokenizer, folder,
-        teachers)
+        compression.TransferSource(**own), member.task.kind.record_options(*member.of_input),
+        member.model.tokenizer, folder, teachers)
 
 
 def described(taught: Mapping[str, Distillation]) -> dict[str, Any]:

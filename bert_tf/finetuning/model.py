@@ -35,16 +35,11 @@ def open_beginning(flags: Any, output_dir: str) -> Model:
         if not exists(path):
             raise InputError(f"there is no {keras_file.NAME} in {output_dir}: train first, with "
                              "--do_train, or name a fine-tuned model with --init_checkpoint.")
-    if flags.do_train and path and output_dir:
-        check_keeps(path, output_dir)
-    return open_model(path, flags.bert_config_file, flags.vocab_file)
-
-
-def check_keeps(path: str, output_dir: str) -> None:
-    """Raises InputError if training would overwrite its initial model at `path`."""
-    if real_path(folder_of(path) or ".") == real_path(output_dir):
+    if flags.do_train and path and output_dir and (
+            real_path(folder_of(path) or ".") == real_path(output_dir)):
         raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, and the model "
                          "would be overwritten; name another folder.")
+    return open_model(path, flags.bert_config_file, flags.vocab_file)
 
 
 def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task_dir: str = ""

@@ -127,10 +127,9 @@ def table_beside_papers(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
 def report(run: SuiteRun) -> dict[str, Any]:
     """Writes and prints results.json, table.md and submission.zip; returns the results."""
     summary = summarize(run)
-    lines = (table(run, summary) + table_of_ways(run, summary)
-             + table_beside_papers(run, summary))
-    lines += [""] + [f"{name.title()} of the medians: {100 * summary[name]:.1f}"
-                     for name in ("average", "score") if name in summary]
+    lines = [*table(run, summary), *table_of_ways(run, summary), *table_beside_papers(run, summary)]
+    lines += ["", *(f"{name.title()} of the medians: {100 * summary[name]:.1f}"
+                    for name in ("average", "score") if name in summary)]
     lines += [f"They count {task} without {' and '.join(names)}: no such file was there."
               for task, names in summary.get("lacking", {}).items()]
     lines += [f"{cell.row.task}, {cell.point}, seed {cell.seed} diverged, and is not counted."

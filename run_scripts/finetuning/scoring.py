@@ -79,7 +79,7 @@ class ScoredModel:
         self._settings = FineTuneSettings(output_dir=work_dir, eval_batch_size=batch_size)
         flags = ModelFlags(do_eval=True, init_checkpoint=model_dir, num_workers=1,
                            records_dir=os.path.join(work_dir, "records"))
-        with _quietly():
+        with contextlib.redirect_stdout(io.StringIO()):     # without reports on records
             self._run = open_run(kind.script, self._files, flags, self._settings, options)
         self._member, = self._run.members
         self.task = self._member.task
@@ -111,21 +111,18 @@ class ScoredModel:
             if name != "train":
                 raise InputError(f"--split={name}: choose from {', '.join(known)}, train.")
             source = self._files.find(self.task, True, True, False).sources["train"]
-            kind, of_input = self.task.kind, (
-                member.model.tokenizer, member.model.max_seq_length, member.options)
-            folder = member.flags.records_dir
-            with _quietly():
-                kind.records(source, *of_input, folder).make(1, True)
+            kind, folder = self.task.kind, member.flags.records_dir
+            with contextlib.redirect_stdout(io.StringIO()):
+                kind.records(source, *member.of_input, folder).make(1, True)
             examples_set = data.ExampleSet(os.path.join(folder, "train.manifest.json"),
                                            padding=self._run.padding)
-            predictions = kind.predictions(source, *of_input, is_scored=True)
+            predictions = kind.predictions(source, *member.of_input, is_scored=True)
         if examples and self.task.kind.name == "span":
             raise InputError("--examples is not for SQuAD; give a smaller file.")
         if examples:
             predictions.examples = predictions.examples[:examples]
             examples_set = examples_set.first(int(self.task.kind.count_records(
-                predictions.examples, member.model.tokenizer, member.model.max_seq_length,
-                member.options).sum()))
+                predictions.examples, *member.of_input).sum()))
         return ScoredSplit(self, name, examples_set, predictions)
 
     def trainer_of(self, learner: Learner) -> Trainer:
@@ -250,10 +247,3 @@ def weights_files(folder: str, flag: str = "model_dir") -> list[str]:
 def weights_bytes(folder: str, flag: str = "model_dir") -> int:
     """Returns the size of all `weights_files`."""
     return sum(map(file_size, weights_files(folder, flag)))
-
-
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    """Holds back the reports on records."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        yield

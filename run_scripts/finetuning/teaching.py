@@ -44,25 +44,22 @@ class Teaching:
         Raises:
             InputError: the student has no vectors to compare with them.
         """
-        layers: tuple[int, ...] = ()
-        for term in self.row.terms:
-            if term.objective == "Patience":
-                teacher = compression.Teacher(self.flags.teacher[0])
-                theirs = teacher.config
-                if not isinstance(teacher.saved.task.kind, LabelledKind):
-                    raise InputError(
-                        f"--recipe={self.row.name} compares [CLS] vectors, but answers in "
-                        "paragraphs don't depend on them; give another recipe.")
-                _check_first_token(self.row.name, "teacher", theirs, open_tokenizer(
-                    teacher.folder, teacher.saved.do_lower_case))
-                _check_first_token(self.row.name, "student", config, tokenizer)
-                if (width := config.hidden_size) != theirs.hidden_size:
-                    raise InputError(
-                        f"--recipe={self.row.name} compares the vectors of layers, which are "
-                        f"{width} wide in the student and {theirs.hidden_size} in the teacher; "
-                        "take a student of the same width, or another recipe.")
-                layers = patience_layers(term.options["layers"], theirs.depth, depth)
-        return layers
+        terms = [term for term in self.row.terms if term.objective == "Patience"]
+        if not terms:
+            return ()
+        teacher = compression.Teacher(self.flags.teacher[0])
+        theirs = teacher.config
+        if not isinstance(teacher.saved.task.kind, LabelledKind):
+            raise InputError(f"--recipe={self.row.name} compares [CLS] vectors, but answers in "
+                             "paragraphs don't depend on them; give another recipe.")
+        _check_first_token(self.row.name, "teacher", theirs, open_tokenizer(
+            teacher.folder, teacher.saved.do_lower_case))
+        _check_first_token(self.row.name, "student", config, tokenizer)
+        if (width := config.hidden_size) != theirs.hidden_size:
+            raise InputError(f"--recipe={self.row.name} compares the vectors of layers, which are "
+                             f"{width} wide in the student and {theirs.hidden_size} in the "
+                             "teacher; take a student of the same width, or another recipe.")
+        return patience_layers(terms[0].options["layers"], theirs.depth, depth)
 
     def teachers(self, plan):
         """The `Teachers` of a plan's student.
@@ -104,8 +101,7 @@ class Teaching:
         own, kind, model = plan.wanted.sources["train"], plan.task.kind, plan.model
         self._read_vectors(model)
         if not isinstance(kind, LabelledKind):
-            return self._of_answers(kind.records(own, model.tokenizer, model.max_seq_length,
-                                                 plan.options, folder), plan)
+            return self._of_answers(kind.records(own, *plan.of_input, folder), plan)
         source = compression.TransferSource(
             **{field.name: getattr(own, field.name) for field in dataclasses.fields(own)},
             further=tuple(self.flags.transfer_file), has_own=self.flags.train_examples,
@@ -117,7 +113,7 @@ class Teaching:
         tokenizer = model.tokenizer
         if self.augments:
             tokenizer = compression.MarkingTokenizer(tokenizer)
-        options = kind.record_options(model.tokenizer, model.max_seq_length, plan.options)
+        options = kind.record_options(*plan.of_input)
         if self.row.teaches == "in_step":
             self.in_step(plan)
             _check_labels(self.row, source)
@@ -161,11 +157,8 @@ class Teaching:
 
     def _augment(self, own):
         """The function that makes further texts of an example."""
-        return {"random_words": self._random_words, "masked_words": self._masked_words}[
-            self.row.augmentation](own)
-
-    def _masked_words(self, own):
-        del own
+        if self.row.augmentation == "random_words":
+            return self._random_words(own)
         job = self.flags
         if not job.masked_lm:
             raise InputError("--augmentation=masked_words needs --masked_lm, a pre-trained model "
