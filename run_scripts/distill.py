@@ -51,18 +51,16 @@ from run_scripts.kept_results import given
 _SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale")
 
 
-def _recipes_with(objective, what):
-    """The `Scope` of the recipes with terms of an objective."""
-    return Scope(what, {row.name for row in DISTILLATIONS.values()
-                        if any(term.objective == objective for term in row.terms)}.__contains__,
-                 "recipe")
+def _recipes_with(key, what):
+    """The `Scope` of the recipes with terms of an objective, or with an option."""
+    return Scope(what, {row.name for row in DISTILLATIONS.values() for term in row.terms
+                        if key in (term.objective, *term.options)}.__contains__, "recipe")
 
 
 _SOFT = _recipes_with("SoftTargets", "recipes that compare logits, such as soft_labels")
 _PATIENCE = _recipes_with("Patience", "recipes that compare vectors of layers, such as pkd")
-_PHASES = Scope("recipes that learn layers one after the other, such as internal", {
-    row.name for row in DISTILLATIONS.values()
-    if any("stacked" in term.options for term in row.terms)}.__contains__, "recipe")
+_PHASES = _recipes_with(
+    "stacked", "recipes that learn layers one after the other, such as internal")
 # Flags of the ways to make further texts.
 _OF_AUGMENTATION = {**dict.fromkeys(("masked_lm", "glove_embs"), ("masked_words",)),
                     **dict.fromkeys(("ngram_prob", "pos_tagger"), ("random_words",)),
@@ -108,14 +106,13 @@ class DistillFlags:
     patience_layers: str | None = option(
         None, "Teacher layers with which the student's layers, except its top layer, are compared. "
         "skip: evenly spaced. last: the last layers below the top layer. Or numbers from 0, "
-        "separated by commas. Default: skip.",
-        rare=True, for_=_PATIENCE)
+        "separated by commas. Default: skip.", rare=True, for_=_PATIENCE)
     phase_steps: int = option(
         0, "With --recipe=internal or internal_stacked, steps after which the next layer starts to "
         "learn; 0: all layers learn at all steps.", rare=True, least=0, for_=_PHASES)
     normalize_patience: bool = option(
-        True, "With --recipe=pkd, scale the [CLS] vectors to the length 1 before "
-        "they are compared.", rare=True, for_=_PATIENCE)
+        True, "With --recipe=pkd, scale the [CLS] vectors to the length 1 before they are "
+        "compared.", rare=True, for_=_PATIENCE)
     transfer_file: list[str] = option(
         [], "Texts without labels, for the teachers to label: tables with the columns of the "
         "training file, or text with one sentence per line. For pairs, each line is paired with "
@@ -144,9 +141,8 @@ class DistillFlags:
     augmentation_seed: int = option(0, "Seed of the augmented copies.", rare=True)
     pos_tagger: str = option(
         "", "Folder of a part-of-speech model from bert-finetune tagger, which tells "
-        "--augmentation which words can replace a word; without it, any word can "
-        "replace any other.",
-        rare=True)
+        "--augmentation which words can replace a word; without it, any word can replace any "
+        "other.", rare=True)
     train_examples: bool = option(True, "Also learn from the task's training file.", rare=True)
     do_eval: bool = option(True, "Score the student, on the files that have labels.")
     do_predict: bool = option(False, "Predict the test files.")
@@ -293,8 +289,7 @@ def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def run() -> None:
-    flags.run(main, DistillFlags, TaskFlags, FineTuneSettings,
-              defaults=_defaults)
+    flags.run(main, DistillFlags, TaskFlags, FineTuneSettings, defaults=_defaults)
 
 
 if __name__ == "__main__":

@@ -82,8 +82,7 @@ def read_table(path: str, columns: Split, omissions: Omissions) -> Iterator[Row]
                      for names in (columns.texts, columns.choices))
     names = _distinct(table.names) if table.names else None
     for number, row in table:
-        cells = row if isinstance(row, dict) else dict(zip(
-            names or map(str, range(len(row))), row))
+        cells = row if isinstance(row, dict) else dict(zip(names or map(str, range(len(row))), row))
         try:
             texts = texts_of(row, columns, keys, choices)
         except Malformed as problem:
@@ -117,7 +116,10 @@ def answer_rows(rows: Iterable[Row], source: str, output: str,
     """
     rows, count, name = iter(rows), 0, name or shown_name(source)
     size = 1 if source == STANDARD and sys.stdin.isatty() else _PIECE
-    with _open_output(output) as file:
+    opened: contextlib.AbstractContextManager = (
+        contextlib.nullcontext(sys.stdout) if output == STANDARD else
+        write_aside(output, newline=""))
+    with opened as file:
         write = writer(file)
         while piece := list(itertools.islice(rows, size)):
             found = answer([row.texts for row in piece], _locate(piece, name))
@@ -126,16 +128,6 @@ def answer_rows(rows: Iterable[Row], source: str, output: str,
             file.flush()
             count += len(piece)
     return count
-
-
-@contextlib.contextmanager
-def _open_output(path: str) -> Iterator[typing.TextIO]:
-    """Opens a file, which is whole or absent afterwards, or standard output."""
-    if path == STANDARD:
-        yield sys.stdout
-    else:
-        with write_aside(path, newline="") as file:
-            yield file
 
 
 def writer(form: str, file: typing.TextIO) -> Callable[[Row, dict], None]:

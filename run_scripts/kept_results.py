@@ -36,11 +36,10 @@ class KeptResults:
         kept = self._content.get("settings", {})
         other = [] if with_whole_names(kept) == with_whole_names(settings) else ["flags"]
         other += [name for name, value in contents.items() if known.get(name, value) != value]
-        is_same = not other
-        if self._content and not (is_same or forgets):
+        if self._content and other and not forgets:
             raise InputError(f"{path} was made with other {' and '.join(other)}; name another "
                              "--output_dir.")
-        self._content = {**(self._content if is_same else {}), "settings": settings,
+        self._content = {**({} if other else self._content), "settings": settings,
                          **({"contents": contents} if contents else {})}
         if contents != known and exists(path):
             write_json(path, self._content)

@@ -65,8 +65,7 @@ class SensitivityFlags:
         return few, many
 
 
-def open_results(job: SensitivityFlags, task_flags: TaskFlags, split: "ScoredSplit"
-                 ) -> KeptResults:
+def open_results(job: SensitivityFlags, task_flags: TaskFlags, split: "ScoredSplit") -> KeptResults:
     """Opens the results of a split in the output folder."""
     from run_scripts.finetuning.scoring import contents_of
     results = KeptResults(os.path.join(job.output_dir, "results.json"), {
@@ -76,8 +75,7 @@ def open_results(job: SensitivityFlags, task_flags: TaskFlags, split: "ScoredSpl
     return results
 
 
-def measure(job: SensitivityFlags, split: "ScoredSplit", results: KeptResults
-            ) -> list[list[float]]:
+def measure(job: SensitivityFlags, split: "ScoredSplit", results: KeptResults) -> list[list[float]]:
     """The eigenvalues of each layer, on each sample, which `results` keeps."""
     import tensorflow as tf
 
@@ -99,10 +97,9 @@ def measure(job: SensitivityFlags, split: "ScoredSplit", results: KeptResults
     for layer in range(layers):
         block = hessian.LayerHessian(learner, layer)
         found.append([])
-        for number, sample in enumerate(rows):
+        for number, sample in enumerate(progress.over(rows)):
             found[-1].append(results.get("eigenvalues", str(layer), str(number), measure=(
                 functools.partial(eigenvalue, block, sample))))
-            progress()
     return found
 
 

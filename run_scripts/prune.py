@@ -78,10 +78,10 @@ class PruneFlags:
         if self.prune_heads and self.orders:
             raise InputError("--prune_heads names the heads in place of --orders; leave out one of "
                              "the two flags.")
-        self.orders = self.orders or ["oracle" if self.parts == "layers" else "importance"]
+        known = ("oracle",) if self.parts == "layers" else ORDERS
+        self.orders = self.orders or [known[0]]
         for order in self.orders:
-            if order not in ORDERS or (self.parts == "layers" and order != "oracle"):
-                known = ("oracle",) if self.parts == "layers" else ORDERS
+            if order not in known:
                 raise InputError(f"--orders={order}: choose from {', '.join(known)}.")
         if self.prune_heads and self.parts != "heads":
             raise InputError(f"--prune_heads is for heads, not for --parts={self.parts}.")
@@ -109,15 +109,11 @@ def show(curve: Curve, order: str) -> Iterator[dict]:
     for point in curve.points(order):
         if point["off"] != shown:       # of few parts, several steps switch off as many
             share = 100 * point["off"] / total
-            print(f"  {point['off']:>6,} of {total:,} off ({share:3.0f} %): "
-                  f"{point['score']:6.2f} ({point['score'] - curve.whole:+.2f}, "
-                  f"p {_probability(point['p'])})", flush=True)
+            chance = "-" if point["p"] is None else f"{point['p']:.3f}"
+            print(f"  {point['off']:>6,} of {total:,} off ({share:3.0f} %): {point['score']:6.2f} "
+                  f"({point['score'] - curve.whole:+.2f}, p {chance})", flush=True)
         shown = point["off"]
         yield point
-
-
-def _probability(p):
-    return "-" if p is None else f"{p:.3f}"
 
 
 def draw(path: str, curve: Curve, lines: dict[str, list[dict]]) -> None:
@@ -142,11 +138,8 @@ def main(task_flags: TaskFlags, job: PruneFlags) -> None:
     curve = Curve(job, task_flags)
     flags.keep(job, job.output_dir)         # not if the model is refused
     print(f"{curve.metric} on {curve.examples:,} examples: {curve.whole:.2f}", flush=True)
-    lines: dict[str, list[dict]] = {}
-    if job.prune_heads:
-        lines["given"] = list(show(curve, "given"))
-    for order in job.orders if not job.prune_heads else ():
-        lines[order] = list(show(curve, order))
+    lines = {order: list(show(curve, order))
+             for order in (["given"] if job.prune_heads else job.orders)}
     curve.save(lines)
     if np.size(list(lines.values())):
         draw(os.path.join(job.output_dir, "prune.png"), curve, lines)

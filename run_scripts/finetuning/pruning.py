@@ -123,7 +123,7 @@ class Curve:
         """The score without some parts, and the probability that the difference is chance."""
         def measure():
             if self.job.parts == "layers":
-                left = compression.cut(self.model.learner, layers=[layer for layer, _ in off])
+                left = compression.cut(self.model.learner, **self.options(off))
                 found = self.split.answer(self.model.trainer_of(left))
             else:
                 with analysis.disabled(self.model.learner.encoder, **self.switched(off)):
@@ -158,11 +158,9 @@ class Curve:
             return [rng.random(len(parts)) for parts in every]
         if order == "oracle":
             progress = TimeLeft("scores", self.total)
-            scores = []
-            for layer, parts in enumerate(every):
-                scores.append(np.array([self.measure([(layer, part)])["score"] for part in
-                                        progress.over(parts)]))
-            return [self.whole - of_layer for of_layer in scores]
+            return [self.whole - np.array([self.measure([(layer, part)])["score"]
+                                           for part in progress.over(parts)])
+                    for layer, parts in enumerate(every)]
         found = self._importance(off)
         return [-of_layer for of_layer in found] if order == "reverse" else found
 
