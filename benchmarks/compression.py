@@ -27,7 +27,7 @@ from bert_tf.files import digest, make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.finetuning.scoring import ScoredModel, weights_bytes, weights_files
-from run_scripts.kept_results import KeptResults, given
+from run_scripts.kept_results import KeptResults
 
 # By the name of a method: how many times smaller than its teacher, per cent of its score that are
 # kept, how many times faster; None where it is not reported.
@@ -143,7 +143,7 @@ def main(task_flags: TaskFlags, job: CompressionFlags) -> None:
         for folder in of_method:
             key = " ".join(map(str, (os.path.abspath(folder), digest(*weights_files(folder)),
                                      job.split, job.examples, job.batch_size, job.repeats,
-                                     json.dumps(given(task_flags)))))
+                                     json.dumps(flags.changed(task_flags)))))
             runs.append(results.get("runs", key, measure=functools.partial(
                 measure, name, folder, job, task_flags)))
             print(f"{name}: {folder}: {runs[-1]['metric']} {runs[-1]['score']:.2f}, "

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from bert_tf import flags
 from bert_tf.files import make_folder
 from bert_tf.flags import check
-from run_scripts.kept_results import KeptResults, given
+from run_scripts.kept_results import KeptResults
 
 
 class KeptComparison:
@@ -41,7 +41,7 @@ class KeptComparison:
         make_folder(self.output_dir, "output_dir")
         settings = self.settings()
         for other in others:
-            settings |= given(other)
+            settings |= flags.changed(other)
         results = KeptResults(self.path("results.json"), settings, contents=contents)
         flags.keep(self, self.output_dir)       # not those that do not fit the results
         return results

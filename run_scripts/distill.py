@@ -45,7 +45,6 @@ from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, check_kept, check_lo
 from bert_tf.tokenization import find_vocabulary
 from bert_tf.tokenization.packing import TRUNCATE
 from bert_tf.training.settings import FineTuneSettings, without_tried
-from run_scripts.kept_results import given
 
 # The options for reading texts that student and teacher share.
 _SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale")
@@ -199,7 +198,7 @@ def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags | SquadFla
     """
     kind = saved.task.kind
     if kind.name == "span":
-        if others := [name for name in given(task_flags)
+        if others := [name for name in flags.changed(task_flags)
                       if name not in ("data_dir", "train_file", "dev_file", "test_file")]:
             raise InputError(f"--{others[0]} is not for question answering, which --teacher was "
                              "trained for; leave it out.")

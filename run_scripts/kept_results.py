@@ -1,20 +1,11 @@
 """Results that a command keeps as they arrive: started again, it measures only missing results."""
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.files import exists, read_json, with_whole_names, write_json
-from bert_tf.options import defaults_of
-
-
-def given(flags: Any) -> dict[str, Any]:
-    """Returns the flags of a dataclass that differ from their defaults."""
-    defaults = defaults_of(type(flags))
-    return {name: value for name, value in dataclasses.asdict(flags).items()
-            if value != defaults.get(name)}
 
 
 class KeptResults:

@@ -24,7 +24,7 @@ from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, check, option
 from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.analysis.model import TimeLeft
-from run_scripts.kept_results import KeptResults, given
+from run_scripts.kept_results import KeptResults
 
 # Flags that must be equal when a command resumes, in addition to the task's flags.
 _COMPARED = ("init_checkpoint", "examples", "tolerance", "most_products", "random_seed")
@@ -69,7 +69,7 @@ def open_results(job: SensitivityFlags, task_flags: TaskFlags, split: "ScoredSpl
     """Opens the results of a split in the output folder."""
     from run_scripts.finetuning.scoring import contents_of
     results = KeptResults(os.path.join(job.output_dir, "results.json"), {
-        **{name: getattr(job, name) for name in _COMPARED}, **given(task_flags)},
+        **{name: getattr(job, name) for name in _COMPARED}, **flags.changed(task_flags)},
         contents=contents_of(job.init_checkpoint, split, "init_checkpoint"))
     flags.keep(job, job.output_dir)         # not those that do not fit the results
     return results

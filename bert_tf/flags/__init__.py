@@ -30,7 +30,7 @@ import lazy_loader
 # Dataclasses need options.py alone, and not absl.
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "help": ["help_text"],
-    "options": ["REQUIRED", "Scope", "check", "check_used", "command_line", "option",
+    "options": ["REQUIRED", "Scope", "changed", "check", "check_used", "command_line", "option",
                 "without_idle"],
     "parsing": ["define", "read", "take_defaults"],
     "program": ["keep", "keep_for", "run"],

@@ -67,6 +67,12 @@ def default_of(field):
     return None if field.default is dataclasses.MISSING else field.default
 
 
+def changed(settings) -> dict[str, typing.Any]:
+    """The options of a dataclass that differ from their defaults, by name."""
+    return {field.name: value for field in fields_of(settings)
+            if (value := getattr(settings, field.name)) != default_of(field)}
+
+
 def shown(value) -> str:
     """A value as it is written on the command line."""
     if isinstance(value, (list, tuple)):
@@ -77,8 +83,8 @@ def shown(value) -> str:
 def command_line(program: str, *jobs) -> str:
     """Returns the command that gives the options of dataclasses their values, one per line."""
     return " \\\n    ".join([program, *(
-        shlex.quote(f"--{field.name}={shown(getattr(job, field.name))}") for job in jobs
-        for field in dataclasses.fields(job) if getattr(job, field.name) != default_of(field))])
+        shlex.quote(f"--{name}={shown(value)}") for job in jobs
+        for name, value in changed(job).items())])
 
 
 def check(settings, recipe=None) -> None:

@@ -11,7 +11,7 @@ from bert_tf import huge_pages, signals
 from bert_tf.errors import InputError, explained, nearest
 from bert_tf.files import FLAGFILE, hub, is_file, open_file, write_aside
 from bert_tf.flags import help as help_pages
-from bert_tf.flags.options import default_of, given_in, shown
+from bert_tf.flags.options import changed, given_in, shown
 from bert_tf.flags.parsing import define, given_in_flags, read, stage_flagfiles, take_defaults
 
 _SIMILAR = 0.65     # below, flags have only a word such as size in common
@@ -55,13 +55,11 @@ def keep_for(command: str, folder: str, *configs) -> None:
     values = absl_flags.FlagValues()
     for config in configs:
         define(type(config), values)
-    changed = {field.name: getattr(config, field.name) for config in configs
-               for field in help_pages.fields_of(config)
-               if getattr(config, field.name) != default_of(field)}
-    for name, value in changed.items():
+    given = {name: value for config in configs for name, value in changed(config).items()}
+    for name, value in given.items():
         setattr(values, name, value)
     _write_flags(os.path.join(folder, FLAGFILE), command,
-                 [values[name].serialize() for name in changed])
+                 [values[name].serialize() for name in given])
 
 
 def _write_flags(path, command, given):
