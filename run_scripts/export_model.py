@@ -12,6 +12,7 @@ next to it; for other models, flags give them. --verbosity=1 shows what TensorFl
 converters log.
 """
 
+import contextlib
 import dataclasses
 import os
 from typing import Any
@@ -376,11 +377,9 @@ def main(job: ExportFlags) -> None:
     job = resolve(job, model)
     job.check()
     job.check_used(given, isinstance(model.config, T5Config))
-    if logging.get_verbosity() >= logging.DEBUG:
+    is_verbose = logging.get_verbosity() >= logging.DEBUG
+    with contextlib.nullcontext() if is_verbose else export.quiet():
         line = write(job, model)
-    else:
-        with export.quiet():
-            line = write(job, model)
     _keep(given)
     _write_card(given, job, model)
     print(line)

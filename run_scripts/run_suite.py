@@ -14,11 +14,10 @@ Example:
 import dataclasses
 
 from bert_tf import flags
-from bert_tf.checkpoints import read_config
-from bert_tf.config import read_config as read_config_file
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.finetuning.families import FAMILIES, HEADS
+from bert_tf.finetuning.paper_defaults import config_of
 from bert_tf.finetuning.suite import SuiteRun, find_rows
 from bert_tf.flags import REQUIRED, check, option
 from bert_tf.tasks.suites import SUITES, Grid
@@ -101,8 +100,7 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
         InputError: a flag, a file or the model cannot be used.
     """
     check(job)
-    config = read_config_file(job.bert_config_file) if job.bert_config_file else read_config(
-        job.init_checkpoint)
+    config = config_of(vars(job))
     suite, rows = _choose(job)
     points = list(_grid(job, suite.grids.get(config.model_type, Grid())).points())
     given = {name: value for name, value in vars(job).items() if value is not None}

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import itertools
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -88,6 +89,9 @@ def join_documents(predictions: Iterable[Prediction], official: Mapping[str, str
             _join(name, group, n_best_size) for name, group in groups.items()]
 
 
+_logits = operator.itemgetter("start_logit", "end_logit")      # of an entry of an n-best list
+
+
 def _join(name, group, n_best_size):
     # A document without a span has one entry, whose logits are 0.
     group = [one for one in group if any(map(any, map(_logits, one.n_best)))] or group
@@ -99,10 +103,6 @@ def _join(name, group, n_best_size):
         sum(_logits(entry)) for entry in one.n_best if entry["text"] == one.text)))
     return dataclasses.replace(best, id=name, n_best=entries(
         dict(itertools.islice(texts.items(), n_best_size))))
-
-
-def _logits(entry):
-    return entry["start_logit"], entry["end_logit"]
 
 
 def combine_predictions(members: Sequence[Sequence[Prediction]],
@@ -123,9 +123,7 @@ def _combine(predictions, n_best_size):
                **{name: sum(entry[name] for entry in found) / len(found)
                   for name in ("start_logit", "end_logit")}} for text, found in entries.items()]
     n_best.sort(key=lambda entry: -entry["probability"])
-    first = predictions[0]
-    odds = None
-    text = n_best[0]["text"]
+    first, odds, text = predictions[0], None, n_best[0]["text"]
     if first.null_odds is not None:     # of no answer, a threshold decides
         odds = sum(prediction.null_odds for prediction in predictions) / len(predictions)
         text = next((entry["text"] for entry in n_best if entry["text"]), "")
