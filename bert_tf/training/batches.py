@@ -77,15 +77,13 @@ class Feed:
         if hasattr(self._records, "batch_lengths"):
             only["length"] = max(itertools.islice(self._records.batch_lengths(*self._position),
                                                   _FIRST_BATCHES))
-        return self._batches(self._trainer.strategy.num_replicas_in_sync, 0, 1,
-                             **only).element_spec
+        return self._batches(self._trainer.strategy.num_replicas_in_sync, 0, 1, **only).element_spec
 
     def _iterator(self, length):
         if length not in self._iterators:
             only = {} if length is None else {"length": length}
             self._iterators[length] = iter(self._trainer.distribute(
-                lambda worker, workers, replicas: self._batches(
-                    replicas, worker, workers, **only)))
+                lambda worker, workers, replicas: self._batches(replicas, worker, workers, **only)))
         return self._iterators[length]
 
 

@@ -4,7 +4,6 @@ Before TensorFlow connects them, all workers meet at the first worker's address.
 with an error if one does not come within a bounded time, or if flags differ.
 """
 
-import collections
 import contextlib
 import hashlib
 import json
@@ -108,8 +107,8 @@ def _from_slurm(_):
         host, local = os.environ.get("SLURMD_NODENAME"), os.environ.get("SLURM_LOCALID")
         index = resolver.get_task_info()[1]
         if host and local:      # TensorFlow sorts hosts by their letters, Slurm by their numbers
-            index = [a for a in addresses if a.rpartition(":")[0] == host][int(local)]
-            index = addresses.index(index)
+            of_host = [a for a in addresses if a.rpartition(":")[0] == host]
+            index = addresses.index(of_host[int(local)])
     except (RuntimeError, ValueError, KeyError, IndexError) as error:
         raise InputError("--cluster=slurm: Slurm's environment variables describe no job step "
                          f"({type(error).__name__}: {error}); start the command with srun."
@@ -170,8 +169,7 @@ def comparable(flags: Mapping[str, Any], records: Mapping[str, Any]) -> dict[str
         if name in _OWN:
             continue
         if PATH_FLAGS.fullmatch(name):
-            if not (isinstance(value, str) and is_file(value)
-                    and file_size(value) <= _MOST_BYTES):
+            if not (isinstance(value, str) and is_file(value) and file_size(value) <= _MOST_BYTES):
                 continue
             with open_file(value, "rb") as file:
                 value = f"a file with SHA-256 {_digest(file.read())}"
@@ -307,7 +305,7 @@ def _is_closed(connection):
 def _difference(flags):
     """Returns a sentence on the flags that differ among workers, a dict for each; "" if none."""
     first = flags[0]
-    differ: dict[str, str] = collections.defaultdict(str)
+    differ: dict[str, str] = {}
     for index, others in enumerate(flags):
         for name in sorted(first.keys() | others.keys()):
             if first.get(name) != others.get(name) and name not in differ:
@@ -322,17 +320,17 @@ def _difference(flags):
 @contextlib.contextmanager
 def _marked(folder):
     """Gives the name of a file that is in a folder during the block; "" without a folder."""
-    mark = folder and f".bert_tf-{uuid.uuid4().hex}"
     if not folder:
-        yield mark
+        yield ""
         return
     make_folder(folder, "output_dir")
-    with write_aside(join_path(folder, mark)):
+    path = join_path(folder, mark := f".bert_tf-{uuid.uuid4().hex}")
+    with write_aside(path):
         pass
     try:
         yield mark
     finally:
-        remove_file(join_path(folder, mark))
+        remove_file(path)
 
 
 def _visit(cluster, flags, seconds, folder):

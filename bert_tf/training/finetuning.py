@@ -85,8 +85,7 @@ class FineTuning:
         adversarial.check(settings, networks.network_of(self.config), self.config, self.learner)
         transfer.check(self.config, settings.frozen_layers, settings.reinit_layers,
                        settings.layer_decay)
-        settings.check_replicas(self.strategy.num_replicas_in_sync,
-                                evaluates=bool(self.evaluate))
+        settings.check_replicas(self.strategy.num_replicas_in_sync, evaluates=bool(self.evaluate))
 
     def make_trainer(self, settings: FineTuneSettings, trains: bool = True) -> Trainer:
         """A Trainer for one trial, with auxiliary objectives if it is to train."""
@@ -221,8 +220,7 @@ class FineTuning:
                   "train_batch_size": settings.train_batch_size,
                   "learning_rate": settings.learning_rate,
                   "num_train_epochs": settings.num_train_epochs,
-                  "degenerate": bool(metrics.pop("degenerate", 0)),
-                  "seconds": run.seconds,
+                  "degenerate": bool(metrics.pop("degenerate", 0)), "seconds": run.seconds,
                   "scored_on": self.scored_on, "number": trials.next_number(earlier),
                   **({trials.DIVERGED: True} if bad_step else {})}
         if is_chief(self.strategy):
@@ -297,8 +295,7 @@ def _keep(tuning, learner, folder, result, earlier):
         save_model(tuning.settings.output_dir, model)
         curves = os.path.join(folder.path, "metrics.jsonl")
         if exists(curves):
-            with replace_aside(os.path.join(tuning.settings.output_dir,
-                                            "metrics.jsonl")) as aside:
+            with replace_aside(os.path.join(tuning.settings.output_dir, "metrics.jsonl")) as aside:
                 copy_file(curves, aside)
     folder.end(result)
 

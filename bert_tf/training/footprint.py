@@ -128,12 +128,12 @@ def _is_small(trainer, features):
     """Returns whether a step takes so little memory that tracing it is not worth the seconds."""
     config = trainer.learner.encoder.config
     tokens = max(math.prod(size or 1 for size in spec.shape) for spec in features.values())
-    weights = sum(variable.shape.num_elements() for variable in _weights(trainer))
-    return (16 * weights + 64 * tokens * config.num_hidden_layers * config.hidden_size) < _SMALL
+    return (16 * _count_weights(trainer)
+            + 64 * tokens * config.num_hidden_layers * config.hidden_size) < _SMALL
 
 
-def _weights(trainer):
-    return [variable.value for variable in trainer.learner.trainable_variables]
+def _count_weights(trainer):
+    return sum(math.prod(variable.shape) for variable in trainer.learner.trainable_variables)
 
 
 def estimate(trainer: Trainer, features: Mapping[str, tf.TensorSpec]) -> float | None:
@@ -147,7 +147,7 @@ def estimate(trainer: Trainer, features: Mapping[str, tf.TensorSpec]) -> float |
     if any(op.type.startswith("TensorList") for op in graph.get_operations()):
         return None
     replicas = trainer.strategy.num_replicas_in_sync // count_workers(trainer.strategy)
-    gradient = sum(4 * variable.shape.num_elements() for variable in _weights(trainer))
+    gradient = 4 * _count_weights(trainer)
     with open("/proc/self/statm", encoding="utf-8") as file:
         present = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     share = 1 if trainer.returns_arrays else 1 + _KEPT

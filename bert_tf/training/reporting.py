@@ -24,7 +24,6 @@ from bert_tf.training.progress import duration as duration
 
 tf = lazy_loader.load("tensorflow")
 
-
 _METRICS = "metrics.jsonl"
 
 
@@ -204,6 +203,6 @@ def read_metrics(folder: str, kind: str) -> list[dict]:
             try:
                 found.append(_parse(line))
             except ValueError as error:
-                raise InputError(f"{path}, line {number + 1} is damaged; "
-                                 "remove the line.") from error
+                raise InputError(
+                    f"{path}, line {number + 1} is damaged; remove the line.") from error
     return [line for line in found if line["kind"] == kind]

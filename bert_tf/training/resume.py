@@ -22,7 +22,7 @@ import numpy as np
 from bert_tf.checkpoints import checksummed, names
 from bert_tf.errors import DivergedError, InputError
 from bert_tf.files import is_file, match_names, remove_file
-from bert_tf.options import differing_options, same_options
+from bert_tf.options import defaults_of, differing_options, same_options
 from bert_tf.training.settings import SharedSettings
 
 _CARRIED = "trainer/carried/"
@@ -62,8 +62,7 @@ def fingerprint(value: Any) -> int:
 
 
 def _is_free(name, settings):
-    return name in FREE or (
-        name in _EVALUATION and not getattr(settings, "early_stopping", 0))
+    return name in FREE or name in _EVALUATION and not getattr(settings, "early_stopping", 0)
 
 
 def compare(mine: dict, theirs: dict, settings: SharedSettings) -> tuple[list[str], list[str]]:
@@ -74,10 +73,7 @@ def compare(mine: dict, theirs: dict, settings: SharedSettings) -> tuple[list[st
         mine: description of the run that is to be resumed.
         theirs: on disk, perhaps of an earlier version; a name absent there equals its default.
     """
-    defaults = {field.name: field.default_factory() if field.default is dataclasses.MISSING
-                else field.default for field in dataclasses.fields(settings)
-                if (field.default, field.default_factory) != (dataclasses.MISSING,) * 2}
-    network, recipe = [], []
+    defaults, network, recipe = defaults_of(type(settings)), [], []
     for name in differing_options(mine, theirs, defaults):
         old, new = (side.get(name, defaults.get(name)) for side in (theirs, mine))
         if name in (*_CONFIGS, _TERMS) and isinstance(old, dict) and isinstance(new, dict):

@@ -27,12 +27,10 @@ class RobustnessSettings:
         "the loss. smart: add the divergence between the predictions with and without noise to the "
         "loss (arXiv:1911.03437); each step has two more forward and backward passes. freelb: "
         "average the gradients of --adv_steps passes, and move the noise after each pass "
-        "(arXiv:1909.11764).",
-        choices=("none", *_ASCENT), rare=True)
+        "(arXiv:1909.11764).", choices=("none", *_ASCENT), rare=True)
     adv_steps: int = option(
         0, "Number of steps that change the noise; 0: 1 for smart, 3 for freelb. Each takes a "
-        "forward and a backward pass.",
-        alias="adv_k", least=0, for_=_ADVERSARIAL, rare=True)
+        "forward and a backward pass.", alias="adv_k", least=0, for_=_ADVERSARIAL, rare=True)
     adv_step_size: float = option(
         0.0, "Size of a step of the noise; 0: 0.001 for smart, 0.04 for freelb.", alias="adv_lr",
         least=0, for_=_ADVERSARIAL, rare=True)
@@ -45,8 +43,7 @@ class RobustnessSettings:
         "in mt-dnn since August 2020. step: each step, which then has the length --adv_step_size; "
         "with --adv_max_norm=1e-5, this is SMART's paper.",
         choices=("noise", "step"), for_=_SMART, rare=True)
-    adv_alpha: float = option(
-        1.0, "Weight of the divergence.", least=0, for_=_SMART, rare=True)
+    adv_alpha: float = option(1.0, "Weight of the divergence.", least=0, for_=_SMART, rare=True)
     adv_loss: str = option(
         "sym_kl", "The divergence, as in --soft_loss of bert-distill; in regression, the squared "
         "difference.", choices=CRITERIA, for_=_SMART, rare=True)
@@ -54,8 +51,8 @@ class RobustnessSettings:
         1e-5, "Standard deviation of the first noise. bfloat16 needs at least 0.01 and float16 "
         "0.001, since smaller noise is lost in rounding.", above=0, for_=_SMART, rare=True)
     adv_epsilon: float = option(
-        1e-6, "A small number that is added to the norm before the noise is "
-        "divided by it.", above=0, for_=_SMART, rare=True)
+        1e-6, "A small number that is added to the norm before the noise is divided by it.",
+        above=0, for_=_SMART, rare=True)
     adv_init_mag: float = option(
         0.05, "Norm of the first noise of an example.", least=0, for_=_FREELB, rare=True)
     adv_max_norm: float = option(

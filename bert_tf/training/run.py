@@ -33,13 +33,6 @@ def _write(publish, *checkpoint):
     resume.write_checkpoint(*checkpoint)
 
 
-def _copy_state(trainer):
-    state = resume.copy_state(trainer, trainer.state.tensors())
-    if count_workers(trainer.strategy) > 1:
-        resume.check_finite(state)      # the chief would raise alone
-    return state
-
-
 class Run:
     """Training of one `Trainer` on one set of records, under `SharedSettings`.
 
@@ -65,8 +58,7 @@ class Run:
     init_checkpoint: str | None = None
 
     def __init__(self, trainer: Trainer, settings: SharedSettings, records,
-                 evaluate: Callable[[], dict] | None = None,
-                 best: BestWeights | None = None,
+                 evaluate: Callable[[], dict] | None = None, best: BestWeights | None = None,
                  more: Mapping[str, Any] | None = None, evaluated_on: str = "held-out") -> None:
         self._trainer, self._settings, self._evaluated_on = trainer, settings, evaluated_on
         wanted = getattr(settings, "file_shares", 0)
@@ -211,7 +203,10 @@ class Run:
     def _save(self, saving):
         """Writes a checkpoint of the step while training continues, after the checkpoint before."""
         saving.wait()           # before the copy: there is one at a time
-        state = _copy_state(self._trainer)
+        trainer = self._trainer
+        state = resume.copy_state(trainer, trainer.state.tensors())
+        if count_workers(trainer.strategy) > 1:
+            resume.check_finite(state)      # the chief would raise alone
         if self._chief:
             saving.start(
                 _write, self._reporter and self._reporter.copied(), self._settings.output_dir,
@@ -295,8 +290,7 @@ class _Timetable:
         """Returns the number of steps until training pauses."""
         settings = self._settings
         every = settings.iterations_per_loop, settings.save_checkpoints_steps, settings.eval_steps
-        return min(settings.last_step - step,
-                   *(steps - step % steps for steps in every if steps))
+        return min(settings.last_step - step, *(steps - step % steps for steps in every if steps))
 
 
 @contextlib.contextmanager

@@ -72,8 +72,7 @@ class DeviceSettings:
     """Devices and precision."""
 
     gradient_accumulation_steps: int = option(
-        1, "Split each device's share of a batch into this many parts, to save memory.",
-        least=1)
+        1, "Split each device's share of a batch into this many parts, to save memory.", least=1)
     rematerialize: bool = option(
         False, "Compute each layer again in the backward pass, instead of keeping its activations: "
         "this needs less memory, and about a third more computation.", rare=True)
@@ -192,9 +191,8 @@ class LayerSettings:
     """Layers that are treated apart."""
 
     layer_decay: float = option(
-        1.0, "Multiply the learning rate by this factor from each layer to "
-        "the layer below.", above=0,
-        most=1, rare=True)
+        1.0, "Multiply the learning rate by this factor from each layer to the layer below.",
+        above=0, most=1, rare=True)
     layer_decay_top: int = option(
         1, "Exponent of --layer_decay for the top layer; 2 in ELECTRA's code, 0 in XLNet's paper.",
         least=0, for_=_DECAYING, rare=True)
@@ -206,8 +204,8 @@ class LayerSettings:
         0, "Number of top layers to start from random weights, together with the pooler.",
         least=0, rare=True)
     frozen_layers: int = option(
-        0, "Number of lowest layers to freeze, together with the embeddings; -1: "
-        "the whole encoder.", least=-1, rare=True)
+        0, "Number of lowest layers to freeze, together with the embeddings; -1: the whole "
+        "encoder.", least=-1, rare=True)
 
 
 _GATED = Scope("gates, which --concrete_coef gives to heads", bool, "concrete_coef")
@@ -219,11 +217,10 @@ class LossSettings:
 
     loss_reduction: str = option(
         "mean", "Take the gradient of the mean of the examples' losses, or of their sum as in "
-        "ELECTRA's code. Reports show means.",
-        choices=("mean", "sum"), rare=True)
+        "ELECTRA's code. Reports show means.", choices=("mean", "sum"), rare=True)
     lm_coef: float = option(
-        0.0, "Weight of the next-token loss that GPT learns beside the task; GPT's "
-        "code uses 0.5.", least=0, rare=True)
+        0.0, "Weight of the next-token loss that GPT learns beside the task; GPT's code uses 0.5.",
+        least=0, rare=True)
     concrete_coef: float = option(
         0.0, "Give each attention head a gate, and add the mean number of open gates per layer to "
         "the loss with this weight (arXiv:1905.09418). bert-prune --prune_heads=dead then removes "
@@ -236,11 +233,11 @@ class LossSettings:
         0.33, "Temperature of the gates in training; a lower temperature moves gates closer to 0 "
         "or 1.", above=0, for_=_GATED, rare=True)
     concrete_stretch: list[str] = option(
-        ["-0.1", "1.1"], "Range from which gates are drawn before they are clipped to "
-                         "0 and 1.", items=float, for_=_GATED, rare=True)
+        ["-0.1", "1.1"], "Range from which gates are drawn before they are clipped to 0 and 1.",
+        items=float, for_=_GATED, rare=True)
     label_smoothing: float = option(
-        0.0, "Label smoothing: the probability that is spread evenly "
-        "over all labels.", least=0, most=0.99, rare=True)
+        0.0, "Label smoothing: the probability that is spread evenly over all labels.", least=0,
+        most=0.99, rare=True)
     class_weights: list[str] = option(
         [], "Weight of each label in the loss, in the order of the labels; or balanced, which "
         "gives all labels the same total weight.", rare=True)
@@ -325,10 +322,8 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
         every = steps_of_epoch(examples, batch) if self.early_stopping else 0
         return dataclasses.replace(
             self, train_batch_size=batch, num_train_epochs=epochs, num_train_steps=steps,
-            learning_rate=rate,
-            num_warmup_steps=(self._warmup(steps) if self.num_warmup_steps is None
-                              else self.num_warmup_steps),
-            eval_steps=self.eval_steps or every)
+            learning_rate=rate, eval_steps=self.eval_steps or every, num_warmup_steps=(
+                self._warmup(steps) if self.num_warmup_steps is None else self.num_warmup_steps))
 
     def _warmup(self, steps):
         """The steps of the warm-up by their share; the codes of ELECTRA and GPT do not round."""

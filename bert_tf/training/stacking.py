@@ -182,12 +182,10 @@ def grow(folder: str, trainer, stacking: StackingSettings) -> str:
         if name not in origin or tensors[origin[name]].shape != tuple(variables[name].shape):
             raise InputError(f"{path} has no weights for {name}, so it belongs to another model; "
                              "name another --output_dir.")
-    values = {name: tensors[source] for name, source in origin.items()}
-    if stacking.stack_new_layers != "copied":
-        for name in [name for name, source in origin.items() if name != source]:
-            del values[name]
-        if stacking.stack_new_layers == "identity":
-            values |= _identity(values, variables, origin)
+    values = {name: tensors[source] for name, source in origin.items()
+              if name == source or stacking.stack_new_layers == "copied"}
+    if stacking.stack_new_layers == "identity":
+        values |= _identity(values, variables, origin)
     for name, value in values.items():
         variables[name].assign(value)
     copies = sum(name != source for name, source in origin.items() if name.startswith("learner/"))

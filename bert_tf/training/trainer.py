@@ -120,7 +120,6 @@ class _Replica:
         """Returns a batch with the state that is carried into it."""
         return {**batch, "carried": state} if self._learner.carries else batch
 
-
     def step(self, batch, number, loss_scale):
         """Updates the weights; returns the packed measures and the gradient's norm."""
         names = [objective.name for objective in self._learner.objectives]
@@ -263,7 +262,6 @@ class Trainer:
             name: {"loss": (sums[index, 0], sums[index, 1])}
             for index, (name, kind) in enumerate(self.learner.measure_names) if kind == "loss"})
 
-
     # Without AutoGraph, which would take longer than tracing.
     @tf.function(autograph=False)
     def _train(self, iterator, count):
@@ -383,7 +381,6 @@ class Trainer:
                  in zip(self.replica.names, sums)
                  if count or not self.learner.one_task_a_batch}
         return {"loss": float(self._total(sums)), **means}
-
 
     def distribute(self, make_batches: Callable) -> tf.distribute.DistributedDataset:
         """A distributed dataset from `make_batches(worker, workers, replicas)`."""

@@ -16,8 +16,7 @@ _of_distiller = functools.partial(option, for_=Scope(
     "recipes such as distilbert", lambda recipe: recipe.learner in _DISTILLERS))
 _of_mobilebert = functools.partial(option, for_=Scope(
     "recipes such as mobilebert", lambda recipe: recipe.learner == "KnowledgeTransfer"))
-_of_layers = functools.partial(option, for_=Scope(
-    "--layer_wise_warmup", bool, "layer_wise_warmup"))
+_of_layers = functools.partial(option, for_=Scope("--layer_wise_warmup", bool, "layer_wise_warmup"))
 
 
 def _learning(objective, example):

@@ -74,8 +74,7 @@ class Distiller(Learner):
         if any(getattr(one, "idle_id", None) == 0 for one in self.objectives):
             encoder.embeddings.idle_id = 0
         self.internals = tuple(dict.fromkeys(
-            name for objective in self.objectives
-            for name in getattr(objective, "internals", ())))
+            name for objective in self.objectives for name in getattr(objective, "internals", ())))
 
     @classmethod
     def of_terms(cls, config: Sizes, terms: Sequence, dtype: str | None = None,
@@ -144,12 +143,10 @@ class Distiller(Learner):
         if set(self.internals) - {LAYER_WEIGHTS}:
             # Noise is for the network that learns.
             seen = {name: value for name, value in batch.items() if name not in NOISES}
-            outputs = self.see_teacher(self.teacher.run_network(
-                seen, options=self.network_options))
+            outputs = self.see_teacher(self.teacher.run_network(seen, options=self.network_options))
         found = internals_of(self.teacher, outputs, batch, self.internals)
         return {of_teacher(name): tree.map_structure(ops.stop_gradient, value)
                 for name, value in found.items()}
-
 
     def see_teacher(self, outputs: dict[str, Any]) -> dict[str, Any]:
         """Returns the outputs of the teacher's network that are compared."""

@@ -241,5 +241,4 @@ def _saved_generator(generator, encoder):
     if generator is None:
         return None
     return "encoder" if generator is encoder else {
-        "config": generator.config.to_dict(),
-        "shared": generator.embeddings is encoder.embeddings}
+        "config": generator.config.to_dict(), "shared": generator.embeddings is encoder.embeddings}

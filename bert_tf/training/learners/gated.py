@@ -78,8 +78,7 @@ class GatedLearner(Learner):
         return {"model": Learner(encoder, [one for one in self.objectives if not one.auxiliary])}
 
 
-def check_gates(config: Any, learner: type[Learner],
-                stretch: Sequence[Any] = STRETCH) -> None:
+def check_gates(config: Any, learner: type[Learner], stretch: Sequence[Any] = STRETCH) -> None:
     """Raises InputError unless heads of a network can have gates, stretched so, in the training by
     a learner."""
     if len(stretch) != 2 or not float(stretch[0]) < 0 or not float(stretch[1]) > 1:

@@ -106,8 +106,7 @@ class Learner(TakesFeatures, keras.Model):
                           for objective in self.objectives)
         further = [name for objective in self.objectives for name in (
             *objective.inputs, *(POSITIONS & {*objective.reads}))]
-        return {**dict.fromkeys(self.reads, 3 if has_choices else 2),
-                **dict.fromkeys(further, 2)}
+        return {**dict.fromkeys(self.reads, 3 if has_choices else 2), **dict.fromkeys(further, 2)}
 
     @property
     def carries(self) -> dict[str, tuple[int, ...]]:
@@ -254,8 +253,7 @@ class Learner(TakesFeatures, keras.Model):
     def parts(self) -> dict[str, "Learner"]:
         """The models that a run leaves, by the names of their files."""
         kept = [objective for objective in self.objectives if not objective.auxiliary]
-        return {"model": self if len(kept) == len(self.objectives) else Learner(
-            self.encoder, kept)}
+        return {"model": self if len(kept) == len(self.objectives) else Learner(self.encoder, kept)}
 
     def describe(self) -> dict[str, Any]:
         """Returns the JSON values that identify the learner when a run is resumed."""

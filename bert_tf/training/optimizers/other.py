@@ -159,8 +159,7 @@ class Adamax(AdamWeightDecay):
         super().__init__(*args, **{"not_decayed": (), **kwargs}, name=name)
 
     def _add_state(self, variables):
-        self._momentums, self._norms = self.add_optimizer_variables(
-            variables, ["momentum", "norm"])
+        self._momentums, self._norms = self.add_optimizer_variables(variables, ["momentum", "norm"])
         self._counts = [self.add_variable(
             (), "zeros", "float32", name=f"{v.path.replace('/', '_')}_count") for v in variables]
 

@@ -27,9 +27,8 @@ class Optimizer:
 _ADAM, _LAMB = "adam.AdamWeightDecay", "adam.LayerwiseAdaptiveMoments"
 OPTIMIZERS = {
     "adamw": Optimizer(_ADAM, "Adam with decoupled weight decay."),
-    "bert_adamw": Optimizer(_ADAM, "the optimizer of google-research/bert, "
-                                   "without bias correction.",
-                            {"bias_correction": False}),
+    "bert_adamw": Optimizer(_ADAM, "the optimizer of google-research/bert, without bias "
+                            "correction.", {"bias_correction": False}),
     "lamb": Optimizer(_LAMB, "adamw with steps scaled to the norm of the weights."),
     # google-research/albert lamb_optimizer.py; its AdamW is BERT's.
     "albert_lamb": Optimizer(_LAMB, "lamb without bias correction.", {"bias_correction": False}),
@@ -53,13 +52,11 @@ OPTIMIZERS = {
     # openai/finetune-transformer-lm opt.py.
     "gpt_adam": Optimizer(_ADAM, "ernie_adam that also corrects the decay.",
                           {"epsilon": 1e-8, "epsilon_hat": True, "corrects_decay": True}),
-    "adafactor": Optimizer("other.Adafactor",
-                           "T5's, with steps proportional to the weights and no decay.",
-                           decays=False),
+    "adafactor": Optimizer("other.Adafactor", "T5's, with steps proportional to the weights and no "
+                           "decay.", decays=False),
     # allenai/bilm-tf training.py.
-    "elmo_adagrad": Optimizer("other.Adagrad", "ELMo's "
-                                               "Adagrad, without decay.", {"clip_norm": 10.0},
-                              decays=False),
+    "elmo_adagrad": Optimizer("other.Adagrad", "ELMo's Adagrad, without decay.",
+                              {"clip_norm": 10.0}, decays=False),
     # tensorflow/models research/adversarial_text layers.py, with Adam of TensorFlow 1.
     "averaged_adam": Optimizer(
         "variants.AveragedAdam", "Adam without decay; the result is the average of the weights.",
@@ -110,19 +107,16 @@ class Schedule:
 
 SCHEDULES = {
     "bert": Schedule("linear, as if from the peak at step 0.", "line"),
-    "roberta": Schedule("linear from the peak at the end of the warm-up.",
-                        "line_from_peak"),
+    "roberta": Schedule("linear from the peak at the end of the warm-up.", "line_from_peak"),
     "electra": Schedule("bert's line times the warm-up.", "line", "product"),
     "spanbert": Schedule("bert's, but with the peak at the first step and at the end of the "
                          "warm-up.", "line"),
-    "model_garden": Schedule("bert's line, joined smoothly by the warm-up.", "line",
-                             "line"),
+    "model_garden": Schedule("bert's line, joined smoothly by the warm-up.", "line", "line"),
     "gpt": Schedule("electra's, one step later.", "line", "product"),
     "cosine": Schedule("half a cosine wave from step 0.", "cosine"),
     "xlnet_cosine": Schedule("half a cosine wave from the end of the warm-up.", "cosine_from_peak"),
     "rsqrt": Schedule("the peak during the warm-up, then falling with the inverse square root of "
-                      "the step.",
-                      "rsqrt", "own", outlasts=True, ends=False),
+                      "the step.", "rsqrt", "own", outlasts=True, ends=False),
     "noam": Schedule("as rsqrt, then linear to 0 in the last tenth of the steps.", "noam", "own",
                      outlasts=True),
     "slanted_triangular": Schedule(

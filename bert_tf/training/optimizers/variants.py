@@ -84,8 +84,7 @@ class BertAdam(AdamWeightDecay):
 
     def __init__(self, *args: Any, clip_each: float = 1.0, name: str = "pytorch_bert_adam",
                  **kwargs: Any):
-        super().__init__(*args, name=name,
-                         **{"bias_correction": False, "clip_norm": 0.0, **kwargs})
+        super().__init__(*args, name=name, **{"bias_correction": False, "clip_norm": 0.0, **kwargs})
         self.clip_each = clip_each
 
     def update_step(self, gradient, variable, learning_rate) -> None:
