@@ -38,7 +38,8 @@ _CLASSES = {
 _SAVED = {
     "training.optimizers.other": ["Adadelta", "Adafactor", "Adagrad", "Adamax",
                                   "AdamaxWeightDecay"],
-    "training.optimizers.variants": ["AveragedAdam", "BertAdam", "CountedAdam", "ProgressiveLamb"],
+    "training.optimizers.variants": ["AveragedAdam", "BertAdam", "CountedAdam", "ProgressiveLamb",
+                                     "RectifiedAdam"],
 }
 
 # The functions that people import.

@@ -151,8 +151,7 @@ HEADS = {head.name: head for head in (
                               ("ir_relevance", "IrRelevance"))),
     # These have no weights of their own.
     Head("tied_lm", "TiedLM", "next_token", {}, task=False, exportable=False, huggingface=""),
-    Head("sequence_lm", "SequenceLM", "sequence", {},
-         task=False, exportable=False, huggingface=""),
+    Head("sequence_lm", "SequenceLM", "sequence", {}, task=False, exportable=False, huggingface=""),
     # Its matrix is the embedding table.
     Head("permutation_lm", "PermutationLM", "permutation", {"output_bias": "V"},
          task=False, exportable=False, huggingface=""),
@@ -222,8 +221,7 @@ HEADS = {head.name: head for head in (
 CHOICES = {head.choice.name: head for head in HEADS.values() if head.choice}
 # Objectives of left-to-right networks, whose heads have the weights of another's: class -> name of
 # that head, module.
-CAUSAL = {"NextTokenLM": ("masked_lm", "next_token"),
-          "StreamLM": ("permutation_lm", "stream_lm")}
+CAUSAL = {"NextTokenLM": ("masked_lm", "next_token"), "StreamLM": ("permutation_lm", "stream_lm")}
 # Objectives that compare a network with a teacher, which are not saved: class -> name, module.
 TAUGHT = {
     "AttentionMapTransfer": ("attention_map_transfer", "knowledge_transfer"),

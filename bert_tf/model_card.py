@@ -268,8 +268,7 @@ def _origin(base):
 
 def _licence(base):
     """The licence that the card of the base names, "" if it names none."""
-    folder = base if is_folder(base or "") else os.path.dirname(base or "")
-    path = os.path.join(folder, NAME)
+    path = os.path.join(base if is_folder(base) else os.path.dirname(base), NAME)
     if not base or not is_file(path):
         return ""
     head = re.match(r"---\n(.*?)\n---", _read(path), re.S)

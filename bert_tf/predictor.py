@@ -61,6 +61,7 @@ class Predictor:
     """
 
     _opened: tuple | None = None    # the arguments; None: the model is in memory
+    _fill: FillMask | None = None   # of a model that was pre-trained alone
 
     def __init__(self, path: str | os.PathLike, batch_size: int = 32, dtype: str | None = None,
                  task: str | None = None):
@@ -81,7 +82,6 @@ class Predictor:
                 raise InputError(f"{folder} has no task {task!r}; it has "
                                  f"{', '.join(known) or 'one task alone: leave it out'}.")
             folder = task_heads.task_folder(folder, task)
-        self._fill = None
         if task is None and _is_pretrained(folder):
             self._fill = FillMask(folder, batch_size, dtype)
             return
@@ -99,7 +99,6 @@ class Predictor:
     def _take(self, learner, tokenizer, saved_task, batch_size):
         check_least("batch_size", batch_size)
         _check(learner, tokenizer, saved_task.task)
-        self._fill = None
         self._saved, self._kind = saved_task, saved_task.task.kind
         self._tokenizer, self._batch_size = tokenizer, batch_size
         self._length = saved_task.max_seq_length

@@ -38,8 +38,7 @@ from run_scripts.pretraining.tokenizer import compare_teacher, find_tokenizer, k
 
 def initialize(run: "training.Run", trainer: "training.Trainer", job: PretrainingFlags) -> None:
     """Gives a new run the weights of --init_checkpoint or of --first_weights."""
-    resume = training.resume
-    path = job.init_checkpoint
+    resume, path = training.resume, job.init_checkpoint
     if job.first_weights == "neighbours":
         _look_at_neighbours(trainer.learner, run.seed, path)
     found = resume.checkpoints(path)[-1:] if is_folder(path) else (
@@ -111,8 +110,9 @@ def main(job: PretrainingFlags, settings: TrainSettings,
             if not stage.is_reached:
                 print(f"--stop_at_step={settings.stop_at_step} is before {stage.name}", flush=True)
                 break
-            trainer = pretrain(job, stack, stage, functools.partial(
-                _make, stage.config, recipe, terms, of_learners),
+            trainer = pretrain(
+                job, stack, stage, lambda dtype, config=stage.config: make_learner(
+                    config, recipe, terms, dtype, *of_learners),
                 strategy, records, eval_records, begin if training.is_chief(strategy) else None)
         return trainer
 
@@ -140,10 +140,6 @@ def _keep(job, settings, tokenizer, config, records):
     keep_model_files(tokenizer, config, settings.output_dir)
     if job.do_train:
         keep_labels(records, settings.output_dir)
-
-
-def _make(config, recipe, terms, of_learners, dtype):
-    return make_learner(config, recipe, terms, dtype, *of_learners)
 
 
 def schedule(job: PretrainingFlags, settings: TrainSettings, stack: StackingSettings,

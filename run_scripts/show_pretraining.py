@@ -34,8 +34,6 @@ _TITLES = {"masked_lm": ("masked LM", "unigram", "most frequent token"),
            "permutation_lm": ("permutation LM", "unigram", "most frequent token"),
            "span_boundary": ("span boundary", "unigram", "most frequent token"),
            "next_sentence": ("next sentence", "shares", "majority class")}
-
-
 _GUESSED = Scope("--eval_text", bool, "eval_text")
 
 

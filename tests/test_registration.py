@@ -44,6 +44,13 @@ def test_the_optimizer_of_a_compiled_model_is_found_wherever_its_class_was(name)
     assert type(again) is type(optimizer) and again.get_config() == optimizer.get_config()
 
 
+def test_every_optimizer_of_the_table_can_be_found_before_its_class_is_imported():
+    homes = bert_tf._homes(bert_tf._CLASSES | bert_tf._SAVED)
+    for row in OPTIMIZERS.values():
+        module, name = row.kind.split(".")
+        assert homes[name] == f"bert_tf.training.optimizers.{module}"
+
+
 def test_registered_classes_are_where_they_are_said_to_be():
     for name, module in {**bert_tf._HOMES, **bert_tf._homes(bert_tf._SAVED)}.items():
         assert hasattr(importlib.import_module(module), name)

@@ -2,6 +2,7 @@
 al., arXiv:1905.00414).
 """
 
+import collections
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -29,9 +30,9 @@ def first_component(vectors: np.ndarray) -> float:
 def self_similarity(vectors: np.ndarray, words: Sequence[str]) -> float:
     """Returns the mean cosine of one word's vectors in several places, mean over words. `words`
     names the word of each row of `vectors`, float [n, H]; one must occur twice."""
-    places: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = collections.defaultdict(list)
     for place, word in enumerate(words):
-        places.setdefault(word, []).append(place)
+        places[word].append(place)
     return float(np.mean([mean_cosine(vectors[found]) for found in places.values()
                           if len(found) > 1]))
 
@@ -68,12 +69,9 @@ def describe_layers(layers: Sequence[Sequence[np.ndarray]], words: Sequence[str]
     whole = [np.concatenate(sentences) for sentences in layers]
     base = np.array([mean_cosine(vectors[sample]) for vectors in whole])
     repeated = {} if len(set(words)) == len(words) else {
-        "self_similarity": np.array([self_similarity(vectors, words)
-                                     for vectors in whole]) - base}
+        "self_similarity": np.array([self_similarity(vectors, words) for vectors in whole]) - base}
     return {
-        "anisotropy": base,
-        **repeated,
-        "intra_sentence": np.array([intra_sentence_similarity(sentences)
-                                    for sentences in layers]) - base,
+        "anisotropy": base, **repeated,
+        "intra_sentence": np.array(list(map(intra_sentence_similarity, layers))) - base,
         "first_component": np.array([first_component(vectors) for vectors in whole]),
         "cka": np.array([[linear_cka(a[sample], b[sample]) for b in whole] for a in whole])}

@@ -26,9 +26,8 @@ def write_page(path: str, title: str, readings: Sequence[Reading], tokenizer: To
     layers, heads = readings[0].attention.shape[:2]
     data = {"title": title, "layers": layers, "heads": heads,
             "texts": [_text(reading, tokenizer) for reading in readings]}
-    # "</" would end the script.
+    text = json.dumps(data).replace("</", "<\\/")       # "</" would end the script
     with write_aside(path) as file:
-        text = json.dumps(data).replace("</", "<\\/")
         file.write(template.read_text("utf-8").replace("DATA", text, 1))
 
 

@@ -184,9 +184,8 @@ def draw_plane(path: str, title: str, points: np.ndarray, statistics: Mapping[st
              ("punctuation", 0.6, ". ,", "#ff725c"), ("cls", 0.6, titles["cls"], "#a463f2"))
     kinds = np.full(layers * heads, -1)
     for number, (name, least, *_) in enumerate(rules):
-        if name not in statistics:
-            continue
-        kinds[statistics[name].ravel() > least] = number
+        if name in statistics:
+            kinds[statistics[name].ravel() > least] = number
     with picture(path, 1, 2, (5.6, 5)) as (figure, axes):
         figure.suptitle(title, parse_math=False)
         numbers = np.repeat(np.arange(layers), heads)

@@ -91,8 +91,7 @@ class Statistics:
             "right": np.trace(attention, 1, -2, -1) / n,
             # A text without [SEP] has no such rows; the original always has two.
             "sep_from_sep": from_sep / max(sep.sum(), 1),
-            "sep_from_rest": (to_sep - from_sep) / max((~sep).sum(), 1),
-        }
+            "sep_from_rest": (to_sep - from_sep) / max((~sep).sum(), 1)}
         if "cls" in kinds:
             found["entropy_from_cls"] = entropies[..., kinds["cls"].argmax()]
         return found

@@ -203,9 +203,8 @@ class Run:
     def _save(self, saving):
         """Writes a checkpoint of the step while training continues, after the checkpoint before."""
         saving.wait()           # before the copy: there is one at a time
-        trainer = self._trainer
-        state = resume.copy_state(trainer, trainer.state.tensors())
-        if count_workers(trainer.strategy) > 1:
+        state = resume.copy_state(self._trainer, self._trainer.state.tensors())
+        if count_workers(self._trainer.strategy) > 1:
             resume.check_finite(state)      # the chief would raise alone
         if self._chief:
             saving.start(
@@ -300,9 +299,8 @@ def _naming_kept(folder):
         yield
     except DivergedError as error:
         kept = resume.checkpoints(folder)
-        raise DivergedError(f"{error} " + (
-            f"The last checkpoint is {kept[-1]}." if kept else "No checkpoint was saved yet."
-        ), error.step) from error
+        where = f"The last checkpoint is {kept[-1]}." if kept else "No checkpoint was saved yet."
+        raise DivergedError(f"{error} {where}", error.step) from error
 
 
 @contextlib.contextmanager

@@ -89,8 +89,7 @@ class Survey:
             self.readings.append(reading)
         if self.statistics.texts < self._distance_texts:
             self.distances = self.distances + analysis.jensen_shannon(reading.attention)
-        self.statistics.add(reading.attention, kinds,
-                            "decoder" if self._is_causal else self._maps)
+        self.statistics.add(reading.attention, kinds, "decoder" if self._is_causal else self._maps)
         if self._maps != "encoder":
             return
         self.classes.append(patterns.classify(patterns.describe(

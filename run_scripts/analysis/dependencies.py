@@ -43,8 +43,7 @@ class DependenciesFlags:
         "and its numbers. Words are looked up as they are, then in lower case; a word that is not "
         "found has zeros. Default: the mean of the model's embeddings of a word's sub-words.")
     decay: float = option(1e-4, "Weight decay: factor of the sum of the probes' squared weights in "
-                                "the loss.",
-                          least=0, rare=True)
+                          "the loss.", least=0, rare=True)
 
     __post_init__ = flags.check
 
@@ -94,10 +93,9 @@ def look(sentences: list[Parsed], relations: list[list[str]], count: int) -> dic
     """Prints and returns the best attention head of each relation, and the best distance."""
     links = LinkHeads()
     for one, kinds in zip(sentences, relations):
-        links.add_links(one.attention, [(word, head, kind) for word, (head, kind) in enumerate(
-            zip(one.heads, kinds)) if head >= 0])
-        links.add_links(one.attention, [(word, head, "all") for word, head in enumerate(one.heads)
-                                        if head >= 0])
+        links.add_links(one.attention, [
+            (word, head, name) for word, (head, kind) in enumerate(zip(one.heads, kinds))
+            if head >= 0 for name in (kind, "all")])
     return show_links(links, "relation", count + 1)
 
 

@@ -55,8 +55,7 @@ class HeadsFlags:
     choose_split: str = option(
         "train", "The split on which the best head of a layer is chosen.", for_=_CHOSEN)
     choose_examples: int = option(
-        200, "Number of examples of --choose_split, from its start; 0: all.", least=0,
-        for_=_CHOSEN)
+        200, "Number of examples of --choose_split, from its start; 0: all.", least=0, for_=_CHOSEN)
     batch_size: int = option(32, "Examples per batch.", least=1)
 
     def __post_init__(self):
@@ -108,8 +107,7 @@ class Scorer:
         self._answers = self.split.answer()
         self.whole = self.split.score(self._answers)
 
-    def without(self, heads: Collection[tuple[int, int]], split: Any = None
-                ) -> tuple[float, float]:
+    def without(self, heads: Collection[tuple[int, int]], split: Any = None) -> tuple[float, float]:
         """Returns the score without some heads, and the probability of the difference: 1 where
         answers are not compared, as on another split."""
         def measure():
@@ -211,8 +209,7 @@ def draw(path: str, title: str, rows: Sequence[str], whole: float, heads: np.nda
                       color="white" if abs(value) > 0.6 * most else "black")
         names = [*range(1, heads.shape[1] + 1), "all"]
         axis.set(title=title, xlabel="head", ylabel="layer", xticks=range(len(names)),
-                 xticklabels=names, yticks=range(len(heads)),
-                 yticklabels=rows)
+                 xticklabels=names, yticks=range(len(heads)), yticklabels=rows)
         axes[1, 0].hist(heads.ravel(), bins=30, color="#4269d0")
         axes[1, 0].axvline(whole, color="gray", linestyle=":")
         axes[1, 0].set(xlabel="score without one head", ylabel="heads")
@@ -243,8 +240,7 @@ def main(job: HeadsFlags) -> None:
     described = {
         "metric": scorer.model.metric, "examples": scorer.split.size, "form": job.form,
         "score": whole, "layers": rows, "without_head": heads.tolist(),
-        "p_without_head": chances.tolist(),
-        "without_layer": found["without_layer"][0].tolist(),
+        "p_without_head": chances.tolist(), "without_layer": found["without_layer"][0].tolist(),
         "p_without_layer": found["without_layer"][1].tolist(), **entropies}
     if job.reverse_head_mask:
         described["one_head_alone"] = try_alone(scorer, job)

@@ -134,14 +134,16 @@ def read(path: str, columns: Mapping[str, int | str], count: int, encoder, token
     return sentences
 
 
+def _are_entities(labels):
+    """Returns whether the tags of sentences are IOB tags."""
+    return all(tag == "O" or metrics.is_entity_tag(tag) for tags in labels for tag in tags)
+
+
 def probe(train: Sentences, held_out: Sentences) -> dict[str, dict]:
     """Prints and returns the scores of each layer's probe, by tag."""
     found = {}
     for name, labels in held_out.tags.items():
-        # Entity F1 where the tags are IOB tags; else the share of right tags.
-        spans = all(tag == "O" or metrics.is_entity_tag(tag)
-                    for sentence in labels for tag in sentence)
-        metric = "entity_f1" if spans else "tag_accuracy"
+        metric = "entity_f1" if _are_entities(labels) else "tag_accuracy"
 
         def score(predicted, labels=labels, metric=metric):
             return metrics.compute([metric], labels, predicted)[metric]
@@ -253,8 +255,7 @@ def main(model: ModelFlags, job: LayersFlags) -> None:
         for path, count, attention in ((job.input_file, job.sentences, False),
                                        (job.eval_input_file, job.eval_sentences,
                                         bool(job.chunk_tag))))
-    if job.chunk_tag and not all(tag == "O" or metrics.is_entity_tag(tag)
-                                 for tags in held_out.tags[job.chunk_tag] for tag in tags):
+    if job.chunk_tag and not _are_entities(held_out.tags[job.chunk_tag]):
         raise InputError(f"--chunk_tag: the tags {job.chunk_tag} of {job.eval_input_file} must be "
                          "like B-NP, I-NP and O; name other tags, or leave the flag empty.")
     figures = describe(held_out)

@@ -115,8 +115,7 @@ def main(model: ModelFlags, job: SensesFlags) -> None:
                                     "--eval_input_file")
     found = score(known, instances, vectors, job.neighbours)
     print(f"\n{sum(map(len, known.counts.values())):,} senses of {len(known.counts):,} lemmas; "
-          f"{len(instances):,} words to tell\n{'':>24}"
-          + "".join(f"{name:>16}" for name in found))
+          f"{len(instances):,} words to tell\n{'':>24}" + "".join(f"{name:>16}" for name in found))
     for way in next(iter(found.values())):
         print(f"{way:>24}" + "".join(
             f"{row[way]:>16,}" if way == "instances" else f"{row[way]:>16.1%}"

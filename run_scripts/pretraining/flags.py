@@ -56,8 +56,7 @@ class PretrainingFlags:
         False, "With a training checkpoint as --init_checkpoint: also take over the optimizer's "
         "state and the step, to continue in another --output_dir.", rare=True)
     max_seq_length: int = option(128, "Length of the records' sequences.", least=1)
-    max_predictions_per_seq: int = option(
-        20, "Maximum masked positions of a record.", least=0)
+    max_predictions_per_seq: int = option(20, "Maximum masked positions of a record.", least=0)
     recipe: str | None = option(
         None, "The pre-training method. Default: the recipe in the records' manifest; bert for "
         "records without a manifest.", choices=recipes.RECIPES)
@@ -68,8 +67,7 @@ class PretrainingFlags:
         None, "static: the records hold masks. dynamic: masks are drawn during training, for "
         "records made with --masking=dynamic; one CPU core masks 97,000 sequences of 128 tokens "
         "per second or 26,000 of 512; with whole words 42,000 or 10,000. Default: what the records "
-        "hold.",
-        choices=("static", "dynamic"))
+        "hold.", choices=("static", "dynamic"))
     pack: bool | None = option(
         None, "Put several records into one row, so less padding is computed; the loss of a step "
         "does not change. Default: pack if the network allows it and this saves at least 7% of the "
@@ -78,12 +76,10 @@ class PretrainingFlags:
         [], "Order of the tasks, for records of several tasks, such as ernie2's. continual (the "
         "default): one stage for each new task, which is trained together with the tasks before "
         "it. together: all tasks at once. successive: one task after the other. Or, separated by "
-        "commas, TASK=STEPS/STEPS/... for each task: its steps in each stage.",
-        for_=_TASKS)
+        "commas, TASK=STEPS/STEPS/... for each task: its steps in each stage.", for_=_TASKS)
     perm_size: int = option(
         0, "For recipes that draw the order of prediction, such as xlnet: number of tokens that "
-        "are permuted together. 0: the --reuse_len of the records.", for_=_ORDERED,
-        least=0)
+        "are permuted together. 0: the --reuse_len of the records.", for_=_ORDERED, least=0)
     mem_len: int | None = option(
         None, "For networks with a memory, such as xlnet's: number of earlier positions that a "
         "sequence sees; 0: no memory. Default: as in the configuration.", for_=_MEMORY, least=0)
