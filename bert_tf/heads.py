@@ -5,6 +5,7 @@ begins the names of its weights. A row is data: no class is imported here.
 """
 
 import dataclasses
+import functools
 import typing
 
 
@@ -118,6 +119,8 @@ def _task(name, objective, module, outputs="C", **options):
                 tuple(BILSTM), **options)
 
 
+# The row of a head of pre-training that is no model of Hugging Face.
+_pretrained = functools.partial(Head, task=False, exportable=False, huggingface="")
 _UNTIED = ("output_weights", "extra/output_weights")
 _MASKED_LM = {**dense("transform/dense", "H", "X"), **norm("transform/LayerNorm", "X"),
               "output_bias": "V", "output_weights": "VX", "extra/output_weights": "VY"}
@@ -128,21 +131,16 @@ HEADS = {head.name: head for head in (
          huggingface="MaskedLM"),
     Head("next_sentence", "SentencePrediction", "pretraining",
          task=False, exportable=False, huggingface="NextSentencePrediction"),
-    Head("span_boundary", "SpanBoundary", "span_boundary",
-         {"position_embeddings": "RW", **dense("dense_0", "B", "H"), **norm("LayerNorm_0", "H"),
-          **dense("dense_1", "H", "E"), **norm("LayerNorm_1", "E"), "output_bias": "V"},
-         task=False, exportable=False, huggingface=""),
-    Head("replaced_token", "ReplacedToken", "replaced_token",
-         {**dense("dense", "H", "H"), **dense("dense_1", "H", "1")},
-         task=False, exportable=False, huggingface=""),
-    Head("all_tokens_lm", "AllTokensLM", "replaced_token",
-         {**dense("transform/dense", "H", "E"), **norm("transform/LayerNorm", "E"),
-          "output_bias": "V", **dense("copy/dense", "H", "1")},
-         task=False, exportable=False, huggingface=""),
-    # Has no weights.
-    Head("ponder_time", "PonderTime", "ponder_time", {},
-         task=False, exportable=False, huggingface=""),
-    *(Head(name, objective, "multi_task", task=False, exportable=False, huggingface="")
+    _pretrained("span_boundary", "SpanBoundary", "span_boundary", {
+        "position_embeddings": "RW", **dense("dense_0", "B", "H"), **norm("LayerNorm_0", "H"),
+        **dense("dense_1", "H", "E"), **norm("LayerNorm_1", "E"), "output_bias": "V"}),
+    _pretrained("replaced_token", "ReplacedToken", "replaced_token",
+                {**dense("dense", "H", "H"), **dense("dense_1", "H", "1")}),
+    _pretrained("all_tokens_lm", "AllTokensLM", "replaced_token", {
+        **dense("transform/dense", "H", "E"), **norm("transform/LayerNorm", "E"),
+        "output_bias": "V", **dense("copy/dense", "H", "1")}),
+    _pretrained("ponder_time", "PonderTime", "ponder_time", {}),    # has no weights
+    *(_pretrained(name, objective, "multi_task")
       for name, objective in (("capitalization", "Capitalization"),
                               ("token_document", "TokenDocument"),
                               ("sentence_reordering", "SentenceReordering"),
@@ -150,14 +148,12 @@ HEADS = {head.name: head for head in (
                               ("discourse_relation", "DiscourseRelation"),
                               ("ir_relevance", "IrRelevance"))),
     # These have no weights of their own.
-    Head("tied_lm", "TiedLM", "next_token", {}, task=False, exportable=False, huggingface=""),
-    Head("sequence_lm", "SequenceLM", "sequence", {}, task=False, exportable=False, huggingface=""),
+    _pretrained("tied_lm", "TiedLM", "next_token", {}),
+    _pretrained("sequence_lm", "SequenceLM", "sequence", {}),
     # Its matrix is the embedding table.
-    Head("permutation_lm", "PermutationLM", "permutation", {"output_bias": "V"},
-         task=False, exportable=False, huggingface=""),
+    _pretrained("permutation_lm", "PermutationLM", "permutation", {"output_bias": "V"}),
     # The language models of recurrent networks; W is the width of their input.
-    *(Head(name, objective, "recurrent_lm", {"output_weights": "VW", "output_bias": "V"},
-           task=False, exportable=False, huggingface="")
+    *(_pretrained(name, objective, "recurrent_lm", {"output_weights": "VW", "output_bias": "V"})
       for name, objective in (("bidirectional_lm", "BidirectionalLM"),
                               ("recurrent_lm", "RecurrentLM"))),
     _task("classification", "Classification", "classification",

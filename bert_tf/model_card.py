@@ -195,8 +195,7 @@ def _best_trial(folder):
     results = read_json(path)
     best = results["best"]
     settings = os.path.join(folder, "trials", best, "settings.json")
-    return {**(read_json(settings) if is_file(settings) else {}),
-            **results["trials"].get(best, {})}
+    return {**(read_json(settings) if is_file(settings) else {}), **results["trials"].get(best, {})}
 
 
 def _data(folder, flags, temporary):

@@ -121,8 +121,7 @@ def reaching_output() -> Iterator[None]:
             raise
         with contextlib.suppress(OSError):
             if not is_broken:
-                print(f"error: {error}: make room and run the same command again.",
-                      file=sys.stderr)
+                print(f"error: {error}: make room and run the same command again.", file=sys.stderr)
         try:
             sys.stdout.flush()
         except OSError:     # the text in the buffer has nowhere to go

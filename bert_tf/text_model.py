@@ -156,9 +156,8 @@ class TextModel:
         with folder_aside(os.fspath(folder)) as aside:
             shutil.copytree(self.path, aside, dirs_exist_ok=True,
                             ignore=shutil.ignore_patterns(*_LEFT_OUT))
-            write_card(aside, self._base, source=self.path,
-                       name=os.path.basename(absolute(os.fspath(folder))),
-                       temporary=os.path.dirname(self.path))
+            write_card(aside, self._base, source=self.path, temporary=os.path.dirname(self.path),
+                       name=os.path.basename(absolute(os.fspath(folder))))
 
 
 def _write(path, texts, labels):

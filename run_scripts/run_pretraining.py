@@ -70,10 +70,9 @@ def _look_at_neighbours(learner, seed, path):
     print("first weights: heads look at neighbouring tokens", flush=True)
 
 
-def main(job: PretrainingFlags, settings: TrainSettings,
-         generator: GeneratorSettings | None = None,
-         stack: StackingSettings | None = None,
-         transfer: TransferSettings | None = None) -> "training.Trainer | None":
+def main(job: PretrainingFlags, settings: TrainSettings, generator: GeneratorSettings | None = None,
+         stack: StackingSettings | None = None, transfer: TransferSettings | None = None
+         ) -> "training.Trainer | None":
     """Checks everything, then trains and evaluates; returns the trainer of the last stage that was
     reached."""
     if not (job.do_train or job.do_eval):
@@ -165,10 +164,9 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
         make_folder(settings.output_dir, "output_dir")
     trainer = training.make_trainer(strategy, settings, make)
     records = pack(job, settings, trainer, records)
+    evaluate = training.make_evaluation(trainer, settings, eval_records) if job.do_eval else None
     run = training.Run(
-        trainer, settings, records,
-        training.make_evaluation(trainer, settings, eval_records) if job.do_eval else None,
-        more=_noticed(job, stack, records),
+        trainer, settings, records, evaluate, more=_noticed(job, stack, records),
         evaluated_on=training.evaluated_on(job.input_file, job.eval_input_file or job.input_file))
     run.init_checkpoint = job.init_checkpoint
     if not run.resume():

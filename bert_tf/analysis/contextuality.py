@@ -1,6 +1,5 @@
 """Contextuality of vectors (Ethayarajh, arXiv:1909.00512) and similarity of layers (Kornblith et
-al., arXiv:1905.00414).
-"""
+al., arXiv:1905.00414)."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -47,8 +46,7 @@ def linear_cka(first: np.ndarray, second: np.ndarray) -> float:
     """Returns the linear centred kernel alignment of two layers' vectors of the same words, [n, H]
     and [n, H2]: 1 if one is the other turned and scaled, 0 if they are not correlated."""
     a, b = (np.asarray(x, np.float64) - np.mean(x, 0, dtype=np.float64) for x in (first, second))
-    return float(np.linalg.norm(a.T @ b) ** 2
-                 / (np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b)))
+    return float(np.linalg.norm(a.T @ b) ** 2 / (np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b)))
 
 
 def describe_layers(layers: Sequence[Sequence[np.ndarray]], words: Sequence[str],

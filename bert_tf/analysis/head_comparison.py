@@ -65,8 +65,7 @@ def distance_of_maximum(attention: np.ndarray) -> np.ndarray:
 
 def cosine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Returns the cosine of each head's flattened maps in two networks: [..., n, n] -> [...]."""
-    a, b = (np.reshape(maps, (*maps.shape[:-2], -1)).astype(np.float64)
-            for maps in (first, second))
+    a, b = (np.reshape(maps, (*maps.shape[:-2], -1)).astype(np.float64) for maps in (first, second))
     return (a * b).sum(-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))
 
 

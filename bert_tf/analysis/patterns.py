@@ -104,11 +104,8 @@ def picture(attention: np.ndarray, side: int = _SIDE) -> np.ndarray:
     each cell's largest weight, which keeps lines visible."""
     for axis in (-1, -2):
         n = attention.shape[axis]
-        edges = np.arange(side) * n // side
-        if n >= side:
-            attention = np.maximum.reduceat(attention, edges, axis)
-        else:
-            attention = np.take(attention, edges, axis)
+        take = np.maximum.reduceat if n >= side else np.take
+        attention = take(attention, np.arange(side) * n // side, axis)
     return np.sqrt(attention).astype(np.float32)
 
 
@@ -129,9 +126,8 @@ class PatternNetwork:
             keras.layers.Flatten(),
             keras.layers.Dropout(0.2, seed=seed),
             keras.layers.Dense(len(CLASSES))])
-        self._model.compile(
-            keras.optimizers.Adam(2e-3),
-            keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        self._model.compile(keras.optimizers.Adam(2e-3),
+                            keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 
     def fit(self, pictures: np.ndarray, classes: np.ndarray, epochs: int = 10) -> "PatternNetwork":
         """Trains on pictures [M, S, S] and their classes [M]; returns itself."""

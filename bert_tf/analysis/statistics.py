@@ -1,6 +1,5 @@
 """Attention of heads to kinds of tokens, as in clarkkev/attention-analysis (Clark et al.,
-arXiv:1906.04341; General_Analysis.ipynb).
-"""
+arXiv:1906.04341; General_Analysis.ipynb)."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,5 @@
 """Knowledge of tagged words: probes of each layer, and heads that attend from a word to its chunk's
-last word.
-"""
+last word."""
 
 import collections
 from collections.abc import Sequence

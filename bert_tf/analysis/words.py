@@ -1,6 +1,5 @@
 """Attention between words from attention between sub-words (clarkkev/attention-analysis,
-bpe_utils.py).
-"""
+bpe_utils.py)."""
 
 from collections.abc import Sequence
 

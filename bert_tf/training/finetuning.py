@@ -217,9 +217,8 @@ class FineTuning:
         step, metrics = (bad_step, {}) if bad_step else (
             _measure(self, run, best, evaluate, settings))
         result = {"metrics": metrics, "step": step, "seed": settings.random_seed,
-                  "train_batch_size": settings.train_batch_size,
-                  "learning_rate": settings.learning_rate,
-                  "num_train_epochs": settings.num_train_epochs,
+                  **{name: getattr(settings, name) for name in (
+                      "train_batch_size", "learning_rate", "num_train_epochs")},
                   "degenerate": bool(metrics.pop("degenerate", 0)), "seconds": run.seconds,
                   "scored_on": self.scored_on, "number": trials.next_number(earlier),
                   **({trials.DIVERGED: True} if bad_step else {})}

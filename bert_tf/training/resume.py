@@ -85,10 +85,10 @@ def compare(mine: dict, theirs: dict, settings: SharedSettings) -> tuple[list[st
     return network, recipe
 
 
-def _compare_networks(name, old, new):
+def _compare_networks(name, old, new, free=()):
     """The differences of two configurations, or of the weights of two sets of terms."""
     network, recipe = [], []
-    for inner in differing_options(new, old, {}):
+    for inner in (inner for inner in differing_options(new, old, {}) if inner not in free):
         values = old.get(inner), new.get(inner)
         is_recipe = inner in _RECIPE_OF_CONFIG if name in _CONFIGS else None not in values
         (recipe if is_recipe else network).append(_phrase(name, *values, f"{inner} "))
@@ -203,12 +203,9 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
 
 def _check_network(path, saved, mine, weights_only):
     """Checks that a checkpoint and a Learner, as they are described, have the same network."""
-    if weights_only:
-        saved, mine = ({**values, **{name: _without_memory(values[name])
-                                     for name in _CONFIGS if values.get(name)}}
-                       for values in (saved, mine))
+    free = _MEMORY if weights_only else ()
     other = [phrase for name in (*_CONFIGS, _TERMS) if name in saved and name in mine
-             for phrase in _compare_networks(name, saved[name], mine[name])[0]]
+             for phrase in _compare_networks(name, saved[name], mine[name], free)[0]]
     if other:
         raise InputError(f"{path} belongs to another network, with another {', '.join(other)}; "
                          "train with the same values as before, or name another folder.")
@@ -261,10 +258,6 @@ def restore(path: str, trainer, weights_only: bool = False, averaged: bool = Fal
         trainer.state.assign(carried)
     trainer.scaling.reset_if_changed()
     return extra
-
-
-def _without_memory(config):
-    return {name: value for name, value in config.items() if name not in _MEMORY}
 
 
 class Place:

@@ -67,8 +67,7 @@ class Run:
             raise InputError(f"--file_shares={wanted}: these records can't be divided into "
                              f"{wanted} shares of about equal size; leave the flag out, or make "
                              "more files.")
-        self._evaluate, self._best = evaluate, best
-        self._chief = is_chief(trainer.strategy)
+        self._evaluate, self._best, self._chief = evaluate, best, is_chief(trainer.strategy)
         self._description = {**resume.describe(settings, trainer.learner),
                              **_describe_schedule(records), **(more or {})}
         self._place = resume.Place(self._records, settings)

@@ -39,7 +39,7 @@ class _Replica:
         self._seed = PARTS_OF_A_STEP * int.from_bytes(
             hashlib.sha256(str(seed).encode()).digest()[:3], "big")
         self.accumulation, self._sums_losses = accumulation, sums_losses
-        self.uses_loss_scale = "float16" == learner.encoder.compute_dtype
+        self.uses_loss_scale = learner.encoder.compute_dtype == "float16"
         prefixes = {objective.name: objective.metrics_name for objective in learner.objectives}
         # The measures of training alone are the last.
         self._measure_names = [*learner.measure_names, *way.measure_names]
@@ -174,19 +174,16 @@ class _LossScaling:
     """
 
     def __init__(self, is_used):
-        self._is_used = is_used
-        self.scale = tf.Variable(self._first(), trainable=False, name="loss_scale")
+        self._is_used, self._first = is_used, _LOSS_SCALE if is_used else 1.0
+        self.scale = tf.Variable(self._first, trainable=False, name="loss_scale")
         self.finite_steps = tf.Variable(0, trainable=False, dtype=tf.int64, name="finite_steps")
-
-    def _first(self):
-        return _LOSS_SCALE if self._is_used else 1.0
 
     def reset_if_changed(self):
         """Starts with a new scale if the state comes from a computation in another type."""
         # A computation that scales nothing leaves 1.0 without a finite step.
         was_used = self.scale.numpy() != 1.0 or self.finite_steps.numpy() > 0
         if was_used != self._is_used:
-            self.scale.assign(self._first())
+            self.scale.assign(self._first)
             self.finite_steps.assign(0)
 
     def end_step(self, scale, norm):
@@ -228,9 +225,8 @@ class Trainer:
 
     def __init__(self, learner: Learner, optimizer: keras.optimizers.Optimizer,
                  strategy: tf.distribute.Strategy, seed: int = 0, jit_compile: bool = False,
-                 accumulation: int = 1, sums_losses: bool = False,
-                 batch_size: int | None = None, trains: bool = True,
-                 way: adversarial.Plain | None = None) -> None:
+                 accumulation: int = 1, sums_losses: bool = False, batch_size: int | None = None,
+                 trains: bool = True, way: adversarial.Plain | None = None) -> None:
         way = way or adversarial.Plain()
         way.check(learner)
         self.learner, self.optimizer, self.strategy = learner, optimizer, strategy
@@ -377,8 +373,8 @@ class Trainer:
 
     def means(self, sums) -> dict[str, float]:
         """The total loss, and the losses and accuracies of the objectives, from added sums."""
-        means = {name: float(total / count) if count else 0.0 for name, (total, count)
-                 in zip(self.replica.names, sums)
+        means = {name: float(total / count) if count else 0.0
+                 for name, (total, count) in zip(self.replica.names, sums)
                  if count or not self.learner.one_task_a_batch}
         return {"loss": float(self._total(sums)), **means}
 

@@ -1,6 +1,5 @@
 """Settings of pre-training with a teacher, under the flag names of google-research's
-mobilebert/run_pretraining.py and of transformers' examples/research_projects/distillation.
-"""
+mobilebert/run_pretraining.py and of transformers' examples/research_projects/distillation."""
 
 import dataclasses
 import functools
@@ -77,10 +76,9 @@ class TransferSettings:
         5.0, "With --layer_wise_warmup, weight of the loss on the variances of layers' outputs.",
         least=0, most=10**9, rare=True)
     statistics_of_all_layers: bool = _of_layers(
-        True, "With --layer_wise_warmup, compare the mean and variance of each layer with the "
-              "mean and variance of all of the teacher's layers, as the original's code "
-              "does. If false, compare them with the teacher's same layer, as in the paper.",
-        rare=True)
+        True, "With --layer_wise_warmup, compare the mean and variance of each layer with the mean "
+        "and variance of all of the teacher's layers, as the original's code does. If false, "
+        "compare them with the teacher's same layer, as in the paper.", rare=True)
     distill_ground_truth_ratio: float = _of_mobilebert(
         0.5, "With --teacher, share of the true token in the labels of masked tokens; the "
         "teacher's prediction makes up the rest.", least=0, most=1)
@@ -97,10 +95,6 @@ class TransferSettings:
     projection_weight: float | None = _of_projection(
         None, "Weight of the loss on projected weights: their squared differences (default: 1).",
         least=0, below=float("inf"), rare=True)
-
-    def layer_numbers(self) -> list[int]:
-        """--teacher_layers as numbers."""
-        return [int(layer) for layer in self.teacher_layers]
 
     def __post_init__(self):
         check(self)

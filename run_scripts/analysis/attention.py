@@ -211,7 +211,6 @@ def learn_patterns(survey: Survey, seed: int) -> dict:
 
 
 def main(model: ModelFlags, job: AttentionFlags) -> None:
-    """Runs the command."""
     check_input(job.input_file, "input_file")
     opened = open_encoder(model)
     if job.maps != "encoder" and not isinstance(opened.config, T5Config):

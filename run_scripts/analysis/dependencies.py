@@ -118,7 +118,6 @@ def probe(train: list[Parsed], held_out: list[Parsed], decay: float) -> dict[str
 
 
 def main(model: ModelFlags, job: DependenciesFlags) -> None:
-    """Runs the command."""
     for flag in ("input_file", "eval_input_file"):
         path = getattr(job, flag)
         check_input(path, flag)

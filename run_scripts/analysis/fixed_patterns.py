@@ -140,7 +140,6 @@ def show(results: dict[str, dict[int, dict[str, float]]]) -> None:
 
 
 def main(job: PatternsFlags, settings: TrainSettings) -> None:
-    """Runs the command."""
     jobs = make_jobs(job, settings.output_dir)
     flags.keep(job, settings.output_dir)
     results: dict[str, dict[int, dict[str, float]]] = {variant: {} for variant in jobs}

@@ -216,7 +216,6 @@ def draw(path: str, title: str, rows: Sequence[str], whole: float, heads: np.nda
 
 
 def main(job: HeadsFlags) -> None:
-    """Runs the command."""
     make_folder(job.output_dir, "output_dir")
     scorer = Scorer(job)
     flags.keep(job, job.output_dir)

@@ -116,7 +116,6 @@ def attribute(encoder: object, features: dict, projections: int, layout: Layout
 
 
 def main(model: ModelFlags, job: IdentifiabilityFlags) -> None:
-    """Runs the command."""
     check_input(job.input_file, "input_file")
     lengths = job.read_lengths(model.max_seq_length)
     opened = open_encoder(model)

@@ -244,7 +244,6 @@ def draw(path: str, title: str, figures: dict, probes: dict[str, dict]) -> None:
 
 
 def main(model: ModelFlags, job: LayersFlags) -> None:
-    """Runs the command."""
     for flag in ("input_file", "eval_input_file"):
         check_input(getattr(job, flag), flag)
     columns = job.columns()

@@ -96,7 +96,6 @@ def score(known: Neighbours, instances: list[Instance], vectors: np.ndarray, cou
 
 
 def main(model: ModelFlags, job: SensesFlags) -> None:
-    """Runs the command."""
     for path in job.input_file:
         check_input(path, "input_file")
     check_input(job.eval_input_file, "eval_input_file")

@@ -88,7 +88,7 @@ class Distiller(Learner):
                 make_term(term, config, teacher.encoder.config, dtype, settings)]
         learner = cls(network, made, teacher)
         if settings.teacher_layers:
-            transfer.begin_with(learner, teacher, settings.layer_numbers(),
+            transfer.begin_with(learner, teacher, list(map(int, settings.teacher_layers)),
                                 settings.vocab_transform)
         return learner
 

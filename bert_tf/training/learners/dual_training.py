@@ -69,11 +69,6 @@ class DualTraining(Distiller):
             variable.assign(ops.concatenate([value, variable[-more:]]) if more else value)
         return found
 
-    @property
-    def _first(self):
-        """Returns the number of tokens that the teacher knew before."""
-        return self.teacher.encoder.config.vocab_size - self.encoder.config.vocab_size
-
     def call(self, batch: Batch, training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Any]:
         dropout_seed = seed_of_pass(dropout_seed, training, self.encoder.seed_generator)
@@ -86,7 +81,8 @@ class DualTraining(Distiller):
 
     def teach(self, batch: Batch) -> dict[str, Any]:
         found = super().teach(batch)
-        vectors = ops.stop_gradient(self.teacher.encoder.embedding_table[self._first:])
+        vectors = ops.stop_gradient(        # of the student's tokens, which come last
+            self.teacher.encoder.embedding_table[-self.encoder.config.vocab_size:])
         return _with_vectors(found, of_teacher(LAYER_WEIGHTS), vectors)
 
     def seen_by(self, objective: Objective, outputs: Any, batch: Batch) -> tuple[Any, Batch]:

@@ -53,7 +53,10 @@ class KnowledgeTransfer(Distiller):
         heads = {head.name: head for head in plain.objectives}
         added, phase_steps = [], 0
         if settings.layer_wise_warmup:
-            phase_steps = _phase_steps(config, settings)
+            phase_steps = settings.num_distill_steps // config.num_hidden_layers
+            if not phase_steps:
+                raise InputError(f"--num_distill_steps is {settings.num_distill_steps}, fewer than "
+                                 f"the {config.num_hidden_layers} layers; give at least as many.")
             for name, flag in _STAGE_1.items():
                 options = {"of_all_layers": settings.statistics_of_all_layers} if name in (
                     "MeanTransfer", "VarianceTransfer") else {}
@@ -85,18 +88,8 @@ class KnowledgeTransfer(Distiller):
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "temperature": self.temperature,
-                "phase_steps": self.phase_steps,
-                "of_all_layers": all(getattr(objective, "of_all_layers", True)
-                                     for objective in self.objectives)}
-
-
-def _phase_steps(config, settings):
-    """Returns the steps of each layer."""
-    steps = settings.num_distill_steps // config.num_hidden_layers
-    if not steps:
-        raise InputError(f"--num_distill_steps is {settings.num_distill_steps}, fewer than the "
-                         f"{config.num_hidden_layers} layers; give at least as many.")
-    return steps
+                "phase_steps": self.phase_steps, "of_all_layers": all(
+                    getattr(objective, "of_all_layers", True) for objective in self.objectives)}
 
 
 def read_teacher(path: str, config: Sizes, dtype: str | None = None) -> Learner:
