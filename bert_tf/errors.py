@@ -8,8 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-_SIMILAR = 0.6      # as in difflib.get_close_matches
-
 
 class InputError(ValueError):
     """A bad file, line, flag, tensor or configuration.
@@ -33,8 +31,7 @@ class DivergedError(InputError):
 
 @functools.cache
 def warn(message: str) -> None:
-    """Prints a warning once a process, to standard error, as standard output may get predictions.
-    """
+    """Prints a warning once a process, to standard error: standard output may get predictions."""
     print(f"warning: {message}", file=sys.stderr, flush=True)
 
 
@@ -58,10 +55,10 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def nearest(name: str, known: Iterable[str], least: float = _SIMILAR) -> str:
+def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str:
     """Returns the name of `known` that is most similar to a wrong name, "" if none has at least the
-    similarity `least`. Of equally similar names, this one shares most first letters with the wrong
-    name."""
+    similarity `least` of difflib. Of equally similar names, this one shares most first letters with
+    the wrong name."""
     wrong, names = str(name).lower(), {str(other).lower(): str(other) for other in known}
     likeness = {other: (difflib.SequenceMatcher(None, other, wrong).ratio(),
                         len(os.path.commonprefix([other, wrong])), other) for other in names}

@@ -21,9 +21,8 @@ def _albert(rate: float, batch: int, dropout: float, steps: int, warmup: int,
 # Shared settings are under "", settings of a size or a task, which come before them, under its
 # name. google-research/albert classifier_utils.py, race_utils.py, squad_utils.py; fairseq
 # examples/roberta/config/finetuning and README.race.md, and arXiv:1907.11692, table 10, which has
-# 4 epochs with decay for RACE; google-research/electra
-# configure_finetuning.py; facebookresearch/SpanBERT README.md and code/; alibaba/AliceMind
-# StructBERT/README.md.
+# 4 epochs with decay for RACE; google-research/electra configure_finetuning.py;
+# facebookresearch/SpanBERT README.md and code/; alibaba/AliceMind StructBERT/README.md.
 DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "roberta": {
         "": {"learning_rate": 1e-5, "train_batch_size": 16, "num_train_epochs": 10.0,

@@ -1,6 +1,5 @@
 """A model of any format, opened: its configuration, its tokenizer, the task that it was fine-tuned
-for, its heads and its weights. The file's header is read once, values when a network takes them.
-"""
+for, its heads and its weights. The header is read once, values when a network takes them."""
 
 import dataclasses
 import functools
@@ -86,8 +85,7 @@ class Model:
 
     @property
     def heads(self) -> tuple[tuple[str, dict], ...]:
-        """The class and the arguments of each head that a file of ours describes, else of the head
-        of `saved`."""
+        """The class and the arguments of each head that our file describes, else of `saved`'s."""
         described = self.weights.origin.objectives if self.weights and self.weights.origin else ()
         if not described and self.saved:
             name, options = self.saved.task.kind.head(self.saved.task, self.saved.options)

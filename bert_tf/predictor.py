@@ -162,7 +162,10 @@ class Predictor:
         for indices in alike.values():
             for first in range(0, len(indices), _PIECE):
                 piece = indices[first:first + _PIECE]
-                for index, answer in zip(piece, self._predict([given[i] for i in piece])):
+                predicted = self._kind.answer(
+                    self._saved.task, [given[i] for i in piece], self._run, self._tokenizer,
+                    self._length, self._saved.options)
+                for index, answer in zip(piece, predicted):
                     found[index] = answer
         return found
 
@@ -189,11 +192,6 @@ class Predictor:
         self._saved.check_texts(count, where)
         self._kind.check_example(example.texts, self._tokenizer, where)
         return example
-
-    def _predict(self, examples):
-        """The dicts of examples that share batches."""
-        return self._kind.answer(self._saved.task, examples, self._run, self._tokenizer,
-                                 self._length, self._saved.options)
 
     def _run(self, features):
         """Returns the model's answers to rows of features, a dict of float32 arrays [N, ...]. A

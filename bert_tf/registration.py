@@ -54,9 +54,7 @@ class _WhenKerasIsImported(importlib.abc.MetaPathFinder):
 
 
 def register_later(homes: Mapping[str, str]) -> None:
-    """Registers classes now, or when Keras is imported; `homes` are the modules of the classes by
-    name."""
-
+    """Registers classes now, or when Keras is imported; `homes` are their modules by name."""
     def register():
         registry = importlib.import_module("keras").saving.get_custom_objects()
         for name, module in homes.items():

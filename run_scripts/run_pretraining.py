@@ -73,8 +73,7 @@ def _look_at_neighbours(learner, seed, path):
 def main(job: PretrainingFlags, settings: TrainSettings, generator: GeneratorSettings | None = None,
          stack: StackingSettings | None = None, transfer: TransferSettings | None = None
          ) -> "training.Trainer | None":
-    """Checks everything, then trains and evaluates; returns the trainer of the last stage that was
-    reached."""
+    """Checks everything, trains and evaluates; returns the trainer of the last stage reached."""
     if not (job.do_train or job.do_eval):
         raise InputError("give --do_train, --do_eval or both.")
     config = read_network(job)

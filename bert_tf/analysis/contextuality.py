@@ -19,8 +19,7 @@ def mean_cosine(vectors: np.ndarray) -> float:
 
 
 def first_component(vectors: np.ndarray) -> float:
-    """Returns the share of the variance of vectors [n, H] that their first principal component
-    explains."""
+    """Returns the share of vectors' variance, [n, H], that their first principal component has."""
     vectors = np.asarray(vectors, np.float64)
     sizes = np.linalg.eigvalsh(np.cov(vectors.T))
     return float(sizes[-1] / sizes.sum())

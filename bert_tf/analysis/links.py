@@ -38,7 +38,6 @@ class LinkHeads:
         return self._right[kind] / self.totals[kind]
 
     def best_offset(self, kind: str) -> tuple[int, float]:
-        """Returns the distance to the other word that is right most often, and the share that it
-        is."""
+        """Returns the distance to the other word that is right most often, and how often it is."""
         offset, count = self._offsets[kind].most_common(1)[0]
         return offset, count / self.totals[kind]

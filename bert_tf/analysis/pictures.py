@@ -79,8 +79,7 @@ def draw_identifiability(path: str, title: str, head_size: int,
 
 
 def draw_table(axis, values: np.ndarray) -> None:
-    """Draws shares from 0 to 1, float [R, C], as a table of colours; up to 8 columns have numbers
-    too."""
+    """Draws shares from 0 to 1, float [R, C], as colours; up to 8 columns have numbers, too."""
     axis.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
     axis.set(xticks=range(values.shape[1]), yticks=range(values.shape[0]))
     for (row, column), value in np.ndenumerate(values) if values.shape[1] <= 8 else ():

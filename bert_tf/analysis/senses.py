@@ -1,7 +1,4 @@
-"""Senses of words by nearest neighbours (Wiedemann et al., arXiv:1909.10430).
-
-Shapes: H hidden.
-"""
+"""Senses of words by nearest neighbours (Wiedemann et al., arXiv:1909.10430)."""
 
 import collections
 from collections.abc import Mapping, Sequence

@@ -71,8 +71,7 @@ class Feed:
         return totals
 
     def shapes(self) -> dict[str, tf.TensorSpec]:
-        """Returns the features of one replica's largest batch of the first steps, without reading
-        it."""
+        """Returns the features of one replica's largest batch of the first steps, unread."""
         only = {}
         if hasattr(self._records, "batch_lengths"):
             only["length"] = max(itertools.islice(self._records.batch_lengths(*self._position),

@@ -241,8 +241,7 @@ def _receive(cluster, flags, seconds, folder):
 
 
 def _problem(cluster, here, seconds):
-    """Returns a sentence on a problem of the workers that are here, (index, message, ...); ""
-    without one."""
+    """Returns a sentence on a problem of the workers here, (index, message, ...); "" if none."""
     indices = [index for index, *_ in here]
     for index in set(indices):
         if indices.count(index) > 1:

@@ -101,8 +101,7 @@ def is_large(variable) -> bool:
 
 @contextlib.contextmanager
 def after(variables: list) -> Iterator[None]:
-    """Makes the operations of the block wait, in a graph of TensorFlow, until variables have their
-    new values."""
+    """Makes the block's operations wait, in TensorFlow's graph, for variables' new values."""
     if not variables or keras.config.backend() != "tensorflow":
         yield
         return
@@ -117,8 +116,7 @@ def has_accelerator(strategy: "tf.distribute.Strategy") -> bool:
 
 
 def counted_heads(config) -> int:
-    """Returns `num_heads` of a network for `data.sorted_batches`: 0 on GPUs, where large batches
-    are faster."""
+    """Returns `num_heads` for `data.sorted_batches`: 0 on GPUs, where large batches are faster."""
     return 0 if tf.config.list_physical_devices("GPU") else config.num_attention_heads
 
 

@@ -67,8 +67,7 @@ class BestWeights:
             checksummed.write(self._path, tensors, self._best)
 
     def is_over(self, step: int) -> bool:
-        """Returns whether training ends at this step because `patience` evaluations were no better.
-        """
+        """Returns whether training ends here because `patience` evaluations were no better."""
         return self._best is not None and step - self._best["step"] >= self._patience_steps
 
     def restore(self, step: int, num_train_steps: int) -> tuple[int, dict]:

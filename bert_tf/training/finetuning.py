@@ -108,8 +108,7 @@ class FineTuning:
             self.change_start(trainer.learner)
 
     def load(self, path: str) -> Trainer:
-        """Returns a Trainer with the weights at `path`, head included, to evaluate and to predict.
-        """
+        """Returns a Trainer with all weights at `path`, the head's too, to evaluate and predict."""
         keras.backend.clear_session()
         settings = self.settings.resolve(self.defaults, 1)
         trainer = self.make_trainer(settings, trains=False)

@@ -37,8 +37,6 @@ _SMALL = 256e6      # bytes
 
 
 def _size(tensor):
-    if not tensor.dtype.size:       # a resource or a variant
-        return 0
     return (tensor.shape.num_elements() or 0) * tensor.dtype.size
 
 
@@ -194,8 +192,7 @@ def check(trainer: Trainer, features: Mapping[str, tf.TensorSpec], batch_size: i
 
 
 def _largest(trainer, features, batch_size, needed, room):
-    """The largest global batch that takes at most `room`, 0 for none; memory grows evenly with the
-    batch."""
+    """The largest global batch that takes at most `room`, 0 for none; memory grows evenly."""
     part = trainer.replica.accumulation
     rows = next(iter(features.values())).shape[0]
     fewer = max(rows // 2 // part, 1) * part

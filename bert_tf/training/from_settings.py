@@ -67,8 +67,7 @@ def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool
 
 
 def join_options(own: dict, factors: dict) -> dict:
-    """Joins an optimizer's options of a learner and of the settings; the learner's factors come
-    first."""
+    """Joins a learner's and the settings' options of an optimizer, the learner's factors first."""
     return {**factors, **own, **{name: (*own[name], *factors[name])
                                  for name in own.keys() & factors.keys()}}
 

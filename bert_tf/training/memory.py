@@ -50,8 +50,7 @@ class CarriedState:
             variable.assign(values[name])
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Returns the rows of all replicas of all workers, float32 [R, ...] by name; each worker
-        must call this."""
+        """Returns the rows of all workers' replicas, float32 [R, ...]; all workers must call it."""
         if isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy):
             return {name: value.numpy() for name, value in self._gather().items()}
         return {name: np.concatenate([part.numpy() for part in self._parts(variable)])

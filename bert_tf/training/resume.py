@@ -48,8 +48,7 @@ _MEMORY = ("mem_len", "reuse_len", "clamp_len")
 
 
 def describe(settings: SharedSettings, learner=None) -> dict:
-    """Returns the JSON values, by flag, that are not free to differ, with the network of `learner`.
-    """
+    """Returns the JSON values, by flag, that may not freely differ, and `learner`'s network."""
     found = {name: value for name, value in dataclasses.asdict(settings).items()
              if not _is_free(name, settings)}
     return found if learner is None else {**found, **learner.describe()}

@@ -304,11 +304,8 @@ def _naming_kept(folder):
 
 @contextlib.contextmanager
 def sole_writer(folder: str, strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Holds the lock of the output folder, which is made if it is absent: no other run writes to
-    it.
-
-    Of several workers the chief alone takes the lock, as it alone writes.
-    """
+    """Makes the output folder, and holds its lock: no other run writes to it. Of several workers
+    the chief alone takes the lock, as it alone writes."""
     with contextlib.ExitStack() as stack:
         if is_chief(strategy):
             make_folder(folder, "output_dir")
@@ -318,8 +315,7 @@ def sole_writer(folder: str, strategy: tf.distribute.Strategy) -> Iterator[None]
 
 @contextlib.contextmanager
 def named_errors(records) -> Iterator[None]:
-    """Names the file and the record in errors of reading `records`, and the remedy in errors of
-    another worker."""
+    """Names the file and the record in errors of reading, the remedy in errors of other workers."""
     try:
         yield
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError):

@@ -131,8 +131,7 @@ class SharedSettings(DeviceSettings, OptimizerSettings, OutputSettings):
                              f"--num_train_steps ({self.num_train_steps}); give fewer.")
 
     def is_idle(self, name: str) -> bool:
-        """Returns whether a setting does not apply with the others, where earlier versions ignored
-        it."""
+        """Returns whether a setting does not apply with the others; earlier versions ignored it."""
         scope = next((field.metadata.get("for") for field in dataclasses.fields(self)
                       if field.name == name), None)
         return bool(scope and not scope.holds(getattr(self, scope.flag)))
@@ -311,8 +310,7 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
                              f"{(1 << 31) - self.num_trials} with --num_trials={self.num_trials}.")
 
     def resolve(self, defaults, examples: int) -> "FineTuneSettings":
-        """Returns these settings with the number of steps for so many training examples and the
-        task's defaults."""
+        """Returns these settings with the task's defaults and the steps for so many examples."""
         batch = self.train_batch_size or defaults.train_batch_size
         rate, epochs = (getattr(defaults if getattr(self, name) is None else self, name)
                         for name in ("learning_rate", "num_train_epochs"))
@@ -351,8 +349,7 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
 
 
 def without_tried(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns defaults by option without the values that --grid tries, if it is among the given
-    options."""
+    """Returns defaults by option, without the values that --grid tries if it is given."""
     return {name: value for name, value in values.items()
             if not (given.get("grid") and name in _GRID)}
 

@@ -125,7 +125,6 @@ def begin_with(learner, teacher, layers: Sequence[int], vocab_transform: bool = 
 
 
 def renumbered(name: str, layers: Sequence[int]) -> str:
-    """Returns the teacher's name of a weight; layer i of the network is layer `layers[i]` of the
-    teacher."""
+    """Returns the teacher's name of a weight; layer i of the network is the teacher's layers[i]."""
     return re.sub(r"^encoder/layer_(\d+)/",
                   lambda found: f"encoder/layer_{layers[int(found[1])]}/", name)

@@ -57,8 +57,7 @@ class TrialFolder:
                 f"--output_dir, or remove {self.path}.")
 
     def result(self) -> dict | None:
-        """Returns the result, if the trial has ended; InputError if it was scored on other
-        examples."""
+        """Returns the result, None without one; InputError if it was scored on other examples."""
         path = os.path.join(self.path, RESULT)
         if not exists(path):
             return None

@@ -75,8 +75,7 @@ def parse(path: str, count: int, encoder, tokenizer, length: int
 
 
 def with_vectors(sentences: list[Parsed], words: list[list[str]], path: str) -> list[Parsed]:
-    """Returns the sentences with vectors of a file in place of the model's; prints how many words
-    have one."""
+    """Returns the sentences with a file's vectors; prints how many words have one."""
     known = {form for of in words for word in of for form in (word, word.lower())}
     rows = dict(read_word_vectors(path, "word_vectors", known.__contains__))
     if not rows:

@@ -1,5 +1,4 @@
-"""The network of pre-training, as its file or a published size, the recipe and the records have it.
-"""
+"""The network of pre-training, from its file or a published size, the recipe and the records."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -14,8 +13,7 @@ from run_scripts.pretraining.flags import PretrainingFlags, first_manifest
 
 
 def read_network(job: PretrainingFlags) -> Sizes:
-    """Returns the configuration that --bert_config_file or --model_size gives, which must be of the
-    recipe's network."""
+    """Returns the configuration of --bert_config_file or --model_size, of the recipe's network."""
     path = job.bert_config_file
     if bool(path) == bool(job.model_size):
         raise InputError("give either --bert_config_file (a configuration) or --model_size (a "
@@ -44,8 +42,7 @@ def read_network(job: PretrainingFlags) -> Sizes:
 
 
 def with_memory(config: Sizes, job: PretrainingFlags, record: Mapping[str, Any] | None) -> Sizes:
-    """Returns the configuration with the memory that the flags and the records give, if the network
-    has a memory."""
+    """Returns the configuration with the memory, if it has one, of the flags and the records."""
     memory = {field.name for field in dataclasses.fields(config)} & {"mem_len", "reuse_len"}
     if job.mem_len is not None:
         config = dataclasses.replace(config, mem_len=job.mem_len)

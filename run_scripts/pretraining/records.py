@@ -180,8 +180,7 @@ def _completed(job, recipe, learned, records, flag):
 
 def open_eval_records(job: PretrainingFlags, records: "data.RecordSet", config: Sizes,
                       recipe: recipes.Recipe) -> "data.RecordSet":
-    """Opens the records to evaluate on: --eval_input_file's, of the same vocabulary, or the
-    training records."""
+    """Opens --eval_input_file, of the same vocabulary; without it, returns the training records."""
     if not job.eval_input_file:
         return records
     found, _ = open_records(job, job.eval_input_file, "eval_input_file", config, recipe)
@@ -202,8 +201,7 @@ def _compare_labels(mine, flag, theirs, whose):
 
 
 def keep_labels(records: "data.RecordSet | data.TaskMixture", folder: str) -> None:
-    """Writes the labels of users' files, in their order, into the folder of a run that learns
-    them."""
+    """Writes the labels of users' files, in their order, into a run's folder."""
     if found := _labels(records):
         path = os.path.join(folder, _LABELS)
         write_json(path, {**(read_json(path) if exists(path) else {}), **found})

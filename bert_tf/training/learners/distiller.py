@@ -185,8 +185,7 @@ def make_term(term: Any, config: Sizes, teacher: Sizes, dtype: str | None = None
 
 
 def read_teacher(path: str, config: Sizes, terms: Sequence, dtype: str | None = None) -> Learner:
-    """Reads the teacher of a network of `config` from `path`, with a masked LM if terms compare its
-    predictions."""
+    """Reads the teacher of a network of `config`, with a masked LM if terms compare predictions."""
     if not path:
         raise InputError("--teacher must be given, since this recipe learns from a pre-trained "
                          "model.")

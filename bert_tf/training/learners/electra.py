@@ -151,9 +151,8 @@ class Electra(Learner):
 
     @property
     def measure_names(self) -> list[tuple[str, str]]:
-        names = super().measure_names
-        return names if self.generator is None else [*names, (self.objectives[0].name,
-                                                              "sampled_accuracy")]
+        own = [] if self.generator is None else [(self.objectives[0].name, "sampled_accuracy")]
+        return [*super().measure_names, *own]
 
     def call(self, batch: Batch, training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Tensor]:
@@ -198,8 +197,7 @@ class Electra(Learner):
         return measures
 
     def parts(self) -> dict[str, Learner]:
-        """Returns the network and the generator, each with its objective, by the names of their
-        files."""
+        """Returns the network and the generator, each with its objective, by their files' names."""
         found = {"model": Learner(self.encoder, self.objectives[-1:])}
         if self.generator not in (None, self.encoder):
             found["generator"] = Learner(self.generator, self.objectives[:1])

@@ -174,8 +174,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self._assign(list(zip((variable, m, v), new)))
 
     def _is_compiled(self, variable):
-        """Whether XLA compiles the update of a variable: a large one whose update is elementwise.
-        """
+        """Whether XLA compiles the update of a variable: a large one, if it is elementwise."""
         return (self.compiles and distribution.is_large(variable) and variable.dtype == "float32"
                 and type(self)._delta is AdamWeightDecay._delta
                 and not distribution.is_strategy_in_use())
