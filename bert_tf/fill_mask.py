@@ -330,8 +330,7 @@ def open_masked_lm(path: str | os.PathLike, vocab_file: str | None = None,
 
 
 def build(model: Model, dtype: str | None = None) -> Learner:
-    """Builds the Learner of an `open_masked_lm`: its masked LM, and its next sentence prediction if
-    it has one."""
+    """Builds the Learner of `open_masked_lm`: its masked LM, and its next sentence head if any."""
     assert model.weights
     tensors = model.weights.tensors
     heads = [objectives.MaskedLM(model.config, dtype=dtype,

@@ -85,8 +85,7 @@ class Head:
 
     @property
     def reads_windows(self) -> bool:
-        """Returns whether the head gives one answer per text; the answers to windows of a text can
-        then be joined."""
+        """Returns whether it gives one answer per text, so that windows' answers can be joined."""
         return self.task and self.name not in _BY_POSITION and (
             self.is_labelled or "C" in self.inputs)
 

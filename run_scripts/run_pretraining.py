@@ -40,7 +40,11 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
     """Gives a new run the weights of --init_checkpoint or of --first_weights."""
     resume, path = training.resume, job.init_checkpoint
     if job.first_weights == "neighbours":
-        _look_at_neighbours(trainer.learner, run.seed, path)
+        if path:
+            raise InputError(f"--first_weights=neighbours and --init_checkpoint={path} both set "
+                             "the first weights; give one of the two flags.")
+        networks.first_weights.give_learner(trainer.learner, run.seed)
+        print("first weights: heads look at neighbouring tokens", flush=True)
     found = resume.checkpoints(path)[-1:] if is_folder(path) else (
         [path] if resume.is_checkpoint(path) else [])
     if found and not (job.carry_optimizer or checkpoints.training_checkpoint.find(path)):
@@ -59,15 +63,6 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
                          "first or give --init_checkpoint.")
     if found:
         print(f"initial weights from {found[0]}, at step {run.step:,}", flush=True)
-
-
-def _look_at_neighbours(learner, seed, path):
-    """Gives the networks of a learner first weights that look at neighbours."""
-    if path:
-        raise InputError(f"--first_weights=neighbours and --init_checkpoint={path} both set the "
-                         "first weights; give one of the two flags.")
-    networks.first_weights.give_learner(learner, seed)
-    print("first weights: heads look at neighbouring tokens", flush=True)
 
 
 def main(job: PretrainingFlags, settings: TrainSettings, generator: GeneratorSettings | None = None,

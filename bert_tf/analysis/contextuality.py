@@ -1,7 +1,6 @@
 """Contextuality of vectors (Ethayarajh, arXiv:1909.00512) and similarity of layers (Kornblith et
 al., arXiv:1905.00414)."""
 
-import collections
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -28,9 +27,9 @@ def first_component(vectors: np.ndarray) -> float:
 def self_similarity(vectors: np.ndarray, words: Sequence[str]) -> float:
     """Returns the mean cosine of one word's vectors in several places, mean over words. `words`
     names the word of each row of `vectors`, float [n, H]; one must occur twice."""
-    places: dict[str, list[int]] = collections.defaultdict(list)
+    places: dict[str, list[int]] = {}
     for place, word in enumerate(words):
-        places[word].append(place)
+        places.setdefault(word, []).append(place)
     return float(np.mean([mean_cosine(vectors[found]) for found in places.values()
                           if len(found) > 1]))
 

@@ -86,13 +86,12 @@ def _from_tf_config(_):
 def unjoined() -> str:
     """Returns a sentence on the cluster that a run does not join; "" if TF_CONFIG names none."""
     try:
-        workers = _from_tf_config(())
+        count = len(_from_tf_config(()).addresses)
     except InputError:
-        return ""
-    if len(workers.addresses) == 1:
-        return ""
-    return (f"TF_CONFIG names {len(workers.addresses)} workers, but this run trains alone; give "
-            "--distribution_strategy=multi_worker to join them.")
+        count = 1
+    return "" if count == 1 else (
+        f"TF_CONFIG names {count} workers, but this run trains alone; give "
+        "--distribution_strategy=multi_worker to join them.")
 
 
 def _from_slurm(_):

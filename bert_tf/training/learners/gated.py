@@ -79,8 +79,7 @@ class GatedLearner(Learner):
 
 
 def check_gates(config: Any, learner: type[Learner], stretch: Sequence[Any] = STRETCH) -> None:
-    """Raises InputError unless heads of a network can have gates, stretched so, in the training by
-    a learner."""
+    """Raises InputError unless a network's heads can have gates, stretched so, under a learner."""
     if len(stretch) != 2 or not float(stretch[0]) < 0 or not float(stretch[1]) > 1:
         raise InputError(f"--concrete_stretch is {','.join(map(str, stretch))}; it must be a "
                          "number below 0 and a number above 1.")

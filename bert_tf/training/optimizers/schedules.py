@@ -10,7 +10,7 @@ from bert_tf.training.optimizers.table import SCHEDULES
 
 
 def _bert_decay(step, warmup_steps, total_steps):
-    """google-research/bert optimization.py: a line from step 0 on, below the peak after a warm-up."""
+    """google-research/bert optimization.py: a line from step 0, below the peak after a warm-up."""
     return 1.0 - ops.minimum(step / total_steps, 1.0)
 
 
