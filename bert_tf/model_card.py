@@ -267,8 +267,8 @@ def _origin(base):
 
 def _licence(base):
     """The licence that the card of the base names, "" if it names none."""
-    path = os.path.join(base if is_folder(base) else os.path.dirname(base), NAME)
-    if not base or not is_file(path):
+    path = base and os.path.join(base if is_folder(base) else os.path.dirname(base), NAME)
+    if not (path and is_file(path)):
         return ""
     head = re.match(r"---\n(.*?)\n---", _read(path), re.S)
     found = re.search(r"^license:\s*([\w.-]+)\s*$", head[1], re.M) if head else None
