@@ -83,16 +83,13 @@ def _account(weights, tensors, table, name, notes):
     rules = table.rules(weights.config)
     written = {rule.ours for rule in rules if rule.theirs in tensors}
     places = {names.head(rule.ours) for rule in rules}
-    lost = sorted({names.head(ours) for ours in set(weights.tensors) - written}
-                  & set(names.NETWORK))
-    if lost:
+    unheld = {names.head(ours) for ours in weights.tensors.keys() - written}
+    if lost := sorted(unheld & set(names.NETWORK)):
         raise InputError(f"the format {name} can't hold {', '.join(lost)} of "
                          f"{weights.source}; choose another format.")
-    torn = {names.head(ours) for ours in set(weights.tensors) - written} & set(
-        map(names.head, written))
-    if torn:
-        raise InputError(f"the format {name} can't hold all of {', '.join(sorted(torn))} of "
-                         f"{weights.source}; give --leave_out={','.join(sorted(torn))}.")
+    if torn := sorted(unheld & set(map(names.head, written))):
+        raise InputError(f"the format {name} can't hold all of {', '.join(torn)} of "
+                         f"{weights.source}; give --leave_out={','.join(torn)}.")
     left = {tensor.name: f"of the head {names.head(ours)}, which the format {name} does not have"
             for ours, tensor in weights.tensors.items() if ours not in written}
     return Account(

@@ -15,6 +15,7 @@ from bert_tf.checkpoints.weights import Weights, as_float32, check_heads
 from bert_tf.config import ElmoConfig
 from bert_tf.errors import InputError
 from bert_tf.files import is_file, is_folder, match_names, open_file, read_json, write_json
+from bert_tf.tokenization import open_tokenizer
 
 h5py = lazy_loader.load("h5py")
 
@@ -69,7 +70,6 @@ def _config(file, tensors):
         if softmax:
             sizes["vocab_size"] = softmax.shape[0]
         elif vocabulary:
-            from bert_tf.tokenization import open_tokenizer
             sizes["vocab_size"] = open_tokenizer(vocabulary).vocabulary.size
         else:
             sizes["vocab_size"] = options.get("n_tokens_vocab", _VOCABULARY)

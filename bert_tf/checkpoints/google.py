@@ -154,8 +154,7 @@ def _config_beside(prefix, model):
 
 
 def check_original(weights: Weights, kind: str = "bert") -> None:
-    """Raises InputError if Google's code for the `model_type` `kind` couldn't build the network of
-    `weights`."""
+    """Raises InputError if Google's code for the `model_type` `kind` couldn't build the network."""
     config = weights.config
     if config.model_type != kind:
         raise InputError(f"{weights.source}: the model_type is {config.model_type}, but this "

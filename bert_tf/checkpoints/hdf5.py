@@ -50,8 +50,7 @@ class _File:
             raise ValueError(f"there is no {signature.decode()} where one should be")
 
     def tensors(self):
-        """Yields (path, shape, dtype, array) of every dataset; the last two are None if its type is
-        not numeric."""
+        """Yields (path, shape, dtype, array) of datasets; the last two are None if not numeric."""
         self._visit(0, _SIGNATURE)
         version, size_of_offsets, size_of_lengths = self._unpack("B4xBB", 8)
         if (version, size_of_offsets, size_of_lengths) != (0, 8, 8):

@@ -46,8 +46,6 @@ _SEQUENCES = "SequenceClassification"
 _TOKENIZERS = {"wordpiece": {"tokenizer_class": "BertTokenizer"},
                "byte_bpe": {"tokenizer_class": "RobertaTokenizer", "add_prefix_space": False},
                "sentencepiece": {"tokenizer_class": "AlbertTokenizer"}}
-
-
 # The classifiers of several tasks in one file.
 _NUMBERED = r"classifier\.\d+\.(weight|bias)"
 # Heads of whole texts where `is_decoder` is true.
@@ -156,8 +154,7 @@ def _tie(found, model, tied, file):
 
 
 def _check_segments(config, vocabulary, path):
-    """Raises InputError for a RoBERTa whose pairs have segments in transformers: its tokenizer is
-    BERT's."""
+    """Raises InputError for a RoBERTa with BERT's tokenizer, which gives pairs segments."""
     if config.has_segments or config.segment_types < 2 or (
             os.path.basename(vocabulary) != "vocab.txt"):
         return
@@ -237,12 +234,6 @@ def read(file: str) -> Source:
                   safetensors_files.labels(values, file), notes, table_of=table)
 
 
-def _heads(weights, model):
-    """The heads of `weights` that models of a type have."""
-    known = {names.head(ours) for ours, *_ in model.heads} | {*names.CLASSIFIERS}
-    return known & set(weights.heads)
-
-
 def table_for(weights: Weights) -> Format:
     """The table to write `weights` with.
 
@@ -259,7 +250,8 @@ def table_for(weights: Weights) -> Format:
     _check_causal(weights)
     task = _only_task(weights, model)
     notes = (*_notes(weights, model), *_differences(model, weights.config, weights.heads))
-    return _table(model, task, model.prefix if _heads(weights, model) else "", notes)
+    heads = {names.head(ours) for ours, *_ in model.heads} | {*names.CLASSIFIERS}
+    return _table(model, task, "" if heads.isdisjoint(weights.heads) else model.prefix, notes)
 
 
 def _notes(weights, model):

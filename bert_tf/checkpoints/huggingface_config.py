@@ -97,8 +97,7 @@ def _check_values(values, model, path):
 
 def our_activation(key: str, theirs: Any, known: Mapping[str, str] = MappingProxyType(_ACTIVATIONS)
                    ) -> str:
-    """Returns our name of an activation, the value of `key` in a `config.json`; InputError if it is
-    not known."""
+    """Our name of an activation, the value of `key` in a `config.json`; InputError if unknown."""
     if not isinstance(theirs, str) or theirs not in known:
         raise InputError(f"{key} must be one of {', '.join(known)}, not {theirs!r}.")
     return known[theirs]

@@ -29,18 +29,16 @@ _KEYS = {"vocab_size": "vocab_size", "d_model": "d_model", "n_layer": "n_layer",
 _FIXED = {"attn_type": "bi", "same_length": False, "bi_data": False}
 _HF_IN, _HF_OUT = (("/kernel", "", "HND"),), (("/kernel", "", "transpose HND"),)
 # The end of a class's name, and the head it has.
-_CLASSES = {"classification": "ForSequenceClassification", "multi_label":
-            "ForSequenceClassification", "regression": "ForSequenceClassification",
+_CLASSES = {**dict.fromkeys(SEQUENCE, "ForSequenceClassification"),
             "multiple_choice": "ForMultipleChoice", "tagging": "ForTokenClassification",
-            "answer_span": "ForQuestionAnsweringSimple",
-            "conditional_span": "ForQuestionAnswering", "permutation_lm": "LMHeadModel"}
+            "answer_span": "ForQuestionAnsweringSimple", "conditional_span": "ForQuestionAnswering",
+            "permutation_lm": "LMHeadModel"}
 # The widths of the beams of a head for questions: their name and ours. Their default is 5.
 _BEAMS = {"start_n_top": "num_starts", "end_n_top": "num_ends"}
 _LOGITS = {"tagging": "classifier", "answer_span": "qa_outputs"}
 _PROBLEMS = {"multi_label_classification": "multi_label", "regression": "regression"}
 _ERF_NOTE = ("transformers computes the exact GELU where its file has \"gelu\", but XLNet was "
              "trained with the tanh form; give --hidden_act=gelu to take that.")
-
 _SPAN_NOTE = ("transformers gives XLNet the passage before the question; a head that was trained "
               "with --squad_style=bert expects it behind.")
 

@@ -8,14 +8,7 @@ import os
 import re
 import zipfile
 
-from bert_tf.checkpoints import (
-    google,
-    hdf5,
-    names,
-    rules,
-    task_heads,
-    training_checkpoint,
-)
+from bert_tf.checkpoints import google, hdf5, names, rules, task_heads, training_checkpoint
 from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import config_from_dict
@@ -211,8 +204,7 @@ def _learner(weights):
                 options["bilstm_size"] = weights.tensors[reader].shape[1] // 4
             if head.name == "masked_lm":
                 options["tied"] = "masked_lm/output_weights" not in weights.tensors
-            objectives.append(_described(
-                objective_of(head, weights.config.is_causal), **options))
+            objectives.append(_described(objective_of(head, weights.config.is_causal), **options))
     encoder = _described(NETWORKS[type(weights.config).__name__], config=weights.config.to_dict())
     import keras  # not lazily: see tests/test_architecture.py
     return keras.saving.deserialize_keras_object(

@@ -12,6 +12,7 @@ from bert_tf.checkpoints.weights import Account, Weights, assign, translate
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import exists, fetched, is_file, is_folder, list_folder
+from bert_tf.files.hub import PICKLES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +52,6 @@ FORMATS = {
 }
 # Names of models, such as bert-base-uncased; not of files.
 _NAME = re.compile(r"[A-Za-z][\w.]*(-[\w.]+)+")
-_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5")
 # Where layers share weights, these keys too change the network without changing a shape.
 _SHARED = ("num_hidden_layers", "num_hidden_groups", "inner_group_num", "shared_parts")
 
@@ -60,7 +60,6 @@ def _find(path):
     """Returns the module of the format of the weights at `path`, and their file; InputError for
     none, for several, or for a format that can't be trusted."""
     path = fetched(path)
-    files = _files(path)
     found = weights_at(path)
     if len(found) == 1:
         return found[0]
@@ -68,8 +67,7 @@ def _find(path):
         raise InputError(f"{path} holds {' and '.join(weights for _, weights in found)}; name one "
                          "of these files.")
     check_exists(path)
-    pickles = sorted(name for name in files if name.endswith(_PICKLES))
-    if pickles:
+    if pickles := sorted(name for name in _files(path) if name.endswith(PICKLES)):
         raise InputError(f"{pickles[0]} is not read, because such files can run code or need other "
                          "libraries; convert the file to model.safetensors.")
     raise InputError(f"{path} holds no checkpoint: no TensorFlow checkpoint (*.index), "
@@ -152,8 +150,7 @@ def read_for(path: str | os.PathLike, config: EncoderConfig) -> Weights:
 
 
 def _translate_for(source, config):
-    """Returns the `Weights` in a `Source` for a network of `config`, which must make the same
-    network."""
+    """The `Weights` in a `Source` for `config`, which must make the same network."""
     unseen = config.unseen_keys
     if source.config:
         unseen = (*unseen, *source.config.unseen_keys)

@@ -138,8 +138,7 @@ def table_for(weights: Weights) -> Format:
 
 
 def check(weights: Weights, form: str, heads: frozenset[str] = frozenset()) -> None:
-    """Raises InputError unless a format of GPT, which has a place for `heads`, can hold `weights`.
-    """
+    """Raises InputError unless a format of GPT with a place for `heads` can hold `weights`."""
     config = weights.config
     if not isinstance(config, GPTConfig):
         raise InputError(f"{weights.source}: the format {form} holds only GPT, not the model_type "

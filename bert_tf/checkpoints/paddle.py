@@ -6,7 +6,6 @@ description (a protocol buffer with type and axes) and its numbers, all little-e
 (paddle/fluid/framework/lod_tensor.cc, tensor_util.cc).
 """
 
-import dataclasses
 import os
 import re
 import struct
@@ -69,8 +68,7 @@ def _table(task, heads=()):
     """Returns the table, where `cls_out` is the head `task`."""
     rows = [(f"{task}/dense", "cls_out", _CLASSIFIER)] if task else []
     rows += [(f"{head}/dense", f"{head}_fc", _DENSE) for head in heads]
-    return Format((*_ROWS, *rows), _IGNORED,
-                  heads=dict.fromkeys(heads, "sentence_reordering"))
+    return Format((*_ROWS, *rows), _IGNORED, heads=dict.fromkeys(heads, "sentence_reordering"))
 
 
 def find(path: str) -> str | None:
@@ -166,7 +164,7 @@ def table_for(weights: Weights) -> Format:
     tasks = only_head(weights, [name for name in names.CLASSIFIERS if name != "tagging"],
                       "ERNIE's checkpoints call each of them cls_out")
     own = [head for head in weights.heads if head not in names.HEADS]
-    return dataclasses.replace(_table(tasks[0] if tasks else None, own))
+    return _table(tasks[0] if tasks else None, own)
 
 
 def _serialise(value):

@@ -90,8 +90,7 @@ class Rule:
         return self.layout.removeprefix("transpose ") or self.shape
 
     def convert(self, tensor: Tensor, shape: tuple) -> Tensor:
-        """Converts `tensor` to the other side, where its shape is `shape`; works in both
-        directions."""
+        """Converts `tensor`, in either direction, to the side where its shape is `shape`."""
         if not self.layout.startswith("transpose"):
             return tensor.reshaped(shape)
         if len(shape) == len(self.shape):       # ours has two axes

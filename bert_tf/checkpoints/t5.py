@@ -24,8 +24,7 @@ _NORMS = {False: ("rms_norm", "rms_norm"), True: ("layer_norm", "final_layer_nor
 
 
 def _mesh_table(has_encoder, is_legacy):
-    """Returns the table of the original's checkpoints, from today's code or from the first
-    release's."""
+    """The table of the original's checkpoints, of today's code or of the first release's."""
     inner, last = _NORMS[is_legacy]
     rows: list[tuple] = [
         ("embeddings/word_embeddings", f"{'shared' if has_encoder else 'decoder'}/embedding",

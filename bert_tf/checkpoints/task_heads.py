@@ -25,8 +25,7 @@ def tasks_beside(folder: str) -> list[str]:
 
 
 def with_head_of(path: str, task: str) -> str:
-    """Returns a model's path (or ""); for a model of several tasks, the path with the head of
-    `task`."""
+    """Returns a model's path (or ""), for a model of several tasks with the head of `task`."""
     known = tasks_beside(path) if path else []
     if known and task not in known:
         raise InputError(f"{path} has no head for the task {task}; it has heads for "

@@ -5,7 +5,6 @@ of each tensor in the data files. Every length is checked against the file befor
 own reader doesn't check: some damaged files end its process.
 """
 
-import contextlib
 import functools
 import os
 import struct
@@ -130,27 +129,11 @@ def _tensor(prefix, shards, name, value):
                   functools.partial(_read, path, offset, size, crc, dtype, shape))
 
 
-def _index(prefix):
-    """Returns the entries of a checkpoint's index: {name: value} in bytes."""
-    with open_file(f"{prefix}.index", "rb") as file:
-        return dict(_entries(file.read()))
-
-
-@contextlib.contextmanager
-def _refusing(prefix):
-    """Turns signs of damage in the block into an `InputError` that names the checkpoint."""
-    try:
-        yield
-    except InputError:      # of a store; a ValueError too
-        raise
-    except (ValueError, OSError, struct.error) as error:
-        raise InputError(f"{prefix}: can't be read as a checkpoint ({error}).") from error
-
-
 def tensors(prefix: str) -> dict[str, Tensor]:
     """Returns the checkpoint's tensors by name, in the order of their names."""
-    with _refusing(prefix):
-        entries = _index(prefix)
+    try:
+        with open_file(f"{prefix}.index", "rb") as file:
+            entries = dict(_entries(file.read()))
         header = _message(entries.pop(b"", b""))
         shards, byte_order = _field(header, 1), _field(header, 2)
         if not 0 < shards < 100_000 or byte_order:
@@ -158,6 +141,10 @@ def tensors(prefix: str) -> dict[str, Tensor]:
         # The name of a slice begins with 0; the tensor that is cut has an entry too.
         return {key.decode(): _tensor(prefix, shards, key.decode(), value)
                 for key, value in entries.items() if not key.startswith(b"\0")}
+    except InputError:      # of a store; a ValueError too
+        raise
+    except (ValueError, OSError, struct.error) as error:
+        raise InputError(f"{prefix}: can't be read as a checkpoint ({error}).") from error
 
 
 def find(path: str) -> str | None:

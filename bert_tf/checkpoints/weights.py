@@ -61,8 +61,7 @@ class Weights:
         """Returns the settings of a head that no weight shows, but a file of ours, or a task.json
         next to a checkpoint: `scale` and `orders`, as in `bert_tf.objectives`, unless 1."""
         objectives = self.origin.objectives if self.origin else ()
-        found = next((options for name, options in objectives
-                      if OBJECTIVES[name].name == head), {})
+        found = next((options for name, options in objectives if OBJECTIVES[name].name == head), {})
         path = rules.beside(self.origin.file if self.origin else self.source, "task.json")
         if path and re.fullmatch(rules.OWN, os.path.basename(self.source)):
             saved = read_json(path)
@@ -200,8 +199,7 @@ def translate(source: Source, config: EncoderConfig) -> Weights:
             sizes |= dict(zip(rule.their_shape, tensor.shape))
             if "C" in rule.shape:
                 labels[names.head(rule.ours)] = sizes["C"]
-            tensors[rule.ours] = rule.convert(
-                tensor, tuple(sizes[letter] for letter in rule.shape))
+            tensors[rule.ours] = rule.convert(tensor, tuple(sizes[letter] for letter in rule.shape))
         elif reason:
             ignored[tensor.name] = reason
         else:
@@ -223,8 +221,7 @@ def to_table(weights: Weights, table: Format) -> dict[str, Tensor]:
     for rule in table.rules(weights.config):
         if rule.ours in weights.tensors:
             tensor = weights.tensors[rule.ours]
-            sizes = {**letters(weights.config, rule.ours),
-                     **dict(zip(rule.shape, tensor.shape))}
+            sizes = {**letters(weights.config, rule.ours), **dict(zip(rule.shape, tensor.shape))}
             result[rule.theirs] = rule.convert(
                 tensor, tuple(sizes[letter] for letter in rule.their_shape))
     return result

@@ -75,8 +75,7 @@ def _unstacked(tensors, layers):
 
 
 def _config_of(prefix, tensors):
-    """Returns the configuration next to a checkpoint, or from the shapes of its tensors; and notes.
-    """
+    """The configuration next to a checkpoint, or from the shapes of its tensors; and notes."""
     summary = {"use_summ_proj": f"{_SUMMARY}/summary/kernel" in tensors, "summary_type":
                "attn" if f"{_SUMMARY}/summary_bias" in tensors else "last"}
     if not any(name.startswith(_SUMMARY) for name in tensors) and not any(

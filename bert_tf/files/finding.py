@@ -84,8 +84,7 @@ def match_names(folder: str, pattern: str) -> list[str]:
 
 
 def _matching(pattern):
-    """Lists the paths that a folder or a glob finds; in a store only files. A * never finds hidden
-    names."""
+    """The paths that a folder or a glob finds, in a store only files; * finds no hidden names."""
     if is_folder(pattern):
         return _inputs_under(pattern)
     if not is_remote(pattern):

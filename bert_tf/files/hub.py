@@ -39,7 +39,7 @@ _NEW_VOCABULARY = "tokenizer.json"      # read where there is no other
 # Kinds of weights; the first kind that exists is taken.
 _WEIGHTS = (r"model\.safetensors", r".*\.safetensors\.index\.json", r"model\.keras",
             r"model\.weights\.h5", r"quantised\.safetensors", r".*\.(?:index|data-\d+-of-\d+)")
-_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5")
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5")
 # A server is given up after so many seconds without an answer, or without a new byte.
 SILENCE = 25.0
 
@@ -199,11 +199,11 @@ def _wanted(path, snapshot, inner, with_weights):
     if inner in snapshot.files:
         folder, name = os.path.split(inner)
         beside = _beside(snapshot, folder)
-        if not name.endswith((*_PICKLES, ".safetensors", ".keras", ".index", ".json")) or (
+        if not name.endswith((*PICKLES, ".safetensors", ".keras", ".index", ".json")) or (
                 _BESIDE.fullmatch(name)):
             return [inner] if not name.startswith(("vocab", "merges", "encoder", "dict")) else [
                 inner, *beside]
-        if name.endswith(_PICKLES) and not name.endswith(".weights.h5"):
+        if name.endswith(PICKLES) and not name.endswith(".weights.h5"):
             raise InputError(_pickled(path, name))
         return [inner, *beside]
     beside = _beside(snapshot, inner)
@@ -212,7 +212,7 @@ def _wanted(path, snapshot, inner, with_weights):
     for pattern in _WEIGHTS:
         if found := _in_folder(snapshot, inner, pattern):
             return found + beside
-    pickles = [name for name in _in_folder(snapshot, inner, ".*") if name.endswith(_PICKLES)]
+    pickles = [name for name in _in_folder(snapshot, inner, ".*") if name.endswith(PICKLES)]
     if pickles:
         raise InputError(_pickled(path, pickles[0]))
     raise InputError(f"{path} has no file of weights that bert_tf reads; its files are "

@@ -155,8 +155,7 @@ def file_size(path: str | os.PathLike) -> int:
 
 
 def identity(path: str | os.PathLike) -> str:
-    """Returns a text that changes when the file does: of a store's ETag and dates, or of size and
-    time."""
+    """A text that changes when the file does: a store's ETag and dates, or size and time."""
     if is_remote(path):
         with reaching(path) as (store, name):
             found = store.info(name)

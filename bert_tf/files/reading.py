@@ -19,10 +19,9 @@ STANDARD = "-"
 # Errors of reading a damaged file, plain or packed.
 READ_ERRORS = (EOFError, OSError, lzma.LZMAError, zlib.error)
 _GZIP = b"\x1f\x8b\x08"
-_ZSTD = b"\x28\xb5\x2f\xfd"
 # The opener of a packed file, by its first bytes; bzip2's include the first bytes of a block.
 _PACKINGS = {_GZIP: lambda file: gzip.GzipFile(fileobj=file), b"\xfd7zXZ\0": lzma.LZMAFile,
-             _ZSTD: lambda file: _open_zstd(file),
+             b"\x28\xb5\x2f\xfd": lambda file: _open_zstd(file),
              **{b"BZh%d1AY&SY" % level: bz2.BZ2File for level in range(1, 10)}}
 _LONGEST_MARK = max(map(len, _PACKINGS))
 # Ends of the names of packed files.
@@ -70,9 +69,8 @@ def parse_json(content: bytes, source: str | os.PathLike) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise InputError(f"{source} is not UTF-8 text; save it as UTF-8.") from error
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"{source}, line {error.lineno} is not valid JSON "
-            f"({error.msg}); correct it.") from error
+        raise InputError(f"{source}, line {error.lineno} is not valid JSON ({error.msg}); correct "
+                         "it.") from error
     except (ValueError, RecursionError) as error:   # a number or a nesting without end
         raise InputError(f"{source} is not valid JSON ({error}); correct it.") from error
     if not isinstance(value, dict):
@@ -170,8 +168,7 @@ def shown_name(path: str) -> str:
 
 @contextlib.contextmanager
 def open_unpacked(path):
-    """Opens a file or `STANDARD` input to read its bytes, unpacked if it is gzip, xz, bzip2 or
-    Zstandard."""
+    """Opens a file or `STANDARD` input for bytes; unpacks gzip, xz, bzip2 and Zstandard."""
     try:
         with open(0, "rb", closefd=False) if path == STANDARD else open_file(path, "rb") as file:
             if isinstance(file, io.BytesIO):

@@ -75,8 +75,7 @@ def staged(path: str) -> str:
 
 
 def tensorflow_name(path: str) -> str:
-    """Returns the name that TensorFlow opens a file by: TensorFlow reads gs:// itself, and else
-    local files."""
+    """The name that TensorFlow opens a file by: it reads gs:// itself, else local files."""
     return path if path.startswith("gs://") else staged(path)
 
 
@@ -130,8 +129,7 @@ def _copied(path, version, write):
 
 
 def unpacked_size(path: str, version: str) -> int:
-    """Returns the number of bytes of a packed file when it is unpacked; for `version` see
-    `identity`."""
+    """The size of a packed file when unpacked, in bytes; for `version` see `identity`."""
     content = _unpack_small(path, version)
     return os.path.getsize(_unpacked(path, version)) if content is None else len(content)
 

@@ -258,8 +258,7 @@ def write_json(path, value):
 
 
 def make_folder(path, flag):
-    """Creates the folder `path` and checks that files can be written in it; an error names `flag`.
-    """
+    """Creates the folder `path` and checks that files can be written there; errors name `flag`."""
     try:
         if is_remote(path):
             _try_store(path)
