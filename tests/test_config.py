@@ -117,6 +117,7 @@ class OtherConfig(Sizes):
     n_piece: int = whole(most=100)
     n_layer: int = 2
     ff_activation: str = one_of("gelu", ("gelu", "relu"))
+    model_type: str = one_of("other", ("other",))
 
 
 @pytest.mark.parametrize("values, expected", [

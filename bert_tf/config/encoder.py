@@ -190,7 +190,6 @@ class EncoderConfig(BertSizes):
             **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
             **({"pooler/dense": "dense HH"} if self.has_pooler else {})}
 
-
     def filled(self) -> Self:
         """The same sizes with numbers in place of None, as the files of ALBERT have them."""
         return dataclasses.replace(
@@ -200,19 +199,16 @@ class EncoderConfig(BertSizes):
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Makes the configuration as `Sizes.from_dict`; a file of google-research/albert names no
-        model type."""
+        """See `Sizes.from_dict`; a file of google-research/albert names no model type."""
         if "num_hidden_groups" in values and "model_type" not in values:
             values = {**ALBERT, **values}
         return super().from_dict(values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the dict of `Sizes.to_dict`, with the model type where its absence would mean
-        another one."""
+        """See `Sizes.to_dict`; has the model type where its absence would mean another one."""
         values = super().to_dict()
         if "pruned_heads" in values:
-            values["pruned_heads"] = {str(layer): list(heads)
-                                      for layer, heads in self.pruned_heads}
+            values["pruned_heads"] = {str(layer): list(heads) for layer, heads in self.pruned_heads}
         return values | ({"model_type": self.model_type} if "num_hidden_groups" in values else {})
 
 

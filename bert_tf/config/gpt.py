@@ -15,7 +15,6 @@ class GPTConfig(Sizes):
         vocab_size: V, the special tokens _start_, _delimiter_ and _classify_ included.
     """
 
-    unused_keys: ClassVar = ()
     uncased: ClassVar = {"vocab_size": 30522}
 
     vocab_size: int = whole(40481, "tokens")

@@ -37,7 +37,6 @@ class MobileBertConfig(BertSizes):
 
     added_keys: ClassVar = ("layer_norm_eps", "model_type", "embedding_size",
                             "intra_bottleneck_size", "quantisation")
-    unused_keys: ClassVar = ()
     distinctive_keys: ClassVar = ("trigram_input", "use_bottleneck", "intra_bottleneck_size")
     unseen_keys: ClassVar = (*UNSEEN_KEYS, "normalization_type")
 
@@ -134,7 +133,6 @@ class MobileBertConfig(BertSizes):
             "embeddings/LayerNorm": "norm H",
             **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
             **({"pooler/dense": "dense HH"} if self.has_pooler else {})}
-
 
     def filled(self) -> Self:
         """The same sizes with numbers in place of None."""

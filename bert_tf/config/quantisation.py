@@ -16,7 +16,6 @@ _AFFINE = {"embedding_bits": FLOAT_BITS, "position_bits": FLOAT_BITS, "pooler_bi
            "head_bits": FLOAT_BITS, "head_start_step": 0}
 
 
-
 def _are_bits(value):
     """Returns whether this is a number of bits, or a tuple of such numbers."""
     values = value if isinstance(value, tuple) else (value,)
@@ -146,8 +145,7 @@ class Quantisation:
 
 
 def parse_quantisation(config: Any) -> None:
-    """Makes `quantisation` of a configuration that is being made a `Quantisation`, or leaves None.
-    """
+    """Makes a new configuration's `quantisation` a `Quantisation`, or leaves None."""
     if config.quantisation is not None:
         if not isinstance(config.quantisation, Quantisation):
             object.__setattr__(config, "quantisation", Quantisation.from_dict(config.quantisation))

@@ -34,7 +34,6 @@ class ElmoConfig(Sizes):
         hidden_dropout_prob: dropout of an LSTM's input, and of the last one's output.
     """
 
-    unused_keys: ClassVar = ()
     has_bert_presets: ClassVar = False
     dropout_keys: ClassVar = ("hidden_dropout_prob",)
     distinctive_keys: ClassVar = ("projection_dim", "filters")
@@ -133,7 +132,6 @@ class SequenceLstmConfig(Sizes):
         word_dropout_prob: probability that a word's embedding becomes 0.
     """
 
-    unused_keys: ClassVar = ()
     has_bert_presets: ClassVar = False
     dropout_keys: ClassVar = ("hidden_dropout_prob",)
     distinctive_keys: ClassVar = ("normalize_embeddings",)
@@ -168,7 +166,6 @@ class BiLstmConfig(Sizes):
 
     distinctive_keys: ClassVar = ("pairs",)
     unseen_keys: ClassVar = ("pairs",)
-    unused_keys: ClassVar = ()
     has_bert_presets: ClassVar = False
     dropout_keys: ClassVar = ()
     type_vocab_size, num_hidden_layers, pooler_type = 2, 1, "first_token_transform"

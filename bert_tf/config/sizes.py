@@ -92,8 +92,7 @@ def switch(default: bool) -> Any:
 
 
 def read_file(path: str | os.PathLike, make: Callable[[dict[str, Any]], T]) -> T:
-    """Returns `make`'s result for the JSON object in the file `path`; an InputError names the file.
-    """
+    """`make`'s result for the JSON object in the file `path`; an InputError names the file."""
     values = read_json(path)
     with naming(path):
         return make(values)
@@ -108,7 +107,6 @@ class Sizes:
         added_keys: fields that the original's code doesn't know; written only where the value is
             not the default.
         unused_keys: keys of released files that change nothing, and may have any value.
-        fixed_keys: keys of released files that may have one value only.
         distinctive_keys: keys that no other network's file has; empty for the default network.
         unseen_keys: fields that make another network without changing a weight's shape.
         activation_key: the field that is the activation of feed-forward networks.
@@ -125,8 +123,7 @@ class Sizes:
     """
 
     added_keys: ClassVar[tuple[str, ...]] = ()
-    unused_keys: ClassVar[tuple[str, ...]] = ("model_type",)
-    fixed_keys: ClassVar[dict[str, Any]] = {}
+    unused_keys: ClassVar[tuple[str, ...]] = ()
     distinctive_keys: ClassVar[tuple[str, ...]] = ()
     unseen_keys: ClassVar[tuple[str, ...]] = ()
     activation_key: ClassVar[str] = "hidden_act"
@@ -179,12 +176,8 @@ class Sizes:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Makes it from the original's keys; keys of released files that change nothing are
-        dropped."""
+        """Makes it from the original's keys; drops keys of released files that change nothing."""
         values = {key: value for key, value in values.items() if key not in cls.unused_keys}
-        for key, only in cls.fixed_keys.items():
-            if values.pop(key, only) != only:
-                raise InputError(f"{key} must be {only!r}; nothing else is supported.")
         known = [field.name for field in dataclasses.fields(cls)]
         for key in values:
             if key not in known:

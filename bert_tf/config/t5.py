@@ -1,5 +1,4 @@
-"""The sizes of T5 (arXiv:1910.10683), under the names of its gin files and of Hugging Face's files.
-"""
+"""The sizes of T5 (arXiv:1910.10683), under the names of its gin files and of Hugging Face."""
 
 import dataclasses
 from typing import Any, ClassVar
@@ -59,7 +58,6 @@ class T5Config(Sizes):
                               "attention_probs_dropout_prob")
     own_presets: ClassVar = T5_PRESETS
     vocab_multiple: ClassVar = 128
-    unused_keys: ClassVar = ()
 
     added_keys: ClassVar = ("fixed_heads",)
     distinctive_keys: ClassVar = ("d_kv",)

@@ -42,8 +42,7 @@ def published(name: str, sizes: Mapping[str, Any], presets: Mapping[str, Mapping
 
 
 def config_from_dict(values: dict[str, Any]) -> Sizes:
-    """Returns the configuration that `values` describe, found by their `model_type`, else by their
-    keys."""
+    """The configuration that `values` describe, by their `model_type`, else by their keys."""
     model_type = values.get("model_type", next(
         (name for name, cls in CONFIGS.items()
          if any(key in values for key in cls.distinctive_keys)), BERT_TYPES[0]))

@@ -31,7 +31,6 @@ class UniversalConfig(Sizes):
         act_halting_bias_init: first value of the bias of a step's probability to be the last.
     """
 
-    unused_keys: ClassVar = ()
     distinctive_keys: ClassVar = ("recurrence_type", "step_timing_signal_type")
     unseen_keys: ClassVar = (*UNSEEN_KEYS, "num_hidden_layers", "recurrence_type",
                              "step_timing_signal_type", "act_type", "act_max_steps", "act_epsilon")

@@ -35,7 +35,6 @@ class XLNetConfig(Sizes):
     absent_names: ClassVar = ("max_position_embeddings", "type_vocab_size")
 
     added_keys: ClassVar = ("directionality",)
-    unused_keys: ClassVar = ()
     distinctive_keys: ClassVar = ("n_token", "d_head", "untie_r")
     # The others are flags of the original, not part of a checkpoint.
     unseen_keys: ClassVar = ("n_head", "ff_activation", "layer_norm_eps")
@@ -74,8 +73,7 @@ class XLNetConfig(Sizes):
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Makes the configuration as `Sizes.from_dict`; the original's file calls the vocabulary's
-        size `n_token`."""
+        """See `Sizes.from_dict`; the original's file calls the vocabulary's size `n_token`."""
         return super().from_dict({"vocab_size" if key == "n_token" else key: value
                                   for key, value in values.items()})
 

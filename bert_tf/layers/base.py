@@ -61,8 +61,7 @@ def network_names(network: keras.Model) -> dict[int, str]:
 
 @contextlib.contextmanager
 def shown_shapes(model: keras.Model) -> Iterator[None]:
-    """Lets Keras's summary of a model see the `output_shape` of its layers, which are built without
-    a shape."""
+    """Shows Keras's summary of a model the `output_shape` of layers built without a shape."""
     kept = [(layer, layer._build_shapes_dict) for layer in model._flatten_layers()
             if getattr(layer, "output_shape", None) and not layer._build_shapes_dict]
     try:

@@ -107,8 +107,7 @@ class _Kernels:
         self.keys = shape[1] if at_once else self.block
 
     def forward(self, query, key, value, bias, seed):
-        """Returns the output, and the sum of each query's exponentials, [B, N, S]: its logarithm
-        with base 2."""
+        """The output, and log2 of the sum of each query's exponentials, [B, N, S]."""
         batch, length, heads, _ = self.shape
         return self._run(self._attend, self.block, [
             jax.ShapeDtypeStruct(query.shape, query.dtype),

@@ -40,8 +40,7 @@ def draw_gates(log_a: Tensor, noise: Tensor, hard: bool = False, temperature: fl
 
 
 def gates(log_a: Tensor, stretch: tuple[float, float] = STRETCH) -> Tensor:
-    """Returns gates without noise, float [L, N]; as in the original, not divided by the
-    temperature."""
+    """Gates without noise, float [L, N]; as in the original, without the temperature."""
     return _stretched(ops.sigmoid(log_a), stretch)
 
 

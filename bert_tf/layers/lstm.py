@@ -80,8 +80,7 @@ class Lstm(keras.layers.Layer):
         return ops.transpose(states[..., units:], (1, 0, 2)), state
 
     def _step(self, gates, cells):
-        """Returns the new cells and output from the sums of the gates [B, 4 * U] and the cells
-        [B, U]."""
+        """The new cells and output from the sums of the gates [B, 4 * U] and the cells [B, U]."""
         i, j, f, o = ops.split(gates, 4, axis=-1)
         cells = ops.sigmoid(f + self.forget_bias) * cells + ops.sigmoid(i) * ops.tanh(j)
         if self.cell_clip:

@@ -64,8 +64,7 @@ class Ranges(KeepsRanges):
         return self.over_replicas(greatest_magnitude(x))
 
     def update(self, threshold: keras.Variable, x: Tensor) -> Tensor:
-        """Moves `input_threshold` or `output_threshold` towards the greatest magnitude in `x`, and
-        returns it."""
+        """Moves `threshold` towards the greatest magnitude in `x`, and returns it."""
         greatest = self.greatest(x)
         if self.is_fixed:
             return ops.where(threshold > 0, ops.convert_to_tensor(threshold), greatest)
@@ -114,8 +113,7 @@ def _fake_symmetric(x, threshold, bits):
 
 
 def ranges_of_groups(matrix: Tensor, groups: int) -> tuple[Tensor, Tensor]:
-    """Returns the least and the greatest number of each run of columns, float32 [G], of a matrix
-    [I, O]."""
+    """The least and the greatest number, float32 [G], of runs of columns of a matrix [I, O]."""
     parts = ops.reshape(matrix, (matrix.shape[0], groups, -1))
     return ops.min(parts, axis=(0, 2)), ops.max(parts, axis=(0, 2))
 

@@ -49,8 +49,7 @@ def seed_of_pass(seed: Tensor | None, training: bool,
 
 
 def shared_seed(seed: Tensor) -> Tensor:
-    """Returns the common seed of all replicas and parts of a step, integer [2], from any one's
-    seed."""
+    """The common seed of all replicas and parts of a step, integer [2], from any one's seed."""
     first = ops.floor_divide(seed[0], PARTS_OF_A_STEP) * PARTS_OF_A_STEP
     return ops.stack([first, seed[1]])
 
@@ -80,8 +79,7 @@ def keys_of_rows(rows: Tensor, seed: Sequence[Tensor]) -> Tensor:
 
 
 def bits_in_rows(keys: Tensor, columns: Tensor) -> Tensor:
-    """Returns the random bits of some columns of some rows, uint32. The arguments, uint32, are
-    broadcast."""
+    """The random bits of some columns of some rows, uint32; arguments, uint32, are broadcast."""
     # The keys are mixed, so one product with them is enough for a number's high bits.
     x = ops.bitwise_xor(keys, columns * np.uint32(0x9E3779B1))
     x = ops.bitwise_xor(x, ops.right_shift(x, np.uint32(16)))

@@ -243,8 +243,7 @@ def join_heads(context: Tensor, width: int) -> Tensor:
 
 
 def mask_heads(context: Tensor, head_mask: Tensor | None) -> Tensor:
-    """Multiplies the heads' outputs [B, N, S, D] by a mask, float [N] or one that broadcasts to
-    them."""
+    """Multiplies heads' outputs [B, N, S, D] by a mask, float [N] or one that broadcasts."""
     if head_mask is None:
         return context
     mask = ops.cast(head_mask, context.dtype)

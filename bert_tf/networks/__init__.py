@@ -14,14 +14,11 @@ NETWORKS = {"EncoderConfig": "BertEncoder", "FixedPatternConfig": "FixedPatternE
             "BiLstmConfig": "BiLstm", "XLNetConfig": "XLNet", "MobileBertConfig": "MobileBert"}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submodules=["first_weights"],
-    submod_attrs={"bilstm": ["BiLstm"], "elmo": ["Elmo"],
-                            "encoder": ["BertEncoder", "pool"],
-                            "fixed_patterns": ["FixedPatternEncoder"], "gpt": ["GPT"],
-                            "memory": ["check_memory"],
-                            "mobilebert": ["MobileBert"],
-                            "sequence_lstm": ["SequenceLstm"], "t5": ["T5"],
-                            "universal": ["UniversalTransformer"], "xlnet": ["XLNet"]})
+    __name__, submodules=["first_weights"], submod_attrs={
+        "bilstm": ["BiLstm"], "elmo": ["Elmo"], "encoder": ["BertEncoder", "pool"],
+        "fixed_patterns": ["FixedPatternEncoder"], "gpt": ["GPT"], "memory": ["check_memory"],
+        "mobilebert": ["MobileBert"], "sequence_lstm": ["SequenceLstm"], "t5": ["T5"],
+        "universal": ["UniversalTransformer"], "xlnet": ["XLNet"]})
 __all__ += ["NETWORKS", "attentions", "build", "first_state", "network_of"]
 
 

@@ -78,8 +78,7 @@ def give_learner(learner: Any, seed: int) -> None:
     look_at_neighbours(learner.encoder, seed)
     generator = getattr(learner, "generator", None)
     if generator not in (None, learner.encoder):
-        look_at_neighbours(generator, seed,
-                           generator.embeddings is not learner.encoder.embeddings)
+        look_at_neighbours(generator, seed, generator.embeddings is not learner.encoder.embeddings)
 
 
 def frequencies(width: int) -> np.ndarray:

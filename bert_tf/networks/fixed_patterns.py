@@ -15,8 +15,7 @@ from bert_tf.networks.encoder import BertEncoder
 
 @register
 class FixedPatternEncoder(BertEncoder):
-    """A `BertEncoder` whose first heads in each layer have given maps, and neither queries nor
-    keys."""
+    """A `BertEncoder` with given maps, and no queries and keys, for each layer's first heads."""
 
     packs = False
 

@@ -21,7 +21,7 @@ def machine_memory() -> int:
 def check_memory(config) -> None:
     """Raises InputError if a network's weights do not fit; announces a network that takes long to
     make in one line."""
-    weights, layers = getattr(config, "num_weights", 0), config.num_hidden_layers
+    weights, layers = config.num_weights, config.num_hidden_layers
     what = f"a network of {layers:,} layers and {weights:,} weights"
     memory = machine_memory()
     if 4 * weights > memory:

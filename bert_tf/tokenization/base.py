@@ -64,8 +64,7 @@ class Tokenizer:
         self.settings = settings
 
     def __reduce__(self):
-        return functools.partial(type(self), **self.settings), (self.vocabulary,
-                                                                self.do_lower_case)
+        return functools.partial(type(self), **self.settings), (self.vocabulary, self.do_lower_case)
 
     @classmethod
     def reads(cls, path: str) -> bool:
@@ -162,8 +161,7 @@ class Tokenizer:
         return self.encode_lines([text])[0].tolist()
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the ids of all lines, int32 [sum of lengths], and their lengths, int32 [lines].
-        """
+        """The ids of all lines, int32 [sum of lengths], and their lengths, int32 [lines]."""
         raise NotImplementedError
 
     def encode_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -180,8 +178,7 @@ class Tokenizer:
         return text
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Returns the ids of `text`, and the (start, end) of each token in `text`, without blanks
-        around it."""
+        """The ids of `text`, and the (start, end) of each token there, without blanks around it."""
         raise NotImplementedError
 
     def excerpt(self, words: Sequence[str], ids: Sequence[int], before: int, after: int) -> str:
@@ -361,16 +358,16 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
     if os.path.basename(path) == tokenizer_json.NAME:
         return _open_old_files(path, do_lower_case, rows, saved, settings)
     kind = next(name for name, (_, endings, _) in tokenization.TOKENIZERS.items()
-                if str(path).endswith(endings) and getattr(tokenization, name).reads(str(path)))
+                if path.endswith(endings) and getattr(tokenization, name).reads(path))
     tokenizer = getattr(tokenization, kind)
     beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
-    vocabulary = tokenizer.read_vocabulary(str(path))
+    vocabulary = tokenizer.read_vocabulary(path)
     if saved is None:
         saved = _own_settings(beside)
         if not saved and tokenizer.setting_names:
-            saved = {name: value for name, value in settings_beside(str(path)).items()
+            saved = {name: value for name, value in settings_beside(path).items()
                      if name in (_CASE, *tokenizer.setting_names)}
-            saved[ADDED] = added_tokens(str(path), vocabulary.tokens, vocabulary.ids, rows)
+            saved[ADDED] = added_tokens(path, vocabulary.tokens, vocabulary.ids, rows)
     added = {key: token for key, token in saved.pop(ADDED, {}).items()
              if rows is None or int(key) < rows}
     kept = saved.pop(_CASE, None)

@@ -30,7 +30,7 @@ ROBERTA_ROLES = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "m
 _KINDS = ((ROBERTA_ROLES, Layout(1, 2, 1)), ({"sep": "<|endoftext|>"}, Layout(0, 0, 1)))
 
 # Unicode's property White_Space; str.isspace holds more.
-_SPACES = ("\t\n\v\f\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000")
+_SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _WORD = ("'s|'t|'re|'ve|'m|'ll|'d| ?[{letters}]+| ?[{numbers}]+| ?[^{spaces}{letters}{numbers}]+"
          "|[{spaces}]+(?![^{spaces}])|[{spaces}]+")
 _ASCII_WORD = re.compile(_WORD.format(letters="A-Za-z", numbers="0-9", spaces="\t\n\v\f\r "))

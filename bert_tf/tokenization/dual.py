@@ -19,8 +19,7 @@ _SECOND = "second:"
 
 
 class DualVocabulary(Vocabulary):
-    """Two vocabularies joined: the tokens of the first, which has the special tokens, then the
-    second."""
+    """The tokens of a vocabulary with the special tokens, then a second vocabulary's."""
 
     def __init__(self, parts: Sequence[Vocabulary]):
         first, second = self.parts = tuple(parts)
@@ -53,8 +52,7 @@ class DualTokenizer(Tokenizer):
     @classmethod
     def open(cls, path: str, second: str, do_lower_case: bool, second_share: float
              ) -> "DualTokenizer":
-        """Opens the tokenizer of two vocab.txt files. The files next to the first say how words are
-        split."""
+        """Opens two vocab.txt files. The files next to the first say how words are split."""
         parts = []
         for flag, name in (("vocab_file", path), ("second_vocab_file", second)):
             found = open_tokenizer(name, do_lower_case)

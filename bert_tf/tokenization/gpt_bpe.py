@@ -162,8 +162,7 @@ class GptTokenizer(Tokenizer):
 
     @staticmethod
     def _cut_chunk(chunk):
-        """Returns the lower-cased words of a run without blanks, and the places of each word's
-        characters."""
+        """The lower-cased words of a run without blanks, and the places of their characters."""
         pairs = [(char, place) for place, given in enumerate(chunk)
                  for char in _REPLACED.get(given, given)]
         text = "".join(char for char, _ in pairs)

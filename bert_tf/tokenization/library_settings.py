@@ -38,7 +38,7 @@ def check_settings(path: str) -> None:
     if given.get("truncation_side") == "left":
         warn(f"{beside}: truncation_side is left, but texts that are too long lose their end "
               "here.")
-    if str(path).endswith(".model") and (count := given.get("extra_ids", 100)) != 100:
+    if path.endswith(".model") and (count := given.get("extra_ids", 100)) != 100:
         warn(f"{beside}: extra_ids is {count}, but the tokenizer here has 100 sentinels, so "
               "<extra_id_0> and the like get other ids than in transformers.")
     named = str(given.get("tokenizer_class"))

@@ -145,8 +145,7 @@ class SentencepieceTokenizer(Tokenizer):
         return encode_blocks(lines, _BOUNDARY, self._encode_block)
 
     def encode_with_offsets(self, text):
-        """See `Tokenizer`. Several pieces may cover one character, where the model's normalization
-        splits it."""
+        """See `Tokenizer`. Pieces may share a character that the model's normalization splits."""
         ids, _, offsets = self._pieces(text)
         return ids, offsets
 
@@ -174,8 +173,7 @@ class SentencepieceTokenizer(Tokenizer):
         return self._style.prepares
 
     def encode_with_surfaces(self, text: str) -> tuple[list[int], list[str]]:
-        """Returns the ids of `text` and each token's text, unknown tokens too, with a blank where a
-        word begins."""
+        """The ids of `text`, and each token's text, unknown ones too, with a blank before words."""
         ids, pieces, _ = self._pieces(text)
         return ids, [piece.replace(BLANK, " ") for piece in pieces]
 

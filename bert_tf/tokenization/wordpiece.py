@@ -32,15 +32,13 @@ _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 def is_deleted(char: str) -> bool:
     """Whether cleaning drops `char`: controls, formats and U+FFFD, but not tabs and line ends."""
-    return char == "\ufffd" or (unicodedata.category(char) in ("Cc", "Cf")
-                                and char not in "\t\n\r")
+    return char == "\ufffd" or (unicodedata.category(char) in ("Cc", "Cf") and char not in "\t\n\r")
 
 
 def is_category_c(char: str) -> bool:
     """Whether ELECTRA's cleaning drops `char` (google-research/electra, model/tokenization.py):
     `is_deleted`, and private, unassigned and surrogate code points."""
-    return is_deleted(char) or (unicodedata.category(char).startswith("C")
-                                and char not in "\t\n\r")
+    return is_deleted(char) or (unicodedata.category(char).startswith("C") and char not in "\t\n\r")
 
 
 def is_cjk(char: str) -> bool:
@@ -59,8 +57,7 @@ def is_mark(char: str) -> bool:
 
 
 def members(predicate: Callable[[str], bool]) -> list[str]:
-    """Returns the characters that satisfy `predicate`, in order. Takes a tenth of a second or more.
-    """
+    """The characters that satisfy `predicate`, in order. Takes a tenth of a second or more."""
     return [char for char in map(chr, range(sys.maxunicode + 1)) if predicate(char)]
 
 

@@ -31,8 +31,7 @@ def valid(strings):
 
 
 def refuse(wrong, text, reason):
-    """Returns `text`, string [B], with an assertion that names the rows where `wrong`, bool [B],
-    holds."""
+    """`text`, string [B], with an assertion that names the rows where `wrong`, bool [B], holds."""
     message = f"{reason}; leave it out or use the Python model"
     check = tf.debugging.Assert(~tf.reduce_any(wrong), [message, tf.boolean_mask(text, wrong)])
     with tf.control_dependencies([check]):
@@ -60,8 +59,7 @@ class WordsGraph:
         self._strips = lower if strip_accents is None else strip_accents
         self._settings = {"strip_accents": strip_accents, "drop_category_c": drop_category_c,
                           "tokenize_chinese_chars": tokenize_chinese_chars}
-        self._deleted = _regex(
-            wordpiece.is_category_c if drop_category_c else wordpiece.is_deleted)
+        self._deleted = _regex(wordpiece.is_category_c if drop_category_c else wordpiece.is_deleted)
         self._cjk = f"({_regex(wordpiece.is_cjk)})" if tokenize_chinese_chars else ""
         self._marks = _regex(wordpiece.is_mark)
         self._punctuation = f"({_regex(wordpiece.is_punctuation)})"
@@ -240,8 +238,7 @@ class WordpieceGraph(tf.Module):
                 number.with_values(tf.cast(number.values == 0, tf.int32)))
 
     def _pieces(self, words):
-        """string [B, words] -> ids [B, words, pieces], and each piece's first and last byte in its
-        word."""
+        """string [B, words] -> ids [B, words, pieces], their first and last bytes in the word."""
         too_long = tf.strings.length(words.values, unit="UTF8_CHAR") > MAX_WORD_CHARS
         known = words.with_values(tf.where(too_long, _UNKNOWN_WORD, words.values))
         ids, first, last = self._wordpiece.tokenize_with_offsets(known)

@@ -91,8 +91,7 @@ class SpelledVocabulary(Vocabulary):
 
 
 def _remake(tokens, files, max_characters):
-    return SpelledVocabulary(tokens, files=files, roles=ELMO_ROLES, layout=Layout(),
-                             max_characters=max_characters)
+    return SpelledVocabulary(tokens, files=files, roles=ELMO_ROLES, max_characters=max_characters)
 
 
 class ElmoTokenizer(Tokenizer):
@@ -127,8 +126,7 @@ class ElmoTokenizer(Tokenizer):
         """Reads a file with a word a line, most frequent first, as allenai/bilm-tf has it."""
         content, lines = _read_lines(path)
         tokens = [token for line in lines if (token := line.strip()) != _LEFT_OUT]
-        return SpelledVocabulary(tokens, f"vocabulary {path!r}", {VOCAB_FILE: content}, ELMO_ROLES,
-                                 Layout())
+        return SpelledVocabulary(tokens, f"vocabulary {path!r}", {VOCAB_FILE: content}, ELMO_ROLES)
 
     def encode(self, text):
         return list(map(self.vocabulary.id_of, text.split()))

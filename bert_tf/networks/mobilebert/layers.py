@@ -125,8 +125,7 @@ class NormedDense(Rounded, keras.layers.Layer):
 
 @register
 class MobileAttention(Rounded, keras.layers.Layer):
-    """Softmax(Q K^T / sqrt(D)) V in N heads; values may read other vectors than queries and keys.
-    """
+    """Softmax(Q K^T / sqrt(D)) V in N heads; V may come from other vectors than Q and K."""
 
     def __init__(self, config: MobileBertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)

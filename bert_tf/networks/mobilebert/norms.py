@@ -52,8 +52,7 @@ NORMS = {"layer_norm": LayerNorm, "manual_layer_norm": ManualLayerNorm, "no_norm
 
 def make_norm(config: MobileBertConfig, width: int, policy: Any, in_layer: bool = False
               ) -> LayerNorm:
-    """Makes the norm of a network's `normalization_type`. `in_layer` marks norms inside a layer of
-    the encoder."""
+    """Makes a norm of `normalization_type`; `in_layer`: inside a layer of the encoder."""
     rounds = in_layer and rounds_all(config)
     kind = RoundedNoNorm if rounds else NORMS[config.normalization_type]
     return kind(config, width, dtype=policy)

@@ -2,5 +2,4 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs={"network": ["T5"]})
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={"network": ["T5"]})

@@ -66,8 +66,7 @@ def _step(network, fixed, first):
 
 
 def _after_encoder(network, tokens, length):
-    """Returns the logits of the first token, the cache, the constant tensors, and the first place.
-    """
+    """The logits of the first token, the cache, the constant tensors, and the first place."""
     encoded, config = network.encode(tokens), network.config
     fixed = [values for layer in network.decoder_stack.layers_
              for values in layer.cross_attention.keys_and_values(encoded["output"])]

@@ -28,8 +28,7 @@ def normal(deviation: float) -> keras.initializers.Initializer:
 
 
 def truncated(factor: float) -> keras.initializers.Initializer:
-    """Returns a truncated normal initializer with the standard deviation `factor` / sqrt(inputs).
-    """
+    """A truncated normal initializer with the standard deviation `factor` / sqrt(inputs)."""
     return keras.initializers.VarianceScaling(scale=factor**2, mode="fan_in",
                                               distribution="truncated_normal")
 

@@ -251,6 +251,5 @@ class T5(Network):
             if encoded:
                 outputs["cross_attention_probs"] = [
                     layer["cross_probs"] for layer in decoded["layers"]]
-                outputs["encoder_attention_probs"] = [
-                    layer["probs"] for layer in encoded["layers"]]
+                outputs["encoder_attention_probs"] = [layer["probs"] for layer in encoded["layers"]]
         return outputs

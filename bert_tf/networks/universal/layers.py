@@ -115,7 +115,6 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
                   else self.step_embeddings[step] * width**0.5)                     # [H]
         return x + ops.cast(positions[:length] + signal, x.dtype)
 
-
     def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """See `SelfAttention.call`; returns float [B, S, H], and its dict."""
@@ -147,8 +146,7 @@ class Halting:
         self._accumulates = config.act_type == "accumulated"
 
     def take_step(self, probability: Tensor) -> Tensor:
-        """Returns the weights of this step, float32 [B, S], from the probability of ending there.
-        """
+        """The weights of this step, float32 [B, S], from the probability of ending there."""
         running = self._sums < 1.0
         crosses = self._sums + probability * ops.cast(running, "float32") > self._threshold
         last, goes_on = (ops.cast(ops.logical_and(running, chosen), "float32")

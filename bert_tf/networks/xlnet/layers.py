@@ -126,8 +126,7 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
         scores = ops.cast(scores, "float32") * self.config.d_head**-0.5
         if bias is not None:
             scores = scores + bias
-        probs, dropped = softmax_and_dropout(
-            scores, self.config.dropatt, dropout_seed, value.dtype)
+        probs, dropped = softmax_and_dropout(scores, self.config.dropatt, dropout_seed, value.dtype)
         context = ops.matmul(dropped, value)
         if places is not None:
             context = ops.matmul(places[:, None], context)              # [B, N, P, D]
@@ -167,8 +166,7 @@ class TwoStreamLayer(FromConfig, keras.layers.Layer):
         self.attention = RelativeAttention(config, name="self", dtype=policy)
         self.attention_output = _Output(config, config.attention_width, False, name="output",
                                         dtype=policy)
-        self.intermediate = self.dense(config.d_inner,
-                                       activation=ACTIVATIONS[config.ff_activation])
+        self.intermediate = self.dense(config.d_inner, activation=ACTIVATIONS[config.ff_activation])
         self.output_ = _Output(config, config.d_inner, True, name="output", dtype=policy)
 
     def build(self, input_shape: Any = None) -> None:

@@ -227,8 +227,7 @@ def _count_remembered(inputs, config):
 
 
 def _segments(ids, memory):
-    """bool [B, S, K]: whether a token and a key belong to different segments; None without
-    segments."""
+    """bool [B, S, K]: whether token and key are of different segments; None without segments."""
     if ids is None:
         return None
     # The memory counts as segment 0.
@@ -237,8 +236,7 @@ def _segments(ids, memory):
 
 
 def _biases(inputs, length, memory, is_causal):
-    """Returns float32 [B, 1, S, K] for the content stream and for the query stream; None if all is
-    seen."""
+    """float32 [B, 1, S, K] for the content stream and the query stream; None if all is seen."""
     place = ops.arange(length, dtype="int32")
     hidden = inputs.get("perm_mask")
     if hidden is not None:
