@@ -148,10 +148,7 @@ def numbered(name: str, number: int, config: EncoderConfig) -> str:
     """`name` with the number of a layer for "{i}", or in three digits for "{i:03}"; "{g}" is the
     layer's group, and "{j}" its number in that group."""
     group, inner = divmod(number, config.inner_group_num)
-    for letter, value in (("{i}", number), ("{i:03}", f"{number:03}"), ("{g}", group),
-                          ("{j}", inner)):
-        name = name.replace(letter, str(value))
-    return name
+    return name.format(i=number, g=group, j=inner)
 
 
 def averages(names: Iterable[str]) -> dict[str, str]:

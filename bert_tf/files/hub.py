@@ -22,7 +22,7 @@ from typing import Any
 import lazy_loader
 
 from bert_tf.errors import InputError, warn
-from bert_tf.files.places import files_under
+from bert_tf.files.places import files_under, first_line
 from bert_tf.files.writing import write_json
 
 hub = lazy_loader.load("huggingface_hub")   # local models need none of it
@@ -344,5 +344,4 @@ def _explained(path, error):
                                        "reached; try again")):
         if isinstance(error, kind):
             return f"{path} {reason}."
-    return (f"{path}: the Hub can't be reached "
-            f"({type(error).__name__}: {str(error).strip().partition(chr(10))[0].rstrip('.')}).")
+    return f"{path}: the Hub can't be reached ({type(error).__name__}: {first_line(error)})."

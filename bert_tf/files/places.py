@@ -61,10 +61,10 @@ def reaching(path: str | os.PathLike) -> Iterator[tuple[Any, str]]:
     except OSError as error:
         number = next((n for kind, n in _NUMBERS.items() if isinstance(error, kind)),
                       error.errno or errno.EIO)
-        raise OSError(number, _first_line(error.strerror or error) or os.strerror(number), path
+        raise OSError(number, first_line(error.strerror or error) or os.strerror(number), path
                       ) from error
     except Exception as error:      # each library has errors of its own
-        raise InputError(f"{path} can't be reached ({type(error).__name__}: {_first_line(error)}); "
+        raise InputError(f"{path} can't be reached ({type(error).__name__}: {first_line(error)}); "
                          "check the name, the credentials and the connection.") from error
 
 
@@ -82,7 +82,8 @@ def _await_answer(store, path):
     _answered.add(scheme_of(path))
 
 
-def _first_line(error):
+def first_line(error: Any) -> str:
+    """Returns the first line of an error's message, without its full stop."""
     return str(error).strip().partition("\n")[0].rstrip(".")
 
 
