@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-MASK = "[MASK]"
+from bert_tf.tokenization.vocabulary import MASK
 
 
 class MarkingTokenizer:

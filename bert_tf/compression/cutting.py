@@ -53,10 +53,10 @@ def cut(learner: Learner, heads: Collection[tuple[int, int]] = (),
     smaller = Learner(networks.build(made, dtype=dtype), [
         type(objective).from_config({**objective.get_config(), "config": made.to_dict()})
         for objective in learner.objectives])
-    old, size = variables(learner), config.head_size
+    old = variables(learner)
     for name, variable in variables(smaller).items():
         source = renumbered(name, kept_layers) if layers else name
-        variable.assign(_slice(source, old[source].numpy(), config, kept_heads, kept_units, size))
+        variable.assign(_slice(source, old[source].numpy(), config, kept_heads, kept_units))
     return smaller
 
 
@@ -104,7 +104,7 @@ def _config(config, kept_heads, kept_units, kept_layers, renumbers):
         intermediate_sizes=tuple(sizes))
 
 
-def _slice(name, values, config, kept_heads, kept_units, size):
+def _slice(name, values, config, kept_heads, kept_units):
     """Returns the remaining part of a variable, which has its old name."""
     found = _LAYER.match(name)
     if not found or is_range(name):
@@ -112,7 +112,7 @@ def _slice(name, values, config, kept_heads, kept_units, size):
     number, part = int(found[1]), found[2]
     axis = 0 if re.match(r"(attention/)?output/dense/kernel", part) else -1
     if part.startswith(("attention/self/", "attention/output/dense/kernel")):
-        present = config.kept_heads(number)
+        present, size = config.kept_heads(number), config.head_size
         columns = [present.index(head) * size + i for head in kept_heads[number]
                    for i in range(size)]
     elif part.startswith(("intermediate/dense/", "output/dense/kernel")):

@@ -118,8 +118,7 @@ def choose_bits(sensitivities: Sequence[float], bits: tuple[int, int], count: in
 
 
 def samples(size: int, count: int, examples: int, seed: int) -> Iterator[np.ndarray]:
-    """Yields `count` random samples of `examples` row numbers out of `size`, each without
-    repetition."""
+    """Yields `count` samples of `examples` row numbers below `size`, without repetition."""
     random = np.random.default_rng(seed)
     for _ in range(count):
         yield random.permutation(size)[:examples]

@@ -26,10 +26,7 @@ class InStep(Teacher):
                              f"student and --teacher={self.folder} have different vocabularies; "
                              "give the teacher's vocabulary as --vocab_file, or take another "
                              "recipe.")
-        if max_seq_length > self.config.max_position_embeddings:
-            raise InputError(f"--max_seq_length is {max_seq_length}, but --teacher={self.folder} "
-                             f"has only {self.config.max_position_embeddings} positions; give "
-                             "fewer.")
+        self.check_length(max_seq_length)
         layer_ratio(config.depth, self.config.depth)    # type: ignore[attr-defined]
         heads = config.num_attention_heads, self.config.num_attention_heads  # type: ignore
         if heads[0] != heads[1]:

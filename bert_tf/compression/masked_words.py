@@ -44,9 +44,8 @@ class WordModel:
         config = model.config
         self._longest = min(_LONGEST, config.max_position_embeddings)
         learner = Learner(networks.build(config), [MaskedLM(config)])
-        missing = [name for name in model.load(learner).missing
-                   if name.startswith("masked_lm/")]
-        if missing:
+        if missing := [name for name in model.load(learner).missing
+                       if name.startswith("masked_lm/")]:
             raise InputError(f"--masked_lm: {path} has no {', '.join(missing)}; name a model with "
                              "its masked LM.")
         names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")

@@ -106,7 +106,6 @@ class MultiTaskStudent(Student, MultiTaskLearner):
         counts = batch[IS_WORD_LABELLED][:, 0] if of_words else batch[IS_LABELLED]
         return {**found, name: ops.cast(found[name], "float32") * ops.cast(counts, "float32")}
 
-
     def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
         """See `MultiTaskLearner`: soft targets are not tasks."""
         return MultiTaskLearner.total_loss(self, measures, counts)

@@ -25,7 +25,7 @@ def take_layers(encoder, layers: Sequence[int]):
         InputError: the layers are absent or share weights.
     """
     config = encoder.config
-    if getattr(config, "shares_layers", True) or not hasattr(encoder, "layers_"):
+    if config.shares_layers or not hasattr(encoder, "layers_"):
         raise InputError(f"a student can't take layers from this {type(encoder).__name__}: its "
                          "layers share weights, or are not numbered; name another model.")
     if not layers or not all(0 <= layer < config.depth for layer in layers):
@@ -39,12 +39,10 @@ def take_layers(encoder, layers: Sequence[int]):
 
 
 def _sizes(config, layers):
-    """The configuration of some layers, each with its bits, and the heads and units that pruning
-    left it."""
-    name = getattr(config, "common_names", {}).get("num_hidden_layers", "num_hidden_layers")
-    sizes = {name: len(layers)}
-    if quantisation := getattr(config, "quantisation", None):
-        sizes["quantisation"] = quantisation.of_layers(layers)
+    """The configuration of some layers, with their bits and what pruning left of them."""
+    sizes = {config.common_names.get("num_hidden_layers", "num_hidden_layers"): len(layers)}
+    if config.quantisation:
+        sizes["quantisation"] = config.quantisation.of_layers(layers)
     if config.is_pruned:
         gone = dict(config.pruned_heads)
         sizes["pruned_heads"] = {new: gone.get(old, ()) for new, old in enumerate(layers)}
@@ -76,8 +74,7 @@ def write_start(path: str, layers: Sequence[str], folder: str, has_begun: bool =
                              "another --student; name another --output_dir.")
         return folder
     save_model(folder, Learner(student, []))
-    vocabulary = find_vocabulary(model.folder)
-    if vocabulary:
+    if vocabulary := find_vocabulary(model.folder):
         open_tokenizer(vocabulary).save(folder)
     return folder
 

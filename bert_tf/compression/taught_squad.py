@@ -38,7 +38,7 @@ class TaughtSquadRecords(SquadRecords):
             InputError: a teacher has another tokenizer, shorter sequences, or a head that predicts
                 ends from starts.
         """
-        tokenizer, length = records.tokenizer, records.options.max_seq_length
+        tokenizer = records.tokenizer
         for teacher in teachers.members:
             own = open_tokenizer(teacher.folder, teacher.saved.do_lower_case)
             if own.vocabulary.tokens != tokenizer.vocabulary.tokens or (
@@ -46,10 +46,7 @@ class TaughtSquadRecords(SquadRecords):
                 raise InputError(f"--teacher={teacher.folder} and the student have different "
                                  "tokenizers, but answers start and end at tokens; give the "
                                  "teacher's vocabulary as --vocab_file.")
-            if length > teacher.config.max_position_embeddings:
-                raise InputError(f"--max_seq_length is {length}, but --teacher={teacher.folder} "
-                                 f"has only {teacher.config.max_position_embeddings} positions; "
-                                 "give fewer.")
+            teacher.check_length(records.options.max_seq_length)
             if teacher.head != "answer_span":
                 raise InputError(f"--teacher={teacher.folder} predicts ends from a few starts; "
                                  "name a teacher that was trained with --squad_style=bert.")

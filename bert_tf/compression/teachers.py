@@ -72,6 +72,13 @@ class Teacher:
         task = self.saved.task
         return task.kind.head(task, self.saved.options)[0]
 
+    def check_length(self, max_seq_length: int) -> None:
+        """Raises InputError if it reads only sequences shorter than `max_seq_length`."""
+        if max_seq_length > self.config.max_position_embeddings:
+            raise InputError(f"--max_seq_length is {max_seq_length}, but --teacher={self.folder} "
+                             f"has only {self.config.max_position_embeddings} positions; give "
+                             "fewer.")
+
     @functools.cached_property
     def _model(self):
         """The Learner, its tokenizer, the names of a batch's features, and their function."""
@@ -249,13 +256,11 @@ class TaughtRecords(SplitRecords):
 
     @property
     def by_document(self) -> bool:
-        return super().by_document or (
-            self._teachers.read_documents and not self._cuts_documents)
+        return super().by_document or (self._teachers.read_documents and not self._cuts_documents)
 
     @property
     def features(self):
-        return (*super().features,
-                *self._teachers.features(self._source.task, self._num_choices))
+        return (*super().features, *self._teachers.features(self._source.task, self._num_choices))
 
     def fingerprint(self):
         return {**super().fingerprint(), "teachers": self._described}

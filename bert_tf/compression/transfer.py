@@ -69,8 +69,7 @@ class TransferSource(Source):
         layout = Split((path,), own.texts, None, own.choices, form, own.header, words=own.words,
                        line_break=own.line_break)
         task = dataclasses.replace(self.task, splits={**self.task.splits, "transfer": layout})
-        for example in read_examples(task, "transfer", path,
-                                     Omissions(self.skip_malformed_lines)):
+        for example in read_examples(task, "transfer", path, Omissions(self.skip_malformed_lines)):
             yield TransferExample(*example, False)
 
     def check_files(self) -> None:

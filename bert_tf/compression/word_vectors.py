@@ -65,9 +65,7 @@ def vectors_of_tokens(path: str, tokenizer: Tokenizer, width: int, flag: str
     if len(first) != width:
         raise InputError(f"--{flag}: {path} has vectors of width {len(first)}, but the student's "
                          f"embedding_size is {width}; make them equal.")
-    tokens = tokenizer.vocabulary.tokens
-    ids = {token: index for index, token in enumerate(tokens)}
-    lowers = tokenizer.do_lower_case
+    ids, lowers = tokenizer.vocabulary.ids, tokenizer.do_lower_case
 
     def token_of(word):
         return word if word in ids else word.lower() if lowers and word.lower() in ids else None
@@ -81,8 +79,8 @@ def vectors_of_tokens(path: str, tokenizer: Tokenizer, width: int, flag: str
         raise InputError(f"--{flag}: {path} has none of the vocabulary's tokens; name vectors for "
                          "the language of the vocabulary.")
     others = len(found) - len(exact)
-    print(f"{path}: vectors of {len(found):,} of {len(tokens):,} tokens "
-          f"({len(found) / len(tokens):.1%})"
+    size = tokenizer.vocabulary.size
+    print(f"{path}: vectors of {len(found):,} of {size:,} tokens ({len(found) / size:.1%})"
           + (f", {others:,} of them in lower case alone" if others else ""), flush=True)
     order = np.array(sorted(found), np.int64)
     return order, np.stack([found[index] for index in order.tolist()])

@@ -150,8 +150,7 @@ class _Windows:
 
     def best(self, scores):
         """Returns the first of each passage's windows with the highest score: int64 [B]."""
-        return self._number.row_starts() + tf.argmax(
-            self._dense(scores, scores.dtype.min), axis=1)
+        return self._number.row_starts() + tf.argmax(self._dense(scores, scores.dtype.min), axis=1)
 
     def have_most_context(self, tokens):
         """Returns whether tokens of the windows' passages, int64 [M, K], have most context in their
@@ -188,8 +187,7 @@ def _project(text, original, normal):
         tf.where(is_here, places.values, tf.int32.max)), axis=1)        # int32 [B]
     chars = tf.strings.unicode_split(original, "UTF-8")
     kept = tf.ragged.boolean_mask(tf.ragged.range(chars.row_lengths()), chars != " ")
-    is_exact = (size > 0) & (start < tf.int32.max) & (
-        kept.row_lengths() == _marks(normal))
+    is_exact = (size > 0) & (start < tf.int32.max) & (kept.row_lengths() == _marks(normal))
     first = _marks(tf.strings.substr(normal, tf.zeros_like(start), tf.where(is_exact, start, 0),
                                      unit="UTF8_CHAR"))
     begin, end = (tf.gather(kept.values, kept.row_starts() + tf.where(is_exact, place, 0))

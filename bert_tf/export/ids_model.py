@@ -21,8 +21,7 @@ def heads_of(model: Any) -> list[Head]:
 def takes_choices(model) -> bool:
     """Returns whether a model takes several choices for each example: features [B, C, S]."""
     orders = [getattr(objective, "orders", 1) for objective in getattr(model, "objectives", ())]
-    return max(orders, default=1) > 1 or any(
-        "C" in head.inputs for head in heads_of(model))
+    return max(orders, default=1) > 1 or any("C" in head.inputs for head in heads_of(model))
 
 
 def answers(model, features: dict[str, tf.Tensor], left_out: Collection[str] = ()

@@ -20,8 +20,7 @@ def ends(a: tf.RaggedTensor, b: tf.RaggedTensor, pack: Packer
         places = tf.ragged.range(counts)
         lengths, counts = (tf.gather(values, places.value_rowids())
                            for values in (text.row_lengths(), counts))
-        skipped = tf.where(places.values < counts // HEAD, tf.cast(0, tf.int64),
-                           lengths - counts)
+        skipped = tf.where(places.values < counts // HEAD, tf.cast(0, tf.int64), lengths - counts)
         starts = tf.gather(text.row_starts(), places.value_rowids())
         return places.with_values(tf.gather(text.values, starts + skipped + places.values))
 

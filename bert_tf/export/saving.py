@@ -146,8 +146,7 @@ def _refusal(runtime, reason):
 
 
 def _unconverted(graph):
-    """Returns the operations of TensorFlow that tf2onnx left in a graph of ONNX: no runtime takes
-    them."""
+    """The operations of TensorFlow, which no runtime takes, that tf2onnx left in a graph."""
     import onnx
     found = {node.op_type for node in graph.node
              if not node.domain and not onnx.defs.has(node.op_type)}
