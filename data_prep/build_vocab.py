@@ -278,18 +278,17 @@ _TRAINERS = {"wordpiece": train_wordpiece, "byte_bpe": train_byte_bpe,
 
 def report(words: Mapping[str, int], tokenizer: Tokenizer) -> str:
     """A sentence on how the vocabulary covers `words`."""
-    vocabulary = tokenizer.vocabulary
+    vocabulary, total = tokenizer.vocabulary, sum(words.values())
     if tokenizer.name.endswith("_words"):
         known = set(vocabulary.tokens[:vocabulary.size])
-        share = sum(count for word, count in words.items() if word in known) / sum(words.values())
+        share = sum(count for word, count in words.items() if word in known) / total
         return (f"{vocabulary.size} tokens of {len(words)} different words: {share:.2%} of "
-                f"{sum(words.values())} words.")
+                f"{total} words.")
     pieces = unknown = 0
     for word, count in words.items():
         ids = tokenizer.encode(word)
         pieces += count * len(ids)
         unknown += count * ids.count(vocabulary.unk_id)
-    total = sum(words.values())
     return (f"{vocabulary.size} tokens from {total} words ({len(words)} different): "
             f"{pieces / total:.3f} pieces a word, {100 * unknown / max(pieces, 1):.3f}% "
             f"{vocabulary.special['unk']}.")

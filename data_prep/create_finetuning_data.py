@@ -36,9 +36,8 @@ class FinetuningDataFlags:
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     splits: list[str] = option([], "Splits to make. Default: all splits whose files exist.")
     max_seq_length: int | None = option(
-        None, "Maximum tokens of a sequence, special tokens included. Default: "
-        "the task's default.", least=4,
-        most=1 << 14)
+        None, "Maximum tokens of a sequence, special tokens included. Default: the task's default.",
+        least=4, most=1 << 14)
     document_context: bool = option(
         False, "Fill sequences of tagged words up with neighbouring sentences of the document.")
     num_workers: int = option(0, "Number of processes; 0: one per core.", least=0, most=4096)

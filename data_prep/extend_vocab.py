@@ -27,8 +27,8 @@ class ExtendVocabFlags:
         REQUIRED, "The vocabulary that words are added to, one token per line.", alias="vocab_file")
     output_file: str = option(REQUIRED, "File for the new vocabulary.")
     words: list[str] = option([], "Words to add.")
-    input_file: list[str] = option([], "Files with words to add, one per line, plain or "
-        "compressed.")
+    input_file: list[str] = option(
+        [], "Files with words to add, one per line, plain or compressed.")
     fill_unused: bool = option(False, "Fill [unused...] slots first.")
     do_lower_case: bool = option(True, "Lower-case the words and drop accents, as the tokenizer "
                                  "does with text.")
@@ -81,8 +81,8 @@ def main(job):
     tokenizer = open_tokenizer(job.init_vocab_file, job.do_lower_case)
     if tokenizer.name != "wordpiece":
         raise InputError("--init_vocab_file: words can only be added to a WordPiece vocabulary, "
-                         f"and {job.init_vocab_file} is {tokenizer.name}; "
-                         "build another vocabulary.")
+                         f"and {job.init_vocab_file} is {tokenizer.name}; build another "
+                         "vocabulary.")
     vocabulary = tokenizer.vocabulary
     words = read_words(job, tokenizer)
     new = Vocabulary(extend(vocabulary, words, job.fill_unused))

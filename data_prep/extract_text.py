@@ -50,8 +50,6 @@ _SKIPPED = {"test", "tests", "testing", "_vendor", "vendor", "_vendored", "site-
             "dist-packages", "lib2to3", "__pycache__"}
 _TOPICS = "pydoc_data/topics.py"
 _SHORTEST = 4       # sentences of a document of documentation
-
-
 _OWN = Scope("your own text, --input_file", bool, "input_file")
 
 

@@ -60,8 +60,8 @@ class ImportErnieDataFlags:
     max_predictions_per_seq: int = option(
         0, "Maximum predictions in a record. Default: four standard deviations above their mean "
         "number. Further predictions are left out and counted.", least=0)
-    batch_size: int = option(8192, "Number of tokens, with padding, that "
-                                   "are masked together.", least=1)
+    batch_size: int = option(
+        8192, "Number of tokens, with padding, that are masked together.", least=1)
     generate_neg_sample: bool = option(
         False, "Make a negative pair for each sample, from two samples. The data must then hold "
         "only positive samples.")
@@ -91,16 +91,14 @@ class PassWriter:
     def _blocks(self, files, index, counts) -> Iterator[dict[str, np.ndarray]]:
         """The features of the original's batches."""
         job = self.job
-        seed = (job.random_seed + index) % 2**32
-        rng = np.random.RandomState(seed)
+        rng = np.random.RandomState((job.random_seed + index) % 2**32)
         samples = ernie_samples.read_samples(
             files, rng, job.max_seq_length, job.generate_neg_sample,
             lambda name: counts.update([name]))
-        masking = self.recipe.corruption
         for batch in ernie_samples.batches(samples, job.batch_size):
             chosen, shown = ernie_samples.mask_batch(
                 batch, rng, job.vocab_size, masked_lm_prob=job.masked_lm_prob,
-                shares=masking.shares)
+                shares=self.recipe.corruption.shares)
             lengths = np.array([len(sample.ids) for sample in batch])
             masks, cut = gather_masks(chosen, shown, lengths, job.max_predictions_per_seq)
             counts.update(instances=len(batch), positions=int(lengths.sum()), cut_predictions=cut,

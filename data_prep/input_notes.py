@@ -24,10 +24,7 @@ def why_no_record(job: PretrainingDataFlags, recipe: Recipe, counts: dict[str, A
 def notes_on(paths: list[str], joins_files: bool) -> list[str]:
     """Returns the notes on input files that may be a mistake. `joins_files` is whether a document
     may continue in the next file."""
-    notes = []
-    for path in paths:
-        if _is_empty(path):
-            notes.append(f"{path} is empty.")
+    notes = [f"{path} is empty." for path in paths if _is_empty(path)]
     if joins_files:
         notes += [f"{path} does not end with a blank line: its last document continues in the next "
                   "file, as in the original." for path in paths[:-1] if not _ends_document(path)]

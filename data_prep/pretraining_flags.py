@@ -26,8 +26,7 @@ _PAIRS = Scope("recipes whose records are sequences of segments, such as bert", 
     LINES.holds(recipe) and not recipe.denoising))
 _MASKS = Scope("recipes that hide tokens", lambda recipe: (
     _PAIRS.holds(recipe) and masking.find(recipe.corruption).hides))
-_CHOOSES = Scope("recipes that choose the tokens to predict",
-                 lambda recipe: recipe.chooses_tokens)
+_CHOOSES = Scope("recipes that choose the tokens to predict", lambda recipe: recipe.chooses_tokens)
 _NGRAMS = Scope("recipes that mask n-grams, such as albert", lambda recipe: (
     "ngram" in masking.find(recipe.corruption).own_settings()))
 _SPANS = Scope("recipes that mask spans, such as spanbert", lambda recipe: (
@@ -68,9 +67,8 @@ class PretrainingDataFlags:
         most=1, for_=LINES)
     piece_bytes: int = option(
         1 << 24, "Size of a piece of text in bytes; a worker holds one piece in memory and treats "
-        "it as one file. This number changes the records; "
-        "--num_workers does not.", least=1, most=1 << 31,
-        rare=True, for_=LINES)
+        "it as one file. This number changes the records; --num_workers does not.", least=1,
+        most=1 << 31, rare=True, for_=LINES)
     num_workers: int = option(0, "Number of processes; 0: one per core.", least=0, most=4096)
     recipe: str = option(
         "bert", "The pre-training method; it sets the defaults of other flags.",
@@ -138,9 +136,8 @@ class PretrainingDataFlags:
     mask_by: str = option(
         "quota", "How many tokens are predicted. quota: the share --masked_lm_prob of each "
         "sequence. coin: each token or unit independently, with the probability --masked_lm_prob, "
-        "so the number of predictions differs between "
-        "sequences (BERT's masking).", choices=("quota", "coin"), for_=_MASKS,
-        rare=True)
+        "so the number of predictions differs between sequences (BERT's masking).",
+        choices=("quota", "coin"), for_=_MASKS, rare=True)
     masking_units: str | None = option(
         None, "Units that are masked whole or not at all. words: all sub-words of a word. tags: "
         "words under one tag in --tag_column. phrases: phrases of --phrase_file. With tags and "
@@ -261,20 +258,16 @@ def _corruption(recipe, job):
         if job.masking == "static" and found.when_static:
             corruption["masking"] = found.when_static
     if job.mask_by == "coin":
-        corruption["masking"] = _by_coin(recipe)
+        if recipe.corruption.masking != "bert":
+            raise InputError(f"--mask_by=coin is for BERT's masks, but recipe {recipe.name} has "
+                             "other masks; leave the flag out.")
+        corruption["masking"] = "coin"
     if job.mask_shares:
         corruption["shares"] = _shares(job.mask_shares)
     if not found.hides and job.masking == "static":
         raise InputError("--masking=static is for recipes that mask tokens; leave it out with "
                          f"--recipe={recipe.name}.")
     return corruption
-
-
-def _by_coin(recipe):
-    if recipe.corruption.masking != "bert":
-        raise InputError(f"--mask_by=coin is for BERT's masks, but recipe {recipe.name} has other "
-                         "masks; leave the flag out.")
-    return "coin"
 
 
 def _shares(values):

@@ -20,8 +20,7 @@ from data_prep.stream_flags import StreamFlags
 # Flags that leave the records as they are, and flags that the recipe in the manifest describes.
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second_vocab_file",
                "recipe", "segments", "masking", "mask_by", "mask_shares", "random_next_sentence",
-               "shuffle_prob", "masking_units",
-               "task", *SHARE_FLAGS, *MASKING_FLAGS)
+               "shuffle_prob", "masking_units", "task", *SHARE_FLAGS, *MASKING_FLAGS)
 # Those that earlier versions did not know: named only where they are not at their defaults.
 _ADDED = {"blanks_separate_docs": True, "strip_accents": True, "input_format": "lines",
           "tag_column": -1, "phrase_file": "", "second_share": 0.5, "labels": []}

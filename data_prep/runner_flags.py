@@ -20,8 +20,7 @@ class RunnerFlags:
     runner_options: str = option(
         "", "Options of the Beam pipeline, as on Beam's command line, such as "
         "'--runner=DataflowRunner --region=...'. Without a runner, Beam makes the pieces in this "
-        "process.",
-        rare=True, for_=_BEAM)
+        "process.", rare=True, for_=_BEAM)
     piece_share: str = option(
         "", "K/N, K from 0: make every N-th piece from piece K on, while other processes make the "
         "others, as in Slurm arrays and indexed jobs. The last process ends the job, or the same "

@@ -97,15 +97,13 @@ class TextJob(RecordJob):
         text = None
         if self.job.input_format == "columns":
             tags = needs_tags(self.recipe)
-            text = TaggedText(lines, self.tokenizer, self.job.tag_column if tags else None,
-                              paths)
+            text = TaggedText(lines, self.tokenizer, self.job.tag_column if tags else None, paths)
             lines = text.lines
         lines, documents = self._documents(
             lines, make_marker(text, self.phrases, self._label), ", ".join(paths))
         vocabulary = self.tokenizer.vocabulary
         counts, sample = statistics.count_text(
-            lines, documents, vocabulary,
-            self.recipe.segments.pairing == "doc_blocks")
+            lines, documents, vocabulary, self.recipe.segments.pairing == "doc_blocks")
         del lines
         instances, more = self._make(documents, piece_seed(self.job.random_seed, index))
         counts.update(more)

@@ -97,8 +97,7 @@ def _lines(field, type_, defaults, source):
     left = f"  --[no]{field.name}" if type_ is bool else f"  --{field.name}={value}"
     note = "; ".join(_notes(field, defaults, source))
     return [left + (f"   ({note})" if note else ""),
-            *textwrap.wrap(text, 88,
-                           initial_indent=" " * 8, subsequent_indent=" " * 8)]
+            *textwrap.wrap(text, 88, initial_indent=" " * 8, subsequent_indent=" " * 8)]
 
 
 def _notes(field, defaults, source):

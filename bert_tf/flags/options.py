@@ -26,8 +26,7 @@ class Scope(typing.NamedTuple):
     off: typing.Any = None
 
 
-def option(default, help, *, choices=None, alias=None, rare=False, for_=None, items=None,
-           **bounds):
+def option(default, help, *, choices=None, alias=None, rare=False, for_=None, items=None, **bounds):
     """Returns a dataclass field that is also a flag.
 
     Args:
@@ -56,8 +55,7 @@ def fields_of(config_class) -> list[dataclasses.Field]:
 
 def is_required(field) -> bool:
     """Returns whether an option must be given."""
-    return (field.default is dataclasses.MISSING
-            and field.default_factory is dataclasses.MISSING)
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def default_of(field):
@@ -109,8 +107,7 @@ def check_scope(settings, recipe=None) -> None:
         if value != scope.off and not applies(
                 scope, getattr(settings, scope.flag) if scope.flag else recipe):
             raise InputError(f"--{field.name}={shown(value)} is for {scope.what}; leave the flag "
-                             "out"
-                             + ("." if scope.flag else f" with --recipe={recipe.name}."))
+                             "out" + ("." if scope.flag else f" with --recipe={recipe.name}."))
 
 
 def check_used(settings, *uses: tuple[str, typing.Any, str],

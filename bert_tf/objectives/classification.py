@@ -20,8 +20,7 @@ class Classification(LabelHead):
     """One of `num_labels` classes (google-research/bert, run_classifier.py): logits
     [B, num_labels], labels `label_ids`, weights `is_real_example`."""
 
-    def __init__(self, config: Sizes, num_labels: int, name: str = "classification",
-                 **kwargs: Any):
+    def __init__(self, config: Sizes, num_labels: int, name: str = "classification", **kwargs: Any):
         super().__init__(config, num_labels, name=name, **kwargs)
 
 

@@ -50,8 +50,7 @@ class _InternalTransfer(TaughtObjective):
         mask = ops.cast(batch["input_mask"], "float32")
         mask = ops.reshape(mask, (-1, ops.shape(mask)[-1]))     # of choices, [B * C, S]
         found: Tensor = 0.0
-        for gate, mine, their in zip(self._gates(batch, len(ours)), ours,
-                                     theirs[every - 1::every]):
+        for gate, mine, their in zip(self._gates(batch, len(ours)), ours, theirs[every - 1::every]):
             found += gate * self.compare(ops.cast(mine, "float32"), ops.cast(their, "float32"),
                                          mask)
         return found * real_rows(batch)

@@ -39,8 +39,7 @@ def draw_candidates(shares: Tensor, count: int, seed: Tensor) -> tuple[Tensor, T
     times = -ops.log(uniform(ops.shape(shares), seed) + _TINY) / ops.maximum(shares, _TINY)
     nearest, candidates = ops.top_k(-times, count)
     end = -ops.min(nearest)
-    return ops.cast(candidates, "int32"), ops.log(
-        ops.maximum(-ops.expm1(-shares * end), _TINY))
+    return ops.cast(candidates, "int32"), ops.log(ops.maximum(-ops.expm1(-shares * end), _TINY))
 
 
 def sampled_losses(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor, shares: Tensor,

@@ -72,8 +72,7 @@ class SequenceLM(TokenLosses):
                        * example_weights(batch, labels[:, 0])[:, None])
 
     def measure(self, logits: Tensor, labels: Tensor, weights: Tensor,
-                positions: Any = None
-                ) -> dict[str, tuple[Tensor, Tensor]]:
+                positions: Any = None) -> dict[str, tuple[Tensor, Tensor]]:
         """See `Objective`; `positions` is the loss's count."""
         return {"loss": (ops.sum(logits[..., 0] * weights), positions),
                 "accuracy": ratio(logits[..., 1], weights),

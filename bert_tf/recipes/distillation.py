@@ -47,8 +47,7 @@ class Distillation:
     @property
     def trains_head(self) -> bool:
         """Whether the head of the task learns, not the network's layers alone."""
-        return bool(self.gold_weight) or any(
-            term.objective == "SoftTargets" for term in self.terms)
+        return bool(self.gold_weight) or any(term.objective == "SoftTargets" for term in self.terms)
 
     def with_phases(self, steps: int) -> "Distillation":
         """This row with layers that begin to learn every so many steps, if it compares layers one

@@ -59,19 +59,16 @@ class PackedRecords(RecordSet):
                          length: tuple[int, int] | None = None) -> tf.data.Dataset:
         """Returns the batches of `RecordSet`, packed; with `length`, (R, M) of each part, only the
         global batches that have these numbers in `batch_lengths`."""
-        if length is None:
-            batches = super().training_batches(seed, taken, global_batch, replicas, worker, workers)
-            return self._packed(batches, self.parts // replicas, (0, 0))
-        shapes = self._shapes(seed, taken, global_batch)
         batches = super().training_batches(seed, taken, global_batch, replicas, worker, workers)
-        local = replicas // workers
-        chosen = tf.data.Dataset.zip(shapes, batches.batch(local)).filter(
-            as_it_is(lambda shape, _: tf.reduce_all(shape == length)))
-        return self._packed(chosen.map(as_it_is(lambda _, batch: batch)).unbatch(),
-                            self.parts // replicas, length)
+        if length is not None:
+            shapes = self._shapes(seed, taken, global_batch)
+            chosen = tf.data.Dataset.zip(shapes, batches.batch(replicas // workers)).filter(
+                as_it_is(lambda shape, _: tf.reduce_all(shape == length)))
+            batches = chosen.map(as_it_is(lambda _, batch: batch)).unbatch()
+        return batches.map(as_it_is(lambda batch: _pack(
+            batch, self.parts // replicas, length or (0, 0)))).prefetch(2)
 
-    def batch_lengths(self, seed: int, taken: int, global_batch: int
-                      ) -> Iterator[tuple[int, int]]:
+    def batch_lengths(self, seed: int, taken: int, global_batch: int) -> Iterator[tuple[int, int]]:
         """Yields (R, M) of the parts of each global batch, as many as the part with the most
         needs."""
         for shape in self._shapes(seed, taken, global_batch).as_numpy_iterator():
@@ -94,6 +91,3 @@ class PackedRecords(RecordSet):
             found.set_shape([2])
             return found
         return super().training_batches(seed, taken, global_batch, 1).map(as_it_is(shape))
-
-    def _packed(self, batches, parts, shape):
-        return batches.map(as_it_is(lambda batch: _pack(batch, parts, shape))).prefetch(2)

@@ -104,8 +104,7 @@ class RecordFiles:
         """
         paths, counts, manifests = _find(patterns, flag)
         known = {path: record for record, entries, _ in manifests for path in entries}
-        found = [RecordFormat.of_file(path, known.get(path, {}).get("features"))
-                 for path in paths]
+        found = [RecordFormat.of_file(path, known.get(path, {}).get("features")) for path in paths]
         _check_formats(flag, paths, found)
         record = manifests[0][0] if manifests else None
         _check_manifests(flag, [record for record, *_ in manifests])
@@ -159,16 +158,11 @@ class RecordFiles:
             InputError: a record is damaged or can't be trained on; names it.
         """
         for path in self.paths:
-            _check_records(path, self.format, most)
-
-
-def _check_records(path, record_format, most):
-    """Raises InputError if one of the first `most` records of a file, or of all, is wrong."""
-    for number, message in enumerate(itertools.islice(tfrecord.read_records(path), most)):
-        try:
-            record_format.check(tfrecord.parse_example(message))
-        except ValueError as error:
-            raise InputError(f"{path}: record {number} {error}") from error
+            for number, message in enumerate(itertools.islice(tfrecord.read_records(path), most)):
+                try:
+                    self.format.check(tfrecord.parse_example(message))
+                except ValueError as error:
+                    raise InputError(f"{path}: record {number} {error}") from error
 
 
 def _find(patterns, flag):

@@ -36,5 +36,4 @@ def records_of(paths: Sequence[str] | tf.Tensor, of: Sequence[str], compression:
     """Returns the serialised records of files, one file after the other; see `record_files`."""
     if not any(map(needs_copy, of)):
         return tf.data.TFRecordDataset(paths, compression)
-    return record_files(paths, of).flat_map(
-        lambda path: tf.data.TFRecordDataset(path, compression))
+    return record_files(paths, of).flat_map(lambda path: tf.data.TFRecordDataset(path, compression))

@@ -139,8 +139,7 @@ class TextMixture:
                 for name in names}
         return generated(generate, spec, local)
 
-    def batch_lengths(self, seed: int, taken: int, global_batch: int
-                      ) -> Iterator[tuple[int, int]]:
+    def batch_lengths(self, seed: int, taken: int, global_batch: int) -> Iterator[tuple[int, int]]:
         """Yields the lengths of the inputs and of the targets of each batch of
         `training_batches`."""
         return (sizes for _, sizes in self._rows(seed, taken, global_batch))

@@ -169,8 +169,7 @@ def noise_token_to_random_token(tokens, noise, seeds, vocab_size) -> Found:
 
 def noise_token_to_random_token_or_sentinel(tokens, noise, seeds, vocab_size) -> Found:
     """Each noise token becomes a random one, or nine times out of ten the sentinel."""
-    is_random = stateless_random.uniform(
-        seeds[:, 0], tokens.shape[1]) < np.float32(_RANDOM_SHARE)
+    is_random = stateless_random.uniform(seeds[:, 0], tokens.shape[1]) < np.float32(_RANDOM_SHARE)
     return _all(np.where(is_random,
                          noise_token_to_random_token(tokens, noise, seeds[:, 1:], vocab_size)[0],
                          noise_token_to_sentinel(tokens, noise, seeds, vocab_size)[0]))

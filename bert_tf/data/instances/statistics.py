@@ -63,8 +63,7 @@ def count_text(lines: Sequence[str], documents: Documents, vocabulary: Vocabular
                     if (h := zlib.crc32(line)) % _LINE_SAMPLE == 0]
 
 
-def count_instances(instances: Instances, max_seq_length: int,
-                    layout: Layout) -> dict[str, Any]:
+def count_instances(instances: Instances, max_seq_length: int, layout: Layout) -> dict[str, Any]:
     """Counts of the `Instances` of one piece: dict of ints and a histogram of their lengths.
 
     Parts that a recipe does not have (labels, masks in the records) are not counted.
@@ -97,8 +96,7 @@ def count_instances(instances: Instances, max_seq_length: int,
 
 
 def _count_masks(instances):
-    found = instances.masks
-    used = found.used
+    found, used = instances.masks, instances.masks.used
     is_order = found.extra.get("word_order_weights", np.zeros(used.shape)) > 0
     replacements = found.replacements[used & ~is_order]
     counts = {"predictions": len(replacements),
@@ -190,8 +188,7 @@ def _warnings(record):
     # A network of spelled words reads any word; earlier versions did not list the features.
     has_spelling = "spelling_0" in record.get("features", ())
     if rates["unknown_tokens"] > 0.01 and not has_spelling:
-        yield ("many tokens are unknown: the vocabulary or --do_lower_case does not fit the "
-               "text.")
+        yield "many tokens are unknown: the vocabulary or --do_lower_case does not fit the text."
     is_labelled = PAIRINGS[recipes.of_manifest(record).segments.pairing].is_labelled
     if rates["repeated_lines"] > 0.1 and not is_labelled:      # a text may be in many pairs
         yield "many lines are repeated: the model will learn them by heart; remove them first."

@@ -171,8 +171,7 @@ def cover_ngrams_batch(sizes, lengths, quota, uniforms, ngram: int):
         size = size_of(length)
         inside = (units >= first[:, None]) & (units < (first + length)[:, None])
         fits = (size <= left) & ~tf.reduce_any(inside & covered, 1)
-        return (number + 1, covered | (inside & fits[:, None]),
-                left - tf.where(fits, size, 0))
+        return (number + 1, covered | (inside & fits[:, None]), left - tf.where(fits, size, 0))
 
     return tf.while_loop(
         lambda number, covered, left: (number < last) & tf.reduce_any(left > 0), turn,

@@ -72,5 +72,4 @@ class Masking(bert.Masking):
     def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
         weights = token_weights(manifest.token_counts(record),
                                 (*special_ids(record), record["vocabulary"]["mask_id"]))
-        return BatchMasks.of(self, record, max_seq_length, max_predictions_per_seq,
-                             weights=weights)
+        return BatchMasks.of(self, record, max_seq_length, max_predictions_per_seq, weights=weights)

@@ -232,8 +232,7 @@ class SpanMasks:
         return Masks(positions.astype(np.uint16), replacements, counts, extra)
 
 
-def cover_spans_batch(words, budget, limits, lower: int, draw, entity_prob=None,
-                      entities=None):
+def cover_spans_batch(words, budget, limits, lower: int, draw, entity_prob=None, entities=None):
     """Covers spans as `SpanChooser.spans`, for a batch, and returns the covered candidates, bool
     [B, S].
 
@@ -251,8 +250,7 @@ def cover_spans_batch(words, budget, limits, lower: int, draw, entity_prob=None,
 
     def turn(number, covered, left):
         kind, which, length, anchor = tf.unstack(draw(number), axis=1)
-        words_of_span = lower + tf.reduce_sum(
-            tf.cast(length[:, None] >= limits, tf.int32), 1)
+        words_of_span = lower + tf.reduce_sum(tf.cast(length[:, None] >= limits, tf.int32), 1)
         position = 1 + tf.minimum(tf.cast(anchor * tf.cast(count, tf.float32), tf.int32),
                                   tf.maximum(count - 1, 0))
         word = tf.gather(words, position, batch_dims=1)

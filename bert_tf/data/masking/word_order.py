@@ -71,8 +71,7 @@ class WordOrder:
         places = starts[:, :, None] + np.arange(3)                          # [M, T, 3]
         shuffled = starts[:, :, None] + _ORDERS[
             (self._rng.random_sample(starts.shape) * len(_ORDERS)).astype(int)]
-        places, shuffled = (x.reshape(len(starts), 3 * starts.shape[1])
-                            for x in (places, shuffled))
+        places, shuffled = (x.reshape(len(starts), 3 * starts.shape[1]) for x in (places, shuffled))
         is_order = np.repeat(used, 3, axis=1)                               # [M, 3T]
         ids = tokens[np.where(is_order, self._sources(slices, shuffled), 0)]
         positions = np.concatenate([masks.positions.astype(np.int64), places], 1)

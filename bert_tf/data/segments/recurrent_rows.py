@@ -106,8 +106,7 @@ def sentence_rows(documents: Documents, vocabulary: Vocabulary, order: Sequence[
     first, last = (np.array([index], np.int32) for index in ends)
     read, following = [], []
     for row in found:
-        parts = [tokens[starts[order[i]]:starts[order[i] + 1]][::-1 if reverse else 1]
-                 for i in row]
+        parts = [tokens[starts[order[i]]:starts[order[i] + 1]][::-1 if reverse else 1] for i in row]
         size = batches * steps
         none = [np.zeros(0, np.int32)]
         read.append(np.concatenate([*none, *(x for words in parts for x in (first, words))])[:size])
@@ -137,8 +136,7 @@ def _deal(texts, rows, steps):
         yield from [row.pop(0) if row else None for row in left]
 
 
-def text_rows(texts: Iterator[TokenSequence], rows: int, steps: int
-              ) -> dict[str, np.ndarray]:
+def text_rows(texts: Iterator[TokenSequence], rows: int, steps: int) -> dict[str, np.ndarray]:
     """The records of texts that may be longer than a batch: each is cut into parts, which follow
     each other in one row. A row whose text has ended takes the next one.
 

@@ -75,8 +75,7 @@ def join(streams: Sequence[Stream], order: np.ndarray) -> Stream:
                   sum(s.documents for s in streams))
 
 
-def cut_rows(stream: Stream, rows: int, cores: int, bi_data: bool
-             ) -> tuple[np.ndarray, np.ndarray]:
+def cut_rows(stream: Stream, rows: int, cores: int, bi_data: bool) -> tuple[np.ndarray, np.ndarray]:
     """The stream in rows of equal length; the remaining tokens at its end are left out.
 
     Args:

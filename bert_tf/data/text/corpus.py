@@ -130,26 +130,21 @@ class Documents:
 
     def add_copies(self) -> None:
         """Adds the copies that `place` promised to `tokens` and to the other arrays by token."""
-        for name in self._arrays:
-            array = getattr(self, name)
-            if array is not None:
-                setattr(self, name, np.concatenate(
-                    [array, *(array[start:end] for start, end in self._placed)]))
+        self._extend(lambda name, array: [array[start:end] for start, end in self._placed])
         self._placed.clear()
-
-    @property
-    def _arrays(self):
-        """The names of the arrays that have a value for each token."""
-        return "tokens", "continues", "units", "entities", "labels"
 
     def append(self, parts: Sequence[np.ndarray]) -> None:
         """Adds tokens without marks at the end of the arrays; they belong to no document."""
         added = np.concatenate([self.tokens[:0], *parts])
-        for name in self._arrays:
+        self._extend(lambda name, array: [
+            added if name == "tokens" else np.zeros(len(added), array.dtype)])
+
+    def _extend(self, parts_of):
+        """Adds parts at the end of each array by token: `parts_of` of its name and its values."""
+        for name in ("tokens", "continues", "units", "entities", "labels"):
             array = getattr(self, name)
             if array is not None:
-                more = added if name == "tokens" else np.zeros(len(added), array.dtype)
-                setattr(self, name, np.concatenate([array, more]))
+                setattr(self, name, np.concatenate([array, *parts_of(name, array)]))
 
     def joins(self, units: str) -> np.ndarray | None:
         """Returns uint8 [T], 1 where a token continues the unit before it; None if each token is a

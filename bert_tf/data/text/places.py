@@ -148,8 +148,7 @@ def _cuts(text, piece_bytes, boundary):
     start = 0
     while text.reaches(start + piece_bytes + 1):
         limit = start + piece_bytes
-        cut = last_cut(text.read, start, limit, boundary) or _next_cut(
-            text, start, limit, boundary)
+        cut = last_cut(text.read, start, limit, boundary) or _next_cut(text, start, limit, boundary)
         if cut is None:
             break
         yield start, cut

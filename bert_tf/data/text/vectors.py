@@ -86,16 +86,15 @@ class Rows:
 class Texts:
     """Texts as ids, cut to fit; any of them may be packed into a batch.
 
+    Args:
+        max_seq_length: the most tokens of a text, at least 3.
+
     Attributes:
         lengths: int [N], tokens of each, special tokens included.
         cut: how many were too long.
     """
 
     def __init__(self, lines: list[str], tokenizer: Tokenizer, max_seq_length: int):
-        """
-        Args:
-            max_seq_length: the most tokens of a text, at least 3.
-        """
         self._vocabulary = tokenizer.vocabulary
         self._tokens, lengths = tokenizer.encode_lines(
             [text for line in lines for text in _split(line)])
@@ -116,13 +115,10 @@ class Texts:
 
     def pack(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """The features of the sequences `rows`, int [B], padded to the longest sequence: the names
-        of `pack_pairs`, all int32.
-        """
-        packed = pack_pairs(self._tokens, self._a_start[rows], self._a_length[rows],
-                            self._b_start[rows], self._b_length[rows],
-                            int(self._vocabulary.layout.length(
-                                self._a_length[rows], self._b_length[rows]).max()),
-                            self._vocabulary)
+        of `pack_pairs`, all int32."""
+        runs = [run[rows] for run in (self._a_start, self._a_length, self._b_start, self._b_length)]
+        longest = int(self._vocabulary.layout.length(runs[1], runs[3]).max())
+        packed = pack_pairs(self._tokens, *runs, longest, self._vocabulary)
         return {name: values.astype(np.int32) for name, values in packed.items()}
 
 
