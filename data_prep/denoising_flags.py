@@ -34,7 +34,7 @@ class DenoisingFlags:
     max_target_length: int | None = _of_pairs(
         None, "Length of a target, its final token included. Default: the length of the longest "
         "target that the objective makes from an input of --max_seq_length tokens.", least=2,
-        most=1 << 20)
+        most=_MOST_LENGTH)
     feature_converter: str | None = _of_pairs(
         None, "What rows hold. encoder_decoder: an input for the encoder and a target for the "
         "decoder. lm: a target, for a decoder alone. prefix_lm: an input and its target, for a "
@@ -42,8 +42,7 @@ class DenoisingFlags:
     pack: bool | None = _of_pairs(None, "Put as many pairs of input and target into a row as fit.")
 
     def resolve(self, recipe: Recipe, job: PretrainingDataFlags) -> tuple[Recipe, int]:
-        """Returns the recipe with these flags, and the length of targets; 0 where there are none.
-        """
+        """Returns the recipe with these flags, and the length of targets; 0 without targets."""
         if recipe.denoising is None:
             return recipe, 0
         for name, harmless in (("masking", "static"), ("segments", recipe.segments.pairing)):

@@ -1,6 +1,5 @@
 """Checks of records in rows that are read side by side, such as XLNet's and recurrent language
-models' records: checks of each record, and of how rows continue.
-"""
+models' records: checks of each record, and of how rows continue."""
 
 from collections.abc import Mapping
 from typing import Any

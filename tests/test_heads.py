@@ -11,7 +11,7 @@ import bert_tf
 from bert_tf import objectives
 from bert_tf.config import ElmoConfig, EncoderConfig, UniversalConfig
 from bert_tf.finetuning.head_flags import ClassifierFlags
-from bert_tf.flags.options import applies, fields_of
+from bert_tf.flags.options import fields_of
 from bert_tf.heads import CAUSAL, CHOICES, HEADS, OBJECTIVES, TAUGHT
 from bert_tf.objectives.base import Objective
 
@@ -69,7 +69,7 @@ def test_a_head_of_a_flag_has_the_flags_and_the_arguments_of_its_row(name):
     head, scopes = CHOICES[name], {field.name: field.metadata["for"]
                                    for field in fields_of(ClassifierFlags) if field.name != "head"}
     assert head.choice.flags.keys() == {
-        flag for flag, scope in scopes.items() if applies(scope, name)}
+        flag for flag, scope in scopes.items() if scope.holds(name)}
     arguments = inspect.signature(getattr(bert_tf, head.objective)).parameters.keys()
     assert {*head.choice.flags.values()} <= arguments
     assert head.choice.compares == ("pairs" in arguments)

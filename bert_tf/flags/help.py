@@ -8,7 +8,7 @@ import textwrap
 from absl import flags as absl_flags
 
 from bert_tf.errors import InputError
-from bert_tf.flags.options import applies, default_of, fields_of, group_of, is_required, shown
+from bert_tf.flags.options import default_of, fields_of, group_of, is_required, shown
 from bert_tf.flags.parsing import define, given_in_flags, take_defaults, types_of
 
 SHORT, FULL = ("--help", "-h", "-help", "--helpshort"), ("--helpfull", "-helpfull")
@@ -85,7 +85,7 @@ def _is_shown(field, known, recipe):
     if scope is None:
         return True
     value = known[scope.flag] if scope.flag else recipe
-    return value is not None and applies(scope, value)
+    return value is not None and scope.holds(value)
 
 
 def _lines(field, type_, defaults, source):

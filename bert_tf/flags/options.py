@@ -104,8 +104,8 @@ def check_scope(settings, recipe=None) -> None:
         scope, value = field.metadata["for"], getattr(settings, field.name)
         if not scope or not (scope.flag or recipe) or _says_nothing(field, value, recipe):
             continue
-        if value != scope.off and not applies(
-                scope, getattr(settings, scope.flag) if scope.flag else recipe):
+        if value != scope.off and not scope.holds(
+                getattr(settings, scope.flag) if scope.flag else recipe):
             raise InputError(f"--{field.name}={shown(value)} is for {scope.what}; leave the flag "
                              "out" + ("." if scope.flag else f" with --recipe={recipe.name}."))
 
@@ -126,11 +126,6 @@ def check_used(settings, *uses: tuple[str, typing.Any, str],
             raise InputError(f"--{name} is for {what}; leave the flag out.")
 
 
-def applies(scope, value) -> bool:
-    """Returns whether the `Scope` includes a recipe, or the value of its flag."""
-    return bool(scope.holds(value))
-
-
 def without_idle(values: Mapping[str, typing.Any], config_classes: Iterable[type],
                  given: Mapping[str, typing.Any]) -> dict[str, typing.Any]:
     """Returns the values by option without options that do not apply with the given ones."""
@@ -138,7 +133,7 @@ def without_idle(values: Mapping[str, typing.Any], config_classes: Iterable[type
               for field in fields_of(kind)}
     return {name: value for name, value in values.items()
             if not (scope := scopes.get(name)) or scope.flag not in given
-            or applies(scope, given[scope.flag])}
+            or scope.holds(given[scope.flag])}
 
 
 def _says_nothing(field, value, recipe):

@@ -62,8 +62,7 @@ def define(config_class, flag_values):
 
 
 def read(config_class, flag_values):
-    """Returns an instance of `config_class` filled from parsed flags; required ones must be given.
-    """
+    """Returns a `config_class` filled from parsed flags; required ones must be given."""
     values = {}
     for field in fields_of(config_class):
         value = getattr(flag_values, field.name)

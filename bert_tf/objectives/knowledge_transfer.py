@@ -49,7 +49,7 @@ class _ProgressiveTransfer(TaughtObjective):
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B, S]."""
-        (name,) = self.internals[-1:]
+        name = self.internals[-1]
         ours, theirs = outputs[name], batch[of_teacher(name)]
         if len(ours) != len(theirs):
             raise InputError(f"the teacher has {len(theirs)} layers and the student {len(ours)}: "

@@ -38,19 +38,19 @@ def _cut(size, *rows):
 
 def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor,
                    z_loss: float = 0.0) -> Any:
-    """Returns tokens' losses and hits. Their logits, [T, V], are never in memory all at once: the
+    """Returns tokens' losses and hits. Their logits, [..., V], are never in memory all at once: the
     gradient computes them again, piece by piece.
 
     Args:
-        x: float [T, E].
+        x: float [..., E].
         table: float [V, E].
         bias: float32 [V].
-        labels: integer [T].
+        labels: integer [...].
         z_loss: adds this factor times the square of the log of the softmax's denominator to the
             loss.
 
     Returns:
-        float32 [T, 2]: the cross-entropy of each label, and whether its logit is the largest.
+        float32 [..., 2]: the cross-entropy of each label, and whether its logit is the largest.
     """
     size = max(1, _MOST_LOGITS // table.shape[0])
 
@@ -68,7 +68,9 @@ def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor,
                 1.0 + 2.0 * z_loss * ops.logsumexp(logits, axis=-1, keepdims=True))
         return probabilities - ops.one_hot(wanted, table.shape[0], dtype="float32")
 
-    return _predict(x, table, bias, ops.cast(labels, "int32"), size, measure, slope_of)
+    found = _predict(ops.reshape(x, (-1, x.shape[-1])), table, bias,
+                     ops.cast(ops.reshape(labels, (-1,)), "int32"), size, measure, slope_of)
+    return ops.reshape(found, (*ops.shape(labels), 2))
 
 
 def _predict(x, table, bias, labels, size, measure, slope_of):

@@ -1,6 +1,5 @@
 """The cost of the Universal Transformer's steps (arXiv:1603.08983; tensorflow/tensor2tensor,
-`universal_transformer.py`).
-"""
+`universal_transformer.py`)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -62,14 +62,13 @@ class StepLM(TokenLosses):
             shares: see `shares`.
             seed: integer [2], of candidates; None: all tokens are candidates.
         """
-        rows, flat = ops.reshape(x, (-1, x.shape[-1])), ops.reshape(labels, (-1,))
         table = ops.cast(self.output_weights, x.dtype)
         bias = ops.cast(self.output_bias, "float32")
         count = self.n_negative_samples_batch
-        if seed is not None and 0 < count < self.config.vocab_size:
-            found = sampled_losses(rows, table, bias, flat, shares, count, seed)
-        else:
-            found = predict_tokens(rows, table, bias, flat)
+        if seed is None or not 0 < count < self.config.vocab_size:
+            return predict_tokens(x, table, bias, labels)
+        found = sampled_losses(ops.reshape(x, (-1, x.shape[-1])), table, bias,
+                               ops.reshape(labels, (-1,)), shares, count, seed)
         return ops.reshape(found, (*ops.shape(labels), 2))
 
 

@@ -117,8 +117,7 @@ class ReplacedToken(Objective):
                 "histogram": logit_histogram(logits, labels, weights)}
 
     def summarize(self, tallies: Mapping[str, np.ndarray]) -> dict[str, float]:
-        """Returns `auc`, `area_under_curve` of replaced tokens, if there are tokens of both kinds.
-        """
+        """Returns `auc`, `area_under_curve` of replaced tokens, if tokens of both kinds exist."""
         area = area_under_curve(tallies["histogram"])
         return {} if np.isnan(area) else {"auc": area}
 

@@ -51,11 +51,9 @@ class SequenceLM(TokenLosses):
         x = outputs["sequence_output"]
         labels = ops.maximum(batch["decoder_target_tokens"], 0)
         table = ops.cast(outputs.get("output_table", embedding_table), x.dtype)
-        rows = ops.reshape(x * self.config.logit_scale, (-1, x.shape[-1]))
-        found = predict_tokens(rows, table, ops.zeros((table.shape[0],), "float32"),
-                               ops.reshape(labels, (-1,)),
-                               0.0 if dropout_seed is None else self.z_loss)
-        return ops.reshape(found, (*ops.shape(labels), 2))
+        return predict_tokens(x * self.config.logit_scale, table,
+                              ops.zeros((table.shape[0],), "float32"), labels,
+                              0.0 if dropout_seed is None else self.z_loss)
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """The targets and their weights, [B, T], and the number of all positions."""

@@ -37,11 +37,9 @@ class StreamLM(TokenLosses, PermutationLM):
              dropout_seed: Tensor | None = None) -> Tensor:
         """`sequence_output`, float [B, S, H], and the embedding table [V, H] -> float32 [B, S, 2],
         see `predict_tokens`."""
-        x, labels = outputs["sequence_output"], batch["next_token_ids"]
-        found = predict_tokens(ops.reshape(x, (-1, x.shape[-1])),
-                               ops.cast(embedding_table, x.dtype),
-                               ops.cast(self.output_bias, "float32"), ops.reshape(labels, (-1,)))
-        return ops.reshape(found, (*ops.shape(labels), 2))
+        x = outputs["sequence_output"]
+        return predict_tokens(x, ops.cast(embedding_table, x.dtype),
+                              ops.cast(self.output_bias, "float32"), batch["next_token_ids"])
 
     def targets(self, batch: Batch) -> tuple[Tensor, ...]:
         """The next tokens, their weights, and 1 where they begin words, [B, S]."""

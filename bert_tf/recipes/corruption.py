@@ -1,6 +1,4 @@
-"""The data half of a recipe: how sequences are cut from documents, and which of their tokens are
-predicted.
-"""
+"""The data half of a recipe: how documents become sequences, and which tokens are predicted."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -58,8 +58,7 @@ def sorted_batches(lengths, batch_size, num_heads=0):
 
 
 def epoch_batches(lengths, batch_size, seed, epoch):
-    """Returns the batches of one epoch of training, int [steps, B], a function of the arguments
-    alone.
+    """Returns the batches of an epoch of training, int [steps, B]; the arguments decide them.
 
     Every example comes once, except for a rest of less than a batch, which differs between epochs.
     Fewer examples than B come again until one batch is full. Examples are shuffled, sorted by

@@ -103,8 +103,7 @@ class TaskOrder:
         return find(math.ceil(self.epochs))[:self.count or max(self.total_steps, 1)]
 
     def _epochs(self, epochs):
-        """Yields epochs as train.py and batcher.py do, with the generators of `random` and NumPy.
-        """
+        """Returns epochs as train.py and batcher.py draw them, with `random` and NumPy."""
         generator, drawn = random.Random(self.seed), np.random.RandomState(self.seed)
         once = self.sampling == "consecutive"
         batches = [_shuffled(_cut(range(size), self.batch_size), generator) if once else

@@ -1,6 +1,5 @@
 """Batches of inputs and targets from several tasks, mixed by rates (arXiv:1910.10683, section
-3.5.2). The seed and the place alone decide which example comes at a place.
-"""
+3.5.2). The seed and the place alone decide which example comes at a place."""
 
 import dataclasses
 import hashlib
@@ -13,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.data.batches import bucketing
 from bert_tf.data.denoising.inputs_and_targets import Runs
-from bert_tf.data.denoising.text_pairs import TextPairs
+from bert_tf.data.denoising.text_pairs import TextPairs, feature_names
 from bert_tf.data.records.features import generated
 from bert_tf.data.text import stateless_random
 
@@ -23,8 +22,7 @@ _BLOCK = 1 << 12        # places whose tasks are drawn at a time
 def mixing_rates(sizes: Sequence[int], maximum: int | None = None, temperature: float = 1.0
                  ) -> np.ndarray:
     """Returns the share of each task in a mixture, float64 [tasks]: its examples, where at most
-    `maximum` count, to the power of 1 / temperature. An infinite temperature makes all tasks equal.
-    """
+    `maximum` count, to the power of 1 / temperature. Infinite temperature makes all tasks equal."""
     counts = np.array(sizes, np.float64)
     rates = (counts if maximum is None else np.minimum(counts, maximum)) ** (1 / temperature)
     return rates / rates.sum()
@@ -133,10 +131,9 @@ class TextMixture:
                         yield {name: np.split(values, replicas)[part]
                                for name, values in features.items()}
 
-        spec = {name: tf.TensorSpec([global_batch // replicas, length and length[side]], tf.int32)
-                for side, names in enumerate((("encoder_input_tokens",), (
-                    "decoder_input_tokens", "decoder_target_tokens", "decoder_loss_weights")))
-                for name in names}
+        spec = {name: tf.TensorSpec([global_batch // replicas, length and length[
+            name.startswith("decoder")]], tf.int32)
+            for name in feature_names("encoder_decoder", pack=False)}
         return generated(generate, spec, local)
 
     def batch_lengths(self, seed: int, taken: int, global_batch: int) -> Iterator[tuple[int, int]]:

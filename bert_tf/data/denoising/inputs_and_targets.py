@@ -1,7 +1,6 @@
 """From documents to inputs and targets: the steps of T5's pipelines (google-research's
 text-to-text-transfer-transformer, t5/data/preprocessors.py), with the random numbers that they draw
-in `seqio.map_seed_manager(seed)`.
-"""
+in `seqio.map_seed_manager(seed)`."""
 
 import dataclasses
 import itertools

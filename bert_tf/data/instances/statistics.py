@@ -68,22 +68,22 @@ def count_instances(instances: Instances, max_seq_length: int, layout: Layout) -
 
     Parts that a recipe does not have (labels, masks in the records) are not counted.
     """
-    lengths = layout.length(*instances.slices[:, [1, 3]].T)
+    runs, labels = instances.slices[:, [1, 3]], instances.slices[:, 4]
+    lengths = layout.length(*runs.T)
     bins = np.minimum(lengths * _LENGTH_BINS // (max_seq_length + 1), _LENGTH_BINS - 1)
     counts = {"instances": len(lengths)}
     if "task_ids" in instances.names:
         counts |= {f"label_{label}": count
-                   for label, count in enumerate(np.bincount(instances.slices[:, 4]).tolist())}
-        counts["instance_tokens"] = int(instances.slices[:, [1, 3]].sum())
+                   for label, count in enumerate(np.bincount(labels).tolist())}
+        counts["instance_tokens"] = int(runs.sum())
         if instances.documents.labels is not None:
             counts["token_labels"] = int(instances.documents.labels.sum())
     elif "next_sentence_labels" in instances.names:
-        labels = instances.slices[:, 4]
         counts["random_next"] = int((labels == max(1, instances.num_labels - 1)).sum())
         if instances.num_labels > 2:
             counts["swapped_next"] = int((labels == word_order.SWAPPED).sum())
     else:
-        counts["instance_tokens"] = int(instances.slices[:, [1, 3]].sum())
+        counts["instance_tokens"] = int(runs.sum())
     if instances.cut:
         counts["cut_predictions"] = instances.cut
     if instances.left_out:

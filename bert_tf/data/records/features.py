@@ -243,8 +243,7 @@ class RecordFormat:
                 raise ValueError(f"has {len(values)} values in {feature.name}, not {length}.")
 
     def check(self, example: dict[str, np.ndarray]) -> None:
-        """Raises ValueError if a parsed record is not of this format; the message ends a sentence.
-        """
+        """Raises ValueError unless a parsed record has this format; the message ends a sentence."""
         self.check_lengths(example)
         for name, end in self.ends().items():
             wrong = example[name][(example[name] < 0) | (example[name] >= end)]

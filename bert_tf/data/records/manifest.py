@@ -1,5 +1,4 @@
-"""The manifest: a description of a set of shards, in their folder, written when all are finished.
-"""
+"""The manifest: a description of a set of shards, in their folder, written after the last shard."""
 
 import fnmatch
 import hashlib

@@ -193,8 +193,7 @@ class MaskSampler:
     def __init__(self, shape: Shape, continues: np.ndarray, draws: np.random.RandomState) -> None:
         self._shape, self._begins, self._draws = shape, ~continues, draws
         shares = 1.0 / np.arange(1, shape.max_gram + 1)
-        shares /= shares.sum(keepdims=True)
-        cumulative = shares.cumsum()
+        cumulative = (shares / shares.sum()).cumsum()
         self._cumulative = cumulative / cumulative[-1]      # as np.random.choice draws
 
     def sample(self, ids: np.ndarray, reverse: bool, goal: int | None) -> np.ndarray:
