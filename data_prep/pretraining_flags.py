@@ -347,7 +347,7 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return f"--recipe={recipe.name} ({recipe.source})", {
         **({"max_predictions_per_seq": most} if most else {}),
         # Their sequences are not drawn, nor masked: other copies would be equal.
-        **({"dupe_factor": 1} if recipe.task and recipe.tasks[recipe.task].token_labels else {}),
+        **({"dupe_factor": 1} if recipe.token_labels else {}),
         "segments": recipe.segments.pairing,
         "masking": "dynamic" if recipe.corruption.dynamic else "static",
         **({"mask_shares": list(map(str, recipe.corruption.shares)),

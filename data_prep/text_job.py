@@ -139,10 +139,8 @@ class TextJob(RecordJob):
     @property
     def _label(self):
         """Function that labels the tokens of a text, if the task has labels of tokens."""
-        task = self.recipe.tasks[self.recipe.task] if self.recipe.task else None
-        if task and task.token_labels == "capitalization":
-            return functools.partial(capitals, tokenizer=self.tokenizer)
-        return None
+        return functools.partial(capitals, tokenizer=self.tokenizer) if (
+            self.recipe.token_labels == "capitalization") else None
 
     def _write(self, index, instances):
         """Spreads the instances over the output files in turn, as the original does."""

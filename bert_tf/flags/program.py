@@ -11,7 +11,7 @@ from bert_tf import huge_pages, signals
 from bert_tf.errors import InputError, explained, nearest
 from bert_tf.files import FLAGFILE, hub, is_file, open_file, write_aside
 from bert_tf.flags import help as help_pages
-from bert_tf.flags.options import changed, given_in, shown
+from bert_tf.flags.options import changed, fields_of, given_in, shown
 from bert_tf.flags.parsing import define, given_in_flags, read, stage_flagfiles, take_defaults
 
 _SIMILAR = 0.65     # below, flags have only a word such as size in common
@@ -35,7 +35,7 @@ def keep(config, folder: str, prefix: str = "", without: type | None = None,
     path = os.path.join(folder, prefix + FLAGFILE)
     if not any(config is filled for filled in _filled) or not trains and _is_of_training(path):
         return
-    left_out = [f"--{field.name}=" for field in help_pages.fields_of(without)] if without else []
+    left_out = [f"--{field.name}=" for field in fields_of(without)] if without else []
     _write_flags(path, os.path.basename(sys.argv[0]),
                  [line for line in _given if not line.startswith(tuple(left_out))])
 
@@ -90,7 +90,7 @@ def _parse(argv, config_classes):
         return left
     except absl_flags.UnrecognizedFlagError as error:
         aliases = {field.metadata["alias"] for kind in config_classes
-                   for field in help_pages.fields_of(kind)} - {None}
+                   for field in fields_of(kind)} - {None}
         names = [*given_in(config_classes), *aliases, "flagfile", "help", "helpfull"]
         meant = next(filter(None, (nearest(name, names, _SIMILAR) for name in (
             error.flagname, error.flagname.removeprefix("no")))), "")

@@ -191,8 +191,7 @@ class LinearHead(Objective):
         if bilstm_size:
             reader = LstmReader(config, "last", bilstm_size, 1, name="bilstm",
                                 dtype=kwargs.get("dtype"))
-        self.dropout_rate, self.bilstm_size = dropout_rate, bilstm_size
-        self.orders = orders
+        self.dropout_rate, self.bilstm_size, self.orders = dropout_rate, bilstm_size, orders
         self.reader: Any = reader
         self.classifier = self.dense(
             units, initializer=HEAD_INITIALIZERS.get(getattr(config, "model_type", "")))

@@ -14,6 +14,7 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch
+from bert_tf.objectives.divergences import cross_entropy
 from bert_tf.objectives.taught import TaughtObjective, check_heads, of_teacher
 
 _EPSILON = 1e-12
@@ -86,8 +87,7 @@ class AttentionMapTransfer(_ProgressiveTransfer):
 
     def compare(self, ours: Tensor, theirs: Tensor, layers: Sequence[Tensor]) -> Tensor:
         check_heads(ours, theirs)
-        entropies = -ops.sum(ops.softmax(theirs) * ops.log_softmax(ours), axis=-1)     # [B, N, S]
-        return ops.mean(entropies, axis=1)
+        return ops.mean(ops.sum(cross_entropy(ours, theirs), axis=-1), axis=1)
 
 
 class _StatisticsTransfer(_ProgressiveTransfer):
@@ -140,9 +140,8 @@ class PredictionTransfer(TaughtObjective):
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B, P]."""
-        theirs = ops.softmax(batch[of_teacher("masked_lm")])                        # [B, P, V]
-        found = -ops.sum(theirs * ops.log_softmax(outputs["masked_lm"]), axis=-1)
-        return found * ops.cast(batch["masked_lm_weights"], "float32")
+        found = cross_entropy(outputs["masked_lm"], batch[of_teacher("masked_lm")])     # [B, P, V]
+        return ops.sum(found, axis=-1) * ops.cast(batch["masked_lm_weights"], "float32")
 
     def count(self, batch: Batch) -> Tensor:
         return ops.sum(ops.cast(batch["masked_lm_weights"], "float32"))

@@ -12,6 +12,7 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch
+from bert_tf.objectives.divergences import kl, mse
 from bert_tf.objectives.taught import TOKEN_LOGITS, TaughtObjective, of_teacher
 
 _LEAST = 1e-8       # of a norm, as in torch.nn.CosineEmbeddingLoss
@@ -66,9 +67,8 @@ class TokenDistillation(_OfPredictions):
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B, S]."""
-        ours, theirs = (ops.log_softmax(logits / self.temperature) for logits in (
-            outputs[TOKEN_LOGITS], batch[of_teacher(TOKEN_LOGITS)]))
-        divergence = ops.sum(ops.exp(theirs) * (theirs - ours), axis=-1)
+        divergence = ops.sum(kl(outputs[TOKEN_LOGITS] / self.temperature,
+                                batch[of_teacher(TOKEN_LOGITS)] / self.temperature), axis=-1)
         return divergence * self.token_weights(batch) * self.temperature**2
 
 
@@ -79,8 +79,8 @@ class TokenSquaredError(_OfPredictions):
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B, S]."""
-        apart = outputs[TOKEN_LOGITS] - batch[of_teacher(TOKEN_LOGITS)]
-        return ops.sum(ops.square(apart), axis=-1) * self.token_weights(batch)
+        squares = mse(outputs[TOKEN_LOGITS], batch[of_teacher(TOKEN_LOGITS)])
+        return ops.sum(squares, axis=-1) * self.token_weights(batch)
 
 
 @register

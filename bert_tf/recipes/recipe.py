@@ -34,7 +34,7 @@ class Term:
     of_records: Mapping[str, str] = dataclasses.field(default_factory=dict)
     task: str = ""
 
-    def for_records(self, masking: "MaskTokens", segments: Segments) -> "Term":
+    def for_records(self, masking: MaskTokens, segments: Segments) -> "Term":
         """Returns this term with the `options` that the records decide."""
         return dataclasses.replace(self, options={**self.options, **{
             name: getattr(masking if hasattr(masking, field) else segments, field)
@@ -126,6 +126,11 @@ class Recipe:
         task = self.tasks[name]
         return self.vary(corruption={} if task.masked else {"masking": "none"}, task=name,
                          segments=dataclasses.asdict(task.segments))
+
+    @property
+    def token_labels(self) -> str:
+        """The `Task.token_labels` of the task; empty without a task."""
+        return self.tasks[self.task].token_labels if self.task else ""
 
     @property
     def task_id(self) -> int:

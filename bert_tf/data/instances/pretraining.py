@@ -207,7 +207,8 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
         if placed is not None:
             parts.append(placed)
     slices, units = np.concatenate(slices), recipe.corruption.units
-    _label_tokens(documents, slices, recipe)
+    if label := TOKEN_LABELS[recipe.token_labels]:
+        documents.labels = label(documents, slices).view(np.uint8)
     order = list(range(len(slices)))
     if not pairing.in_order:
         stream.shuffle(order)
@@ -217,13 +218,6 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
                      documents.joins(units if units != "subwords" else "words"),
                      recipe.task_id if recipe.task else 0, options.max_predictions_per_seq,
                      layout)
-
-
-def _label_tokens(documents, slices, recipe):
-    """Gives the tokens the labels that the recipe's task computes from the sequences, if any."""
-    label = TOKEN_LABELS[recipe.tasks[recipe.task].token_labels] if recipe.task else None
-    if label:
-        documents.labels = label(documents, slices).view(np.uint8)
 
 
 def _blocks(drawn, masks):
