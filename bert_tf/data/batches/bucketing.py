@@ -10,7 +10,7 @@ import numpy as np
 PADDINGS = MAX_LENGTH, LONGEST, BUCKETS = "max_length", "longest", "buckets"
 _LENGTHS = 8            # at most so many different lengths
 _MULTIPLE = 8           # lengths are multiples of this, which vector units like
-POOL_BATCHES = 32      # so many batches are sorted at a time: short ones shall not meet forever
+POOL_BATCHES = 32       # so many batches are sorted at a time: short ones shall not meet forever
 # Arrays above 32 MiB of float32 do not stay in glibc's heap: Linux clears their memory each time.
 _SCORES = 1 << 23
 
