@@ -80,6 +80,14 @@ def write_card(folder: str | os.PathLike, base: str | None = "", command: str = 
     return path
 
 
+def _head(kind, base, licence):
+    """Returns the lines that the Hub reads."""
+    named = re.fullmatch("hf://(.+)@.+", base)
+    return "\n".join(["---", *[f"license: {licence}"] * bool(licence),
+                      *([f"base_model: {named[1]}"] if named else []),
+                      "tags:", f"- {kind}", "---", _MARK])
+
+
 def card(folder: str, base: str | None = "", command: str = "", source: str = "", name: str = "",
          note: str = "", snippet: str | None = None, temporary: str = "",
          saved: SavedTask | None = None, scored: str | None = "") -> str:
@@ -104,10 +112,7 @@ def card(folder: str, base: str | None = "", command: str = "", source: str = ""
         "Licence": f"{licence}, as its base." if licence else (
             "That of the base and of the data; the files do not name one.")}
     kind = config.get("model_type", "bert")
-    named = re.fullmatch("hf://(.+)@.+", base)
-    head = [f"license: {licence}"] * bool(licence) + (
-        [f"base_model: {named[1]}"] if named else []) + ["tags:", f"- {kind}"]
-    parts = ["\n".join(["---", *head, "---", _MARK]), f"# {name}",
+    parts = [_head(kind, base, licence), f"# {name}",
              _what(kind, config, saved, base) + f" {note}" * bool(note),
              *(f"## {title}\n\n{text}" for title, text in sections.items() if text)]
     return "\n\n".join(parts) + "\n"

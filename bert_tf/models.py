@@ -166,6 +166,15 @@ def open_model(path: str | os.PathLike, config_file: str | None = None,
     return model
 
 
+def _options_of_spans(model, head):
+    """Returns the options of a question answering model as transformers reads its examples."""
+    if model.tokenizer.vocabulary.layout.pads_left:
+        # The passage comes first, in transformers too; only one of the two heads has beams.
+        return {"squad_style": "xlnet", **(
+            {"start_n_top": 0} if head == "answer_span" else model.weights.origin.options)}
+    return {"squad_style": "transformers"} if model.tokenizer.word_prefix else {}
+
+
 def _described_by_labels(path):
     """The `Model` of a folder in Hugging Face's format with a head of a task; None of others."""
     if SavedTask.read(path) or not huggingface.find(path):
@@ -183,13 +192,8 @@ def _described_by_labels(path):
     model = Model(path, weights.config, weights)
     kind = KINDS[_TASK_HEADS[head]]
     labels = _labels(weights, head, kind)
-    options = kind.options({}, {}, False, path)
-    if kind.name == "span" and model.tokenizer.vocabulary.layout.pads_left:
-        # The passage comes first, in transformers too; only one of the two heads has beams.
-        options |= {"squad_style": "xlnet", **(
-            {"start_n_top": 0} if head == "answer_span" else weights.origin.options)}
-    elif kind.name == "span" and model.tokenizer.word_prefix:
-        options |= {"squad_style": "transformers"}
+    options = kind.options({}, {}, False, path) | (
+        _options_of_spans(model, head) if kind.name == "span" else {})
     longest = (_LONGEST if "max_position_embeddings" in weights.config.absent_names
                else weights.config.max_position_embeddings)
     model.saved = SavedTask(Task(OWN, kind, {}, labels, kind.own_metrics), longest,

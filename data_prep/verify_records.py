@@ -63,15 +63,21 @@ def _shards(patterns):
                 plain.remove(shard)
     known = {path: (record, entry) for record, entries, _ in manifest.find_manifests(plain)
              for path, entry in entries.items()}
-    folders = tuple(pattern.rstrip("/") + "/" for pattern in patterns if is_folder(pattern))
-    others = [path for path in plain if path not in {*known, *patterns}
-              and path.startswith(folders) and not _RECORDS.search(os.path.basename(path))]
+    others = _others(plain, known, patterns)
     if others:
         print(f"left out: {counted(len(others), 'file')} that no manifest names and that hold no "
               f"records by their names, such as {others[0]}")
     for path in plain:
         if path not in others:
             yield path, *known.get(path, (None, None))
+
+
+def _others(paths, known, patterns):
+    """Returns the files of the folders among `patterns` that are not `known` and hold no records by
+    their names."""
+    folders = tuple(pattern.rstrip("/") + "/" for pattern in patterns if is_folder(pattern))
+    return [path for path in paths if path not in {*known, *patterns}
+            and path.startswith(folders) and not _RECORDS.search(os.path.basename(path))]
 
 
 def check_shard(path: str, record: dict | None, entry: dict | None, vocab_size: int = 0

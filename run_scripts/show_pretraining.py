@@ -219,10 +219,7 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
         raise InputError(f"--vocab_file must be given: there is no vocabulary in {output_dir}.")
     tokenizer = open_tokenizer(vocab_file or output_dir, do_lower_case)
     sentences = _read_sentences(eval_text) if eval_text else []
-    evaluations = read_metrics(output_dir, "eval")
-    if not evaluations:
-        raise InputError(f"--output_dir: {output_dir} holds no evaluation; run "
-                         "bert-run-pretraining with --do_eval first.")
+    evaluation = _last_evaluation(output_dir)
     learner = _load_model(output_dir)
     vocab_size = learner.encoder.config.vocab_size
     objectives = [each for each in learner.objectives if "accuracy" in each.measures]
@@ -233,12 +230,12 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
     check_fits(tokenizer.vocabulary, vocab_size, f"--vocab_file={vocab_file}")
     baselines = measure_baselines(objectives, records, held_out, vocab_size)
 
-    scores = _scores(evaluations[-1], baselines, [
+    scores = _scores(evaluation, baselines, [
         each.metrics_name for each in objectives if each.likelihood == "loss"])
     heading = evaluated_on(train_records, eval_records)
     _print_scores(heading, scores)
     first = next(iter(baselines))
-    has_learned = evaluations[-1][f"{first}/accuracy"] > baselines[first][1]
+    has_learned = evaluation[f"{first}/accuracy"] > baselines[first][1]
     if not has_learned:
         print("\nThe model is not better than its baseline yet: train it for more steps.")
     guesses, always = [], ""
@@ -275,6 +272,14 @@ def _print_scores(heading, scores):
     print(f"{heading:<24}{'loss':>10}{'accuracy':>10}{'perplexity':>12}")
     for line, loss, accuracy, likely in scores:
         print(f"{line:<24}{loss:>10.3f}{accuracy:>10.1%}{shown_perplexity(likely):>12}".rstrip())
+
+
+def _last_evaluation(output_dir):
+    evaluations = read_metrics(output_dir, "eval")
+    if not evaluations:
+        raise InputError(f"--output_dir: {output_dir} holds no evaluation; run "
+                         "bert-run-pretraining with --do_eval first.")
+    return evaluations[-1]
 
 
 def _load_model(output_dir):

@@ -101,6 +101,12 @@ def _classifier(model, values, tensors, hint):
         return None
     candidates = [name for name in names.CLASSIFIERS if name not in model.others
                   and bool(_two_layers(model, name)) == (bias != "classifier.bias")]
+    return _choose(candidates, model, values, classes, hint, tensors[bias].shape == (1,))
+
+
+def _choose(candidates, model, values, classes, hint, single):
+    """Returns the head among `candidates` that the model's classes and its problem type name, then
+    `hint`, then a regression if there is a `single` label."""
     named = [name for end, heads in TASK_CLASSES for name in candidates
              if name in heads and model.classes + end in classes]
     problem = PROBLEMS.get(str(values.get("problem_type")))
@@ -108,7 +114,6 @@ def _classifier(model, values, tensors, hint):
         return problem
     if hint in (named or candidates):
         return hint
-    single = tensors[bias].shape == (1,)
     return "regression" if single and "regression" in named else (*named, *candidates)[0]
 
 

@@ -153,14 +153,17 @@ def table_for(weights: Weights) -> Format:
                      (_SPAN_NOTE,) if "answer_span" in heads else ())
 
 
+def _beams(made):
+    """Returns the keys of the beams of a model's answers, by its `origin`; {} without one."""
+    return {**made.options, **{theirs: options[ours] for name, options in made.objectives
+                               if name == "ConditionalSpan" for theirs, ours in _BEAMS.items()}
+            } if made else {}
+
+
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `model.safetensors`, `config.json` and the files of the vocabulary into `folder`."""
     config, tokenizer = weights.config, weights.tokenizer
     head = next((name for name in _CLASSES if name in weights.heads), None)
-    made = weights.origin
-    beams = {**made.options, **{theirs: options[ours] for name, options in made.objectives
-                                if name == "ConditionalSpan" for theirs, ours in _BEAMS.items()}
-             } if made else {}
     safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {
         "architectures": [f"XLNet{_CLASSES[head] if head else 'Model'}"], "model_type": TYPE,
         **{theirs: getattr(config, ours) for theirs, ours in _KEYS.items()},
@@ -168,7 +171,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         "ff_activation": THEIR_ACTIVATIONS[config.ff_activation], **_FIXED,
         "summary_activation": "tanh" if config.use_summ_proj else "",
         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5,
-        **describe_labels(weights, [head] if head else []), **beams,
+        **describe_labels(weights, [head] if head else []), **_beams(weights.origin),
         **next(({"problem_type": theirs} for theirs, ours in _PROBLEMS.items() if ours == head),
                {})}, tokenizer, {
             "tokenizer_class": "XLNetTokenizer",

@@ -251,6 +251,15 @@ def variables(model, held: Collection[str] = ()) -> dict:
     return named
 
 
+def _check_heads(named, weights):
+    """Raises InputError if the model has a head of `weights` without one of its variables."""
+    apart = sorted(names.optional() & set(weights.tensors).difference(named))
+    if any(names.head(name) in map(names.head, named) for name in apart):
+        raise InputError(f"{weights.source} has {', '.join(apart)}, which the model does not have; "
+                         "build the head as in training: MaskedLM with tied=False, FeatureTagging "
+                         "with the same layers, other heads with the same bilstm_size.")
+
+
 def _check_filled(encoder, weights):
     """Raises InputError if `weights` lack a variable of the encoder; a pooler may be missing."""
     optional = names.optional()
@@ -273,11 +282,7 @@ def assign(model, weights: Weights) -> Account:
             that no tensor fills.
     """
     named = variables(model, set(map(names.head, weights.tensors)))
-    apart = sorted(names.optional() & set(weights.tensors).difference(named))
-    if any(names.head(name) in map(names.head, named) for name in apart):
-        raise InputError(f"{weights.source} has {', '.join(apart)}, which the model does not have; "
-                         "build the head as in training: MaskedLM with tied=False, FeatureTagging "
-                         "with the same layers, other heads with the same bilstm_size.")
+    _check_heads(named, weights)
     _check_filled(getattr(model, "encoder", model), weights)
     pairs = [(named[name], tensor) for name, tensor in weights.tensors.items() if name in named]
     for variable, tensor in pairs:
@@ -285,8 +290,12 @@ def assign(model, weights: Weights) -> Account:
     values = [np.asarray(tensor.read(), "float32") for _, tensor in pairs]
     for (variable, _), value in zip(pairs, values):
         variable.assign(value)
-    why = ("which the model does not have" if hasattr(model, "encoder")
-           else "as the encoder alone is loaded")
+    return _account(weights, named, "which the model does not have" if hasattr(model, "encoder")
+                    else "as the encoder alone is loaded")
+
+
+def _account(weights, named, why):
+    """Returns the `Account` of `weights` in the variables `named`; `why` tensors are left out."""
     left = {tensor.name: f"of the head {names.head(name)}, {why}"
             for name, tensor in weights.tensors.items() if name not in named}
     missing = [name for name in named if name not in weights.tensors]

@@ -117,13 +117,7 @@ class SuiteRun:
         data_dir = self.folder(row)
         task = placed(OF_SUITES[row.task], data_dir)
         named = self.family.named(task, data_dir)
-        labelled = [split for split, layout in task.splits.items()
-                    if split != "train" and layout.label is not None]
-        has = {f"do_{job}": any(task.has_file(data_dir, split) for split in splits)
-               for job, splits in (("eval", labelled), (
-                   "predict", [name for name in task.splits if name.startswith("test")]))}
-        if not (has["do_eval"] or task.model_of):
-            task.path(data_dir, labelled[0])
+        has = _jobs(task, data_dir)
         place = os.path.join(self.output_dir, "tasks", row.task)
         if row.majority:
             task.path(data_dir, "train")
@@ -266,6 +260,22 @@ class SuiteRun:
                 _remove(resume.checkpoints(other.folder))
                 if other != kept and other.trains:
                     _remove([os.path.join(other.folder, MODEL_FILE)])
+
+
+def _jobs(task, data_dir):
+    """Returns whether to evaluate and to predict, as settings, by the files of a task.
+
+    Raises:
+        InputError: neither labels to evaluate on nor a task to predict with.
+    """
+    labelled = [split for split, layout in task.splits.items()
+                if split != "train" and layout.label is not None]
+    tests = [name for name in task.splits if name.startswith("test")]
+    jobs = {f"do_{job}": any(task.has_file(data_dir, split) for split in splits)
+            for job, splits in (("eval", labelled), ("predict", tests))}
+    if not (jobs["do_eval"] or task.model_of):
+        task.path(data_dir, labelled[0])
+    return jobs
 
 
 def _remove(paths):

@@ -360,14 +360,9 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
     kind = next(name for name, (_, endings, _) in tokenization.TOKENIZERS.items()
                 if path.endswith(endings) and getattr(tokenization, name).reads(path))
     tokenizer = getattr(tokenization, kind)
-    beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
     vocabulary = tokenizer.read_vocabulary(path)
     if saved is None:
-        saved = _own_settings(beside)
-        if not saved and tokenizer.setting_names:
-            saved = {name: value for name, value in settings_beside(path).items()
-                     if name in (_CASE, *tokenizer.setting_names)}
-            saved[ADDED] = added_tokens(path, vocabulary.tokens, vocabulary.ids, rows)
+        saved = _saved_settings(path, tokenizer, vocabulary, rows)
     added = {key: token for key, token in saved.pop(ADDED, {}).items()
              if rows is None or int(key) < rows}
     kept = saved.pop(_CASE, None)
@@ -380,6 +375,16 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
     made = tokenizer(vocabulary, looks_lower_case(vocabulary) if lower is None else bool(lower),
                      **settings)
     return tokenization.AddingTokenizer(made, added) if added else made
+
+
+def _saved_settings(path, tokenizer, vocabulary, rows):
+    """Returns the settings beside a vocabulary: ours, else the ones that other libraries saved."""
+    saved = _own_settings(os.path.join(os.path.dirname(path), SETTINGS_FILE))
+    if not saved and tokenizer.setting_names:
+        saved = {name: value for name, value in settings_beside(path).items()
+                 if name in (_CASE, *tokenizer.setting_names)}
+        saved[ADDED] = added_tokens(path, vocabulary.tokens, vocabulary.ids, rows)
+    return saved
 
 
 def _own_settings(path):

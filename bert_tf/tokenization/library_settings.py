@@ -65,6 +65,18 @@ def settings_beside(path: str) -> dict[str, Any]:
     return found | {"join_quotes": True} if is_file(beside) else found
 
 
+def _read_added(path):
+    """Returns {id: token} of the files next to the vocabulary at `path`."""
+    found: dict[str, Any] = {}
+    for name, read in _ADDED.items():
+        file = os.path.join(os.path.dirname(path), name)
+        if is_file(file):
+            # The reader that needs a damaged file raises the error.
+            with contextlib.suppress(InputError, AttributeError, TypeError, KeyError):
+                found |= read(read_json(file))
+    return found
+
+
 def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows: int | None
                  ) -> dict[str, dict]:
     """Returns {id: token} of the tokens that transformers' files next to the vocabulary at `path`
@@ -76,15 +88,8 @@ def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows:
             special tokens among them are plain text here, as in BERT.
         rows: of the table, if it is known.
     """
-    found: dict[str, Any] = {}
     rows = _MOST_ROWS if rows is None else rows
-    for name, read in _ADDED.items():
-        file = os.path.join(os.path.dirname(path), name)
-        if is_file(file):
-            # The reader that needs a damaged file raises the error.
-            with contextlib.suppress(InputError, AttributeError, TypeError, KeyError):
-                found |= read(read_json(file))
-    found = {key: token for key, token in found.items()
+    found = {key: token for key, token in _read_added(path).items()
              if key.isdecimal() and _is_added(token, known)}
     size, held = len(tokens), {int(key) for key in found if int(key) >= len(tokens)}
     taken = {key: token for key, token in found.items() if int(key) < rows and (

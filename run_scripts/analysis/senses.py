@@ -69,26 +69,31 @@ def vectors_of(sentences: list[Sentence], opened, encoder, length: int, layer: i
     return found, np.stack(vectors)
 
 
+def _nearest(known, instances, vectors, count):
+    """Returns the sense of each instance by its `count` nearest neighbours; None where `known`
+    lacks the lemma."""
+    by_lemma = collections.defaultdict(list)
+    for place, one in enumerate(instances):
+        by_lemma[one.lemma].append(place)
+    found = [None] * len(instances)
+    for lemma, places in by_lemma.items():
+        if lemma in known.counts:
+            for place, sense in zip(places, known.predict(lemma, vectors[places], count)):
+                found[place] = sense
+    return found
+
+
 def score(known: Neighbours, instances: list[Instance], vectors: np.ndarray, counts: list[int]
           ) -> dict[str, dict]:
     """Returns the shares that are right, by the way to predict, of all instances whose lemma is
     known, and of those whose lemma has several senses."""
-    by_lemma = collections.defaultdict(list)
-    for place, one in enumerate(instances):
-        by_lemma[one.lemma].append(place)
     seen = [place for place, one in enumerate(instances) if one.lemma in known.counts]
     if not seen:
         raise InputError("--eval_input_file has no lemma of --input_file; give files about the "
                          "same words.")
     several = [place for place in seen if len(known.counts[instances[place].lemma]) > 1]
-    ways: dict[str, list] = {"most frequent sense": [known.most_frequent(one.lemma)
-                                                     for one in instances]}
-    for count in counts:
-        found = ways[f"{count} nearest"] = [None] * len(instances)
-        for lemma, places in by_lemma.items():
-            if lemma in known.counts:
-                for place, sense in zip(places, known.predict(lemma, vectors[places], count)):
-                    found[place] = sense
+    ways = {"most frequent sense": [known.most_frequent(one.lemma) for one in instances],
+            **{f"{count} nearest": _nearest(known, instances, vectors, count) for count in counts}}
     return {name: {"instances": len(chosen), **{
         way: right([instances[i].senses for i in chosen], [predicted[i] for i in chosen])
         for way, predicted in ways.items()}}

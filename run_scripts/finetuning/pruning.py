@@ -164,6 +164,13 @@ class Curve:
         found = self._importance(off)
         return [-of_layer for of_layer in found] if order == "reverse" else found
 
+    def _counts(self, order, least):
+        """Returns how many parts are off at each step of an order."""
+        counts = compression.steps_of(self.job.percents, self._sizes(order), least)
+        if self.job.parts == "layers":
+            return [count for count in dict.fromkeys(counts) if 0 < count < self.total]
+        return counts
+
     def points(self, order: str) -> Iterator[dict]:
         """Yields {"off", "parts", "score", "p"} of each step of an order."""
         if order == "given":
@@ -178,11 +185,8 @@ class Curve:
         # Heads of other kinds are out of the question.
         others = [(layer, place) for layer, parts in enumerate(every) for place in range(len(parts))
                   if order in KINDS and not self._names[layer].startswith(order)]
-        counts = compression.steps_of(job.percents, self._sizes(order), least)
-        if job.parts == "layers":
-            counts = [count for count in dict.fromkeys(counts) if 0 < count < self.total]
         scores, off = None, []
-        for count in counts:
+        for count in self._counts(order, least):
             if scores is None or (job.exact_pruning and order in BY_IMPORTANCE):
                 scores = self._scores(order, off)
             gone = [(layer, every[layer].index(part)) for layer, part in off]

@@ -198,15 +198,8 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
         found.counts_cut or not dynamic) else None
     order_of_words = WordOrder(recipe, vocabulary.layout, seed, options.max_seq_length,
                                options.max_predictions_per_seq)
-    slices, parts, left_out = [np.zeros((0, 5), np.int32)], [], 0
-    for block in _blocks(drawn, masks):
-        fitting = [found for found in block if found[1] + found[3] <= most]
-        left_out += len(block) - len(fitting)
-        slices.append(np.array(fitting, np.int32).reshape(-1, 5))
-        placed = order_of_words.change(documents.tokens, slices[-1], masks and masks.place())
-        if placed is not None:
-            parts.append(placed)
-    slices, units = np.concatenate(slices), recipe.corruption.units
+    slices, parts, left_out = _place(documents, _blocks(drawn, masks), masks, order_of_words, most)
+    units = recipe.corruption.units
     if label := TOKEN_LABELS[recipe.token_labels]:
         documents.labels = label(documents, slices).view(np.uint8)
     order = list(range(len(slices)))
@@ -218,6 +211,20 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
                      documents.joins(units if units != "subwords" else "words"),
                      recipe.task_id if recipe.task else 0, options.max_predictions_per_seq,
                      layout)
+
+
+def _place(documents, blocks, masks, order_of_words, most):
+    """Returns the slices [M, 5] of at most `most` tokens, the masks placed in them by block, and
+    how many slices are longer."""
+    slices, parts, left_out = [np.zeros((0, 5), np.int32)], [], 0
+    for block in blocks:
+        fitting = [found for found in block if found[1] + found[3] <= most]
+        left_out += len(block) - len(fitting)
+        slices.append(np.array(fitting, np.int32).reshape(-1, 5))
+        placed = order_of_words.change(documents.tokens, slices[-1], masks and masks.place())
+        if placed is not None:
+            parts.append(placed)
+    return np.concatenate(slices), parts, left_out
 
 
 def _blocks(drawn, masks):

@@ -136,24 +136,29 @@ def merge(results: Sequence[dict]) -> tuple[dict[str, Any], dict[str, float]]:
     return {**counts, "length_histogram": histogram.tolist()}, rates
 
 
+def _instances(record):
+    """Returns the line on instances and next sentences."""
+    counts, rates, options = record["counts"], record["rates"], record["options"]
+    line = (f"{counts['instances']:,} instances of up to {options['max_seq_length']} tokens "
+            f"({counts['positions'] / counts['instances']:.0f} on average)")
+    if "random_next" in rates:
+        line += f", {rates['random_next']:.1%} with " + (
+            "A and B swapped or a random B" if _is_swapped(record) else "a random next sentence")
+        if "swapped_next" in rates:
+            line += f", {rates['swapped_next']:.1%} with A and B swapped"
+    if counts.get("left_out"):
+        line += (f"; {counts['left_out'] // options['dupe_factor']:,} sentences are longer and "
+                 "left out")
+    return line
+
+
 def report(record: dict[str, Any]) -> str:
     """The text of the report on a manifest: figures, then warnings."""
     counts, rates, options = record["counts"], record["rates"], record["options"]
     lines = [
         f"{counts['documents']:,} documents, {counts['sentences']:,} sentences, "
         f"{counts['tokens']:,} tokens, {rates['unknown_tokens']:.2%} unknown tokens, "
-        f"{rates['repeated_lines']:.1%} repeated lines",
-        f"{counts['instances']:,} instances of up to {options['max_seq_length']} tokens "
-        f"({counts['positions'] / counts['instances']:.0f} on average)",
-    ]
-    if "random_next" in rates:
-        lines[-1] += f", {rates['random_next']:.1%} with " + (
-            "A and B swapped or a random B" if _is_swapped(record) else "a random next sentence")
-        if "swapped_next" in rates:
-            lines[-1] += f", {rates['swapped_next']:.1%} with A and B swapped"
-    if counts.get("left_out"):
-        lines[-1] += (f"; {counts['left_out'] // options['dupe_factor']:,} sentences are longer "
-                      "and left out")
+        f"{rates['repeated_lines']:.1%} repeated lines", _instances(record)]
     if "pairs" in counts:
         length, share = (counts[name] / counts[of] for name, of in (
             ("target_tokens", "pairs"), ("pairs", "instances")))

@@ -234,9 +234,7 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
     wanted = [index for index in range(count) if not runner or runner.has(index)]
     results: list[Any] = [None] * count
     for index in sorted({*wanted}.intersection(progress.noted())):
-        result = progress.result(index)
-        if result is not None and is_intact(result):
-            results[index] = result
+        results[index] = progress.result(index, is_intact)
     report, work = _Report(results, wanted), functools.partial(_do_and_note, work, progress)
     num_workers = min(num_workers or usable_cores(), report.waiting)
     todo = ((i, piece) for i, piece in enumerate(pieces)
@@ -263,8 +261,7 @@ def _run_elsewhere(pieces, count, work, progress, is_intact, runner):
 
 def _do_unless_done(work, progress, is_intact, pieces, index):
     """Does a piece by its number; it may be done again, and by several at once."""
-    done = progress.result(index)
-    if done is None or not is_intact(done):
+    if progress.result(index, is_intact) is None:
         _do_and_note(work, progress, index, pieces[index])
     return index
 
@@ -287,8 +284,8 @@ def run_stream(pieces: Iterable, work: Callable[[int, Any], Any], progress: Fini
 
     def waiting():
         for index, piece in enumerate(pieces):
-            kept = progress.result(index)
-            if kept is not None and is_intact(kept):
+            kept = progress.result(index, is_intact)
+            if kept is not None:
                 report.results[index] = kept
             else:
                 yield index, piece
