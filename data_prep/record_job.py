@@ -1,4 +1,4 @@
-"""What all jobs that make pre-training records have in common: their manifest, too."""
+"""Holds what all jobs that make pre-training records share, such as their manifest."""
 
 import dataclasses
 import hashlib

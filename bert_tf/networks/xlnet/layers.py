@@ -38,28 +38,35 @@ def distances(length: int | Tensor, memory: int, clamp_len: int, width: int) -> 
     return ops.concatenate([ops.sin(angles), ops.cos(angles)], -1)[:, :width]
 
 
-def shift(scores: Tensor, keys: Tensor) -> Tensor:
-    """Scores by distance [B, N, S, R] -> by key [B, N, S, K], for `keys` K."""
+def shift(scores: Tensor, keys: Tensor, places: Tensor | None = None) -> Tensor:
+    """Scores by distance [B, N, Q, R] -> by key [B, N, Q, K], for `keys` K.
+
+    Args:
+        places: int32 [B, Q], the queries' positions; None: 0, 1, ..., S - 1.
+    """
+    if places is not None:
+        first = ops.shape(scores)[-1] - keys - places                       # S - place
+        columns = first[..., None] + ops.arange(keys, dtype="int32")        # [B, Q, K]
+        return ops.take_along_axis(scores, columns[:, None], axis=-1)
     batch, heads, length, _ = ops.shape(scores)
     scores = ops.reshape(scores, (batch, heads, -1, length))[:, :, 1:]
     return ops.reshape(scores, (batch, heads, length, -1))[..., :keys]
 
 
 class Seen(NamedTuple):
-    """A batch's masks and distances for all layers.
+    """What the vectors of a stream see, for all layers. Q is S for the content, P for the queries.
 
     Attributes:
-        distances: float [C, R, H], with dropout.
-        segments: bool [B, S, K], whether the key is in another segment; None without segments.
-        content_bias, query_bias: float32 [C, 1, S, K] or None, added to the scores of each stream.
-        places: float [B, P, S], one-hot, the positions of the query stream's vectors, or None.
+        segments: bool [B, Q, K], whether the key is in another segment; None without segments.
+        bias: float32 [C, 1, Q, K] or None, added to the scores.
+        places: int32 [B, P], the positions of the queries; None for the content.
+        is_used: float [B, P], 0 for empty slots, which see nothing; None: all are used.
     """
 
-    distances: Tensor
     segments: Tensor | None
-    content_bias: Tensor | None
-    query_bias: Tensor | None
-    places: Tensor | None
+    bias: Tensor | None
+    places: Tensor | None = None
+    is_used: Tensor | None = None
 
 
 def hiding(is_hidden: Tensor) -> Tensor:
@@ -89,47 +96,43 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
         if self.config.untie_r:
             self.biases = query_biases(self)
 
-    def keys(self, x: Tensor, seen: Seen) -> tuple[Tensor, Tensor, Tensor]:
+    def keys(self, x: Tensor, distances: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Returns keys and values [B, N, K, D] of vectors [B, K, H], and the distances' keys
         [C, N, R, D]."""
         size = self.config.d_head
         return (split_heads(self.key(x), size), split_heads(self.value(x), size),
-                split_heads(self.position(seen.distances), size))
+                split_heads(self.position(distances), size))
 
-    def call(self, x: Tensor, keys: tuple, seen: Seen, bias: Tensor | None, shared: tuple,
-             places: Tensor | None = None, dropout_seed: Tensor | None = None
-             ) -> tuple[Tensor, Tensor]:
-        """Returns the heads' outputs, float [B, S or P, N D], and the attention probabilities
-        [B, N, S, K].
+    def call(self, x: Tensor, keys: tuple, seen: Seen, shared: tuple,
+             dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Returns the heads' outputs, float [B, Q, N D], and the attention probabilities
+        [B, N, Q, K].
 
         Args:
-            x: float [B, S, H], or [B, P, H] with `places`.
+            x: float [B, Q, H].
             keys: result of `keys`.
-            bias: `seen`'s for this stream.
+            seen: of this stream.
             shared: the query biases of all layers, where layers have none of their own.
-            places: `seen`'s, for the query stream.
         """
         key, value, by_distance = keys
         word, relative, segment = (ops.cast(v, self.compute_dtype)[:, None]     # [N, 1, D]
                                    for v in (self.biases if self.config.untie_r else shared))
-        query = split_heads(self.query(x), self.config.d_head)          # [B, N, S or P, D]
-        if places is not None:
-            query = ops.matmul(ops.transpose(places, (0, 2, 1))[:, None], query)
-        scores = ops.matmul(query + word, ops.transpose(key, (0, 1, 3, 2)))     # [B, N, S, K]
+        query = split_heads(self.query(x), self.config.d_head)          # [B, N, Q, D]
+        scores = ops.matmul(query + word, ops.transpose(key, (0, 1, 3, 2)))     # [B, N, Q, K]
         scores = scores + shift(
             ops.matmul(query + relative, ops.transpose(by_distance, (0, 1, 3, 2))),
-            ops.shape(key)[2])
+            ops.shape(key)[2], seen.places)
         if seen.segments is not None:
             table = ops.transpose(ops.cast(self.segments, query.dtype), (1, 2, 0))  # [N, D, 2]
-            same = ops.matmul(query + segment, table)                   # [B, N, S, 2]
+            same = ops.matmul(query + segment, table)                   # [B, N, Q, 2]
             scores = scores + ops.where(seen.segments[:, None], same[..., 1:], same[..., :1])
         scores = ops.cast(scores, "float32") * self.config.d_head**-0.5
-        if bias is not None:
-            scores = scores + bias
+        if seen.bias is not None:
+            scores = scores + seen.bias
         probs, dropped = softmax_and_dropout(scores, self.config.dropatt, dropout_seed, value.dtype)
         context = ops.matmul(dropped, value)
-        if places is not None:
-            context = ops.matmul(places[:, None], context)              # [B, N, P, D]
+        if seen.is_used is not None:
+            context = context * ops.cast(seen.is_used, context.dtype)[:, None, :, None]
         return join_heads(context, self.config.attention_width), probs
 
 
@@ -177,30 +180,31 @@ class TwoStreamLayer(FromConfig, keras.layers.Layer):
             self.intermediate.build((None, None, self.config.hidden_size))
         self.output_.build()
 
-    def call(self, content: Tensor, query: Tensor | None, memory: Tensor | None, seen: Seen,
-             shared: tuple = (), head_mask: Tensor | None = None,
-             dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor | None, Tensor]:
+    def call(self, content: Tensor, query: Tensor | None, memory: Tensor | None,
+             distances: Tensor, seen: Seen, asked: Seen | None, shared: tuple = (),
+             head_mask: Tensor | None = None, dropout_seed: Tensor | None = None
+             ) -> tuple[Tensor, Tensor | None, Tensor]:
         """Returns both streams, and the content's attention probabilities [B, N, S, K].
 
         Args:
             content: float [B, S, H].
             query: float [B, P, H], or None for no query stream.
             memory: float [B, M, H], the layer's earlier input, or None.
+            distances: float [C, R, H], with dropout.
+            seen, asked: of the content, and of the queries.
             shared: see `RelativeAttention`.
             head_mask: float [N], a factor for each head's output.
         """
         seeds = split_seed(dropout_seed, 8)
         keys = self.attention.keys(
-            content if memory is None else ops.concatenate([memory, content], axis=1), seen)
+            content if memory is None else ops.concatenate([memory, content], axis=1), distances)
         if head_mask is not None:
             mask = ops.cast(head_mask, content.dtype)[:, None, None]
             keys = keys[0], keys[1] * mask, keys[2]
-        context, probs = self.attention(content, keys, seen, seen.content_bias, shared,
-                                        dropout_seed=seeds[0])
+        context, probs = self.attention(content, keys, seen, shared, seeds[0])
         content = self._feed(self.attention_output(context, content, seeds[1]), seeds[2:4])
         if query is not None:
-            context, _ = self.attention(query, keys, seen, seen.query_bias, shared, seen.places,
-                                        dropout_seed=seeds[4])
+            context, _ = self.attention(query, keys, asked, shared, seeds[4])
             query = self._feed(self.attention_output(context, query, seeds[5]), seeds[6:])
         return content, query, probs
 

@@ -121,11 +121,10 @@ class XLNet(Network):
         dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         of_input, of_distances, of_output, of_summary, *seeds = split_seed(
             dropout_seed, 4 + len(self.layers_))
-        memory = inputs.get("carried", {}).get("memory")
-        if memory is not None:
-            memory = ops.cast(memory, self.compute_dtype)
+        memory = _memory(inputs, self.compute_dtype)
         before = 0 if memory is None else self.config.mem_len
-        seen = self._see(inputs, before, attention_bias, of_distances)
+        distances = self._distances(inputs, before, of_distances)
+        seen, asked = _see(inputs, before, attention_bias, self.config.is_causal)
         content, query = self._embed(inputs, of_input)
         shared = self.shared_biases.variables_ if self.shared_biases else ()
         outputs: dict[str, Any] = {"embedding_output": content, "layer_outputs": [],
@@ -134,7 +133,7 @@ class XLNet(Network):
         for i, layer in enumerate(self.layers_):                        # [B, S, H], [B, P, H]
             past = None if memory is None else memory[:, i]             # [B, M, H]
             remembered.append(None if past is None else _remember(past, content, self.config))
-            content, query, probs = layer(content, query, past, seen, shared,
+            content, query, probs = layer(content, query, past, distances, seen, asked, shared,
                                           None if head_mask is None else head_mask[i], seeds[i])
             outputs["layer_outputs"].append(content)
             outputs["query_layer_outputs"].append(query)
@@ -163,25 +162,9 @@ class XLNet(Network):
         query = ops.broadcast_to(mask, (*ops.shape(positions), self.config.hidden_size))
         return content, dropout(query, self.config.dropout, seeds[1])
 
-    def _see(self, inputs, memory, attention_bias, seed):
-        """Returns a batch's `Seen`, for M = `memory`."""
-        ids, places = inputs["input_ids"], _queries(inputs)
-        length = ops.shape(ids)[1]
-        content, query = _biases(inputs, length, memory, self.config.is_causal)
-        if attention_bias is not None:
-            extra = ops.cast(attention_bias, "float32")
-            content, query = (extra if bias is None else bias + extra for bias in (content, query))
-        if places is not None:
-            places = ops.one_hot(places, length, dtype=self.compute_dtype)
-            used = inputs.get("masked_lm_weights")
-            if used is not None:        # else an empty slot would add to position 0
-                places = places * ops.cast(used > 0, places.dtype)[:, :, None]
-        return Seen(self._distances(inputs, length, memory, seed),
-                    _segments(inputs.get("segment_ids"), memory), content, query, places)
-
-    def _distances(self, inputs, length, memory, seed):
+    def _distances(self, inputs, memory, seed):
         """float [C, R, H], with the opposite sign for rows that run backward."""
-        config = self.config
+        config, length = self.config, ops.shape(inputs["input_ids"])[1]
         found = ops.cast(distances(length, memory, config.clamp_len, config.hidden_size),
                          self.compute_dtype)[None]
         if inputs.get("is_backward") is not None:
@@ -196,11 +179,36 @@ class XLNet(Network):
         return dropout(found, config.dropout, seed)
 
 
+def _see(inputs, memory, attention_bias, is_causal):
+    """Returns the content's `Seen`, for M = `memory`, and the queries', None where there are no
+    queries."""
+    length, places = ops.shape(inputs["input_ids"])[1], _queries(inputs)
+    content, query = _biases(inputs, length, memory, is_causal)
+    if attention_bias is not None:
+        extra = ops.cast(attention_bias, "float32")
+        content, query = (extra if bias is None else bias + extra for bias in (content, query))
+    segments = _segments(inputs.get("segment_ids"), memory)
+    if places is None:
+        return Seen(segments, content), None
+    places = ops.cast(places, "int32")
+    used = inputs.get("masked_lm_weights")
+    return Seen(segments, content), Seen(
+        None if segments is None else ops.take_along_axis(segments, places[..., None], axis=1),
+        None if query is None else ops.take_along_axis(query, places[:, None, :, None], axis=2),
+        places, None if used is None else ops.cast(used > 0, "float32"))
+
+
 def _queries(inputs):
     """Returns the positions of the query stream, or None: a token that sees everything, itself too,
     has nothing to ask."""
     is_restricted = any(inputs.get(name) is not None for name in ("perm_mask", "query_order"))
     return inputs.get("masked_lm_positions") if is_restricted else None
+
+
+def _memory(inputs, dtype):
+    """float [B, L, M, H] in `dtype`, or None."""
+    memory = inputs.get("carried", {}).get("memory")
+    return None if memory is None else ops.cast(memory, dtype)
 
 
 def _remember(past, content, config):
