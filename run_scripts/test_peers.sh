@@ -17,7 +17,7 @@ constraints=$venv/constraints.txt
 mkdir -p "$venv"
 grep -v "^absl-py==" run_scripts/constraints.txt > "$constraints.new"
 cmp -s "$constraints.new" "$constraints" || mv "$constraints.new" "$constraints"
-source "$here/setup.sh" "[test,official]"
+source "$here/setup.sh" "[test,tfds,official]"
 echo "== running the tests beside the TensorFlow Model Garden"
 "$python" -m pytest -m peer "$@"
 echo "== the tests beside other systems passed"
