@@ -134,6 +134,10 @@ def test_a_record_has_its_mask_in_any_batch(units):
     graph = tf.function(masks, autograph=False)(
         found, 3, tf.range(len(found["input_ids"]), dtype=tf.int64))
     assert all((np.asarray(graph[name]) == whole[name]).all() for name in whole)
+    alone = tf.data.Dataset.from_tensors({name: value[5:6] for name, value in found.items()}).map(
+        lambda batch: masks(batch, 3, tf.constant([5], tf.int64)))
+    assert all((values == whole[name][5:6]).all()
+               for name, values in next(alone.as_numpy_iterator()).items())
     for other in (hidden(masks, found, seed=4), hidden(masks, found, first=1)):
         assert (other["masked_lm_positions"] != whole["masked_lm_positions"]).mean() > 0.5
 

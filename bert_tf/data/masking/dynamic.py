@@ -31,7 +31,8 @@ def units_of(candidates, token_boundary=None):
     unit = tf.cumsum(tf.cast(begins | first, tf.int32), 1) - 1
     unit = tf.where(candidates, unit, size)
     sizes = tf.math.bincount(unit, minlength=size + 1, maxlength=size + 1, axis=-1)
-    return unit, sizes[:, :-1]
+    # The number of rows is lost there, and one row would then seem to become several.
+    return unit, tf.ensure_shape(sizes[:, :-1], unit.shape)
 
 
 def choose_units_batch(units, sizes, quota, uniforms):
