@@ -47,22 +47,30 @@ def look_at_neighbours(encoder: BertEncoder, seed: int, has_own_embeddings: bool
         seed: of the random numbers.
         has_own_embeddings: whether the embeddings are this encoder's; a generator that shares the
             embeddings of an encoder with these first weights leaves them as they are.
+
+    Raises:
+        InputError: the network is too narrow; names the flag --first_weights.
     """
-    rng = np.random.default_rng([seed, encoder.config.hidden_size, not has_own_embeddings])
-    table = frequencies(encoder.config.embedding_width)
+    config = encoder.config
+    if min(config.embedding_width, config.hidden_size) < 4 or config.head_size < 2:
+        raise InputError("--first_weights=neighbours needs embeddings and layers at least 4 wide "
+                         "and heads at least 2 wide; leave the flag out.")
+    rng = np.random.default_rng([seed, config.hidden_size, not has_own_embeddings])
+    table = frequencies(config.embedding_width)
     if has_own_embeddings:
-        _embed(encoder.embeddings, table, encoder.config.is_causal, rng)
-    width = encoder.config.hidden_size
+        _embed(encoder.embeddings, table, config.is_causal, rng)
     # The frequencies that the layers use, by their places in the table.
-    chosen = _spread(len(table), min(len(table), width // 4))
+    chosen = _spread(len(table), min(len(table), config.hidden_size // 4))
     if encoder.embeddings_project is not None:
         _project(encoder.embeddings_project, len(table), chosen, rng)
-    layers = list({id(layer): layer for layer in encoder.layers_}.values())
-    for number, layer in enumerate(layers):
+    for layer in encoder.layers_:
         _protect(layer, 2 * len(chosen))
-        if number < _STRONG:
-            times = sum(one is layer for one in encoder.layers_)
-            _look(layer, number, table[chosen], encoder.config.is_causal, times, rng)
+    # Layers may share their attention alone.
+    owners = list({id(layer.attention): layer for layer in encoder.layers_}.values())
+    for number, layer in enumerate(owners[:_STRONG]):
+        if layer.attention.num_heads:
+            times = sum(one.attention is layer.attention for one in encoder.layers_)
+            _look(layer, number, table[chosen], config.is_causal, times, rng)
 
 
 def give_learner(learner: Any, seed: int) -> None:
@@ -84,7 +92,7 @@ def give_learner(learner: Any, seed: int) -> None:
 def frequencies(width: int) -> np.ndarray:
     """Frequencies of the codes of positions in embeddings of this width, in radians a position:
     float64 [F], with F a fourth of the width, so that codes take half of the dimensions."""
-    count = max(width // 4, 1)
+    count = width // 4
     return np.pi * (np.arange(count) + 0.5) / count
 
 
@@ -145,8 +153,9 @@ def _project(dense, count, chosen, rng):
 
 def _protect(layer, codes):
     """Keeps values from reading the codes, and all results from changing them."""
-    _clear(layer.attention.value.kernel, rows=codes)
-    _clear(layer.attention_output.projection.kernel, columns=codes)
+    if layer.attention.num_heads:
+        _clear(layer.attention.value.kernel, rows=codes)
+        _clear(layer.attention_output.projection.kernel, columns=codes)
     _clear(layer.output_.projection.kernel, columns=codes)
 
 

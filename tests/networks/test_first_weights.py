@@ -6,6 +6,7 @@ import pytest
 
 from bert_tf import networks, training
 from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
 from bert_tf.networks.first_weights import frequencies, look_at_neighbours, shift
 from bert_tf.recipes import find
 
@@ -15,7 +16,9 @@ SIZES = {"tiny": {}, "four layers": {"num_hidden_layers": 4, "hidden_size": 256,
          "narrow embeddings": {"hidden_size": 256, "num_attention_heads": 4, "embedding_size": 128},
          "left to right": {"directionality": "left_to_right"},
          "shared layers": {"num_hidden_layers": 3, "num_hidden_groups": 1, "model_type": "albert",
-                           "embedding_size": 64}}
+                           "embedding_size": 64},
+         "shared attention": {"num_hidden_layers": 4, "num_hidden_groups": 2,
+                              "model_type": "albert", "shared_parts": "attention"}}
 
 
 def encoder_of(sizes, seed=3):
@@ -41,7 +44,8 @@ def test_heads_of_the_two_lowest_layers_look_at_their_neighbour(sizes, seed):
     maps = attention_of(encoder, np.random.default_rng(seed))
     for layer, found in enumerate(map(np.asarray, maps[:2])):
         for head in range(found.shape[1]):
-            number = 0 if encoder.layers_[layer] is encoder.layers_[0] else layer
+            first, own = (encoder.layers_[i].attention for i in (0, layer))
+            number = 0 if own is first else layer
             distance = shift(head, found.shape[1], number, encoder.config.is_causal)
             if distance is None:
                 assert is_even(found[:, head])
@@ -52,6 +56,23 @@ def test_heads_of_the_two_lowest_layers_look_at_their_neighbour(sizes, seed):
                            for place, row in zip(places, mean)])
             share = np.mean([row[place + distance] for place, row in zip(places, mean)])
             assert hit == 1 and share > (0.5, 0.1)[min(layer, 1)]
+
+
+def test_layers_whose_heads_were_all_cut_stay_without():
+    for cut, seeing in ((0, 1), (1, 0)):
+        encoder = encoder_of({"pruned_heads": {cut: [0, 1]}})
+        look_at_neighbours(encoder, 1)
+        maps = np.asarray(attention_of(encoder, np.random.default_rng(0))[seeing])
+        places = np.arange(4, LENGTH - 4)
+        found = maps[:, 0, places].mean(0)
+        assert (found.argmax(1) == places + shift(0, 2, seeing)).all()
+
+
+@pytest.mark.parametrize("sizes", [{"embedding_size": 3}, {"hidden_size": 2},
+                                   {"hidden_size": 8, "num_attention_heads": 8}])
+def test_networks_too_narrow_for_codes_are_refused(sizes):
+    with pytest.raises(InputError, match="--first_weights=neighbours needs .* leave the flag out"):
+        look_at_neighbours(encoder_of(sizes), 1)
 
 
 def test_distances_and_sides_take_turns():
