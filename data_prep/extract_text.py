@@ -250,7 +250,7 @@ def main(job):
         if empty := [flag for flag, output in outputs.items() if not output.documents]:
             if text:
                 text.close()
-            raise InputError(_why_empty(empty, len(outputs)))
+            raise InputError(_why_empty(job, empty, len(outputs)))
     if text:
         text.close()
     for output in outputs.values():
@@ -260,10 +260,12 @@ def main(job):
         print(f"{len(unread)} source files could not be read, such as {unread[0]}.")
 
 
-def _why_empty(flags_of_files, count):
+def _why_empty(job, flags_of_files, count):
     """The message where nothing goes to some of `count` output files."""
     if len(flags_of_files) == count:
-        return "no text was found; name files or packages with sentences in them."
+        flag = "input_file" if job.input_file else "packages"
+        return (f"--{flag}: there is no text in {', '.join(getattr(job, flag))}; name files or "
+                "packages with sentences in them.")
     if flags_of_files == ["eval_file"]:
         return ("--eval_share: no document was drawn for --eval_file; give more text or a larger "
                 "share, or leave out --eval_file.")

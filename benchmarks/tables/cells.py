@@ -127,7 +127,7 @@ class Cells:
             path = self.path(cell, RESULT)
             if not exists(path):
                 return None
-            self._results[cell.folder] = read_json(path)["results"]
+            self._results[cell.folder] = _read_results(path)
         return self._results[cell.folder]
 
     def carry_out(self, cells: Iterable[Cell]) -> None:
@@ -178,7 +178,7 @@ class Cells:
                     [*cell.command.split(), *cell.arguments(self._root, folder)])
                 main(*configs)
             except InputError as error:
-                error.args = (f"{folder}: {error}",)
+                error.args = (f"{folder}, {cell.command}: {error}",)
                 raise
         found, seconds = _numbers(folder), time.process_time() - start
         write_json(os.path.join(folder, RESULT), {
@@ -186,6 +186,14 @@ class Cells:
         if not cell.is_kept:
             _clean(folder)
         print(f"{seconds:,.0f} CPU s", flush=True)
+
+
+def _read_results(path):
+    with contextlib.suppress(InputError, KeyError):
+        if isinstance(found := read_json(path)["results"], dict):
+            return found
+    raise InputError(f"{path} is damaged; remove it and run the command again, which then measures "
+                     "the cell again.")
 
 
 def _vocabulary(cell):

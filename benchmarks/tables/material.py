@@ -88,12 +88,14 @@ class TableFlags(RunFlags):
 
     def find(self, column: str) -> str:
         """The folder of a column's task, of SQuAD "."; "" if its files are not there."""
-        _, task, _ = COLUMNS[column]
+        _, task, metric = COLUMNS[column]
         if not task:
             return "." if all(map(is_file, self.squad_files(column))) else ""
         names = task, TASKS[task].folder_of or task
         found = (path for folder in self.data_dir if (path := named_folder(folder, *names)))
-        return next((absolute(path) for path in found if TASKS[task].has_file(path, "train")), "")
+        splits = "train", metric.partition("/")[0]
+        return next((absolute(path) for path in found
+                     if all(TASKS[task].has_file(path, split) for split in splits)), "")
 
     def squad_files(self, column: str) -> list[str]:
         """The files to train on and to score of a column of SQuAD."""

@@ -1,12 +1,13 @@
 """A table of a paper: its rows, its columns, the cell of each place, and the published figures."""
 
 import dataclasses
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from benchmarks import chance
-from benchmarks.tables.cells import Cell, Cells
+from benchmarks.tables.cells import RESULT, Cell, Cells
 from bert_tf.errors import InputError, choose_from
 
 
@@ -132,11 +133,15 @@ def fill(table: Table, cells: Cells, seeds: Sequence[int]) -> dict[str, dict[str
         if given.metric not in results:
             raise InputError(f"{cells.path(cell)} has no {given.metric}; it has "
                              f"{', '.join(results)}.")
+        if not math.isfinite(figure := results[given.metric]):
+            raise InputError(f"{cells.path(cell, RESULT)}: {given.metric} is {figure}; leave the "
+                             "row or the column out with --rows or --columns, or give other "
+                             "settings of training.")
         place = found[row].setdefault(column.title, {"command": cells.line(cell), "parts": {}})
         values = place["parts"].setdefault(given.title, {})
         if (key := (row, column.title, given.title, cell.folder)) not in counted:
             counted.add(key)
-            values[str(seed)] = given.factor * results[given.metric]
+            values[str(seed)] = given.factor * figure
     for row, columns in found.items():
         for title, place in columns.items():
             by_task = place.pop("parts")

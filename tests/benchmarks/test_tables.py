@@ -233,8 +233,29 @@ def test_an_error_names_the_cell(tmp_path, monkeypatch):
 
     monkeypatch.setattr(commands, "parse", parse)
     cell = Cell("a", "bert-first", {})
-    with pytest.raises(InputError, match=f"{cell.folder}: --seed is 0"):
+    with pytest.raises(InputError, match=f"{cell.folder}, bert-first: --seed is 0"):
         Cells(str(tmp_path)).carry_out([cell])
+
+
+@pytest.mark.parametrize("content", ["", "{", "\xff", "[]", "{}", '{"results": []}'])
+def test_damaged_results_are_named(tmp_path, content):
+    cell = Cell("a", "bert-first", {})
+    path = tmp_path / cell.folder / kept.RESULT
+    path.parent.mkdir()
+    path.write_text(content, encoding="latin-1")
+    with pytest.raises(InputError, match=f"{re.escape(str(path))}.*; remove it"):
+        Cells(str(tmp_path)).carry_out([cell])
+
+
+@pytest.mark.parametrize("figure", ["NaN", "Infinity"])
+def test_results_that_are_no_numbers_are_named(tmp_path, figure):
+    table, cells = two_rows(), Cells(str(tmp_path))
+    for seed in (1, 2):
+        path = tmp_path / table.cell("b", table.columns[0], seed).folder / kept.RESULT
+        path.parent.mkdir()
+        path.write_text(f'{{"results": {{"dev/accuracy": {figure if seed == 2 else 0.5}}}}}')
+    with pytest.raises(InputError, match=f"{re.escape(str(path))}: dev/accuracy is .*; leave"):
+        fill(table.only(["b"], []), cells, [1, 2])
 
 
 @pytest.mark.parametrize("tokens, rows", [(1000, 1000), (873, 1000), (872, 872), (300, 360)])
@@ -672,6 +693,23 @@ def test_columns_without_files_are_left_out(tmp_path, capsys):
     table = model_sizes.declare(model_sizes.ModelSizesFlags(output_dir=str(tmp_path)))
     assert [column.title for column in table.columns] == ["LM (ppl)"]
     assert "left out" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("module, title, file", [
+    (masking_rates, "MNLI-m", "MNLI/dev_matched.tsv"),
+    (masking_rates, "NER", "conll2003/eng.testa"),
+    (feature_based, "test F1", "conll2003/eng.testb")])
+def test_columns_without_a_file_to_score_are_left_out(module, title, file, data_dir, capsys):
+    """Before anything is trained."""
+    kind = next(kind for each, kind in TABLES.values() if each is module)
+    path = data_dir / file
+    path.touch()
+    assert title in [column.title for column in module.declare(flags_for(kind, data_dir)).columns]
+    assert "left out" not in capsys.readouterr().out
+    path.unlink()
+    left = [column.title for column in module.declare(flags_for(kind, data_dir)).columns]
+    assert left and not [each for each in left if each.startswith(title)]
+    assert title in capsys.readouterr().out.partition("left out")[2]
 
 
 @pytest.mark.parametrize("is_dynamic", [False, True])
