@@ -3,10 +3,12 @@
 import re
 
 import pytest
+from absl import flags as absl_flags
 
 from bert_tf import flags, recipes
 from bert_tf.flags.help import groups, help_text
-from bert_tf.flags.options import fields_of
+from bert_tf.flags.options import default_of, fields_of, shown
+from bert_tf.flags.parsing import define
 from tests.programs import names, program
 
 MOST = 40
@@ -35,6 +37,19 @@ def test_each_flag_has_a_help_and_a_group_with_a_title(command):
         assert len(kind.__doc__) > 5 and not kind.__doc__.startswith(f"{kind.__name__}("), kind
         for field, _ in fields:
             assert re.search(r"[.)]$", field.metadata["help"]), field.name
+
+
+@pytest.mark.parametrize("command", names())
+def test_each_default_can_be_given(command):
+    """On a command line, with the same value and type."""
+    for kind in program(command).classes:
+        values, given = absl_flags.FlagValues(), {}
+        define(kind, values)
+        for field in fields_of(kind):
+            if default := default_of(field):
+                given[field.name] = default
+        values([command, *(f"--{name}={shown(default)}" for name, default in given.items())])
+        assert {name: getattr(values, name) for name in given} == given, kind
 
 
 @pytest.mark.parametrize("recipe", recipes.RECIPES)

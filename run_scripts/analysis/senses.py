@@ -30,8 +30,9 @@ class SensesFlags:
 
     input_file: list[str] = option(REQUIRED, "Words with known senses.")
     eval_input_file: str = option(REQUIRED, "Words with senses to predict.")
-    neighbours: list[int] = option(
-        [1, 3, 7, 10], "Numbers of neighbours; the command scores each.", least=1)
+    neighbours: list[str] = option(
+        ["1", "3", "7", "10"], "Numbers of neighbours; the command scores each.", items=int,
+        least=1)
     layer: int = option(-1, "The layer whose vectors are compared: 0 for the embeddings, or "
                         "counted from the last one, -1.")
 
@@ -117,7 +118,7 @@ def main(model: ModelFlags, job: SensesFlags) -> None:
         known.add(one.lemma, one.senses, vector)
     instances, vectors = vectors_of(held_out, opened, encoder, model.max_seq_length, job.layer,
                                     "--eval_input_file")
-    found = score(known, instances, vectors, job.neighbours)
+    found = score(known, instances, vectors, list(map(int, job.neighbours)))
     print(f"\n{sum(map(len, known.counts.values())):,} senses of {len(known.counts):,} lemmas; "
           f"{len(instances):,} words to tell\n{'':>24}" + "".join(f"{name:>16}" for name in found))
     for way in next(iter(found.values())):

@@ -265,7 +265,7 @@ def test_senses(model, tmp_path, capsys):
     text = "".join(f"{word}\t{word[0]}\t{number}\n" + "\n" * (number % 5 == 4)
                    for number, word in enumerate(rng.choice(list("abc"), 25)))
     (tmp_path / "words.txt").write_text(text)
-    job = senses.SensesFlags(input_file=[str(tmp_path / "words.txt")], neighbours=[1, 30],
+    job = senses.SensesFlags(input_file=[str(tmp_path / "words.txt")], neighbours=["1", "30"],
                              eval_input_file=str(tmp_path / "words.txt"))
     senses.main(flags_of(model, tmp_path / "out"), job)
     found = json.loads((tmp_path / "out/senses.json").read_text())["known lemma"]
