@@ -53,6 +53,17 @@ def shift(scores: Tensor, keys: Tensor, places: Tensor | None = None) -> Tensor:
     return ops.reshape(scores, (batch, heads, length, -1))[..., :keys]
 
 
+def multiply(x: Tensor, shared: Tensor) -> Tensor:
+    """The product of [B, N, Q, D] and [C, N, D, M], [B, N, Q, M].
+
+    One head is multiplied without the dimension N: with it, oneDNN is wrong or crashes on AVX-512
+    if C is 1.
+    """
+    if shared.shape[1] == 1:
+        return ops.matmul(x[:, 0], shared[:, 0])[:, None]
+    return ops.matmul(x, shared)
+
+
 class Seen(NamedTuple):
     """What the vectors of a stream see, for all layers. Q is S for the content, P for the queries.
 
@@ -120,11 +131,11 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
         query = split_heads(self.query(x), self.config.d_head)          # [B, N, Q, D]
         scores = ops.matmul(query + word, ops.transpose(key, (0, 1, 3, 2)))     # [B, N, Q, K]
         scores = scores + shift(
-            ops.matmul(query + relative, ops.transpose(by_distance, (0, 1, 3, 2))),
+            multiply(query + relative, ops.transpose(by_distance, (0, 1, 3, 2))),
             ops.shape(key)[2], seen.places)
         if seen.segments is not None:
             table = ops.transpose(ops.cast(self.segments, query.dtype), (1, 2, 0))  # [N, D, 2]
-            same = ops.matmul(query + segment, table)                   # [B, N, Q, 2]
+            same = multiply(query + segment, table[None])               # [B, N, Q, 2]
             scores = scores + ops.where(seen.segments[:, None], same[..., 1:], same[..., :1])
         scores = ops.cast(scores, "float32") * self.config.d_head**-0.5
         if seen.bias is not None:
@@ -265,7 +276,7 @@ class Summary(FromConfig, keras.layers.Layer):
         query = ops.reshape(query, (*shape, 1))                                 # [N, D, 1]
         key, value = (split_heads(layer(x), shape[1])
                       for layer in (self.key, self.value))                      # [B, N, S, D]
-        scores = ops.cast(ops.matmul(key, query)[..., 0], "float32") * shape[1]**-0.5
+        scores = ops.cast(multiply(key, query[None])[..., 0], "float32") * shape[1]**-0.5
         if input_mask is not None:
             scores = scores + hiding(input_mask[:, None] < 1)                   # [B, N, S]
         probs = dropout(ops.cast(ops.softmax(scores), x.dtype), self.config.dropatt, seeds[0])
