@@ -63,8 +63,13 @@ def declare(job: StudentSizesFlags) -> Table:
     """The table, whose columns are sizes."""
     material = Material(job)
     shapes = [shape(size) for size in job.sizes]
-    weights = [config_from_dict(material.config(**each)).num_weights for each in shapes]
-    columns = {f"{count / 1e6:.2f}": each for count, each in zip(weights, shapes)}
+    titles = [f"{config_from_dict(material.config(**each)).num_weights / 1e6:.2f}"
+              for each in shapes]
+    for number, title in enumerate(titles):
+        if (first := titles.index(title)) < number:
+            raise InputError(f"--sizes: {job.sizes[first]} and {job.sizes[number]} both have "
+                             f"{title} million weights, which name a column; leave one out.")
+    columns = dict(zip(titles, shapes))
 
     def pretrained(seed: int, **sizes: int) -> Cell:
         return material.pretrained("-".join(["size", *map(str, sizes.values())]),

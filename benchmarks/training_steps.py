@@ -94,7 +94,7 @@ def curves(job: TrainingStepsFlags, name: str, rows: Mapping[str, Mapping[str, A
         name, ", ".join([f"accuracy on held-out {words} words (%)"] * len(held_out) + tasks)
         + " after so many steps of pre-training", "", list(rows),
         [Column(title, "") for title in numbers], cell, {}, over="steps of pre-training",
-        tasks=[*held_out, *(material.columns(*tasks) if tasks else [])])
+        tasks=[*held_out, *(material.columns(*tasks) if tasks or not held_out else [])])
 
 
 def compare(found: dict[str, dict[str, dict]], cells: Cells) -> list[str]:

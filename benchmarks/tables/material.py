@@ -124,6 +124,8 @@ class Material:
         Raises:
             InputError: none is, and the table has no others.
         """
+        if not titles:
+            raise InputError("--tasks is empty; name a task.")
         found, missing = [], []
         for title in titles:
             (found if self.job.find(title) else missing).append(title)

@@ -649,6 +649,17 @@ def test_students_share_a_teachers_answers(data_dir):
     assert teacher.is_kept and teacher.folder == both["records_dir"].cell.folder
     with pytest.raises(InputError, match="'2' is no size"):
         student_sizes.shape("2")
+    with pytest.raises(InputError, match="--sizes: 1x64 and 01x64 both have 0.57 million"):
+        student_sizes.declare(flags_for(student_sizes.StudentSizesFlags, data_dir,
+                                        sizes=["1x64", "2x64", "01x64"]))
+
+
+@pytest.mark.parametrize("name", ["training-steps", "training-flops", "first-weights",
+                                  "student-sizes"])
+def test_tables_of_no_task_are_refused(name, data_dir):
+    module, kind = TABLES[name]
+    with pytest.raises(InputError, match="--tasks is empty"):
+        module.declare(flags_for(kind, data_dir, tasks=[]))
 
 
 @pytest.mark.parametrize("by_order, by_next, verdict", [
