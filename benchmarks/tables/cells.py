@@ -160,12 +160,14 @@ class Cells:
 
     def _fitted(self, content, cell):
         """A configuration for the vocabulary that its cell reads, which may have fewer tokens than
-        were asked for. A model may have up to 127 rows more than tokens."""
+        were asked for. Records are for models of as many rows, or of the next multiple of 128."""
         if not (vocabulary := _vocabulary(cell)) or "vocab_size" not in content:
             return content
         path = self.path(vocabulary, vocabulary.flags["output_file"].path)
-        surplus = max(content["vocab_size"] - open_tokenizer(path).vocabulary.size, 0)
-        return {**content, "vocab_size": content["vocab_size"] - surplus // 128 * 128}
+        size = open_tokenizer(path).vocabulary.size
+        surplus = max(content["vocab_size"] - size, 0)
+        rows = size + -size % 128 if surplus % 128 else content["vocab_size"] - surplus
+        return {**content, "vocab_size": rows}
 
     def _do(self, cell, folder):
         for name, content in cell.files.items():
