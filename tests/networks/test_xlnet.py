@@ -10,6 +10,7 @@ from bert_tf import checkpoints, objectives
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import XLNetConfig
 from bert_tf.networks.xlnet import XLNet
+from bert_tf.networks.xlnet.layers import shift
 from bert_tf.objectives.permutation import PermutationLM
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training.learners.learner import Learner
@@ -280,3 +281,19 @@ def test_rows_with_one_head_are_read_as_alone(summary):
              for row in range(8)]
     for name in ("sequence_output", "pooled_output"):
         close(found[name], np.concatenate([one[name] for one in alone]), 1e-5)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 8, 21])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_scores_of_queries_anywhere_are_shifted_by_their_positions(length, is_known):
+    rng, memory = np.random.default_rng(length), 5
+    scores = rng.normal(size=(3, 2, 4, memory + 2 * length)).astype("float32")
+    places = rng.integers(0, length, (3, 4)).astype("int32")
+    keys = np.arange(memory + length)
+    wanted = [[[scores[row, head, query, length - places[row, query] + keys] for query in range(4)]
+               for head in range(2)] for row in range(3)]
+    size = scores.shape[-1] if is_known else None
+    found = tf.function(lambda x, places: shift(x, tf.shape(x)[-1] - length if not is_known else
+                                                len(keys), places),
+                        [tf.TensorSpec([3, 2, 4, size]), tf.TensorSpec([3, 4], tf.int32)])
+    assert (np.array(found(scores, places)) == np.array(wanted)).all()

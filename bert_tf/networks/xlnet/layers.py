@@ -45,12 +45,25 @@ def shift(scores: Tensor, keys: Tensor, places: Tensor | None = None) -> Tensor:
         places: int32 [B, Q], the queries' positions; None: 0, 1, ..., S - 1.
     """
     if places is not None:
-        first = ops.shape(scores)[-1] - keys - places                       # S - place
-        columns = first[..., None] + ops.arange(keys, dtype="int32")        # [B, Q, K]
-        return ops.take_along_axis(scores, columns[:, None], axis=-1)
+        length = ops.shape(scores)[-1] - keys
+        return _shift_by(scores, length - places, length)
     batch, heads, length, _ = ops.shape(scores)
     scores = ops.reshape(scores, (batch, heads, -1, length))[:, :, 1:]
     return ops.reshape(scores, (batch, heads, length, -1))[..., :keys]
+
+
+def _shift_by(scores, steps, most):
+    """[B, N, Q, R] -> [B, N, Q, R - `most`], from column `steps` on: int32 [B, Q], up to `most`."""
+    if not isinstance(most, int):       # known only when the graph runs
+        columns = steps[..., None] + ops.arange(ops.shape(scores)[-1] - most, dtype="int32")
+        return ops.take_along_axis(scores, columns[:, None], axis=-1)
+    # By powers of two, since gathering single numbers is slow on a TPU.
+    steps, bits = steps[:, None, :, None], most.bit_length()
+    scores = ops.pad(scores, [(0, 0)] * 3 + [(0, 2**bits - 1 - most)])
+    for step in (2**bit for bit in reversed(range(bits))):
+        scores = ops.where(ops.bitwise_and(steps, step) > 0, scores[..., step:],
+                           scores[..., :-step])
+    return scores
 
 
 def multiply(x: Tensor, shared: Tensor) -> Tensor:
