@@ -157,9 +157,7 @@ def first_line(module: str) -> str:
 
 
 def given_flags(arguments: Sequence[str]) -> dict[str, str]:
-    """{name: value} of the flags of a command line and of its flagfiles."""
-    with contextlib.suppress(absl_flags.Error):     # the program reports it
-        arguments = absl_flags.FlagValues().read_flags_from_files(arguments, force_gnu=False)
+    """{name: value} of the flags of a command line, without those in flagfiles."""
     found = {}
     for argument, following in itertools.zip_longest(arguments, arguments[1:], fillvalue=""):
         if argument.startswith("-"):
@@ -193,10 +191,15 @@ def _find_program(command):
 
 
 def _choose():
-    """The name of the program that the flags decide, or None."""
+    """The name of the program that the flags decide, or None. A run's own flagfile names it."""
     from bert_tf.finetuning import jobs
     try:
-        script = jobs.script_of(given_flags(sys.argv[1:]))
+        given = given_flags(parsing.expand_flagfiles(sys.argv[1:]))
+        if path := given_flags(sys.argv[1:]).get("flagfile"):
+            kept = re.match(r"# bert-finetune (\S+) ", "\n".join(parsing.flagfile_lines(path)))
+            if kept and kept[1] in _FINETUNE:
+                return kept[1]
+        script = jobs.script_of(given)
     except InputError as error:
         sys.exit(f"error: {error}")
     return script and script.removeprefix("run_").replace("_", "-")
@@ -223,7 +226,9 @@ def run() -> None:
         sys.path.insert(0, str(_ROOT))      # for benchmarks, which is not installed
         module = _find_program(command)
     elif command in VARIANTS:
-        given = given_flags(sys.argv[1:])
+        given = {}
+        with contextlib.suppress(InputError):   # the program reports it
+            given = given_flags(parsing.expand_flagfiles(sys.argv[1:]))
         for flag, variant in VARIANTS[command].items():
             flag, _, value = flag.removeprefix("--").partition("=")
             if flag in given and value in ("", given[flag]):

@@ -187,6 +187,12 @@ def fixture_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("program")
     (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
     (folder / "flags.txt").write_text("--number=8\n--kind=y\n", encoding="utf-8")
+    (folder / "latin.txt").write_text("--number=8\n--kind=\u00fc\n", encoding="latin-1")
+    (folder / "names_latin.txt").write_text("--flagfile=latin.txt\n", encoding="utf-8")
+    (folder / "marked.txt").write_text("--kind=x\n\n// more\n--flagfile=more.txt\n",
+                                       encoding="utf-8-sig")
+    (folder / "more.txt").write_text("# more\n--number=8\n--flagfile=marked.txt\n",
+                                     encoding="utf-8")
 
     def run(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE):
         environment = {name: value for name, value in os.environ.items()
@@ -218,7 +224,11 @@ def test_an_error_follows_the_output_before_it(run):
     (["--number=1", "--kind=x", "--deep=2"], 1,
      "error: --deep=2 is for --kind=zebra; leave the flag out.\n"),
     (["--number=1", "more"], 1, "error: unexpected argument 'more'"),
-    (["--flagfile=absent.txt"], 1, "absent.txt"),
+    (["--flagfile=absent.txt"], 1, "error: --flagfile: there is no file absent.txt; check"),
+    (["--flagfile"], 1, "error: --flagfile: there is no file ''; check the name.\n"),
+    (["--flagfile=.."], 1, "error: --flagfile: .. can't be read (Is a directory); name a file"),
+    (["--flagfile=latin.txt"], 1, "error: --flagfile: latin.txt is not UTF-8; save it as UTF-8.\n"),
+    (["--flagfile=names_latin.txt"], 1, "error: --flagfile: latin.txt is not UTF-8; save"),
     (["--number=14"], 130, "interrupted\n"),
     (["--number=16"], 143, "terminated\n"),
     (["--number=1", "--kind=x", "--file=a\udcff"], 1,
@@ -234,6 +244,9 @@ def test_what_is_wrong_is_said_in_one_line(run, arguments, status, message):
 
 def test_flags_come_from_a_file_too(run):
     assert run("--flagfile=flags.txt", "--kind=x") == (0, "8 x\n", "")
+    # From an editor that marks UTF-8; it names another file, which names this one.
+    assert run("--flagfile", "marked.txt") == (0, "8 x\n", "")
+    assert "(default: 8" not in run("--flagfile=latin.txt", "--help")[1]
 
 
 def test_libraries_say_only_what_is_worth_a_warning(run):

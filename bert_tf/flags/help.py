@@ -9,7 +9,7 @@ from absl import flags as absl_flags
 
 from bert_tf.errors import InputError
 from bert_tf.flags.options import default_of, fields_of, group_of, is_required, shown
-from bert_tf.flags.parsing import define, given_in_flags, take_defaults, types_of
+from bert_tf.flags.parsing import define, expand_flagfiles, given_in_flags, take_defaults, types_of
 
 SHORT, FULL = ("--help", "-h", "-help", "--helpshort"), ("--helpfull", "-helpfull")
 _LONGEST = 72       # characters of choices after the name of a flag
@@ -26,7 +26,7 @@ def print_help(doc, config_classes, defaults=None, recipe=None) -> None:
         define(config_class, flag_values)
     # A flag that can't be read is no reason to withhold the help.
     with contextlib.suppress(absl_flags.Error, InputError):
-        flag_values([arg for arg in sys.argv if arg not in (*SHORT, *FULL)])
+        flag_values(expand_flagfiles(arg for arg in sys.argv if arg not in (*SHORT, *FULL)))
         given = given_in_flags(config_classes, flag_values)
         found = recipe(given) if recipe else None
         if defaults:

@@ -1,6 +1,8 @@
 """absl's flags for the options of dataclasses, and dataclass instances from parsed flags."""
 
+import os
 import typing
+from collections.abc import Iterable
 
 from absl import flags as absl_flags
 
@@ -15,6 +17,8 @@ from bert_tf.flags.options import (
     is_required,
     without_idle,
 )
+
+_FLAGFILE = ("--flagfile", "-flagfile")
 
 
 class _Choice(absl_flags.ArgumentParser):
@@ -83,28 +87,50 @@ def read(config_class, flag_values):
     return config
 
 
-def stage_flagfiles(argv: list[str]) -> list[str]:
-    """Returns a command line whose --flagfile names local files: absl opens no others.
+def expand_flagfiles(arguments: Iterable[str], above: tuple[str, ...] = ()) -> list[str]:
+    """Returns a command line with the flags of its flagfiles in their places. A flagfile may be in
+    a store, and may name others.
+
+    Args:
+        above: the flagfiles that name the one with these lines, which are not read again.
 
     Raises:
-        InputError: a flagfile in a store can't be read.
+        InputError: a flagfile can't be read.
     """
     found: list[str] = []
-    for argument in argv:
-        if found and found[-1] in ("--flagfile", "-flagfile"):
-            argument = f"{found.pop()}={argument}"
+    rest = iter(arguments)
+    for argument in rest:
         name, _, path = argument.partition("=")
-        if name in ("--flagfile", "-flagfile") and files.is_remote(path):
-            check_stores([path], "--flagfile: ")
-            try:
-                if not files.is_file(path):
-                    raise InputError(f"--flagfile: there is no file {path}; check the name.")
-                argument = f"{name}={files.staged(path)}"
-            except OSError as error:
-                raise InputError(f"--flagfile: {path} can't be read ({error.strerror}); name a "
-                                 "file that you may read.") from error
-        found.append(argument)
-    return found
+        if argument in _FLAGFILE:
+            path = next(rest, "")
+        if name not in _FLAGFILE:
+            found.append(argument)
+        elif path not in above:
+            found += expand_flagfiles([line for line in flagfile_lines(path) if line and not (
+                line.startswith(("#", "//")))], (*above, path))
+        if argument == "--":
+            break
+    return [*found, *rest]
+
+
+def flagfile_lines(path: str) -> list[str]:
+    """Returns all lines of a flagfile, without blanks around them.
+
+    Raises:
+        InputError: it can't be read.
+    """
+    check_stores([path], "--flagfile: ")
+    try:
+        with files.open_file(os.path.expanduser(path), "rt", encoding="utf-8-sig") as file:
+            return [line.strip() for line in file]
+    except FileNotFoundError as error:
+        raise InputError(f"--flagfile: there is no file {path or repr(path)}; check the "
+                         "name.") from error
+    except OSError as error:
+        raise InputError(f"--flagfile: {path} can't be read ({error.strerror or error}); name a "
+                         "file that you may read.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"--flagfile: {path} is not UTF-8; save it as UTF-8.") from error
 
 
 def _fetch(value, flag):

@@ -12,7 +12,7 @@ from bert_tf.errors import InputError, explained, nearest
 from bert_tf.files import FLAGFILE, hub, is_file, open_file, write_aside
 from bert_tf.flags import help as help_pages
 from bert_tf.flags.options import changed, fields_of, given_in, shown
-from bert_tf.flags.parsing import define, given_in_flags, read, stage_flagfiles, take_defaults
+from bert_tf.flags.parsing import define, expand_flagfiles, given_in_flags, read, take_defaults
 
 _SIMILAR = 0.65     # below, flags have only a word such as size in common
 _ENDLESS = 1 << 30     # steps that no run takes, such as a warm-up that never ends
@@ -83,7 +83,7 @@ def _report(source, taken):
 def _parse(argv, config_classes):
     """Returns the part of a command line that absl leaves."""
     try:
-        left = absl_flags.FLAGS(stage_flagfiles(argv))
+        left = absl_flags.FLAGS(expand_flagfiles(argv))
         if not app.FLAGS["verbosity"].present:
             # absl's own default shows the notes of other libraries, such as requests and logins.
             app.FLAGS.verbosity = logging.WARNING

@@ -15,7 +15,7 @@ import pytest
 from bert_tf import files
 from bert_tf.errors import InputError, explained
 from bert_tf.files import finding, leases, places
-from bert_tf.flags.parsing import stage_flagfiles
+from bert_tf.flags.parsing import expand_flagfiles
 from tests import stores
 
 
@@ -282,19 +282,19 @@ def test_a_flagfile_is_read_from_a_store(memory, monkeypatch):
     """A run writes its own there."""
     with files.write_aside(f"{memory}/flags.txt") as file:
         file.write("--number=8\n")
-    for given in ([f"--flagfile={memory}/flags.txt"], ["-flagfile", f"{memory}/flags.txt"]):
-        name, *rest = stage_flagfiles(["program", *given, "--other=memory://a"])
-        assert name == "program" and rest.pop() == "--other=memory://a"
-        with open(rest[-1].rpartition("=")[2]) as file:
-            assert file.read() == "--number=8\n"
+    with files.write_aside(f"{memory}/more.txt") as file:
+        file.write(f"# more\n--kind=x\n--flagfile={memory}/flags.txt\n")
+    for given in ([f"--flagfile={memory}/more.txt"], ["-flagfile", f"{memory}/more.txt"]):
+        assert expand_flagfiles(["program", *given, "--other=memory://a"]) == [
+            "program", "--kind=x", "--number=8", "--other=memory://a"]
     with pytest.raises(InputError, match="--flagfile: there is no file memory://a"):
-        stage_flagfiles(["program", "--flagfile=memory://a"])
+        expand_flagfiles(["program", "--flagfile=memory://a"])
 
     def refuse(*args, **options):
         raise PermissionError("Access Denied")
-    monkeypatch.setattr(stores.store("memory"), "info", refuse)
+    monkeypatch.setattr(stores.store("memory"), "cat_file", refuse)
     with pytest.raises(InputError, match=r"--flagfile: memory://a can't be read \(Access Denied\)"):
-        stage_flagfiles(["program", "--flagfile=memory://a"])
+        expand_flagfiles(["program", "--flagfile=memory://a"])
 
 
 @pytest.fixture

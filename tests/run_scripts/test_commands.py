@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from bert_tf import flags
+from bert_tf import files, flags
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.saved_task import SavedTask
@@ -90,7 +90,10 @@ def test_programs_have_a_line_each(command):
     ("bert-distill --recipe=theseus --predecessor=a", "run_scripts.run_theseus"),
     ("bert-distill --recipe theseus", "run_scripts.run_theseus"),
     ("bert-distill --recipe=pkd --teacher=a", "run_scripts.distill"),
+    ("bert-distill --flagfile=memory://flags/theseus.txt", "run_scripts.run_theseus"),
     ("bert-finetune tagger --task=mrpc", "run_scripts.run_tagger"),
+    ("bert-finetune --flagfile=memory://flags/tagger.txt --output_dir=b", "run_scripts.run_tagger"),
+    ("bert-finetune --flagfile {folder}/mrpc.txt", "run_scripts.run_classifier"),
     *((f"bert-finetune {flags}", f"run_scripts.run_{name}") for flags, name in (
         ("--task=mrpc --do_train", "classifier"), ("--task_name STS-B", "classifier"),
         ("--task=swag", "multiple_choice"), ("--task=qnnli", "multiple_choice"),
@@ -110,6 +113,11 @@ def test_flags_choose_the_program(arguments, module, monkeypatch, tmp_path):
     for name in ("tags", "bert", "t5"):
         (tmp_path / name).mkdir()
     (tmp_path / "flags.txt").write_text("--output_file=o\n--init_vocab_file=v.txt\n")
+    (tmp_path / "mrpc.txt").write_text("# mine\n--task=mrpc\n")
+    for kept, lines in (("theseus", "--recipe=theseus\n"), (
+            "tagger", "# bert-finetune tagger --flagfile=THIS_FILE\n--label_column=1\n")):
+        with files.write_aside(f"memory://flags/{kept}.txt") as file:
+            file.write(lines)
     SavedTask(find_task("conll2003"), 128, False, {}).write(tmp_path / "tags")
     EncoderConfig(vocab_size=9).to_json_file(tmp_path / "bert" / "bert_config.json")
     T5Config(vocab_size=9).to_json_file(tmp_path / "t5" / "config.json")
@@ -125,6 +133,9 @@ def test_what_decides_nothing_is_said():
     assert (status, err) == (0, "") and "  squad            Fine-tunes BERT to find answers" in out
     status, out, err = run("bert-finetune", "--do_train", "--train_file=a.txt")
     assert (status, out) == (1, "") and "classifier, squad" in err and err.count("\n") == 1
+    status, out, err = run("bert-finetune", "--flagfile=absent.txt")
+    assert (status, out, err) == (
+        1, "", "error: --flagfile: there is no file absent.txt; check the name.\n")
     status, out, err = run("bert-finetune", "--task=mrcp", "--do_train")
     assert (status, out) == (1, "") and "mrcp" in err and err.count("\n") == 1
 
