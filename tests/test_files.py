@@ -193,3 +193,9 @@ def test_flagfiles_of_jobs_are_no_input(tmp_path):
             "a.txt", "myflags.txt"]
     named = str(tmp_path / "flags.txt")
     assert files.find_files(named, "input_file") == [named]
+
+
+def test_a_file_that_is_missing_is_not_called_damaged(tmp_path):
+    with pytest.raises(InputError, match=r"^there is no file .*/text\.txt; check the name\.$"), \
+            files.open_unpacked(f"{tmp_path}/text.txt"):
+        pass

@@ -175,6 +175,8 @@ def open_unpacked(path):
                 file = io.BufferedReader(file)
             opened = _packing(file.peek(_LONGEST_MARK)[:_LONGEST_MARK])
             yield opened(file) if opened else file
+    except FileNotFoundError as error:
+        raise InputError(f"there is no file {error.filename or path}; check the name.") from error
     except READ_ERRORS as error:
         raise InputError(f"{shown_name(path)}: can't be read ({error}); if the file is damaged, "
                          "copy or download it again.") from error
