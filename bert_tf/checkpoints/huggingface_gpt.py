@@ -45,7 +45,8 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
     path = rules.beside(file, "config.json")
     prefix = _PREFIX if any(name.startswith(_PREFIX) for name in found) else ""
     ours = {mine: values[theirs] for theirs, mine in _KEYS.items() if theirs in values}
-    ours["intermediate_size"] = 4 * ours.get("hidden_size", GPTConfig.hidden_size)
+    width = ours.get("hidden_size", GPTConfig.hidden_size)
+    ours["intermediate_size"] = 4 * width if isinstance(width, int) else width
     notes: tuple[str, ...] = ()
     words = f"{prefix}tokens_embed.weight"
     _check_heads(file, path, values, found, words)

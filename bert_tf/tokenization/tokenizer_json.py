@@ -110,4 +110,5 @@ def _kind(read):
     step = before.get("type") if isinstance(before, dict) else None
     known = {"WordPiece": step == "BertPreTokenizer",
              "BPE": step == "ByteLevel" or model.get("end_of_word_suffix") == "</w>"}
-    return model.get("type") if known.get(model.get("type")) else None
+    return next((kind for kind, is_read in known.items()
+                 if is_read and model.get("type") == kind), None)

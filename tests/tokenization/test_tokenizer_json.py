@@ -189,6 +189,7 @@ def test_special_tokens_of_the_vocabulary_are_plain_text(vocabulary, tmp_path, c
     ({"model": {"type": "WordPiece", "vocab": {"a": 0, "b": 2}}}, "have gaps"),
     ({"model": {"type": "WordPiece"}}, "does not describe a tokenizer"),
     ({"model": []}, "no WordPiece or BPE"),
+    ({"model": {"type": ["WordPiece"], "vocab": {}}}, "no WordPiece or BPE"),
     ({"model": {"type": "WordPiece", "vocab": []}}, "does not describe a tokenizer")])
 def test_what_cannot_be_read_is_refused(vocabulary, tmp_path, change, message):
     save(tmp_path, vocabulary)
