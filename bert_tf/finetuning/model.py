@@ -247,7 +247,7 @@ class ModelFlags(QuantisationFlags):
     bilstm_size: int | None = option(
         None, "Put a bidirectional LSTM of this width per direction between the model and the head "
         '(arXiv:1810.04805, table 5, "+ BiLSTM"); 0: no LSTM. Default: as in training, else 0.',
-        rare=True, least=0)
+        rare=True, least=0, most=1 << 16)
     num_workers: int = option(
         0, "Processes that make records; 0: one per core.", rare=True, least=0, most=4096)
     attention_mask_heads: list[str] = option(

@@ -348,6 +348,9 @@ def _check_own(owned, files, texts, label, choices, labels, labelled_test):
     if len(texts) > 1 and owned.format == "words":
         raise InputError("--text_b_column is for two texts, and tagging reads words; leave the "
                          "flag out.")
+    if "" in labels:
+        raise InputError(f"--labels={','.join(labels)}: a label is empty; leave out the surplus "
+                         "comma.")
     if labels and not owned.has_labels:
         raise InputError(f"--labels names labels, and {owned.title} has none; leave the flag out.")
 

@@ -262,10 +262,11 @@ class TrialSettings:
     grid_train_batch_size: list[str] = option(
         ["16", "32"], "Batch sizes of --grid.", items=int, above=0, for_=_TRIED, rare=True)
     grid_learning_rate: list[str] = option(
-        ["5e-5", "3e-5", "2e-5"], "Learning rates of --grid.", items=float, above=0, for_=_TRIED,
-        rare=True)
+        ["5e-5", "3e-5", "2e-5"], "Learning rates of --grid.", items=float, above=0,
+        below=float("inf"), for_=_TRIED, rare=True)
     grid_num_train_epochs: list[str] = option(
-        ["2", "3", "4"], "Epochs of --grid.", items=float, above=0, for_=_TRIED, rare=True)
+        ["2", "3", "4"], "Epochs of --grid.", items=float, above=0, below=float("inf"), for_=_TRIED,
+        rare=True)
 
 
 @dataclasses.dataclass
@@ -278,10 +279,11 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
     eval_batch_size: int = option(32, "Examples per step of evaluation and prediction.",
                                   alias="predict_batch_size", least=1)
     learning_rate: float | None = option(
-        None, "Peak of the learning rate. Default: the task's default.", least=0)
+        None, "Peak of the learning rate. Default: the task's default.", least=0,
+        below=float("inf"))
     num_train_epochs: float | None = option(
         None, "Number of epochs. Default: the task's default. 0: evaluate the model without "
-        "training.", least=0)
+        "training.", least=0, below=float("inf"))
     warmup_proportion: float = option(
         0.1, "Share of the steps in which the learning rate rises.", least=0, most=1)
     early_stopping: int = option(

@@ -54,6 +54,12 @@ def test_a_head_mask_that_masks_nothing_is_refused(tmp_path):
         flags.check(FineTuneSettings(output_dir=str(tmp_path)))
 
 
+def test_an_lstm_that_no_memory_holds_is_refused(tmp_path):
+    flags = jobs.ModelFlags(do_eval=True, bilstm_size=10**20)
+    with pytest.raises(InputError, match=f"--bilstm_size is {10**20}; it must be from 0 to 65536"):
+        flags.check(FineTuneSettings(output_dir=str(tmp_path)))
+
+
 def test_the_call_does_what_the_command_does(folder, tmp_path):
     scores = bert_tf.finetune(FILES, folder / "model", tmp_path / "call", **settings(folder))
     given = settings(folder)

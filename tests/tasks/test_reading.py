@@ -349,6 +349,7 @@ def test_own_files_refused(arguments, message):
 
 @pytest.mark.parametrize("flags, kind, message", [
     ({"train_file": "a.txt", "text_b_column": "1"}, "tagging", "--text_b_column is for two texts"),
+    ({"labels": ["x", "y", ""]}, "classification", "--labels=x,y,: a label is empty"),
     ({"labels": ["x", "y"]}, "regression", "--labels names labels, and regression has none"),
     ({"labels": ["x", "y"], "choice_columns": ["c"]}, "multiple_choice", "--labels names labels"),
     ({"header": False}, "classification", "--header=false is for .tsv and .csv"),

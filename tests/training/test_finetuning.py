@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 import json
+import math
 import os
 import statistics
 
@@ -203,8 +204,9 @@ def test_zero_is_a_rate_and_not_the_tasks_own():
         settings = FineTuneSettings(output_dir="out", learning_rate=rate)
         assert settings.resolve(DEFAULTS, 40).learning_rate == expected
     for name in ("learning_rate", "num_train_epochs"):
-        with pytest.raises(InputError, match=f"--{name} is -1; it must be at least 0"):
-            FineTuneSettings(output_dir="out", **{name: -1})
+        for value in (-1, math.inf):
+            with pytest.raises(InputError, match=f"--{name} is {value}; it must be at least 0"):
+                FineTuneSettings(output_dir="out", **{name: value})
 
 
 def test_only_batches_that_are_needed_are_shared_out():
