@@ -1,2 +1,1 @@
-"""Programs that compare speed with other implementations and learning with transformers, and check
-that pre-training helps."""
+"""Measures speed, and compares systems and methods."""

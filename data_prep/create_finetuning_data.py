@@ -1,4 +1,4 @@
-"""Writes the records of a fine-tuning task once: TFRecords and a manifest for each split.
+"""Writes the records of a fine-tuning task: TFRecords, a manifest for each split.
 
 The files are the official ones of a named task, or your own. A file of records is complete or
 absent, and it is the same for any number of workers. Run the same command again to resume a killed

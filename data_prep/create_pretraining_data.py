@@ -1,4 +1,4 @@
-"""Turns text into pre-training records, as BERT's original code does or by another recipe.
+"""Turns text into pre-training records, by BERT's recipe or another.
 
 The input has one sentence per line and a blank line between documents. The records of --recipe=bert
 equal google-research/bert create_pretraining_data.py's, value for value, for a text that fits one

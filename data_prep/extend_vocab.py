@@ -1,4 +1,4 @@
-"""Adds words to a vocabulary; bert-convert-checkpoint then gives the model rows for them.
+"""Adds words to a vocabulary.
 
 Words go to the end, or, with --fill_unused, first into the [unused...] slots of Google's
 vocabularies, which leaves a model's size as it is. bert-convert-checkpoint --vocab_file then gives

@@ -1,4 +1,4 @@
-"""Writes text in BERT's input format: one sentence per line, a blank line between documents.
+"""Turns a corpus into text: a sentence per line, a blank line between documents.
 
 Without --input_file the text is the English documentation of Python's standard library and of the
 installed packages. The docstrings of a module make one document; no sentence is repeated. With

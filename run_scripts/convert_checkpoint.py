@@ -1,4 +1,4 @@
-"""Converts the weights of a BERT from one format to another, and accounts for every tensor.
+"""Converts a model's weights to another format, and accounts for every tensor.
 
 The command recognises the format of --input by its files: a TensorFlow 1 checkpoint of
 google-research/bert, a Hugging Face folder with model.safetensors (or shards), a TensorFlow 2

@@ -1,4 +1,4 @@
-"""Trains a small model, the student, on the answers of fine-tuned models, its teachers.
+"""Trains a small model, the student, on the answers of fine-tuned teachers.
 
 The teachers label the task's training file and further texts once; the records in --output_dir keep
 their answers. The student learns from these answers, and from gold labels where there are any.

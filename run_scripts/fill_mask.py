@@ -1,4 +1,4 @@
-"""Asks a pre-trained model for masked words, the next sentence, or the likelihood of a text.
+"""Predicts masked words or the next sentence, or computes a pseudo-perplexity.
 
     bert-fill-mask --init_checkpoint=run --text="The [MASK] is open."
     bert-fill-mask --init_checkpoint=run --input_file=lines.txt --output_file=guesses.jsonl

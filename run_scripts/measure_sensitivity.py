@@ -1,5 +1,4 @@
-"""Chooses how many bits the weights of each layer of a fine-tuned model get (Q-BERT,
-arXiv:1909.05840).
+"""Chooses the bits of each layer of a fine-tuned model, by the Hessian.
 
     bert-quantise-model --measure_sensitivity --init_checkpoint=mrpc --task=mrpc \\
         --data_dir=glue/MRPC --output_dir=mrpc_sensitivity --bits=2,4
@@ -7,7 +6,7 @@ arXiv:1909.05840).
 For each layer of the encoder, the largest eigenvalue of the Hessian of the loss, in magnitude, is
 found on random samples of the training file. The layers with the largest |mean| + standard
 deviation get the second number of --bits. The command prints the flag --weight_bits for a
-fine-tuning command with --quantisation=qbert.
+fine-tuning command with --quantisation=qbert (Q-BERT, arXiv:1909.05840).
 
 results.json keeps the eigenvalues that were found. Run the same command again to compute only the
 missing ones.

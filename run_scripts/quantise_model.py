@@ -1,4 +1,4 @@
-"""Writes a fine-tuned model as integers of 2 to 8 bits: a file of about a quarter of the size.
+"""Writes a fine-tuned model as integers of 2 to 8 bits, into a smaller file.
 
     bert-quantise-model --init_checkpoint=mrpc_q8bert --output=mrpc_int8
 

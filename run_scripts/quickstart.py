@@ -1,4 +1,4 @@
-"""From text to a pre-trained BERT-Tiny with held-out scores, in minutes on a laptop.
+"""Pre-trains a BERT-Tiny on text, scores it and fine-tunes it, in minutes.
 
 Without --input_file the text is the documentation of Python and of libraries that bert_tf requires,
 which is on this machine already. Every part is one of the other commands, with small settings;

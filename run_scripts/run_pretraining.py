@@ -1,4 +1,4 @@
-"""Pre-trains a model on records: BERT with masked LM and next sentence prediction, or a relative.
+"""Pre-trains BERT, or a relative of BERT, on records.
 
 The records come from bert-create-pretraining-data. Their manifest names the recipe, so you need not
 give --recipe again. Run the same command again to resume; it ends with the weights of an

@@ -1,4 +1,4 @@
-"""Fine-tunes a model on all tasks of a suite, such as GLUE, and prints the table of scores.
+"""Fine-tunes a model on all tasks of a suite such as GLUE; prints the scores.
 
 Each task is learned at every point of a grid, with several seeds; the command chooses the point
 with the best median on the development set, and the best run of this point predicts the test files.

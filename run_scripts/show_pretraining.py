@@ -1,4 +1,4 @@
-"""Shows what a pre-training run learned: scores with baselines, guesses, and curves as a picture.
+"""Compares a pre-trained model with baselines, shows guesses, and draws curves.
 
 Example:
     bert-show-pretraining --output_dir=run --eval_text=held_out.txt --picture=curves.png

@@ -31,6 +31,12 @@ def test_help_shows_few_flags_in_groups_and_helpfull_all(command):
 
 
 @pytest.mark.parametrize("command", names())
+def test_help_begins_with_a_short_sentence(command):
+    line, *rest = program(command).doc.splitlines()
+    assert line.endswith(".") and len(line) <= 80 and not "".join(rest[:1])
+
+
+@pytest.mark.parametrize("command", names())
 def test_each_flag_has_a_help_and_a_group_with_a_title(command):
     found = groups(program(command).classes)
     for kind, fields in found.items():

@@ -1,1 +1,1 @@
-"""Commands that show a network's attention and the content of its vectors."""
+"""Shows what attention does, and what the vectors of each layer hold."""
