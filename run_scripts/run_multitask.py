@@ -1,11 +1,11 @@
 """Fine-tunes one model on several tasks at once, each with a separate head.
 
-A task may be classification of texts or pairs, similarity, multiple choice, or tagging of words. By
-default the training follows MT-DNN (arXiv:1901.11504), with up to 512 tokens. Each step takes a
-batch of one task. After each epoch a table shows the scores of all tasks; the epoch with the best
-mean is kept. --output_dir gets the model, tasks/NAME with the predictions of each task,
-dev_curves.tsv, metrics.json, and with --do_predict the files of GLUE's server in submission. Run
-the same command again to resume.
+A task may be classification or regression of texts or pairs, multiple choice, ranking, or tagging
+of words. By default the training follows MT-DNN (arXiv:1901.11504), with up to 512 tokens. Each
+step takes a batch of one task. After each epoch a table shows the scores of all tasks; the epoch
+with the best mean is kept. --output_dir gets the model, tasks/NAME with the predictions of each
+task, dev_curves.tsv, metrics.json, and with --do_predict the files of GLUE's server in submission.
+Run the same command again to resume.
 
 A task's folder is a model like any other: bert-finetune can train tasks/mrpc further,
 bert-export-model can export it, and Predictor("output_dir", task="mrpc") opens it.

@@ -156,7 +156,7 @@ class SharedSettings(DeviceSettings, OptimizerSettings, OutputSettings):
 
 @dataclasses.dataclass
 class TrainSettings(SharedSettings):
-    """Pre-training: batches, learning rate and steps."""
+    """Training: batches, learning rate and steps."""
 
     train_batch_size: int = option(32, "Records per step, over all devices.", least=1)
     eval_batch_size: int = option(8, "Records per evaluation step, over all devices.", least=1)
