@@ -282,14 +282,14 @@ def report(words: Mapping[str, int], tokenizer: Tokenizer) -> str:
     if tokenizer.name.endswith("_words"):
         known = set(vocabulary.tokens[:vocabulary.size])
         share = sum(count for word, count in words.items() if word in known) / total
-        return (f"{vocabulary.size} tokens of {len(words)} different words: {share:.2%} of "
-                f"{total} words.")
+        return (f"{vocabulary.size:,} tokens of {len(words):,} different words: {share:.2%} of "
+                f"{total:,} words.")
     pieces = unknown = 0
     for word, count in words.items():
         ids = tokenizer.encode(word)
         pieces += count * len(ids)
         unknown += count * ids.count(vocabulary.unk_id)
-    return (f"{vocabulary.size} tokens from {total} words ({len(words)} different): "
+    return (f"{vocabulary.size:,} tokens from {total:,} words ({len(words):,} different): "
             f"{pieces / total:.3f} pieces a word, {100 * unknown / max(pieces, 1):.3f}% "
             f"{vocabulary.special['unk']}.")
 

@@ -26,7 +26,7 @@ import sysconfig
 import warnings
 
 from bert_tf import flags
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import (
     announce_replacing,
     check_file,
@@ -209,7 +209,8 @@ def _choose_held_out(job, text):
                              "--eval_file.")
         count = min(max(round(job.eval_share * len(names)), 1), len(names) - 1)
         print(f"note: the text is one document; it is cut into {len(names)} documents of up to "
-              f"{PART} sentences, and the last {count} are held out. Blank lines divide documents.",
+              f"{PART} sentences, and the last {'is' if count == 1 else f'{count} are'} held out. "
+              "Blank lines divide documents.",
               flush=True)
         return set(names[len(names) - count:]).__contains__
     if text.is_plain:
@@ -254,8 +255,8 @@ def main(job):
     if text:
         text.close()
     for output in outputs.values():
-        print(f"{output.path}: {output.documents} documents, {output.sentences} sentences, "
-              f"{output.size / 1e6:.2f} MB.")
+        print(f"{output.path}: {counted(output.documents, 'document')}, "
+              f"{counted(output.sentences, 'sentence')}, {output.size / 1e6:.2f} MB.")
     if unread:
         print(f"{len(unread)} source files could not be read, such as {unread[0]}.")
 

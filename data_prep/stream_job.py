@@ -13,7 +13,7 @@ import numpy as np
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.segments import xlnet_records
 from bert_tf.data.text import corpus
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import identity, open_unpacked
 from bert_tf.options import defaults_of
 from data_prep.record_job import RecordJob, piece_seed
@@ -42,9 +42,10 @@ def _report(record):
     kept = counts["batches"] * options["bsz_per_host"] * options["reuse_len"] / (
         1 + options["bi_data"])
     lines = [
-        f"{counts['documents']:,} documents, {counts['lines']:,} sentences, {counts['tokens']:,} "
-        f"tokens, {counts['unknown_tokens'] / max(counts['tokens'], 1):.2%} unknown "
-        f"tokens, in {passes} stream{'s' * (passes > 1)}",
+        f"{counted(counts['documents'], 'document')}, {counted(counts['lines'], 'sentence')}, "
+        f"{counts['tokens']:,} tokens, "
+        f"{counts['unknown_tokens'] / max(counts['tokens'], 1):.2%} unknown tokens, "
+        f"in {counted(passes, 'stream')}",
         f"{counts['instances']:,} records of {options['max_seq_length']} tokens in "
         f"{counts['batches']:,} batches of {options['bsz_per_host']}; "
         f"{counts['in_order'] / counts['instances']:.1%} of the second segments follow the first; "

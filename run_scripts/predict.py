@@ -1,4 +1,4 @@
-"""Predicts with a fine-tuned model, from a file or standard input to another.
+"""Predicts with a fine-tuned model, from a file or standard input.
 
     bert-predict --init_checkpoint=mail --input_file=new.csv --output_file=predicted.csv
     echo "Where do I pay?" | bert-predict --init_checkpoint=mail

@@ -140,6 +140,11 @@ def test_the_report_names_the_kind_of_pair(prepare, random_text, capsys):
     assert "with a random next sentence" in capsys.readouterr().out
 
 
+def test_the_report_counts_one_document(prepare, capsys):
+    prepare("The lower cat.\nThe other cat.\n", recipe="bert")
+    assert "\n1 document, 2 sentences, " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("flags, message", [
     ({"ngram": 0}, "--ngram is 0; it must be from 1 to"),
     ({"recipe": "bert", "ngram": 2}, "--ngram=2 is for recipes that mask n-grams, such as albert"),

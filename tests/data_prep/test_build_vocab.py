@@ -45,6 +45,7 @@ def test_special_tokens_come_first_and_the_text_is_covered(text_file, capsys):
     assert vocabulary.unk_id not in tokenizer.encode(TEXT)
     assert "lower" in vocabulary.ids and "cafe" in vocabulary.ids
     assert "0.000% [UNK]" in capsys.readouterr().out
+    assert "from 1,200 words (1 different)" in build_vocab.report({"low": 1200}, tokenizer)
 
 
 def test_every_piece_is_of_the_tokenizers_words(text_file):

@@ -244,7 +244,10 @@ def test_one_document_is_cut_and_its_end_held_out(tmp_path, capsys):
     path.write_text("\n".join(f"This is sentence {n}." for n in range(120)))
     train = extract(tmp_path / "train.txt", input_file=[str(path)],
                     eval_file=str(tmp_path / "eval.txt"))
-    assert list(map(len, train)) == [50, 50] and "one document" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert list(map(len, train)) == [50, 50] and "one document" in printed
+    assert "train.txt: 2 documents, 100 sentences, " in printed
+    assert "eval.txt: 1 document, 20 sentences, " in printed
     assert (tmp_path / "eval.txt").read_text().startswith("This is sentence 100.\n")
 
 

@@ -12,6 +12,7 @@ from bert_tf.data.instances.pretraining import Instances
 from bert_tf.data.masking import masks, word_order
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text.corpus import Documents
+from bert_tf.errors import counted
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 from bert_tf.tokenization.words import SpelledVocabulary
 
@@ -156,7 +157,7 @@ def report(record: dict[str, Any]) -> str:
     """The text of the report on a manifest: figures, then warnings."""
     counts, rates, options = record["counts"], record["rates"], record["options"]
     lines = [
-        f"{counts['documents']:,} documents, {counts['sentences']:,} sentences, "
+        f"{counted(counts['documents'], 'document')}, {counted(counts['sentences'], 'sentence')}, "
         f"{counts['tokens']:,} tokens, {rates['unknown_tokens']:.2%} unknown tokens, "
         f"{rates['repeated_lines']:.1%} repeated lines", _instances(record)]
     if "pairs" in counts:
