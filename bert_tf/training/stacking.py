@@ -15,7 +15,7 @@ import numpy as np
 
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, Sizes
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import match_names
 from bert_tf.training import resume
 from bert_tf.training.recipe_settings import StackingSettings
@@ -78,7 +78,7 @@ def plan(settings: TrainSettings, stacking: StackingSettings, config: Sizes,
             dataclasses.replace(config, num_hidden_layers=depth), dataclasses.replace(
                 settings, **changes, output_dir=folder, random_seed=settings.random_seed + number,
                 stop_at_step=min(max(stop, 0), steps)),
-            f"stage {number + 1} of {count}: {depth} layers, {steps:,} steps",
+            f"stage {number + 1} of {count}: {counted(depth, 'layer')}, {counted(steps, 'step')}",
             stages[-1].settings.output_dir if stages else None,
             stop > 0 or not settings.stop_at_step))
         begin += steps

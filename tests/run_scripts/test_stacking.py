@@ -267,7 +267,9 @@ def test_a_killed_run_ends_with_the_same_bits(kept, whole, train, tmp_path, caps
 def test_a_run_stops_between_stages(train, tmp_path, capsys):
     with pytest.raises(IndexError):         # there is no checkpoint of the last stage yet
         train(tmp_path / "out", stop_at_step=1)
-    assert "--stop_at_step=1 is before stage 2 of 2" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "stage 1 of 2: 1 layer, 2 steps\n" in printed
+    assert "--stop_at_step=1 is before stage 2 of 2" in printed
     steps = [path[-21:-12] for path in resume.checkpoints(str(tmp_path / "out" / STAGES[0]))]
     assert steps == ["000000001"]
 
