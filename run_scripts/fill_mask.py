@@ -3,7 +3,7 @@
     bert-fill-mask --init_checkpoint=run --text="The [MASK] is open."
     bert-fill-mask --init_checkpoint=run --input_file=lines.txt --output_file=guesses.jsonl
 
-Without --text, each line of standard input is a text, or two texts with " ||| " between them. The
+Without --text, each line of --input_file is a text, or two texts with " ||| " between them. The
 model is the output of bert-run-pretraining, or a checkpoint of any format with a masked LM.
 """
 

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.networks import attentions
+from bert_tf.training.compiler import silence_compiler, silence_tracing
 from bert_tf.training.learners.learner import Learner
 
 FORMS = ("paper", "code", "bertology")
@@ -33,6 +34,8 @@ def mask_gradients(learner: Learner, kind: str, by_token: bool = False) -> Calla
         [B, N or F], or [B, N or F, S or C * S] by token.
     """
     encoder = learner.encoder
+    silence_compiler()
+    silence_tracing()
 
     @tf.function(autograph=False, reduce_retracing=True)
     def run(batch):

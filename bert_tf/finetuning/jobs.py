@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, nearest
 from bert_tf.files import exists, fetched, read_json
 from bert_tf.finetuning import paper_defaults
 from bert_tf.finetuning.head_flags import ClassifierFlags, TaggerFlags
@@ -131,8 +131,11 @@ def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
                         if value not in ("", [])}) or "run_classifier"
     open_run, *classes = _JOBS[script]
     if unknown := sorted(asked.keys() - settings_of(script)):
-        raise InputError(f"{script} has no setting {', '.join(unknown)}; {script} --helpfull lists "
-                         "its settings.")
+        command = f"bert-finetune {script.removeprefix('run_').replace('_', '-')}"
+        meant = nearest(unknown[0], settings_of(script))
+        raise InputError(f"{command} has no setting {', '.join(unknown)}; "
+                         f"{meant and f'did you mean {meant}? '}{command} --helpfull lists its "
+                         "settings.")
     given = {**without_idle(_defaults(script, given), classes, given), **given}
     return open_run(*(kind(**typed(kind, given)) for kind in classes))
 

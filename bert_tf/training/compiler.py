@@ -1,4 +1,5 @@
-"""Keeps quiet about XLA, which compiles parts of a training step."""
+"""Keeps quiet about XLA, which compiles parts of a training step, and about steps that are traced
+again."""
 
 import functools
 import os
@@ -29,3 +30,12 @@ def silence_compiler() -> None:
     finally:
         os.dup2(stderr, 2)
         os.close(stderr)
+
+
+def silence_tracing() -> None:
+    """Leaves out TensorFlow's warnings of functions that are traced for several shapes."""
+    tf.get_logger().addFilter(_is_of_use)
+
+
+def _is_of_use(record):
+    return "triggered tf.function retracing" not in record.getMessage()

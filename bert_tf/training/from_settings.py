@@ -12,16 +12,12 @@ from bert_tf import signals
 from bert_tf.errors import InputError, explain_with
 from bert_tf.networks import BertEncoder
 from bert_tf.training import adversarial, cluster, devices, distribution
+from bert_tf.training.compiler import silence_tracing
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers import PROGRESSIVE, WarmupLinearDecay, make_optimizer
 from bert_tf.training.robustness_settings import RobustnessSettings
 from bert_tf.training.settings import POLICIES, SharedSettings
 from bert_tf.training.trainer import Trainer
-
-
-def _is_of_use(record):
-    """Returns whether a log line is useful; TensorFlow warns that Trainers trace steps again."""
-    return "triggered tf.function retracing" not in record.getMessage()
 
 
 def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool = True,
@@ -60,7 +56,7 @@ def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool
     for problem in (devices.missing(), "" if workers else cluster.unjoined()):
         if problem:
             print(f"warning: {problem}", flush=True)
-    tf.get_logger().addFilter(_is_of_use)
+    silence_tracing()
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
     return strategy

@@ -72,6 +72,7 @@ class Curve:
         self._answer_of_all = self.split.answer()
         self.whole = self.split.score(self._answer_of_all)
         self.total = sum(map(len, self._every()))
+        self._of_whole: list = []       # the importance of all parts while none is off
 
     def _check_texts(self):
         """Refuses flags that T5 has no use for."""
@@ -142,13 +143,18 @@ class Curve:
 
     def _importance(self, off):
         """The importance of all parts, without those that are off already."""
+        if not off and self._of_whole:
+            return self._of_whole
         if not hasattr(self, "_train"):
             self._train = self.model.split("train", self.job.importance_examples)
         encoder = self.model.learner.encoder
         with analysis.disabled(encoder, **self.switched(off)):
             found = compression.importance(self.model.learner, self._train.batches(_BATCH),
                                            self.job.parts[:-1], self.job.importance)
-        return compression.normalised(found) if self.job.normalize_pruning_by_layer else found
+        found = compression.normalised(found) if self.job.normalize_pruning_by_layer else found
+        if not off:
+            self._of_whole = found
+        return found
 
     def _scores(self, order, off):
         """Returns the scores to sort by, a list of L arrays."""

@@ -94,6 +94,14 @@ def test_importance_as_in_the_paper_and_in_its_code(golden, eagerly):
                                golden["are16_importance_layer_normalised"], rtol=1e-5)
 
 
+def test_the_log_is_quiet_about_tracing(golden, monkeypatch, caplog):
+    monkeypatch.setattr(tf.get_logger(), "filters", [])
+    mask_gradients(golden[1], "head")
+    for _ in range(12):
+        tf.function(lambda x: x)(tf.constant(1))
+    assert "retracing" not in caplog.text
+
+
 @pytest.mark.parametrize("size", [1, 8])
 def test_importance_and_entropy_of_run_bertology(golden, size):
     golden, learner = golden

@@ -152,7 +152,9 @@ def test_several_tasks(folder, tmp_path):
 
 
 @pytest.mark.parametrize("task, given, message", [
-    (FILES, {"learning_rat": 1}, "run_classifier has no setting learning_rat"),
+    (FILES, {"learning_rat": 1}, "^bert-finetune classifier has no setting learning_rat; did you "
+     "mean learning_rate. bert-finetune classifier --helpfull lists its settings.$"),
+    (FILES, {"qqqq": 1}, "has no setting qqqq; bert-finetune classifier --help"),
     ("nothing", {}, "nothing"),
     ({"train_file": "absent.csv", "text_a_column": "body", "label_column": "folder"}, {},
      "absent.csv"),

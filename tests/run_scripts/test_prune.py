@@ -92,6 +92,22 @@ def test_prune_and_compare(model, tmp_path, eagerly, monkeypatch, capsys):
     assert "x4, 99, - |" in (tmp_path / "table" / "compression.md").read_text()
 
 
+def test_orders_share_the_importance_of_the_whole_model(model, tmp_path, eagerly, monkeypatch):
+    measured = []
+
+    def importance(learner, batches, *args):
+        measured.append(len(list(batches)))
+        return [np.arange(2.0)] * 2
+
+    monkeypatch.setattr("bert_tf.compression.importance", importance)
+    prune.main(*flags(model, tmp_path / "out", orders=["importance", "reverse"],
+                      prune_percent=["50", "100"], normalize_pruning_by_layer=True))
+    found = json.loads((tmp_path / "out" / "prune.json").read_text())["curves"]
+    assert measured == [1]
+    assert found["importance"][0]["parts"] == [[0, 0], [1, 0]]
+    assert found["reverse"][0]["parts"] == [[0, 1], [1, 1]]
+
+
 def test_other_weights_or_files_are_compared_anew(tmp_path, monkeypatch):
     """Weights of the same size in the same folder, and the same model on other files."""
     weights, measured = tmp_path / "model" / "model.keras", []
