@@ -9,6 +9,7 @@ from bert_tf import flags, recipes
 from bert_tf.flags.help import groups, help_text
 from bert_tf.flags.options import default_of, fields_of, shown
 from bert_tf.flags.parsing import define
+from bert_tf.tasks.named import TASKS
 from tests.programs import names, program
 
 MOST = 40
@@ -56,6 +57,14 @@ def test_each_default_can_be_given(command):
                 given[field.name] = default
         values([command, *(f"--{name}={shown(default)}" for name, default in given.items())])
         assert {name: getattr(values, name) for name in given} == given, kind
+
+
+@pytest.mark.parametrize("task", ["cola", "sst-2", "mrpc", "sts-b", "mnli", "qqp", "qnli", "rte"])
+def test_help_names_the_defaults_of_glue(task):
+    text = " ".join(help_text("", program("bert-finetune classifier").classes).split())
+    for name, value in vars(TASKS[task].defaults).items():
+        option = re.search(rf"--{name}=(.*?) --", text)[1]
+        assert float(re.search(r"default \(GLUE: ([\d.e-]+)\)", option)[1]) == value
 
 
 @pytest.mark.parametrize("recipe", recipes.RECIPES)

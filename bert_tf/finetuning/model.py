@@ -234,7 +234,7 @@ class ModelFlags(QuantisationFlags):
         "so; else true, unless the vocabulary has capital letters.")
     max_seq_length: int | None = option(
         None, "Maximum tokens of a sequence, special tokens included. Default: as in the "
-        "fine-tuned model, else the task's default.")
+        "fine-tuned model, else the task's default (GLUE: 128).")
     records_dir: str = option(
         "", "Folder of the records; missing records are made. Default: "
         "records in --output_dir.", rare=True)

@@ -275,15 +275,15 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
     """Fine-tuning: batches, learning rate and epochs; the task has the defaults."""
 
     train_batch_size: int = option(
-        0, "Examples per step, over all devices; 0: the task's default.", least=0)
+        0, "Examples per step, over all devices; 0: the task's default (GLUE: 32).", least=0)
     eval_batch_size: int = option(32, "Examples per step of evaluation and prediction.",
                                   alias="predict_batch_size", least=1)
     learning_rate: float | None = option(
-        None, "Peak of the learning rate. Default: the task's default.", least=0,
+        None, "Peak of the learning rate. Default: the task's default (GLUE: 2e-5).", least=0,
         below=float("inf"))
     num_train_epochs: float | None = option(
-        None, "Number of epochs. Default: the task's default. 0: evaluate the model without "
-        "training.", least=0, below=float("inf"))
+        None, "Number of epochs. Default: the task's default (GLUE: 3). 0: evaluate the model "
+        "without training.", least=0, below=float("inf"))
     warmup_proportion: float = option(
         0.1, "Share of the steps in which the learning rate rises.", least=0, most=1)
     early_stopping: int = option(
