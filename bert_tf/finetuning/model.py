@@ -130,7 +130,7 @@ def check_task(folder: str, task: Task, model: Model, options: dict) -> None:
     others = [f"--{name} ({theirs.get(name)}, now {value})" for name, value in mine.items()
               if theirs.get(name) != value]
     if not saved.is_of(task):
-        others.insert(0, "task, or of other labels")
+        others.insert(0, "task or other labels")
     if others:
         raise InputError(f"--output_dir: {os.path.join(folder, TASK_FILE)} has another "
                          f"{', '.join(others)}; give the same, name another folder, or remove that "
