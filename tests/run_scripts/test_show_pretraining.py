@@ -36,7 +36,8 @@ def fixture_folder(tmp_path_factory):
 @pytest.mark.parametrize("name, change, part", [
     ("model.keras", lambda content: content[:len(content) // 2], "model.keras"),
     ("model.keras", lambda content: content[:700] + b"x" * 9 + content[709:], "model.keras"),
-    ("model.keras", None, "there is no .*model.keras"), ("text.txt", None, "there is no file .*text.txt"),
+    ("model.keras", None, "there is no .*model.keras"),
+    ("text.txt", None, "there is no file .*text.txt"),
     ("text.txt", lambda content: b"a \xff\n", "text.txt, line 1, byte 3 is not UTF-8"),
     ("metrics.jsonl", lambda content: content.replace(b"masked_lm/loss", b"loss"),
      "metrics.jsonl: a line of the kind 'train' has no 'masked_lm/loss'"),
