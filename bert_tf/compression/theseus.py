@@ -140,7 +140,7 @@ class Theseus(Learner):
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "replacing": dataclasses.asdict(self.replacing),
-                "clips_all": self.clips_all, "predecessor": digest(self.predecessor)}
+                "clips_all": self.clips_all, "predecessor": digest(self.predecessor.weights)}
 
 
 def check_layers(layers: int, kept: int) -> None:

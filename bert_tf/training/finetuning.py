@@ -13,6 +13,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf import checkpoints, networks
+from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import DivergedError, InputError, counted
 from bert_tf.files import absolute, copy_file, exists, replace_aside, write_json
@@ -22,6 +23,7 @@ from bert_tf.training import adversarial, batches, resume, transfer, trials
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.early_stopping import BestWeights
 from bert_tf.training.from_settings import make_trainer
+from bert_tf.training.learners.distiller import digest
 from bert_tf.training.learners.gated import GatedLearner, check_gates
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import Run, save_model, sole_writer, wait_for_workers
@@ -96,16 +98,21 @@ class FineTuning:
                 self.config, settings.layer_decay, settings.layer_decay_top,
                 settings.layer_decay_of)})
 
-    def initialize(self, trainer: Trainer, settings: FineTuneSettings) -> None:
-        """Gives a new Trainer its first weights."""
+    def initialize(self, trainer: Trainer, settings: FineTuneSettings) -> str:
+        """Gives a new Trainer its first weights; returns a digest of the weights of the encoder
+        that the checkpoint holds, "" without a checkpoint."""
         path, self.weights = self.weights or self.init_checkpoint, None
-        if path and self.keep_head:
-            print(_load_all(path, trainer.learner), flush=True)
-        elif path:
-            print(checkpoints.load(path, trainer.learner.encoder), flush=True)
+        found = ""
+        if path:
+            account = (_load_all(path, trainer.learner) if self.keep_head
+                       else checkpoints.load(path, trainer.learner.encoder))
+            print(account, flush=True)
+            found = digest(variable for name, variable in variables(
+                trainer.learner.encoder).items() if name in account.mapped)
         transfer.reinitialize_top(trainer.learner.encoder, settings.reinit_layers)
         if self.change_start:
             self.change_start(trainer.learner)
+        return found
 
     def load(self, path: str) -> Trainer:
         """Returns a Trainer with all weights at `path`, the head's too, to evaluate and predict."""
@@ -204,10 +211,9 @@ class FineTuning:
                                settings.early_stopping, settings.eval_steps)
         run = Run(trainer, settings, examples, evaluate, best)
         run.start = start
-        if not run.resume():
-            self.initialize(trainer, settings)
+        first_weights = None if run.resume() else _initialize(self, trainer, settings)
         if is_chief(self.strategy):
-            folder.begin()
+            folder.begin(first_weights)
         wait_for_workers(self.strategy)
         bad_step = _train_trial(self, run)
         if not bad_step and settings.last_step < settings.num_train_steps and not (
@@ -228,6 +234,16 @@ class FineTuning:
         if is_chief(self.strategy):
             folder.clear()
         return result
+
+
+def _initialize(tuning, trainer, settings):
+    """Returns the digest of the first weights, after a check that earlier trials began with them.
+    """
+    found = tuning.initialize(trainer, settings)
+    if found and trials.others_begun_with(tuning.settings, found):
+        raise InputError(f"--init_checkpoint: {tuning.init_checkpoint} has other weights than when "
+                         "an earlier trial began; restore the file, or name another --output_dir.")
+    return found
 
 
 def _train_trial(tuning, run):

@@ -39,8 +39,9 @@ _EVALUATION = ("eval_steps", "max_eval_steps")
 _CONFIGS, _TERMS = ("bert_config_file", "generator_config"), "terms"
 # Values that earlier versions did not keep; compared where both sides have them.
 _CHECKSUM = "checksum"
+FIRST_WEIGHTS = "digest_of_first_weights"
 _WHERE_KNOWN = ("perm_size", "distill_temperature", "restrict_ce_to_mask", "project_up",
-                "stack_new_layers", "stack_optimizer", "padding")
+                "stack_new_layers", "stack_optimizer", "padding", FIRST_WEIGHTS)
 _RECIPE_OF_CONFIG = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range",
                      "dropout", "dropatt", "dropout_rate", "initializer_factor")
 # The lengths of XLNet's memory, on which no weight depends.

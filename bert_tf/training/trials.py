@@ -68,10 +68,15 @@ class TrialFolder:
                              "--output_dir to train again.")
         return result
 
-    def begin(self) -> None:
-        """Makes the folder and writes the settings."""
+    def begin(self, first_weights: str | None = None) -> None:
+        """Makes the folder and writes the settings. `first_weights` is the digest of the weights
+        that a new trial begins with; None: as written before."""
         make_folder(self.path, "output_dir")
-        write_json(os.path.join(self.path, SETTINGS), self._description)
+        path = os.path.join(self.path, SETTINGS)
+        if first_weights is None and exists(path):
+            first_weights = read_json(path).get(resume.FIRST_WEIGHTS)
+        write_json(path, {**self._description, **(
+            {resume.FIRST_WEIGHTS: first_weights} if first_weights else {})})
 
     def end(self, result: dict) -> None:
         """Writes the result."""
@@ -103,6 +108,12 @@ def descriptions(output_dir: str, file: str = SETTINGS) -> list[dict]:
     paths = [os.path.join(folder, name, file) for name in (
         sorted(list_folder(folder)) if is_folder(folder) else [])]
     return list(map(read_json, filter(exists, paths)))
+
+
+def others_begun_with(settings: FineTuneSettings, first_weights: str) -> bool:
+    """Returns whether a trial in the output folder began with other weights, as far as known."""
+    return any(found.get(resume.FIRST_WEIGHTS, first_weights) != first_weights
+               for found in descriptions(settings.output_dir))
 
 
 def counting(results: dict[str, dict]) -> dict[str, dict]:

@@ -8,12 +8,13 @@ import math
 import os
 import statistics
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python.framework import config as tf_config
 
-from bert_tf import checkpoints
+from bert_tf import checkpoints, networks
 from bert_tf.checkpoints import checksummed
 from bert_tf.data.batches.example_set import ExampleSet
 from bert_tf.data.records.tfrecord import write_shard
@@ -367,6 +368,27 @@ def test_a_folder_is_that_of_one_run(eagerly, tune, examples, dev, tmp_path):
     with pytest.raises(InputError, match="model.keras is missing"):
         tune(**one).train(examples)
     assert {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()} == before
+
+
+def test_all_trials_begin_with_the_same_weights(eagerly, tune, examples, tmp_path):
+    path = tmp_path / "first" / "model.keras"
+
+    def begin(seed, trials, **changes):
+        keras.utils.set_random_seed(seed)
+        path.parent.mkdir(exist_ok=True)
+        networks.build(CONFIG).save(path)
+        return dataclasses.replace(tune(num_trials=trials, num_train_steps=1, **changes),
+                                   init_checkpoint=str(path)).train(examples)
+
+    first = begin(1, 1)
+    with pytest.raises(InputError, match="model.keras has other weights than when an earlier tri"):
+        begin(2, 2)
+    assert plain(begin(1, 2))["trials"]["seed1"] == plain(first)["trials"]["seed1"]
+    for settings in (tmp_path / "out" / "trials").glob("*/settings.json"):
+        known = json.loads(settings.read_text())
+        assert known.pop("digest_of_first_weights")
+        settings.write_text(json.dumps(known))       # as earlier versions wrote them
+    assert begin(3, 3)["trials"].keys() == {"seed1", "seed2", "seed3"}
 
 
 def test_settings_that_an_earlier_version_did_not_know(eagerly, tune, examples, tmp_path):

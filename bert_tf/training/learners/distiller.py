@@ -166,7 +166,7 @@ class Distiller(Learner):
     def describe(self) -> dict[str, Any]:
         settings = {flag: getattr(one, name) for one in self.objectives
                     for name, flag in getattr(one, "settings", {}).items()}
-        return {**super().describe(), **settings, "teacher": digest(self.teacher)}
+        return {**super().describe(), **settings, "teacher": digest(self.teacher.weights)}
 
 
 def make_term(term: Any, config: Sizes, teacher: Sizes, dtype: str | None = None,
@@ -251,9 +251,9 @@ def internals_of(learner: Learner, outputs: Mapping[str, Any], batch: Batch,
     return found
 
 
-def digest(learner: Learner) -> str:
-    """Returns the hexadecimal digest of the bytes of all weights of a learner."""
+def digest(weights: Iterable) -> str:
+    """Returns the hexadecimal digest of the bytes of variables."""
     found = hashlib.sha256()
-    for variable in learner.weights:
+    for variable in weights:
         found.update(ops.convert_to_numpy(variable).tobytes())
     return found.hexdigest()[:16]
