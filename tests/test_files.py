@@ -37,6 +37,19 @@ def test_a_lock_names_its_holder_and_disappears(tmp_path, hold, name, lock):
     assert not os.listdir(tmp_path)
 
 
+def test_no_file_takes_the_place_of_a_device_or_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    os.symlink(os.devnull, tmp_path / "null")
+    for name in ("pipe", "null"):
+        path = str(tmp_path / name)
+        with pytest.raises(InputError, match=f"{name} is a device or a pipe"):
+            files.write_json(path, {})
+        with pytest.raises(InputError, match=f"--output_file: .*{name} is a device or a pipe"):
+            files.check_file(path, "output_file")
+        assert not os.path.isfile(path)
+    assert sorted(os.listdir(tmp_path)) == ["null", "pipe"]
+
+
 def test_what_a_living_process_writes_is_left_to_it(tmp_path):
     """Only files of processes that have ended, on this machine, are removed."""
     ended = subprocess.Popen([sys.executable, "-c", ""])

@@ -111,6 +111,13 @@ def checked(check: Callable[[], None]) -> Iterator[None]:
         _check.reset(token)
 
 
+def _check_regular(path):
+    """Raises InputError for a device, such as /dev/null, or a pipe: a file would take its place."""
+    if not is_remote(path) and os.path.exists(path) and not (
+            os.path.isfile(path) or os.path.isdir(path)):
+        raise InputError(f"{path} is a device or a pipe, which would be replaced; name a file.")
+
+
 @contextlib.contextmanager
 def replace_aside(path, ending=""):
     """Gives the name of a local file to write; it becomes `path` only when the block ends without
@@ -118,7 +125,11 @@ def replace_aside(path, ending=""):
 
     Args:
         ending: end of the temporary name, for libraries that look at it.
+
+    Raises:
+        InputError: `path` is a device or a pipe.
     """
+    _check_regular(path)
     place = upload_place(path) if is_remote(path) else path
     remove_leftovers(place, ending=ending)
     aside = _aside(place, ending)
@@ -237,9 +248,13 @@ def send_folder(folder: str, path: str, marker: str = "") -> None:
 
 
 def check_file(path: str, flag: str) -> None:
-    """Raises InputError if the name of an output is the name of a folder."""
+    """Raises InputError if the name of an output is the name of a folder, a device or a pipe."""
     if is_folder(path) or path.endswith(os.sep):
         raise InputError(f"--{flag}: {path!r} is a folder; name a file.")
+    try:
+        _check_regular(path)
+    except InputError as error:
+        raise InputError(f"--{flag}: {error}") from error
 
 
 def announce_replacing(paths: Iterable[str]) -> None:
