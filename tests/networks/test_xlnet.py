@@ -9,8 +9,7 @@ import tensorflow as tf
 from bert_tf import checkpoints, objectives
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import XLNetConfig
-from bert_tf.networks.xlnet import XLNet
-from bert_tf.networks.xlnet.layers import shift
+from bert_tf.networks.xlnet import XLNet, layers
 from bert_tf.objectives.permutation import PermutationLM
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training.learners.learner import Learner
@@ -284,8 +283,10 @@ def test_rows_with_one_head_are_read_as_alone(summary):
 
 
 @pytest.mark.parametrize("length", [1, 2, 7, 8, 21])
-@pytest.mark.parametrize("is_known", [True, False])
-def test_scores_of_queries_anywhere_are_shifted_by_their_positions(length, is_known):
+@pytest.mark.parametrize("is_known, on_tpu", [(True, False), (True, True), (False, True)])
+def test_scores_of_queries_anywhere_are_shifted_by_their_positions(
+        length, is_known, on_tpu, monkeypatch):
+    monkeypatch.setattr(layers, "on_tpu", lambda: on_tpu)
     rng, memory = np.random.default_rng(length), 5
     scores = rng.normal(size=(3, 2, 4, memory + 2 * length)).astype("float32")
     places = rng.integers(0, length, (3, 4)).astype("int32")
@@ -293,7 +294,7 @@ def test_scores_of_queries_anywhere_are_shifted_by_their_positions(length, is_kn
     wanted = [[[scores[row, head, query, length - places[row, query] + keys] for query in range(4)]
                for head in range(2)] for row in range(3)]
     size = scores.shape[-1] if is_known else None
-    found = tf.function(lambda x, places: shift(x, tf.shape(x)[-1] - length if not is_known else
-                                                len(keys), places),
+    found = tf.function(lambda x, places: layers.shift(x, len(keys) if is_known else
+                                                       tf.shape(x)[-1] - length, places),
                         [tf.TensorSpec([3, 2, 4, size]), tf.TensorSpec([3, 4], tf.int32)])
     assert (np.array(found(scores, places)) == np.array(wanted)).all()

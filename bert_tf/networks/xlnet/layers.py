@@ -52,12 +52,18 @@ def shift(scores: Tensor, keys: Tensor, places: Tensor | None = None) -> Tensor:
     return ops.reshape(scores, (batch, heads, length, -1))[..., :keys]
 
 
+def on_tpu() -> bool:
+    """Returns whether the backend computes on a TPU."""
+    return keras.config.backend() != "torch" and any(
+        name.startswith("tpu") for name in keras.distribution.list_devices())
+
+
 def _shift_by(scores, steps, most):
     """[B, N, Q, R] -> [B, N, Q, R - `most`], from column `steps` on: int32 [B, Q], up to `most`."""
-    if not isinstance(most, int):       # known only when the graph runs
+    if not (on_tpu() and isinstance(most, int)):
         columns = steps[..., None] + ops.arange(ops.shape(scores)[-1] - most, dtype="int32")
         return ops.take_along_axis(scores, columns[:, None], axis=-1)
-    # By powers of two, since gathering single numbers is slow on a TPU.
+    # A TPU gathers numbers one by one; steps of powers of two are whole-array operations.
     steps, bits = steps[:, None, :, None], most.bit_length()
     scores = ops.pad(scores, [(0, 0)] * 3 + [(0, 2**bits - 1 - most)])
     for step in (2**bit for bit in reversed(range(bits))):
