@@ -125,9 +125,11 @@ def _called(graph, op):
 def _is_small(trainer, features):
     """Returns whether a step takes so little memory that tracing it is not worth the seconds."""
     config = trainer.learner.encoder.config
-    tokens = max(math.prod(size or 1 for size in spec.shape) for spec in features.values())
+    sizes = {name: math.prod(size or 1 for size in spec.shape) for name, spec in features.items()}
     return (16 * _count_weights(trainer)
-            + 64 * tokens * config.num_hidden_layers * config.hidden_size) < _SMALL
+            + 64 * max(sizes.values()) * config.num_hidden_layers * config.hidden_size
+            # The logits of masked tokens, their softmax and their gradient.
+            + 12 * sizes.get("masked_lm_ids", 0) * config.vocab_size) < _SMALL
 
 
 def _count_weights(trainer):

@@ -39,8 +39,8 @@ def test_what_nothing_reads_is_not_counted():
     assert footprint.peak(graph_of(function, (64, 64))) == SIZE
 
 
-def make_trainer(layers=3, **options):
-    config = EncoderConfig(vocab_size=3000, hidden_size=128, num_hidden_layers=layers,
+def make_trainer(layers=3, vocab_size=3000, **options):
+    config = EncoderConfig(vocab_size=vocab_size, hidden_size=128, num_hidden_layers=layers,
                            num_attention_heads=2, intermediate_size=512)
     learner = training.Learner.of_terms(config, find("bert").terms)
     return training.Trainer(learner, training.make_optimizer("adamw", 1e-4),
@@ -120,3 +120,8 @@ def test_a_step_that_cannot_be_planned_is_refused(monkeypatch):
 def test_nothing_is_said_of_small_networks(capsys):
     footprint.check(make_trainer(1), shapes_of(2), 2)
     assert capsys.readouterr().out == ""
+
+
+def test_a_large_vocabulary_makes_no_small_network(capsys):
+    footprint.check(make_trainer(1, 60_000), shapes_of(16), 16)
+    assert "memory: training needs about" in capsys.readouterr().out
