@@ -131,6 +131,9 @@ class BuildVocabFlags:
         if not self.output_file.endswith(ending):
             raise InputError(f"--output_file is {self.output_file}; with --tokenizer="
                              f"{self.tokenizer} its name must end in {ending}.")
+        if self.num_unused > self.vocab_size:
+            raise InputError(f"--num_unused={self.num_unused} is above --vocab_size="
+                             f"{self.vocab_size}; give less.")
 
 
 def _prepare(line, job):

@@ -27,7 +27,7 @@ from bert_tf.data import masking
 from bert_tf.data.records import manifest
 from bert_tf.data.records.shards import Unfinished, make_shards
 from bert_tf.data.segments.pairing import PAIRINGS
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import (
     absolute,
     check_file,
@@ -156,7 +156,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     path = manifest.manifest_path(job.output_file[0])
     folder = os.path.dirname(absolute(path))
 
-    print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
+    print(f"reading {counted(len(job.input_file), 'input file')}", flush=True)
     if record_job.has_sentences and job.input_format != "columns":
         _warn_of_prose(job.input_file[0])
     made = record_job(job, recipe, tokenizer, folder, stream, target_length)
@@ -179,9 +179,8 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     if was_there:
         print(f"{path} and its shards are there already, made from this text with these flags")
         return
-    count = len(record["shards"])
-    print(f"wrote {record['counts']['instances']:,} records to {count} file{'s' * (count > 1)}, "
-          f"manifest {path}")
+    print(f"wrote {counted(record['counts']['instances'], 'record')} to "
+          f"{counted(len(record['shards']), 'file')}, manifest {path}")
 
 
 def run() -> None:

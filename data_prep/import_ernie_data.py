@@ -34,7 +34,7 @@ from bert_tf.data.masking.masks import MASK, Masks
 from bert_tf.data.records import manifest
 from bert_tf.data.records.shards import make_shards
 from bert_tf.data.records.tfrecord import file_checksum, write_shard
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import absolute, is_file, make_folder, relative
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.base import open_tokenizer
@@ -189,7 +189,7 @@ def main(job: ImportErnieDataFlags) -> None:
     keep_tokenizer(tokenizer, path)
     print(report(record["counts"]))
     print(f"{path} and its shards are there already" if was_there else
-          f"wrote {record['counts']['instances']:,} records, manifest {path}")
+          f"wrote {counted(record['counts']['instances'], 'record')}, manifest {path}")
 
 
 def run() -> None:

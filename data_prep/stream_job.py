@@ -46,7 +46,7 @@ def _report(record):
         f"{counts['tokens']:,} tokens, "
         f"{counts['unknown_tokens'] / max(counts['tokens'], 1):.2%} unknown tokens, "
         f"in {counted(passes, 'stream')}",
-        f"{counts['instances']:,} records of {options['max_seq_length']} tokens in "
+        f"{counted(counts['instances'], 'record')} of {options['max_seq_length']} tokens in "
         f"{counts['batches']:,} batches of {options['bsz_per_host']}; "
         f"{counts['in_order'] / counts['instances']:.1%} of the second segments follow the first; "
         f"{counts['targets'] / counts['positions']:.1%} of the tokens are predicted"]

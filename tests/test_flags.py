@@ -331,6 +331,7 @@ class Values:
     ({"words": ["a", "birt"]},
      "--words is a,birt; there is no birt: did you mean bird? The choices are a, bird."),
     ({"student": True}, "--student=true is for --teacher; leave the flag out."),
+    ({"deep": 10 ** 20}, f"--deep is {10 ** 20}; give at most 9223372036854775807."),
 ])
 def test_values_that_can_not_be(values, message):
     with pytest.raises(InputError) as error:

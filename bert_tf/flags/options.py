@@ -9,6 +9,7 @@ from bert_tf.errors import InputError, choose_from
 
 REQUIRED = dataclasses.MISSING
 _BOUNDS = ("least", "above", "most", "below")
+_LARGEST = 2 ** 63 - 1      # a whole number of 64 bits
 
 
 class Scope(typing.NamedTuple):
@@ -146,6 +147,8 @@ def _says_nothing(field, value, recipe):
 
 def _check_value(field, value):
     metadata = field.metadata
+    if type(value) is int and abs(value) > _LARGEST and not field.name.endswith("seed"):
+        raise InputError(f"--{field.name} is {value}; give at most {_LARGEST}.")
     several = isinstance(value, (list, tuple))
     for item in value if several else (value,):
         if metadata["choices"] and item not in metadata["choices"]:

@@ -32,14 +32,14 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     word, tag = _column(layout.texts[0]), layout.label is not None and _column(layout.label)
     words: list[str] = []
     tags: list[str] = []
-    first = document = 0
+    first = document = last = 0
     begun = False
     for number, line in read_lines(path):
         if not line.strip():
             if words:
                 yield first, words, tags, document
                 begun = True
-            words, tags = [], []
+            words, tags, last = [], [], 0
             continue
         if line.startswith("#"):
             document += begun and line[1:].split()[:1] == ["newdoc"]
@@ -48,8 +48,11 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
         if len(cells) != len(COLUMNS) or not all(cells):
             omissions.add_malformed(f"{path}, line {number}", f"does not have {len(COLUMNS)} "
                                     "columns between tabs")
+        elif _WORD.fullmatch(cells[0]) and int(cells[0]) <= last:
+            omissions.add_malformed(f"{path}, line {number}", f"has word {cells[0]} after word "
+                                    f"{last}; put a blank line between sentences")
         elif _WORD.fullmatch(cells[0]):
-            first = first if words else number
+            first, last = first if words else number, int(cells[0])
             words.append(_cell(cells, word))
             if tag:
                 tags.append(_cell(cells, tag))

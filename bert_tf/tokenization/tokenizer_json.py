@@ -8,7 +8,7 @@ import json
 import os
 from typing import Any
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.files import is_file, read_json
 from bert_tf.tokenization.library_settings import added_tokens, settings_beside
 
@@ -48,6 +48,9 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
         raise InputError(f"{path} holds no WordPiece or BPE of BERT, RoBERTa or GPT; name another "
                          "file of the vocabulary, such as spiece.model.")
     _check_values(path, read, kind)
+    if _value_in(read, "truncation", "direction") == "Left":
+        warn(f"{path}: truncation.direction is Left, but texts that are too long lose their end "
+             "here.")
     try:
         model = read["model"]
         tokens = {**model["vocab"], **{added["content"]: added["id"]
@@ -79,13 +82,17 @@ def _check_values(path, read, kind):
     if kind == "BPE":
         kind = "GPT" if read["model"].get("end_of_word_suffix") else "ByteLevel"
     for name, known in _VALUES[kind].items():
-        part, key = name.split(".")
-        within = read.get(part)
-        value = within.get(key) if isinstance(within, dict) else None
+        value = _value_in(read, *name.split("."))
         if value not in known:
             raise InputError(f"{path}: {name} is {json.dumps(value)}, but only "
                              f"{' or '.join(map(json.dumps, known))} can be read here; give "
                              "another file of the vocabulary.")
+
+
+def _value_in(read, part, key):
+    """The value of a key in a part of the file, None if either is absent."""
+    within = read.get(part)
+    return within.get(key) if isinstance(within, dict) else None
 
 
 def _lines(texts):

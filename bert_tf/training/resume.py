@@ -37,6 +37,7 @@ FREE = ("output_dir", "eval_batch_size", "save_checkpoints_steps", "keep_checkpo
 _EVALUATION = ("eval_steps", "max_eval_steps")
 # Where the network's own values are; `_RECIPE_OF_CONFIG` belongs to the recipe all the same.
 _CONFIGS, _TERMS = ("bert_config_file", "generator_config"), "terms"
+_DISTILLATION = "distillation"      # a row of `recipes.distillation`, or a row for each task
 # Values that earlier versions did not keep; compared where both sides have them.
 _CHECKSUM = "checksum"
 FIRST_WEIGHTS = "digest_of_first_weights"
@@ -97,10 +98,23 @@ def _compare_networks(name, old, new, free=()):
 
 def _phrase(name, old, new, inner=""):
     """Names a difference, with its values where they can be read."""
+    if name == _DISTILLATION and all("terms" in (row or {}) for row in (old, new)):
+        old, new = _leaves(old), _leaves(new)
+        inner = next(leaf for leaf in (*new, *old) if old.get(leaf) != new.get(leaf))
+        return _phrase("recipe", old.get(inner), new.get(inner), inner.rpartition("/")[2] + " ")
     if isinstance(old, (list, dict)) or isinstance(new, (list, dict)):
         return f"--{name}"
     old, new = ("none" if value in (None, "") else value for value in (old, new))
     return f"--{name} ({inner}{old}, now {new})"
+
+
+def _leaves(value, path=""):
+    """The values of nested dicts and lists, by their path."""
+    if not isinstance(value, (dict, list)):
+        return {path: value}
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    return {name: leaf for key, inner in items
+            for name, leaf in _leaves(inner, f"{path}/{key}").items()}
 
 
 def variables(trainer) -> dict:

@@ -60,6 +60,8 @@ class IdentifiabilityFlags:
         if min(numbers, default=_SHORTEST) < _SHORTEST:
             raise InputError(f"--lengths: {min(numbers)} is too short; give at least {_SHORTEST}.")
         lengths = [length for length in numbers if length <= most]
+        if not numbers:
+            raise InputError("--lengths: no length is given; give numbers such as 16,32,64.")
         if not lengths:
             raise InputError(f"--lengths: all are above --max_seq_length={most}; give a smaller "
                              "length.")

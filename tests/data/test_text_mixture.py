@@ -17,6 +17,7 @@ def test_rates():
     assert mixing_rates([300, 1, 2], 2) == pytest.approx([0.4, 0.2, 0.4])
     assert mixing_rates([16, 1], temperature=2) == pytest.approx([0.8, 0.2])
     assert mixing_rates([1000, 1], temperature=1e9) == pytest.approx([0.5, 0.5])
+    assert list(mixing_rates([1000, 999, 1000], temperature=1e-9)) == [0.5, 0, 0.5]
 
 
 def test_draws_are_a_function_of_the_place():

@@ -128,6 +128,7 @@ def test_gzip_gives_the_same(text_file):
     (b"good\nbad \xff\n", {}, ["text.txt", "line 2", "byte 5"]),
     (b"words of text", {"vocab_size": 10}, ["--vocab_size=10", "22"]),
     (b"words", {"min_frequency": 0}, ["--min_frequency"]),
+    (b"words", {"num_unused": 2 ** 31}, ["--num_unused=2147483648 is above --vocab_size="]),
     (b"words", {"name": "text.txt"}, ["--input_file", "is also the output file"]),
     (b"words", {"name": "."}, ["--output_file", "is a folder"]),
     (b"ab", {"tokenizer": "gpt_bpe", "name": "v.json", "vocab_size": 7},

@@ -93,6 +93,8 @@ def test_every_word_and_label_of_a_real_treebank_is_read(test_data, column, plac
 @pytest.mark.parametrize("rows, tag, message", [
     ("1 a b", "upos", "line 1 does not have 10 columns"),
     ("x a a X _ _ 0 _ _ _", "upos", "line 1 has 'x' where the number of a word must be"),
+    (ROWS.replace("\n\n", "\n"), "upos", "line 13 has word 1 after word 5; put a blank line "
+     "between sentences: correct the line"),
     (ROWS, "upso", "CoNLL-U has no column 'upso'; did you mean upos"),
     (ROWS, "upos.x", "no column 'upos.x'"), (ROWS, "3.x", "no column '3.x'"),
     (ROWS, "10", "no column '10'")])

@@ -162,6 +162,17 @@ def test_settings_of_transformers_that_nothing_follows_are_told(
         assert (said in told) == is_told and len(told.splitlines()) == is_told
 
 
+def test_truncation_of_the_left_end_is_told(vocabulary, tmp_path, capsys):
+    save(tmp_path, vocabulary)
+    path = tmp_path / "tokenizer.json"
+    for side, is_told in (("Right", False), ("Left", True)):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "truncation": {
+            "direction": side, "max_length": 8, "strategy": "LongestFirst", "stride": 0}}))
+        open_tokenizer(str(tmp_path))
+        assert (f"warning: {path}: truncation.direction is Left, but texts"
+                in capsys.readouterr().err) == is_told
+
+
 def test_tokens_of_other_vocabularies_are_told(tmp_path, capsys):
     make_files(tmp_path, [("t", "h")])
     for added, is_told in (({"<mask>": 4}, False), ({"<mask>": 4, "<e1>": 270}, True)):

@@ -23,6 +23,7 @@ from bert_tf.errors import DivergedError, InputError
 from bert_tf.files import write_json
 from bert_tf.networks.xlnet import XLNet
 from bert_tf.objectives.stream_lm import StreamLM
+from bert_tf.recipes.distillation import find_distillation
 from bert_tf.training import resume
 from bert_tf.training import run as run_module
 from bert_tf.training.learners.learner import Learner
@@ -456,6 +457,17 @@ def test_a_value_that_was_read_stays_as_it_was():
         variable.value.assign_add(tf.ones(1000))
     assert held.tolist() == list(range(1000)) and count == 7
     assert variable.numpy()[0] == 14 and int(counter) == 10
+
+
+@pytest.mark.parametrize("old, new, phrase", [
+    (find_distillation("pkd"), find_distillation("tinybert"), "--recipe (name pkd, now tinybert)"),
+    (find_distillation("pkd"), find_distillation("pkd").with_soft(temperature=2.0),
+     "--recipe (temperature 5.0, now 2.0)"),
+    (find_distillation("pkd"), find_distillation("pkd").with_soft(gold=0.5),
+     "--recipe (gold_weight 0.3, now 0.5)")])
+def test_the_value_that_differs_between_two_distillations_is_named(old, new, phrase):
+    theirs, mine = ({"distillation": row.describe()} for row in (old, new))
+    assert resume.compare(mine, theirs, FineTuneSettings("out")) == ([], [phrase])
 
 
 def test_settings_that_do_not_apply_may_differ():

@@ -24,7 +24,12 @@ def mixing_rates(sizes: Sequence[int], maximum: int | None = None, temperature: 
     """Returns the share of each task in a mixture, float64 [tasks]: its examples, where at most
     `maximum` count, to the power of 1 / temperature. Infinite temperature makes all tasks equal."""
     counts = np.array(sizes, np.float64)
-    rates = (counts if maximum is None else np.minimum(counts, maximum)) ** (1 / temperature)
+    if maximum is not None:
+        counts = np.minimum(counts, maximum)
+    with np.errstate(over="ignore"):
+        rates = counts ** (1 / temperature)
+    if not np.isfinite(rates.sum()):    # a very low temperature
+        rates = (counts / counts.max()) ** (1 / temperature)
     return rates / rates.sum()
 
 
