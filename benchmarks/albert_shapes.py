@@ -48,7 +48,7 @@ class AlbertShapesFlags(TableFlags):
 
     little: ClassVar = {**TableFlags.little, "layer_scale": 12, "width_scale": 16}
 
-    layer_scale: int = option(3, "Divide the number of layers by this number.", least=1, most=12)
+    layer_scale: int = option(6, "Divide the number of layers by this number.", least=1, most=12)
     width_scale: int = option(8, "Divide the width by this number.", least=1, most=32)
     embedding_size: int = option(32, "Width of ALBERT's embeddings.", least=8)
     learning_rate: float = option(1e-3, "Peak of the learning rate in pre-training.")

@@ -46,7 +46,6 @@ ROWS: dict[str, tuple[int, dict[str, Any], dict[str, Any]]] = {
 class XLNetAblationsFlags(TableFlags):
     """The material, the sizes, and how long to train."""
 
-    seeds: int = option(5, "Number of seeds, from 1 on.", least=1, alias="num_trials")
     num_train_steps: int = option(2000, "Steps of pre-training.", least=1)
     learning_rate: float = option(1e-3, "Peak of the learning rate in pre-training.")
 

@@ -484,9 +484,9 @@ def test_shapes_of_albert(data_dir):
     configs = {row: config_from_dict(cell.files["sizes.json"]) for row, cell in cells.items()}
     assert [(config.depth, config.hidden_size, config.embedding_width, config.num_hidden_groups)
             for config in configs.values()] == [
-        (4, 96, 96, None), (8, 128, 128, None), (4, 96, 32, 1), (8, 128, 32, 1), (8, 256, 32, 1),
-        (4, 512, 32, 1)]
-    assert "ALBERT base: 4 x 96 with 12, 0.38 [12]" in table.notes[0]
+        (2, 96, 96, None), (4, 128, 128, None), (2, 96, 32, 1), (4, 128, 32, 1), (4, 256, 32, 1),
+        (2, 512, 32, 1)]
+    assert "ALBERT base: 2 x 96 with 12, 0.38 [12]" in table.notes[0]
     tuned = table.cell("ALBERT base", table.columns[2], 1)
     assert tuned.flags["version_2_with_negative"] and tuned.flags["train_file"].endswith("_v2.json")
     assert tuned.folder == table.cell("ALBERT base", table.columns[3], 1).folder
