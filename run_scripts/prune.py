@@ -20,8 +20,6 @@ import operator
 import os
 from collections.abc import Iterator
 
-import numpy as np
-
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
@@ -141,7 +139,7 @@ def main(task_flags: TaskFlags, job: PruneFlags) -> None:
     lines = {order: list(show(curve, order))
              for order in (["given"] if job.prune_heads else job.orders)}
     curve.save(lines)
-    if np.size(list(lines.values())):
+    if any(lines.values()):
         draw(os.path.join(job.output_dir, "prune.png"), curve, lines)
     if job.actually_prune:
         write_smaller(curve, lines, task_flags)

@@ -14,6 +14,7 @@ import bert_tf
 from benchmarks import compression, runtimes
 from bert_tf import checkpoints, networks
 from bert_tf.analysis import switch_off
+from bert_tf.compression import steps_of
 from bert_tf.config import BiLstmConfig, EncoderConfig, T5Config
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
@@ -183,6 +184,28 @@ def test_a_line_is_printed_once_for_each_number_of_parts(capsys):
     assert len(list(prune.show(FourHeads(), "importance"))) == 5
     lines = capsys.readouterr().out.splitlines()[1:]
     assert [line.split()[0] for line in lines] == ["0", "1", "2"]
+
+
+def test_curves_of_several_lengths_are_drawn(tmp_path, monkeypatch):
+    """One head of each of 6 layers stays at 75%, which 80% of 24 heads are above, and 80% of the
+    encoder's 8 are not."""
+    class Fake(types.SimpleNamespace):
+        def __init__(self, job, _):
+            super().__init__(job=job, whole=90.0, metric="bleu", examples=8, name="t5",
+                             save=lambda lines: None,
+                             total_of={"importance": 24, "encoder": 8}.__getitem__)
+
+        def points(self, order):
+            for off in steps_of(self.job.percents, [4] * (self.total_of(order) // 4), 1):
+                yield {"off": off, "score": 90.0 - off, "p": None}
+
+    monkeypatch.setattr(prune, "Curve", Fake)
+    task_flags, job = flags("model", tmp_path, orders=["importance", "encoder"],
+                            at_least_x_heads_per_layer=1)
+    lengths = [len(list(Fake(job, None).points(order))) for order in job.orders]
+    assert lengths == [8, 9]
+    prune.main(task_flags, job)
+    assert (tmp_path / "prune.png").stat().st_size > 5_000
 
 
 def test_scores_are_those_of_the_weights_not_of_the_path(model, tmp_path, eagerly):
