@@ -20,9 +20,10 @@ def read_word_vectors(path: str, flag: str, is_wanted: Callable[[str], bool] = l
     [E]. A word may hold spaces, as some of GloVe's do.
 
     Raises:
-        InputError: a line lacks a word, or as many numbers as the others; names file and line.
+        InputError: a line lacks a word, or as many numbers as the others; names file and line. Or
+            there is no vector.
     """
-    width = 0
+    width, is_empty = 0, True
     with open_unpacked(path) as file:
         for number, line in enumerate(file, 1):
             # Files hold words that were cut within a character.
@@ -30,7 +31,7 @@ def read_word_vectors(path: str, flag: str, is_wanted: Callable[[str], bool] = l
             if number == 1 and len(parts := text.split(" ")) == 2 and all(map(str.isdigit, parts)):
                 width = int(parts[1])
                 continue
-            width = width or text.count(" ")
+            width, is_empty = width or text.count(" "), False
             word, *values = text.rsplit(" ", width)
             if len(values) == width > 0 and not is_wanted(word):
                 continue
@@ -42,8 +43,8 @@ def read_word_vectors(path: str, flag: str, is_wanted: Callable[[str], bool] = l
                 raise InputError(f"--{flag}: {path}, line {number} is not a word and {width} "
                                  "numbers; correct the line.")
             yield word, vector
-    if not width:
-        raise InputError(f"--{flag}: {path} is empty; name a file of word vectors.")
+    if is_empty:
+        raise InputError(f"--{flag}: {path} has no vectors; name a file of word vectors.")
 
 
 def vectors_of_tokens(path: str, tokenizer: Tokenizer, width: int, flag: str

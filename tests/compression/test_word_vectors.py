@@ -43,7 +43,8 @@ def test_vectors_of_tokens(form, is_packed, tokenizers, tmp_path, capsys):
     ("a 1 2\nb 1\n", "line 2 is not a word and 2 numbers"),
     ("a 1 2\ncat 1 x\n", "line 2 is not a word and 2 numbers"),
     ("2 2\ncat 1 nan\n", "line 2 is not a word and 2 numbers"),
-    ("word\n", "line 1 is not a word"), ("", "is empty"), ("a 1 2 3\n", "embedding_size is"),
+    ("word\n", "line 1 is not a word"), ("", "has no vectors"), ("2 2\n", "has no vectors"),
+    ("a 1 2 3\n", "embedding_size is"),
     ("zebra 1 2\n", "has none of the vocabulary's tokens")])
 def test_files_that_are_refused(content, message, tokenizers, tmp_path):
     path = tmp_path / "vectors"
