@@ -123,12 +123,13 @@ def tabulate(table: dict[str, dict[str, list[dict]]]) -> list[list[str]]:
 
 def _difference(ours, theirs):
     """The difference of the means in percent, and whether it is noise."""
-    text = f"{100 * (statistics.fmean(ours) - statistics.fmean(theirs)):+.1f}"
+    difference = 100 * (statistics.fmean(ours) - statistics.fmean(theirs))
+    text = f"{difference:+.1f}"
     if len(ours) < 2:
         return text
     error = 100 * ((statistics.variance(ours) + statistics.variance(theirs)) / len(ours)) ** 0.5
     return (f"{text} ± {error:.1f}: "
-            + ("within noise" if abs(float(text)) <= chance.interval(error, len(ours))
+            + ("within noise" if abs(difference) <= chance.interval(error, len(ours))
                else "more than noise"))
 
 

@@ -90,6 +90,11 @@ def test_the_table_tells_noise_from_a_difference(job, monkeypatch, capsys):
     assert rows["mrpc, accuracy"][2] == f"-2.5 ± {error:.1f}: within noise"
     assert rows["sts-b, pearson"][2] == "-45.0 ± 5.0: within noise"    # 9 errors
     assert run_glue._difference([.5, .52], [1, 1]) == "-49.0 ± 1.0: more than noise"
+    # The difference is 0.14, its interval 0.12 to each side, whatever the decimals that are shown.
+    assert run_glue._difference([.50106, .5014, .50174], [.49966, .5, .50034]) == (
+        "+0.1 ± 0.0: more than noise")
+    assert run_glue._difference([.5004, .5004, .50039], [.5, .5, .5]) == (
+        "+0.0 ± 0.0: more than noise")
     assert rows["sts-b, spearman"][2] == "+0.0 ± 0.0: within noise"
     assert rows["mrpc, f1"][3] == "15" and rows["mrpc, accuracy"][3] == ""
     assert "seed 2 transformers" in capsys.readouterr().out
