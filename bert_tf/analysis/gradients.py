@@ -17,14 +17,15 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 def mask_tokens(features: Mapping[str, np.ndarray], vocabulary: Vocabulary, share: float,
                 rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Returns a masked LM's batch: features [B, S] with a share of each text's ordinary tokens, at
-    least one, replaced by [MASK]."""
+    least one if there are any, replaced by [MASK]."""
     ids = features["input_ids"].copy()
     special = [vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id]
     ordinary = ~np.isin(ids, special) & (features["input_mask"] > 0)
-    count = max(int(share * ordinary.sum(1).max()), 1)
+    counts = np.maximum((share * ordinary.sum(1)).astype(int), 1)
     # The smallest random numbers of each row; tokens that are not chosen have weight 0.
-    order = np.argsort(np.where(ordinary, rng.random(ids.shape), 2.0), 1)[:, :count]
-    weights = np.take_along_axis(ordinary, order, 1)
+    order = np.argsort(np.where(ordinary, rng.random(ids.shape), 2.0), 1)[:, :counts.max()]
+    is_chosen = np.arange(order.shape[1]) < counts[:, None]
+    weights = np.take_along_axis(ordinary, order, 1) & is_chosen
     labels = np.take_along_axis(ids, order, 1)
     hidden = np.where(weights, vocabulary.mask_id, labels)
     np.put_along_axis(ids, order, hidden, 1)
@@ -63,7 +64,7 @@ def attention_gradients(encoder, objective, batch: Mapping[str, np.ndarray]
             x = layer.output_(layer.intermediate(x), x)
         logits = objective({"sequence_output": x}, batch, encoder.embedding_table)
         loss, count = objective.loss(logits, *objective.targets(batch)[:2])
-        loss = loss / count
+        loss = loss / ops.where(count > 0, count, 1.0)      # 0 if no token is masked
     found = []
     for gradient, value in zip(tape.gradient(loss, contexts), values):
         gradient = ops.reshape(gradient, (*gradient.shape[:2], heads, size))

@@ -194,6 +194,24 @@ def test_gradients_by_attention_agree_with_those_by_scores(network):
     assert np.abs(expected[1]).max() > 1e-5
 
 
+def test_each_text_has_its_share_of_masks(network):
+    """A short text beside a long one, and one without any ordinary token."""
+    vocabulary = types.SimpleNamespace(cls_id=1, sep_id=2, pad_id=0, mask_id=3)
+    lengths = np.array([[20], [4], [0]])
+    ids = np.where(np.arange(21) <= lengths, 9, 0)
+    ids[:, 0] = 1
+    batch = {"input_ids": ids, "input_mask": (ids > 0).astype("int32"),
+             "segment_ids": np.zeros_like(ids)}
+    masked = analysis.mask_tokens(batch, vocabulary, 0.15, np.random.default_rng(0))
+    assert masked["masked_lm_weights"].sum(1).tolist() == [3, 1, 0]
+    assert (masked["input_ids"] == 3).sum(1).tolist() == [3, 1, 0]
+    alone = {name: values[2:, :1] for name, values in batch.items()}
+    _, gradients = analysis.attention_gradients(
+        network, objectives.MaskedLM(network.config),
+        analysis.mask_tokens(alone, vocabulary, 0.15, np.random.default_rng(0)))
+    assert not gradients.any()
+
+
 def test_entropy_of_known_rows():
     rows = np.array([[0.25] * 4, [1.0, 0, 0, 0]])
     found = entropy(rows)
