@@ -17,11 +17,16 @@ def mean_cosine(vectors: np.ndarray) -> float:
     return float((total @ total - n) / (n * (n - 1)))
 
 
+def _ratio(part, whole):
+    return float(part / whole) if whole > 0 else 0.0
+
+
 def first_component(vectors: np.ndarray) -> float:
-    """Returns the share of vectors' variance, [n, H], that their first principal component has."""
+    """Returns the share of vectors' variance, [n, H], that their first principal component has; of
+    equal vectors 0."""
     vectors = np.asarray(vectors, np.float64)
     sizes = np.linalg.eigvalsh(np.cov(vectors.T))
-    return float(sizes[-1] / sizes.sum())
+    return _ratio(sizes[-1], sizes.sum())
 
 
 def self_similarity(vectors: np.ndarray, words: Sequence[str]) -> float:
@@ -42,9 +47,10 @@ def intra_sentence_similarity(sentences: Sequence[np.ndarray]) -> float:
 
 def linear_cka(first: np.ndarray, second: np.ndarray) -> float:
     """Returns the linear centred kernel alignment of two layers' vectors of the same words, [n, H]
-    and [n, H2]: 1 if one is the other turned and scaled, 0 if they are not correlated."""
+    and [n, H2]: 1 if one is the other turned and scaled, 0 if they are not correlated, or if all
+    vectors of a layer are equal."""
     a, b = (np.asarray(x, np.float64) - np.mean(x, 0, dtype=np.float64) for x in (first, second))
-    return float(np.linalg.norm(a.T @ b) ** 2 / (np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b)))
+    return _ratio(np.linalg.norm(a.T @ b) ** 2, np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b))
 
 
 def describe_layers(layers: Sequence[Sequence[np.ndarray]], words: Sequence[str],

@@ -32,6 +32,13 @@ def test_similarity_of_layers():
     assert contextuality.first_component(line) == pytest.approx(1)
 
 
+def test_figures_of_equal_vectors_are_numbers():
+    """As of one word in several texts that have no other."""
+    found = contextuality.describe_layers([[np.ones((1, 3)), np.ones((1, 3))]], ["a", "a"],
+                                          np.arange(2))
+    assert found["first_component"] == found["cka"] == 0
+
+
 def test_a_probe_learns_tags_that_the_vectors_hold():
     rng = np.random.default_rng(2)
     directions = {"NN": 0, "VB": 1, "DT": 2}
