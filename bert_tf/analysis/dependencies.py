@@ -64,8 +64,9 @@ class DependencyProbe:
             scores = _scores(attention, features, parameters)
             scores = scores - scores.max(0)
             odds = np.exp(scores)
-            odds /= odds.sum(0)
-            total -= np.log(odds[heads[words], words]).sum()
+            sums = odds.sum(0)
+            total += (np.log(sums[words]) - scores[heads[words], words]).sum()
+            odds /= sums
             odds[heads[words], words] -= 1
             odds[:, heads < 0] = 0
             slope += _gradient(attention, features, odds)

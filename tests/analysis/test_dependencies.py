@@ -66,6 +66,14 @@ def test_loss_and_gradient_are_those_of_the_equations(width):
         assert probe.predict(one).tolist() == slow_odds(one, parameters).argmax(0).tolist()
 
 
+def test_the_loss_of_an_unlikely_head_is_a_number():
+    """exp(-1000) is 0, but its logarithm is needed: the search stops at an infinite loss."""
+    maps = np.zeros((1, 1, 3, 3))
+    maps[0, 0, 1, 2] = 1            # word 1 looks at word 2; its head is word 0
+    parts = [dependencies._part(Parsed(maps, [-1, 0, -1]))]
+    assert DependencyProbe(decay=0).loss(parts, np.array([[1000.0], [0]]))[0] == 1000
+
+
 def test_a_probe_finds_the_head_that_knows():
     given = sentences(30, 0)
     for one in given:
