@@ -61,7 +61,7 @@ class AdaptationFlags(KeptComparison):
                                         "Shares of the training file.")
     num_trials: int = option(3, "Number of runs at each share, with seeds from 1 on.", least=1)
     max_eval_examples: int = option(
-        0, "Maximum number of examples to score on, drawn at random; 0: all.")
+        0, "Maximum number of examples to score on, drawn at random; 0: all.", least=0)
     max_seq_length: int = option(128, "Length of the longest sequence.")
     train_batch_size: int = option(32, "Examples per step.", least=1)
     learning_rate: float = option(5e-5, "Peak of the learning rate.")

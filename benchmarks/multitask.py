@@ -56,7 +56,7 @@ class MultitaskComparisonFlags(KeptComparison):
     max_train_examples: list[str] = option(
         [], "Maximum training examples of each task, drawn at random and the same for all rows, "
         "such as 1000,mnli=6000 (default: all).")
-    max_eval_examples: int = option(0, "Maximum examples of each file to score on.")
+    max_eval_examples: int = option(0, "Maximum examples of each file to score on.", least=0)
     max_seq_length: int = option(128, "Length of the longest sequence.")
     train_batch_size: int = option(32, "Examples per step.", least=1)
     learning_rate: float = option(5e-5, "Peak of the learning rate.")

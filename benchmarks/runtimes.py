@@ -37,7 +37,7 @@ class RuntimesFlags(KeptComparison):
     output_dir: str = option(REQUIRED, "The folder to write into.")
     runtimes: list[str] = option(
         ["tensorflow", "onnx", "onnx_int8", "lite", "lite_int8"], "Runtimes to time.")
-    examples: int = option(0, "Number of examples of the first dev split; 0: all.")
+    examples: int = option(0, "Number of examples of the first dev split; 0: all.", least=0)
     repeats: int = option(3, "Number of times that the first 32 examples are timed.", least=1)
 
     free: ClassVar = ("runtimes",)

@@ -33,9 +33,9 @@ class SizesFlags:
         REQUIRED, "Networks: a recipe and a size, separated by a colon, or the file of a "
         "configuration.")
     vocab_size: int = option(30000, "Vocabulary size, for networks that are not given as files.")
-    max_seq_length: int = option(128, "Length of the sequences.")
-    max_predictions_per_seq: int = option(20, "Masked positions of a sequence.")
-    train_batch_size: int = option(16, "Sequences per step.")
+    max_seq_length: int = option(128, "Length of the sequences.", least=1)
+    max_predictions_per_seq: int = option(20, "Masked positions of a sequence.", least=1)
+    train_batch_size: int = option(16, "Sequences per step.", least=1)
     num_train_steps: int = option(8, "Number of steps that are measured.", least=1)
     dtype: str = option("float32", "Type of the computation.", choices=tuple(POLICIES))
     output_dir: str = option("", "Folder for metrics.json, the figures of a single network; "

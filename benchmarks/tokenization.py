@@ -27,7 +27,8 @@ class TokenizationBenchmarkFlags:
     input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
     vocab_file: str = option(REQUIRED, "The WordPiece vocabulary, one token per line.")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
-    rounds: int = option(3, "Number of measurements of each tokenizer; the median is printed.")
+    rounds: int = option(3, "Number of measurements of each tokenizer; the median is printed.",
+                         least=1)
 
 
 def _ours(job):
@@ -54,6 +55,7 @@ def _available():
 
 def main(job):
     """Prints the speeds, their ratio and whether the ids are equal."""
+    flags.check(job)
     paths = find_files(job.input_file, "input_file")
     lines = [line for piece in corpus.read_pieces(paths, 1 << 24)
              for line in corpus.decode(piece, paths)]

@@ -5,7 +5,10 @@ import re
 
 import pytest
 
-from benchmarks import sizes
+from benchmarks import sizes, tokenization
+from benchmarks.adaptation import AdaptationFlags
+from benchmarks.multitask import MultitaskComparisonFlags
+from benchmarks.runtimes import RuntimesFlags
 from benchmarks.sizes import SizesFlags
 from bert_tf.errors import InputError
 from tests.training import tiny
@@ -33,6 +36,25 @@ def test_weights_and_time_of_a_network(tmp_path, capsys):
 def test_networks_that_are_not_there(model, message):
     with pytest.raises(InputError, match=message):
         sizes.main(SizesFlags([model]))
+
+
+@pytest.mark.parametrize("module, values, message", [
+    (sizes, {"models": ["bert:tiny"], "train_batch_size": 0}, "--train_batch_size is 0"),
+    (sizes, {"models": ["bert:tiny"], "max_seq_length": 0}, "--max_seq_length is 0"),
+    (tokenization, {"input_file": [], "vocab_file": "", "rounds": 0}, "--rounds is 0")])
+def test_nothing_is_not_measured(module, values, message):
+    kind = {sizes: SizesFlags, tokenization: tokenization.TokenizationBenchmarkFlags}[module]
+    with pytest.raises(InputError, match=message):
+        module.main(kind(**values))
+
+
+@pytest.mark.parametrize("flags", [
+    RuntimesFlags(init_checkpoint="", output_dir="", examples=-1),
+    AdaptationFlags("", "", "", "", max_eval_examples=-1),
+    MultitaskComparisonFlags(["cola"], "", "", "", max_eval_examples=-1)])
+def test_numbers_of_examples_are_not_negative(flags):
+    with pytest.raises(InputError, match="examples is -1"):
+        flags.check()
 
 
 def test_metrics_are_of_one_network(tmp_path):
