@@ -26,7 +26,7 @@ from benchmarks.programs import run_own_program
 from bert_tf import config as configs
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, read_json, write_aside
+from bert_tf.files import make_folder, read_json, remove_folder, write_aside
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import Example, read_examples
 from bert_tf.tokenization.base import open_tokenizer
@@ -157,8 +157,14 @@ def pretrain(job: HistoryFlags, name: str, results: KeptResults) -> str:
             "save_checkpoints_steps": 1000, "keep_checkpoint_max": 1,
             **_lengths(job, system), **system.pretraining})
 
-    taken = [results.get("cpu_seconds", system.recipe, str(steps), measure=functools.partial(
-        train, steps, os.path.join(folder, f"measured-{steps}"))) for steps in _MEASURED]
+    def measure(steps):
+        output_dir = os.path.join(folder, f"measured-{steps}")
+        # A run that was stopped would go on, and only the seconds of its rest would be measured.
+        remove_folder(output_dir)
+        return train(steps, output_dir)
+
+    taken = [results.get("cpu_seconds", system.recipe, str(steps),
+                         measure=functools.partial(measure, steps)) for steps in _MEASURED]
     a_step = (taken[1] - taken[0]) / (_MEASURED[1] - _MEASURED[0])
     if a_step <= 0:
         raise InputError(f"{job.path('results.json')}: CPU seconds of {_MEASURED} steps of {name} "

@@ -25,6 +25,7 @@ from benchmarks.kept_comparison import KeptComparison
 from benchmarks.programs import take_little
 from benchmarks.task_trials import cut_files, percent, run_trial, train_limits, write_table
 from bert_tf import flags
+from bert_tf.files import remove_folder
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import find_task
@@ -81,6 +82,8 @@ class RobustnessComparisonFlags(KeptComparison):
 def run_row(job: RobustnessComparisonFlags, row: str, task: Any, seed: int) -> dict[str, float]:
     """Trains and scores a row; returns the task's metrics and "cpu_seconds"."""
     folder = job.path(task.name, f"{row}-seed{seed}")
+    # A run that was stopped would go on, and only the seconds of its rest would be measured.
+    remove_folder(folder)
     script = importlib.import_module(f"run_scripts.{task.kind.script}")
     start = time.process_time()
     found = run_trial(

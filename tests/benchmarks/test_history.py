@@ -99,6 +99,34 @@ def test_each_system_trains_for_the_same_cpu_seconds(job, started, a_step, steps
     assert [values.get("num_train_steps") for _, values in asked[5:]] == [None, steps]
 
 
+def test_a_measured_run_that_was_stopped_begins_anew(job, started, monkeypatch):
+    """Its rest alone would take less time."""
+    asked, start = started
+    compare.make_folder(job.output_dir, "output_dir")
+    results = KeptResults(job.path("results.json"), job.settings())
+
+    def stop(job, program, log, values):
+        found = start(job, program, log, values)
+        if program == "run_pretraining":
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr(compare, "start", stop)
+    with pytest.raises(KeyboardInterrupt):
+        compare.pretrain(job, "BERT", results)
+    left = asked[-1][1]["output_dir"]
+    assert os.listdir(left) == ["model.keras"]
+
+    def check(job, program, log, values):
+        if program == "run_pretraining":
+            assert not os.path.exists(values["output_dir"])
+        return start(job, program, log, values)
+
+    monkeypatch.setattr(compare, "start", check)
+    compare.pretrain(job, "BERT", results)
+    assert asked[-3][1]["output_dir"] == left
+
+
 def test_what_was_measured_is_not_measured_again(job, started, monkeypatch, capsys):
     asked, start = started
 

@@ -53,6 +53,19 @@ def test_rows_differ_from_plain_by_their_flags_and_are_run_once(job, tmp_path, m
     assert results["mrpc"]["smart"]["2"]["f1"] == 0.7
 
 
+def test_a_run_that_was_stopped_is_timed_from_its_beginning(job, tmp_path, monkeypatch):
+    left = tmp_path / "out" / "mrpc" / "plain-seed1" / "checkpoint"
+    left.parent.mkdir(parents=True)
+    left.write_text("half of the steps")
+
+    def trial(main, log, folder, *arguments):
+        assert folder == str(left.parent) and not left.exists()
+        return {"dev/f1": 0.5, "dev/accuracy": 0.5}
+
+    monkeypatch.setattr(robust_finetuning, "run_trial", trial)
+    robust_finetuning.run_row(job, "plain", find_task("mrpc"), 1)
+
+
 def test_every_row_is_a_setting_of_fine_tuning(job, tmp_path):
     for values in ROWS.values():
         FineTuneSettings(output_dir="x", **values).resolve(find_task("mrpc").defaults, 100)
