@@ -79,7 +79,8 @@ class LayerHessian:
                 inner.watch(self._variables)
                 measures, = self._learner.measure(batch).values()
                 loss, count = measures["loss"]
-            gradients = inner.gradient(loss, self._variables)
+            # Matrices of a layer without heads are empty.
+            gradients = inner.gradient(loss, self._variables, unconnected_gradients="zero")
             along = tf.add_n([tf.reduce_sum(g * part) for g, part in zip(gradients, parts)])
         found = outer.gradient(along, self._variables, unconnected_gradients="zero")
         return tf.concat([tf.reshape(part, [-1]) for part in found], 0), count

@@ -51,11 +51,15 @@ def mask_gradients(learner: Learner, kind: str, by_token: bool = False) -> Calla
             loss = tf.add_n([objective.loss_weight * measures[objective.name]["loss"][0]
                              for objective in learner.objectives])
         found = []
-        for gradient, size in zip(tape.gradient(loss, masks), sizes):
+        choices = rows // shape[0]
+        # A layer may have lost all its heads.
+        gradients = tape.gradient(loss, masks, unconnected_gradients="zero")
+        for gradient, size in zip(gradients, sizes):
             gradient = (gradient[..., 0] if kind == "head"
                         else tf.transpose(gradient, (0, 2, 1)))         # [B * C, N or F, S]
-            gradient = tf.reshape(gradient, (shape[0], -1, size, length))
-            gradient = tf.reshape(tf.transpose(gradient, (0, 2, 1, 3)), (shape[0], size, -1))
+            gradient = tf.reshape(gradient, (shape[0], choices, size, length))
+            gradient = tf.reshape(tf.transpose(gradient, (0, 2, 1, 3)),
+                                  (shape[0], size, choices * length))
             found.append(gradient if by_token else tf.reduce_sum(gradient, -1))
         return found
 
@@ -134,7 +138,8 @@ def attention_entropy(learner: Learner, batches: Iterable[Mapping[str, np.ndarra
 def to_unit_range(scores: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Scales the scores of all layers together to numbers from 0 to 1, as run_bertology.py does
     after `normalised`."""
-    low, high = min(map(np.min, scores)), max(map(np.max, scores))
+    every = np.concatenate(scores)
+    low, high = every.min(), every.max()
     return [(layer - low) / (high - low) for layer in scores]
 
 

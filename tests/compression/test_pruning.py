@@ -22,7 +22,8 @@ from bert_tf.compression import (
     steps_of,
     to_unit_range,
 )
-from bert_tf.compression.importance import mask_gradients
+from bert_tf.compression.hessian import LayerHessian
+from bert_tf.compression.importance import FORMS, mask_gradients
 from bert_tf.compression.students import take_layers
 from bert_tf.config import EncoderConfig, FixedPatternConfig, read_config
 from bert_tf.config.quantisation import Quantisation
@@ -142,6 +143,43 @@ def test_importance_of_units_is_that_of_a_slow_loop(made, eagerly):
     for layer, unit in ((1, 7), (3, 40)):
         slope = (loss(layer, unit, 1 + step) - loss(layer, unit, 1 - step)) / (2 * step)
         assert found[layer][unit] == pytest.approx(abs(slope), rel=0.02, abs=1e-4)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_importance_of_a_model_whose_layer_lost_all_heads(form, made, eagerly):
+    rows, learner = made
+    gone = [(1, head) for head in range(4)]
+    smaller = cut(learner, gone)
+    found = importance(smaller, [rows], form=form)
+    with disabled(learner.encoder, gone, "zero"):
+        expected = importance(learner, [rows], form=form)
+    assert list(map(len, found)) == [4, 0, 4, 4]
+    for layer in (0, 2, 3):
+        np.testing.assert_allclose(found[layer], expected[layer], rtol=1e-5)
+    assert np.concatenate(to_unit_range(normalised(found))).max() == 1
+
+
+def test_the_hessian_of_a_layer_without_heads(made, eagerly):
+    """The second difference of the loss."""
+    rows, learner = made
+    smaller = cut(learner, [(1, head) for head in range(4)])
+    block, step = LayerHessian(smaller, 1), 0.1
+    batch = {name: tf.constant(values) for name, values in rows.items()}
+    way = np.random.default_rng(2).standard_normal(block.size)
+    way /= np.linalg.norm(way)
+    weights = smaller.encoder.layers_[1].trainable_variables
+    first = [weight.numpy() for weight in weights]
+
+    def loss(factor):
+        start = 0
+        for weight, value in zip(weights, first):
+            weight.assign(value + factor * way[start:start + value.size].reshape(value.shape))
+            start += value.size
+        total, count = smaller.measure(batch)["classification"]["loss"]
+        return float(total / count)
+
+    slope = (loss(step) - 2 * loss(0) + loss(-step)) / step ** 2
+    assert way @ block.product([batch], way) == pytest.approx(slope, rel=0.05)
 
 
 @pytest.mark.parametrize("is_exact", [False, True])
