@@ -137,10 +137,10 @@ def attention_entropy(learner: Learner, batches: Iterable[Mapping[str, np.ndarra
 
 def to_unit_range(scores: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Scales the scores of all layers together to numbers from 0 to 1, as run_bertology.py does
-    after `normalised`."""
+    after `normalised`; equal scores to 0."""
     every = np.concatenate(scores)
     low, high = every.min(), every.max()
-    return [(layer - low) / (high - low) for layer in scores]
+    return [(layer - low) / ((high - low) or 1.0) for layer in scores]
 
 
 def steps_of(percents: Sequence[float], sizes: Sequence[int], at_least: int = 0) -> list[int]:

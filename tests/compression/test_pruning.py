@@ -207,6 +207,12 @@ def test_order_with_ties_and_protected_heads(test_data):
             sorted(pruned) for pruned in case["pruned_after"]]
 
 
+def test_equal_scores_are_numbers():
+    """As those of layers with one head each, of length 1."""
+    found = to_unit_range(normalised([np.array([3.0]), np.array([0.5])]))
+    assert np.concatenate(found).tolist() == [0, 0]
+
+
 def test_heads_that_are_gone_are_not_those_that_stay():
     """By exact --orders=reverse, heads that are off have the highest score, 0."""
     scores = [np.array([0.0, -0.2, -0.1]), np.array([-0.3, -0.5, -0.4])]
