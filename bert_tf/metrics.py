@@ -43,6 +43,18 @@ def mean_f1(classes: int) -> Callable:
     return _scikit_learn("f1_score", labels=range(classes), average="macro", zero_division=0)
 
 
+def _f1_of_labels(average):
+    """Returns F1 of any number of labels, or of a label that an example may have or not, [N, 1],
+    which scikit-learn would take for two labels."""
+    of_several = _scikit_learn("f1_score", average=average, zero_division=0)
+
+    def score(labels, predictions):
+        if np.shape(labels)[1:] == (1,):
+            return METRICS["f1"](np.ravel(labels), np.ravel(predictions))
+        return of_several(labels, predictions)
+    return score
+
+
 def _correlation(name):
     def score(labels, predictions):
         if len(labels) < 2 or np.ptp(labels) == 0 or np.ptp(predictions) == 0:
@@ -165,8 +177,8 @@ METRICS = {
     "accuracy": _scikit_learn("accuracy_score"),
     "matthews": _scikit_learn("matthews_corrcoef"),
     "f1": _scikit_learn("f1_score", zero_division=0),       # of label 1, as GLUE has it
-    "macro_f1": _scikit_learn("f1_score", average="macro", zero_division=0),
-    "micro_f1": _scikit_learn("f1_score", average="micro", zero_division=0),
+    "macro_f1": _f1_of_labels("macro"),
+    "micro_f1": _f1_of_labels("micro"),
     "exact_match": _scikit_learn("accuracy_score"),         # all labels of an example are right
     "pearson": _correlation("pearsonr"),
     "spearman": _correlation("spearmanr"),

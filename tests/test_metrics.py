@@ -110,6 +110,22 @@ def test_several_labels():
     assert scores == pytest.approx({"micro_f1": 0.5, "macro_f1": 1 / 3, "exact_match": 0.5})
 
 
+def test_one_label_that_an_example_may_have():
+    """Its F1 is the one of the examples that have it, as where there are several labels."""
+    gold, predicted = np.array([[1], [0], [0], [1]]), np.array([[1], [1], [0], [1]])
+    of_label = 2 * 2 / (2 * 2 + 1 + 0)      # 2 TP / (2 TP + FP + FN)
+    scores = metrics.compute(["micro_f1", "macro_f1", "exact_match"], gold, predicted)
+    assert scores == pytest.approx({"micro_f1": of_label, "macro_f1": of_label,
+                                    "exact_match": 0.75})
+    for one in (gold, np.zeros_like(gold), np.ones_like(gold)):
+        # A second label that all examples have, and that is always found, changes no count but TP.
+        tp, both = (one & predicted).sum(), one.sum() + predicted.sum()
+        two = [np.hstack([part, np.ones_like(part)]) for part in (one, predicted)]
+        assert metrics.METRICS["micro_f1"](*two) == pytest.approx(
+            2 * (tp + len(one)) / (both + 2 * len(one)))
+        assert metrics.METRICS["micro_f1"](one, predicted) == pytest.approx(2 * tp / both)
+
+
 def test_every_task_is_scored_by_known_metrics():
     of_groups = {"answer_set": {"group_em"}, "cloze": {"em"}}    # of questions, by their kinds
     for task in TASKS.values():
