@@ -13,6 +13,7 @@ from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.named import OF_SUITES
 from bert_tf.tasks.suites import is_of
 from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.training.trials import deviation
 
 _HEADING = ("task", "metric", "settings", "mean ± deviation", "median", "best", "runs")
 
@@ -57,19 +58,18 @@ def _lacking(row, scores):
 
 
 def _point(run, row, cells: list[Cell]) -> dict[str, Any]:
-    results = {cell.seed: dict(found["metrics"]) for cell in cells
+    results = {cell.seed: found["metrics"] for cell in cells
                if (found := run.result(cell)) and not run.diverged(cell)}
-    names = next(iter(results.values()), {})
     found = {}
-    for name in names:
-        if OF_SUITES[row.task].kind.is_percent(name):
-            for metrics in results.values():
-                metrics[name] /= 100
-        values = [metrics[name] for metrics in results.values()]
+    # A file may not have been there for all seeds.
+    for name in dict.fromkeys(name for metrics in results.values() for name in metrics):
+        whole = 100 if OF_SUITES[row.task].kind.is_percent(name) else 1
+        by_seed = {str(seed): metrics[name] / whole for seed, metrics in results.items()
+                   if name in metrics}
+        values = list(by_seed.values())
         found[name] = {
             "mean": statistics.fmean(values), "median": statistics.median(values),
-            "stdev": statistics.stdev(values) if len(values) > 1 else 0.0,
-            "values": {str(seed): metrics[name] for seed, metrics in results.items()}}
+            "stdev": deviation(values), "values": by_seed}
     return found
 
 

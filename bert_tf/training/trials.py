@@ -162,6 +162,13 @@ def rank_result(result: dict, headline: str) -> tuple:
     return rank(result["metrics"], headline, result["degenerate"])
 
 
+def deviation(values: list[float]) -> float:
+    """Returns the deviation of a sample: 0 of one value, NaN where one of several isn't finite."""
+    if len(values) < 2:
+        return 0.0
+    return statistics.stdev(values) if all(map(math.isfinite, values)) else math.nan
+
+
 def summarize(results: dict[str, dict], headline: str) -> dict:
     """Returns mean, sample deviation, median and best of each metric, over the trials that did not
     diverge; `results` are by the trial's name.
@@ -175,10 +182,10 @@ def summarize(results: dict[str, dict], headline: str) -> dict:
                          "or raise --num_warmup_steps, and name another --output_dir.")
     for name in next(iter(counts.values()))["metrics"]:
         values = [result["metrics"][name] for result in counts.values()]
-        metrics[name] = {"mean": statistics.fmean(values),
-                         "stdev": statistics.stdev(values) if len(values) > 1 else 0.0,
+        known = [value for value in values if not math.isnan(value)] or values
+        metrics[name] = {"mean": statistics.fmean(values), "stdev": deviation(values),
                          "median": statistics.median(values),
-                         "best": (max if "loss" not in name else min)(values)}
+                         "best": (max if "loss" not in name else min)(known)}
     return {"headline": headline,
             "best": max(counts, key=lambda name: rank_result(results[name], headline)),
             "degenerate": [name for name, result in results.items() if result["degenerate"]],

@@ -536,6 +536,20 @@ def test_figures_say_which_development_set_they_lack(folder, tmp_path, capsys):
     assert line in capsys.readouterr().out and line in (tmp_path / "table.md").read_text()
 
 
+def test_seeds_may_have_been_scored_on_other_files():
+    """As where a development set was put into the folder between two runs, or was lost."""
+    known = {1: {"dev_matched/accuracy": 0.5}, 3: {"dev_matched/accuracy": 1.0},
+             2: {"dev_matched/accuracy": 0.75, "dev_mismatched/accuracy": 0.25}}
+    run = types.SimpleNamespace(result=lambda cell: {"metrics": known[cell.seed]},
+                                diverged=lambda cell: False)
+    for seeds in ((1, 2, 3), (2, 3, 1)):
+        found = suite_reports._point(run, SUITES["glue"].row("mnli"), [
+            types.SimpleNamespace(seed=seed) for seed in seeds])
+        assert found["dev_matched/accuracy"]["mean"] == 0.75
+        assert found["dev_mismatched/accuracy"]["values"] == {"2": 0.25}
+        assert found["dev_mismatched/accuracy"]["stdev"] == 0.0
+
+
 def test_grids_are_those_of_papers(folder, tmp_path):
     """arXiv:1810.04805, section 4.1; other models learn by their own defaults."""
     given = {"grid_learning_rate": [], "grid_train_batch_size": [], "num_train_steps": None}
