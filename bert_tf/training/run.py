@@ -169,6 +169,8 @@ class Run:
                 number = self._any_signal(signals.noted)
             if number and not self._timetable.is_saved(self.step):
                 self._save(saving)
+        if not self._timetable.is_saved(self.step):
+            self._reporter.publish()        # as a checkpoint does
         if number:
             self._mean(0)       # no worker ends before the chief has written
             raise Stopped(f"stopped by a signal at step {self.step:,}, which is saved; run the "

@@ -8,6 +8,7 @@ import math
 import os
 import statistics
 
+import fsspec
 import keras
 import numpy as np
 import pytest
@@ -276,6 +277,31 @@ def test_trials_run_once_and_the_best_is_kept(eagerly, tune, examples, counted, 
     # Fewer would not be those among which the model is the best.
     with pytest.raises(InputError, match="trials holds seed0, seed5 from other seeds"):
         tune(num_trials=4, **steps).check(examples)
+
+
+def test_a_score_that_is_no_number_is_the_least_and_ends_no_search(eagerly, tune, examples):
+    """As the loss where a model that diverged in its last step is scored."""
+    values = [(math.nan, 0), (0.5, 0), (0.25, 0)]
+    summary = tune(num_trials=3, num_train_steps=1, evaluate=scripted(values)).train(examples)
+    assert summary["best"] == "seed2"
+    for found in summary["metrics"].values():
+        assert found["best"] == 0.5 and math.isnan(found["mean"]) and math.isnan(found["stdev"])
+    for other in (math.nan, math.inf, -math.inf):
+        assert math.isnan(trials.deviation([0.5, other]))
+
+
+def test_a_run_in_a_store_that_ends_early_leaves_all_of_its_curves(
+        eagerly, tune, examples, tmp_path, monkeypatch):
+    monkeypatch.setenv("BERT_TF_STAGE_FOLDER", str(tmp_path / "staged"))
+    # It ends between two checkpoints.
+    options = {"early_stopping": 1, "eval_steps": 2, "num_train_steps": 12, "learning_rate": 0.05,
+               "save_checkpoints_steps": 100}
+    tune("whole", **options).train(examples)
+    try:
+        tune(output_dir="memory://early/run", **options).train(examples)
+        assert evaluations(tmp_path / "whole") == evaluations("memory://early/run")
+    finally:
+        fsspec.filesystem("memory").rm("/early", recursive=True)
 
 
 @pytest.fixture(name="spoil")
