@@ -313,6 +313,7 @@ class Values:
     rate: float | None = option(None, "A rate.", above=0, below=float("inf"))
     sizes: list[str] = option([], "Sizes.", items=int, least=1)
     words: list[str] = option(["a"], "Words.", choices=("a", "bird"))
+    slope: float | None = option(None, "A slope.")
     deep: int = option(0, "How deep.", for_=Scope("fast recipes", lambda recipe: recipe.fast))
     teacher: str = option("", "A teacher.")
     student: bool | None = option(None, "A student.", for_=Scope("--teacher", bool, "teacher"))
@@ -330,6 +331,7 @@ class Values:
     ({"sizes": ["3", "0"]}, "--sizes is 3,0; each must be a whole number at least 1."),
     ({"words": ["a", "birt"]},
      "--words is a,birt; there is no birt: did you mean bird? The choices are a, bird."),
+    ({"slope": float("nan")}, "--slope is nan; it must be a number."),
     ({"student": True}, "--student=true is for --teacher; leave the flag out."),
     ({"deep": 10 ** 20}, f"--deep is {10 ** 20}; give at most 9223372036854775807."),
 ])
@@ -342,6 +344,7 @@ def test_values_that_can_not_be(values, message):
 def test_values_that_can_be():
     Values(share=0, rate=1e-9, sizes=["1", "12"], words=["bird", "a"], student=False)
     Values(teacher="t", student=True)
+    Values(slope=float("-inf"))
 
 
 @pytest.mark.parametrize("values, is_fast, defaults, is_refused", [

@@ -155,6 +155,9 @@ def _check_value(field, value):
             raise InputError(f"--{field.name} is {shown(value)}; " + (
                 f"there is no {item}: " if several else "") + choose_from(
                     item, metadata["choices"]))
+        if item != item:
+            raise InputError(f"--{field.name} is {shown(value)}; it must be "
+                             f"{_range(**metadata['bounds']) or 'a number'}.")
         if not (metadata["bounds"] or metadata["items"]):
             continue
         try:

@@ -1,6 +1,7 @@
 """The order of tasks and batches is that of namisan/mt-dnn v0.1, or has the rates that it names."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -51,7 +52,10 @@ def test_tasks_come_at_their_rates():
     ({"sampling": "uniform"}, "--task_sampling"), ({"mix_opt": 2}, "--mix_opt"),
     ({"ratio": 1.0, "sampling": "temperature"}, "--ratio are for"),
     ({"cap": 9}, "--examples_cap is for"), ({"temperature": 3.0}, "--temperature is for"),
-    ({"temperature": 0}, "give more than 0")])
+    ({"temperature": 0}, "give more than 0"),
+    ({"ratio": math.inf}, "--ratio inf .give a finite number of at least 0"),
+    ({"ratio": math.nan}, "--ratio nan"),
+    ({"cap": -5, "sampling": "proportional"}, "--examples_cap is -5; it must be at least 0")])
 def test_settings_that_make_no_order_are_refused(flags, message):
     with pytest.raises(InputError, match=message):
         TaskOrder((3, 4), 2, 1, 0, **flags)

@@ -55,13 +55,16 @@ class TaskOrder:
         if self.sampling not in SAMPLINGS:
             raise InputError(f"--task_sampling is {self.sampling}; choose from "
                              f"{', '.join(SAMPLINGS)}.")
-        if self.mix_opt not in (0, 1) or not self.ratio >= 0 or not self.temperature > 0:
+        if self.mix_opt not in (0, 1) or not 0 <= self.ratio < math.inf or (
+                not self.temperature > 0):
             raise InputError(f"--mix_opt is {self.mix_opt} (give 0 or 1), --ratio {self.ratio} "
-                             f"(give at least 0), --temperature {self.temperature} (give more than "
-                             "0).")
+                             "(give a finite number of at least 0), --temperature "
+                             f"{self.temperature} (give more than 0).")
         if (self.mix_opt or self.ratio) and self.sampling not in _WHOLE_EPOCHS:
             raise InputError("--mix_opt and --ratio are for --task_sampling="
                              f"{' or '.join(_WHOLE_EPOCHS)}; leave them out.")
+        if self.cap < 0:
+            raise InputError(f"--examples_cap is {self.cap}; it must be at least 0.")
         if self.cap and self.sampling not in ("proportional", "temperature"):
             raise InputError("--examples_cap is for --task_sampling=proportional or temperature; "
                              "leave it out.")
