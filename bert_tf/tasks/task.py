@@ -10,7 +10,7 @@ import os
 import typing
 
 from bert_tf.errors import InputError, counted
-from bert_tf.files import is_file, is_folder, match_names
+from bert_tf.files import is_file, is_folder, join_path, match_names
 from bert_tf.heads import BILSTM, HEADS
 from bert_tf.options import settle
 from bert_tf.tasks import kinds
@@ -311,7 +311,7 @@ class Task:
         own = named_folder(data_dir, self.name, self.folder_of or self.name)
         places = [data_dir, own] if needed is None else [own, data_dir]
         for place, name in itertools.product(places, files):
-            if place is not None and exists(path := os.path.join(place, name)):
+            if place is not None and exists(path := join_path(place, name)):
                 return path
         if needed is not None:
             files = tuple(os.path.join(name, needed, "*.txt") for name in files)

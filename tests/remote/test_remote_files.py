@@ -16,6 +16,7 @@ from bert_tf import files
 from bert_tf.errors import InputError, explained
 from bert_tf.files import finding, leases, places
 from bert_tf.flags.parsing import expand_flagfiles
+from bert_tf.tasks.task_flags import TaskFlags
 from tests import stores
 
 
@@ -88,6 +89,20 @@ def test_relative_names_lead_back():
             ("/tmp/x/../a", "/tmp", "a")):
         assert files.relative(path, folder) == expected
         assert files.real_path(files.join_path(folder, expected)) == files.real_path(path)
+
+
+def test_a_file_in_a_store_is_in_no_other_folder(tmp_path, memory):
+    """As a file with its whole name on disk is."""
+    for path in (f"{memory}/a.csv", str(tmp_path / "b.csv")):
+        with files.write_aside(path) as file:
+            file.write("a,y\ngood,x\nbad,z\n")
+    for folder, name in ((str(tmp_path), f"{memory}/a.csv"), (memory, str(tmp_path / "b.csv")),
+                         (memory, f"{memory}/a.csv"), (memory, "a.csv")):
+        own = TaskFlags(data_dir=folder, train_file=name, dev_file=name, text_a_column="a",
+                        label_column="y")
+        train, dev = own.find_sources(own.read_task(), [])
+        assert train.path == (name if "/" in name else f"{folder}/{name}")
+        assert [example.texts for example in dev.examples()] == [["good"], ["bad"]]
 
 
 def test_files_are_read_as_local_ones(place, tmp_path):
