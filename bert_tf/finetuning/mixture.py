@@ -176,6 +176,9 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
             dropout_rate=float(_DROPOUT.get(name, 0.1) if rate is None else rate),
             teachers=teachers_of(row, name, task) if job.do_train else (),
             distillation=distillation_of(row, name)))
+    if not members:
+        raise InputError("--do_predict: none of the tasks has a test file; put one into a task's "
+                         "folder, or name one as test_file in --task_config_path.")
     if flags.answer_num_turn is not None and not any(
             member.options.get("answer_turns") for member in members):
         raise InputError("--answer_num_turn is for stochastic answer networks, and no task has "

@@ -290,6 +290,14 @@ def test_what_cannot_work_is_refused(run, tmp_path, changes, part):
     assert not (tmp_path / "refused" / "model.keras").exists()
 
 
+def test_nothing_to_predict_is_said(run):
+    out = run(rows={"rating": ROWS["rating"]}, answer_num_turn=None)
+    for output, changes in ((out.name, {}), ("other", {"init_checkpoint": str(out)})):
+        with pytest.raises(InputError, match="--do_predict: none of the tasks has a test file"):
+            run(output, rows={"rating": ROWS["rating"]}, answer_num_turn=None, do_train=False,
+                do_eval=False, do_predict=True, **changes)
+
+
 def test_texts_are_packed_as_the_originals(test_data):
     tokenizer = open_tokenizer(str(test_data / "weights" / "bert-tiny-question-classifier"), True)
     path = test_data / "golden" / "mtdnn" / "preparation_seed1.jsonl"
