@@ -24,7 +24,7 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     Words are the syntactic ones, which treebanks tag: of a token of several words its words are
     read, and words that are not in the text are left out. The columns of `layout` are names of
     `COLUMNS` or numbers; "feats.NAME" is one feature, in upper or lower case, "_" where a word has
-    it not.
+    it not, or without a value.
 
     Raises:
         InputError: a line is not of this format, or there is no such column.
@@ -79,4 +79,4 @@ def _cell(cells, column):
     if not feature:
         return cells[number]
     known = (part.partition("=")[::2] for part in cells[number].split("|"))
-    return next((value for name, value in known if name.lower() == feature), _NONE)
+    return next((value for name, value in known if name.lower() == feature), "") or _NONE

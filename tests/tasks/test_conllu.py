@@ -63,6 +63,12 @@ def test_columns(tmp_path, column, tags):
     assert read(write(tmp_path / "a.conllu"), column)[0][2] == tags
 
 
+def test_a_feature_without_a_value_is_none(tmp_path):
+    path = write(tmp_path / "a.conllu", "1 a a X _ Case= 0 root _ Typo|Gloss=the\n")
+    assert [read(path, column)[0][2] for column in (
+        "feats.Case", "misc.Typo", "misc.Gloss", "misc.Other")] == [["_"], ["_"], ["the"], ["_"]]
+
+
 def test_every_line_is_read_as_a_slow_reader_reads_it(tmp_path):
     """Words are the lines whose number is whole."""
     path = write(tmp_path / "a.conllu", "\n\n".join([ROWS.strip()] * 40) + "\n")
