@@ -199,7 +199,8 @@ class TextTuning:
         best = training.BestWeights(trainer, settings.output_dir, "average", patience,
                                     settings.eval_steps) if patience else None
         run = training.Run(trainer, settings, mixture, self.evaluate and self._measure, best,
-                           {"early_stopping": patience} if best else {})
+                           {"early_stopping": patience, "eval_steps": settings.eval_steps}
+                           if best else {})
         run.init_checkpoint = self.init_checkpoint
         if not run.resume() and self.init_checkpoint:
             print(self.member.model.load(trainer.learner.encoder), flush=True)

@@ -49,9 +49,10 @@ class BestWeights:
     def _rank(self, metrics):
         return rank(metrics, self._headline, bool(metrics.get("degenerate")))
 
-    def check(self, step: int) -> None:
-        """Raises InputError if a run that resumes at a step has lost its best weights."""
-        if self._best is None and step >= self._eval_steps > 0:
+    def check(self, step: int, eval_steps: int | None = None) -> None:
+        """Raises InputError if a run that resumes at a step has lost its best weights. `eval_steps`
+        are those until then; None: as from now on."""
+        if self._best is None and step >= (eval_steps or self._eval_steps) > 0:
             raise InputError(f"{self._path} is not there, but this run has been evaluated: its "
                              "best weights are lost. Put the file back, or name another "
                              "--output_dir.")

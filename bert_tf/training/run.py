@@ -102,8 +102,9 @@ class Run:
                 self.init_checkpoint = _begun_with(saved, self.init_checkpoint)
                 print(f"resuming at step {self.step:,}: {path}", flush=True)
                 # The run may have begun without early stopping; earlier versions did not keep that.
-                if self._best and saved.get("run", {"early_stopping": 1}).get("early_stopping"):
-                    self._best.check(self.step)
+                begun = saved.get("run", {"early_stopping": 1})
+                if self._best and begun.get("early_stopping"):
+                    self._best.check(self.step, begun.get("eval_steps"))
                 return True
             except checksummed.DamagedError as error:
                 print(f"warning: {error}", flush=True)

@@ -158,6 +158,15 @@ def test_a_run_that_was_begun_without_early_stopping_goes_on_with_it(run, capsys
     assert "ended at step 3 of 24; the weights of step 3 are the best" in said
 
 
+def test_a_run_goes_on_with_more_evaluations_than_it_began_with(run, capsys):
+    run(stop_at_step=2, eval_steps=12, early_stopping=2)
+    folder = run(stop_at_step=3, eval_steps=1, early_stopping=2)
+    assert "resuming at step 2" in capsys.readouterr().out
+    (folder / "best.safetensors").unlink()
+    with pytest.raises(InputError, match="best.safetensors is not there, .* Put the file back"):
+        run(stop_at_step=4, eval_steps=12, early_stopping=2)
+
+
 def test_a_run_of_an_earlier_version_goes_on_in_its_order(run, tmp_path, monkeypatch):
     """Earlier versions did not put examples of similar length into one batch."""
     (tmp_path / "pairs.tsv").write_text("".join(
