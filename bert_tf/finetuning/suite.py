@@ -176,6 +176,12 @@ class SuiteRun:
         """Returns whether every cell of a task has diverged."""
         return all(self.diverged(cell) for cells in self.cells_of(task).values() for cell in cells)
 
+    def _is_in_vain(self, cell):
+        """Returns whether the model that a cell begins with will never be there."""
+        return bool(cell.begins_with) and (self.is_lost(cell.begins_with) or all(
+            self._is_in_vain(other) for cells in self.cells_of(cell.begins_with).values()
+            for other in cells))
+
     def chosen(self, task: str) -> Cell | None:
         """The best cell of the point with the best median on the development set, without cells
         that diverged; of equal ones the first. None while cells are missing, or if all diverged.
@@ -195,7 +201,7 @@ class SuiteRun:
             make_folder(cell.folder, "output_dir")
             self.result(cell)
         while missing := [cell for cell in self.cells if not (
-                self.result(cell) or cell.begins_with and self.is_lost(cell.begins_with))]:
+                self.result(cell) or self._is_in_vain(cell))]:
             if not any(self._work(cell) for cell in missing):
                 time.sleep(_WAIT_SECONDS)
 

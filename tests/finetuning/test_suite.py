@@ -165,6 +165,26 @@ def test_a_task_whose_runs_diverge_leaves_the_others(folder, tmp_path, capsys):
         assert "chosen" not in found["tasks"]["ax"]
 
 
+def test_what_begins_with_a_model_that_never_began_is_not_waited_for(tmp_path, monkeypatch):
+    """AX-b needs RTE's model, which needs MNLI's, of which there is none."""
+    known = SUITES["superglue"]
+    cells = [suite.Cell(known.row(task), point, 0, str(tmp_path / task), first, {})
+             for task, point, first in (("mnli", "defaults", ""),
+                                        ("superglue-rte", "defaults", "mnli"),
+                                        ("ax-b", "superglue-rte", "superglue-rte"))]
+    run = suite.SuiteRun(known, [cell.row for cell in cells], "", str(tmp_path), {}, [{}], [0])
+    monkeypatch.setattr(suite.SuiteRun, "cells", cells)
+
+    def wait(_):
+        raise AssertionError("it waits for ever")
+    monkeypatch.setattr(suite.time, "sleep", wait)
+    (tmp_path / "mnli").mkdir()
+    (tmp_path / "mnli" / "cell.json").write_text(json.dumps({
+        "settings": {}, "metrics": {}, "diverged": True}))
+    run.carry_out()
+    assert [run.is_lost(cell.row.task) for cell in cells] == [True, False, False]
+
+
 def test_another_task_is_answered_by_the_chosen_model(folder, whole):
     results = json.loads((whole / "results.json").read_text())["tasks"]
     predictor = bert_tf.Predictor(whole / results["mnli"]["folder"])
