@@ -1,6 +1,8 @@
 """The best weights so far, and whether to wait for better ones."""
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from bert_tf.checkpoints import checksummed, names
 from bert_tf.errors import InputError
@@ -49,10 +51,11 @@ class BestWeights:
     def _rank(self, metrics):
         return rank(metrics, self._headline, bool(metrics.get("degenerate")))
 
-    def check(self, step: int, eval_steps: int | None = None) -> None:
-        """Raises InputError if a run that resumes at a step has lost its best weights. `eval_steps`
-        are those until then; None: as from now on."""
-        if self._best is None and step >= (eval_steps or self._eval_steps) > 0:
+    def check(self, step: int, begun: Mapping[str, Any]) -> None:
+        """Raises InputError if a run that resumes at a step has lost its best weights. `begun` is
+        its description until then, where it may have had other evaluations, or none that count."""
+        every = begun.get("eval_steps") or self._eval_steps
+        if self._best is None and begun.get("early_stopping") and step >= every > 0:
             raise InputError(f"{self._path} is not there, but this run has been evaluated: its "
                              "best weights are lost. Put the file back, or name another "
                              "--output_dir.")

@@ -28,7 +28,8 @@ _METRICS = "metrics.jsonl"
 
 
 class Reporter:
-    """Writes metrics to the console, `metrics.jsonl` and TensorBoard event files of a folder.
+    """Writes metrics to the console, `metrics.jsonl` and TensorBoard event files of a folder. The
+    end of its block sends what no checkpoint has sent, if the folder is in a store.
 
     Args:
         folder: the run's; None writes to the console alone (workers that are not the chief).
@@ -46,6 +47,7 @@ class Reporter:
         self._start_step, self._draws = start_step, True
         self._last = None
         self._rate = None
+        self._has_news = False      # that were not sent
         if folder:
             # Files that grow can't be in a store, which takes whole ones.
             self._local = folder
@@ -94,6 +96,7 @@ class Reporter:
     def _write(self, kind, step, metrics):
         if not self._folder:
             return
+        self._has_news = True
         with open(self._path, "a", encoding="utf-8") as file:
             file.write(json.dumps({"kind": kind, "step": step, **metrics}) + "\n")
         if self._draws:
@@ -114,6 +117,13 @@ class Reporter:
             print(f"warning: {folder} can't be written, perhaps because the disk is full; the run "
                   "continues without curves for TensorBoard", flush=True)
 
+    def __enter__(self) -> "Reporter":
+        return self
+
+    def __exit__(self, kind, *_) -> None:
+        if self._has_news and not kind:
+            self.publish()
+
     def publish(self) -> None:
         """Sends the reports to the run's folder, if it is in a store."""
         self.copied()()
@@ -123,6 +133,7 @@ class Reporter:
         if it is in a store."""
         if not self._folder or self._local == self._folder:
             return lambda: None
+        self._has_news = False
         copy = tempfile.TemporaryDirectory(dir=stage_folder())
         shutil.copytree(self._local, copy.name, dirs_exist_ok=True)
 

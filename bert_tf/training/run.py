@@ -102,9 +102,8 @@ class Run:
                 self.init_checkpoint = _begun_with(saved, self.init_checkpoint)
                 print(f"resuming at step {self.step:,}: {path}", flush=True)
                 # The run may have begun without early stopping; earlier versions did not keep that.
-                begun = saved.get("run", {"early_stopping": 1})
-                if self._best and begun.get("early_stopping"):
-                    self._best.check(self.step, begun.get("eval_steps"))
+                if self._best:
+                    self._best.check(self.step, saved.get("run", {"early_stopping": 1}))
                 return True
             except checksummed.DamagedError as error:
                 print(f"warning: {error}", flush=True)
@@ -159,7 +158,7 @@ class Run:
         self._reporter.start(self.step)
         trainer.stop(False)
         progress = Progress(lambda: self.step, settings.last_step)
-        with (_naming_kept(settings.output_dir), Background() as saving,
+        with (_naming_kept(settings.output_dir), self._reporter, Background() as saving,
               Signals(trainer.stop) as signals):
             number = 0
             while not (number or self._timetable.is_over(self.step)):
@@ -170,8 +169,6 @@ class Run:
                 number = self._any_signal(signals.noted)
             if number and not self._timetable.is_saved(self.step):
                 self._save(saving)
-        if not self._timetable.is_saved(self.step):
-            self._reporter.publish()        # as a checkpoint does
         if number:
             self._mean(0)       # no worker ends before the chief has written
             raise Stopped(f"stopped by a signal at step {self.step:,}, which is saved; run the "
