@@ -62,7 +62,8 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
         elif copy in found:
             found["shared.weight"] = found.pop(copy)
     notes: tuple[str, ...] = ()
-    if not config.tie_word_embeddings and "lm_head.weight" not in found:
+    if not config.tie_word_embeddings and (
+            "lm_head.weight" not in found and "shared.weight" in found):
         found["lm_head.weight"] = found["shared.weight"]
         notes = ("lm_head.weight, which the file does not hold, is shared.weight.",)
     return Source(file, config, found, _hf_table(), rules.vocabulary_beside(file), notes=notes)

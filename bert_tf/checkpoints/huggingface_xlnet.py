@@ -124,7 +124,7 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
         raise InputError(f"{path}: {str(error).rstrip('.')}.") from None
     prefix = "transformer." if any(name.startswith("transformer.") for name in found) else ""
     words, found = f"{prefix}word_embedding.weight", dict(found)
-    if "lm_loss.weight" in found:
+    if {"lm_loss.weight", words} <= found.keys():
         safetensors_files.set_copy_aside(found, "lm_loss.weight", words, file)
     return Source(file, config, found, _hf_table(prefix, head),
                   rules.vocabulary_beside(file), labels=safetensors_files.labels(values, file),

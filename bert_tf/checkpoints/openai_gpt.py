@@ -50,7 +50,7 @@ def table(prefix: str = "", notes: tuple = ()) -> Format:
         *((f"encoder/layer_{{i}}/{ours}", f"{prefix}h.{{i}}.{theirs}", endings)
           for ours, (theirs, endings) in _LAYER.items()),
         ("multiple_choice/dense", "multiple_choice_head.summary", DENSE)),
-        ((r".*\.attn\.bias", "a constant, not a weight"),
+        ((r".*\.attn\.bias|(\w+\.)?position_ids", "a constant, not a weight"),
          (r"lm_head\.weight", "a copy of a tied tensor")), notes=notes)
 
 
