@@ -98,7 +98,10 @@ def _prepare_with_spans(text, lower, quotes, keep_accents=False):
                     chars.append(part)
                     spans.append((word.start() + found.start(), word.start() + found.end()))
     prepared = "".join(chars)
-    return prepared.lower() if lower else prepared, spans
+    if not lower:
+        return prepared, spans
+    # With accents, a capital I with a dot becomes two characters.
+    return prepared.lower(), [span for char, span in zip(chars, spans) for _ in char.lower()]
 
 
 class SentencepieceTokenizer(Tokenizer):

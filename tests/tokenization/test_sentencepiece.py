@@ -183,6 +183,19 @@ def test_settings_of_transformers(tmp_path, content):
         assert opened.do_lower_case == lower and opened.encode(line) != expected
 
 
+def test_a_capital_that_becomes_two_characters_keeps_the_offsets(tmp_path, content):
+    """U+0130 is the one character whose lower case has more characters than itself."""
+    (tmp_path / "spiece.model").write_bytes(content)
+    opened = open_tokenizer(str(tmp_path), True, keep_accents=True)
+    for line in ("\u0130zmir and \u0130\u0130 here", "x\u0130"):
+        ids, offsets = opened.encode_with_offsets(line)
+        assert ids == opened.encode(line)
+        # The parts cover every character but the blanks, in order.
+        assert {place for start, end in offsets for place in range(start, end)} == {
+            place for place, char in enumerate(line) if char != " "}
+        assert offsets == sorted(offsets) and offsets[-1][1] == len(line)
+
+
 def test_quotation_marks_of_transformers(tmp_path, content):
     """AlbertTokenizer of transformers joins two characters to one mark, which the original does not.
     """
