@@ -42,6 +42,16 @@ def test_whole_numbers_of_numpy_are_whole_numbers():
             EncoderConfig(vocab_size=value)
 
 
+def test_fractions_of_numpy_are_fractions():
+    config = EncoderConfig(50, hidden_dropout_prob=np.float64(0.25),
+                           initializer_range=np.float32(0.5))
+    assert config == EncoderConfig(50, hidden_dropout_prob=0.25, initializer_range=0.5)
+    assert json.loads(json.dumps(config.to_dict()))["hidden_dropout_prob"] == 0.25
+    for value in (np.float64("nan"), np.float32(-1), np.bool_(True), np.array([0.1]), 0.1j):
+        with pytest.raises(InputError, match="hidden_dropout_prob must be a number of at least 0"):
+            EncoderConfig(50, hidden_dropout_prob=value)
+
+
 def test_an_unusual_epsilon_is_written():
     config = EncoderConfig.preset("tiny", layer_norm_eps=1e-6)
     assert EncoderConfig.from_dict(config.to_dict()) == config

@@ -67,7 +67,8 @@ def whole(default: Any = dataclasses.MISSING, most: int | str = "width", least: 
 def fraction(default: float, below: float = 1) -> Any:
     """Returns a field that is a number of 0 or more, such as a share."""
     def check(name, value):
-        if type(value) not in (int, float) or not 0 <= value < below:
+        if not isinstance(value, number_types.Real) or type(value) is bool or not (
+                0 <= value < below):
             raise InputError(f"{name} must be a number of at least 0 and below {below}, not "
                              f"{value!r}.")
         return float(value)
