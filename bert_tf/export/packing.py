@@ -35,12 +35,7 @@ class Packer:
 
     def __call__(self, a: tf.RaggedTensor, b: tf.RaggedTensor) -> dict[str, tf.Tensor]:
         """Packs ragged int32 [B, pieces] into `input_ids`, `input_mask` and `segment_ids`, int32
-        [B, S], where S fits the longest.
-
-        Raises:
-            tf.errors.InvalidArgumentError: `a` and `b` differ in their number of rows.
-        """
-        tf.debugging.assert_equal(a.nrows(), b.nrows(), "give as many second texts as first ones")
+        [B, S], where S fits the longest. `a` and `b` have as many rows."""
         of_a, of_b = self.fitting(a, b)
         cls, sep = self._vocabulary.cls_id, self._vocabulary.sep_id
         one, pair = tf.ones_like(of_a), tf.cast(of_b > 0, tf.int64)

@@ -76,6 +76,8 @@ class TextModel(tf.Module):
                 "pair": served(self._read, "text_a", "text_b")}
 
     def _read(self, text_a, text_b):
+        tf.debugging.assert_equal(tf.size(text_a), tf.size(text_b),
+                                  "give as many second texts as first ones")
         texts = map(self._tokenizer.checked, (text_a, text_b))
         if self._line_break:
             texts = (tf.strings.regex_replace(text, self._line_break, " ") for text in texts)

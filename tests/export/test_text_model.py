@@ -214,11 +214,13 @@ def test_an_answer_needs_a_passage(passage, exported):
         ask(tf.constant(["what?"]), tf.constant([passage]))
 
 
-def test_texts_come_in_pairs(exported):
-    module = exported(TextModel, "encoder")
-    for counts in ((1, 2), (2, 1)):
+@pytest.mark.parametrize("long_text", ["truncate", "head_tail", "mean"])
+def test_texts_come_in_pairs(make_model, vocabulary, long_text):
+    ask = TextModel(make_model("classification", vocabulary.size), vocabulary, max_seq_length=30,
+                    long_text=long_text).functions["pair"]
+    for counts in ((1, 2), (2, 1), (1, 0), (0, 1)):
         with pytest.raises(tf.errors.InvalidArgumentError, match="as many second texts as first"):
-            module.functions["pair"](*(tf.constant(["a b"] * count) for count in counts))
+            ask(*(tf.constant(["a b"] * count, tf.string) for count in counts))
 
 
 @pytest.mark.parametrize("counts", [(3, 2), (1, 2), (2, 1), (2, 3)])
