@@ -19,7 +19,7 @@ from bert_tf.tasks.task import OWN, Task
 from bert_tf.tokenization import Tokenizer, check_fits, open_tokenizer
 
 # Heads that Hugging Face's classes have for tasks, and the kinds of tasks that they answer.
-_TASK_HEADS = {**dict(zip(names.CLASSIFIERS, names.CLASSIFIERS)), "answer_span": "span",
+TASK_HEADS = {**dict(zip(names.CLASSIFIERS, names.CLASSIFIERS)), "answer_span": "span",
                "conditional_span": "span"}
 _LONGEST = 512      # tokens of a text, where the network knows no limit
 
@@ -180,7 +180,7 @@ def _described_by_labels(path):
     if SavedTask.read(path) or not huggingface.find(path):
         return None
     weights = checkpoints.read(path)
-    head = next((head for head in weights.heads if head in _TASK_HEADS), None)
+    head = next((head for head in weights.heads if head in TASK_HEADS), None)
     if not head:
         if unused := next((name for name in weights.ignored if "classifier" in name), None):
             raise InputError(f"{weights.source}: {unused} is not used: it is "
@@ -190,7 +190,7 @@ def _described_by_labels(path):
         raise InputError(f"there is no vocabulary beside {weights.source} that can be read; put "
                          "its vocab.txt, vocab.json and merges.txt, or spiece.model there.")
     model = Model(path, weights.config, weights)
-    kind = KINDS[_TASK_HEADS[head]]
+    kind = KINDS[TASK_HEADS[head]]
     labels = _labels(weights, head, kind)
     options = kind.options({}, {}, False, path) | (
         _options_of_spans(model, head) if kind.name == "span" else {})

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from bert_tf.checkpoints import task_heads
+from bert_tf.checkpoints import huggingface, task_heads
 from bert_tf.errors import InputError, check_least, counted
 from bert_tf.export.ids_model import answers
 from bert_tf.files import absolute, fetched, is_folder
 from bert_tf.fill_mask import FillMask, open_masked_lm
-from bert_tf.models import open_model
+from bert_tf.models import TASK_HEADS, open_model
 from bert_tf.tasks.named import layout_of
 from bert_tf.tasks.reading import without_breaks
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
@@ -205,10 +205,10 @@ def _is_pretrained(folder):
     if SavedTask.read(folder) or task_heads.tasks_beside(folder) or not is_folder(folder):
         return False
     try:
-        open_masked_lm(folder)
+        heads = open_masked_lm(folder).weights.heads
     except InputError:
         return False
-    return True
+    return not huggingface.find(folder) or TASK_HEADS.keys().isdisjoint(heads)
 
 
 def _writer(learner, kind, options):

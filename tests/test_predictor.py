@@ -17,6 +17,7 @@ import pandas
 import pytest
 import sentencepiece
 import tensorflow as tf
+from safetensors.numpy import load_file, save_file
 
 import bert_tf
 from bert_tf import checkpoints, objectives
@@ -407,6 +408,28 @@ def test_folders_that_hold_no_fine_tuned_model_are_refused(tmp_path):
     with pytest.raises(bert_tf.InputError, match="there is no task.json in .*fine-tune it with "
                                                  "bert-finetune --init_checkpoint=.*from_learner"):
         bert_tf.Predictor(folder)
+
+
+def test_a_task_of_hugging_face_comes_before_a_masked_lm_in_the_same_file(saved, tmp_path):
+    """As in transformers, whose BertForSequenceClassification leaves the other head out."""
+    folder, learner, predictor = saved("classification")
+    checkpoints.convert(str(folder), str(tmp_path / "hf"), "huggingface")
+    masked = bert_tf.Learner(learner.encoder, [bert_tf.MaskedLM(learner.encoder.config)])
+    masked.save(tmp_path / "model.keras")
+    checkpoints.convert(str(tmp_path / "model.keras"), str(tmp_path / "lm"), "huggingface")
+    path = tmp_path / "hf" / "model.safetensors"
+    save_file(load_file(tmp_path / "lm" / "model.safetensors") | load_file(path), path)
+    assert len(bert_tf.FillMask(tmp_path / "hf")("a [MASK]")["masks"]) == 1
+    examples = make_examples("classification", 4, seed=7)
+    assert close(bert_tf.Predictor(tmp_path / "hf")(examples), predictor(examples))
+
+
+def test_a_question_longer_than_a_model_of_hugging_face_is_cut(saved, tmp_path):
+    folder, _, _ = saved("span")
+    checkpoints.convert(str(folder), str(tmp_path / "hf"), "huggingface")
+    predictor = bert_tf.Predictor(tmp_path / "hf")
+    long, short = (predictor(("a " * count, "b cd e")) for count in (500, LENGTH - 4))
+    assert close(long, short) and long["answer"] in "b cd e"
 
 
 @pytest.mark.parametrize("kind", TASKS)

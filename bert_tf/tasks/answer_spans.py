@@ -160,9 +160,11 @@ def cut_spans(paragraphs: list, tokenizer, options: SpanOptions) -> AnswerSpans:
     doc_start = passages.first_tokens[asked]
     doc_length = passages.first_tokens[asked + 1] - doc_start
     query_start = len(passages.ids) + np.cumsum(query_lengths) - query_lengths
-    query_length = np.minimum(query_lengths, options.max_query_length)
+    whole = tokenizer.vocabulary.layout.room(options.max_seq_length, pair=True)
+    # A question leaves room for a token of the passage.
+    query_length = np.minimum(query_lengths, min(options.max_query_length, whole - 1))
 
-    room = tokenizer.vocabulary.layout.room(options.max_seq_length, pair=True) - query_length
+    room = whole - query_length
     step = np.minimum(room, options.doc_stride)
     counts = np.where(doc_length > 0, 1 + -(-np.maximum(doc_length - room, 0) // step), 0)
     first_span = np.concatenate([[0], np.cumsum(counts)])
