@@ -31,7 +31,7 @@ from bert_tf.checkpoints.huggingface_models import DENSE, MODEL_OF, MODELS
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, check_parts, only_head
 from bert_tf.config import EncoderConfig
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.files import is_file, is_folder, read_json
 from bert_tf.heads import HEADS
 from bert_tf.tokenization.library_settings import settings_beside
@@ -159,13 +159,17 @@ def _tie(found, model, tied, file):
 
 
 def _check_segments(config, vocabulary, path):
-    """Raises InputError for a RoBERTa with BERT's tokenizer, which gives pairs segments."""
-    if config.has_segments or config.segment_types < 2 or (
-            os.path.basename(vocabulary) != "vocab.txt"):
-        return
+    """Raises InputError for a RoBERTa with BERT's tokenizer, which gives pairs segments. Warns of
+    another network with a tokenizer that gives it none."""
     beside = rules.beside(vocabulary, "tokenizer_config.json")
     inputs = read_json(beside).get("model_input_names") if beside else None
-    if not isinstance(inputs, list) or "token_type_ids" in inputs:
+    gives = not isinstance(inputs, list) or "token_type_ids" in inputs
+    if config.segment_types < 2 or gives == config.has_segments:
+        return
+    if not gives:
+        warn(f"{beside}: model_input_names lacks token_type_ids, so transformers gives both texts "
+             "of a pair the segment 0; here the second text has the segment 1.")
+    elif os.path.basename(vocabulary) == "vocab.txt":
         raise InputError(f"{path}: type_vocab_size is {config.segment_types}, and the tokenizer of "
                          f"{vocabulary} tells the texts of a pair apart, but a roberta has no "
                          "segments here; for single texts, give tokenizer_config.json the "

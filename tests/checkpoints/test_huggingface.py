@@ -10,10 +10,10 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf import checkpoints
+from bert_tf import checkpoints, training
 from bert_tf.checkpoints import convert, huggingface_gpt
 from bert_tf.checkpoints.huggingface_config import read_config
-from bert_tf.config import EncoderConfig, XLNetConfig
+from bert_tf.config import EncoderConfig, GPTConfig, XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.models import open_model
 from bert_tf.networks import build
@@ -240,6 +240,19 @@ def test_a_roberta_whose_tokenizer_tells_texts_apart_is_refused(tmp_path):
     assert checkpoints.read(tmp_path / "hf").config == config
 
 
+def test_a_tokenizer_that_does_not_tell_the_texts_of_a_bert_apart_is_named(tmp_path, capsys):
+    config = EncoderConfig(7, 4, 1, 1, 4, "gelu_erf", max_position_embeddings=8, type_vocab_size=2)
+    bert_tf.BertEncoder(config).save(tmp_path / "model.keras")
+    convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    (tmp_path / "hf/vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n")
+    for names, is_told in ((["input_ids", "attention_mask"], True),
+                           (["input_ids", "token_type_ids"], False)):
+        (tmp_path / "hf/tokenizer_config.json").write_text(json.dumps({"model_input_names": names}))
+        assert checkpoints.read(tmp_path / "hf").config == config
+        assert ("tokenizer_config.json: model_input_names lacks token_type_ids, so transformers "
+                "gives both" in capsys.readouterr().err) == is_told
+
+
 def test_a_key_that_a_type_does_not_have_changes_nothing():
     known = {"vocab_size": 9, "dim": 8, "n_heads": 2, "hidden_dim": 16, "n_layers": 1}
     odd = {**known, "layer_norm_eps": 0.05, "type_vocab_size": 7}
@@ -263,3 +276,29 @@ def test_padding_that_gives_positions_is_a_number():
 def test_an_activation_of_gpt_that_is_none_is_named(act, tmp_path):
     with pytest.raises(InputError, match="afn must be one of gelu, relu, not"):
         huggingface_gpt.read(str(tmp_path / "model.safetensors"), {"afn": act}, {})
+
+
+@pytest.mark.parametrize("prefix", ["", "transformer."])
+def test_positions_of_gpt_that_old_versions_saved_are_no_weights(prefix, tmp_path):
+    """transformers 4.1 to 4.30 registered `position_ids` as a buffer, and saved it."""
+    network = build(GPTConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1,
+                              num_attention_heads=2, intermediate_size=32,
+                              max_position_embeddings=16))
+    training.Learner(network, []).save(tmp_path / "model.keras")
+    convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    path = tmp_path / "hf" / "model.safetensors"
+    tensors = {f"{prefix}{name}": value for name, value in load_file(path).items()}
+    held = checkpoints.read(tmp_path / "hf").tensors.keys()
+    save_file({**tensors, f"{prefix}position_ids": np.arange(16)}, path)
+    weights = checkpoints.read(tmp_path / "hf")
+    assert weights.tensors.keys() == held
+    assert weights.ignored == {f"{prefix}position_ids": "a constant, not a weight"}
+
+
+@pytest.mark.parametrize("kind, values, name", [
+    ("t5", {"tie_word_embeddings": False}, "x"), ("xlnet", {}, "lm_loss.weight")])
+def test_another_models_tensors_are_refused(kind, values, name, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind, **values}))
+    save_file({name: np.zeros((2, 2), np.float32)}, tmp_path / "model.safetensors")
+    with pytest.raises(InputError, match=f"has no place for tensor '{name}'"):
+        checkpoints.read(tmp_path)
