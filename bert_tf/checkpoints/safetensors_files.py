@@ -47,7 +47,7 @@ def _of_shards(index):
     for shard in sorted(set(places.values())):
         held = _of_file(os.path.join(os.path.dirname(index), shard))
         if held.keys() != {name for name, place in places.items() if place == shard}:
-            raise InputError(f"{index}: {shard} lacks tensors that the index lists for it; "
+            raise InputError(f"{index}: {shard} holds other tensors than the index lists for it; "
                              "download all files of the checkpoint again.")
         found |= held
     return found

@@ -17,7 +17,7 @@ def scheme_of(labels: Iterable[str]) -> str:
     """Returns the scheme of a model's labels; `bio` if they name no entities."""
     found = set(labels)
     return "bioes" if any(is_entity_tag(tag) and f"S-{tag[2:]}" in found
-                          for tag in found if tag[0] == "B") else "bio"
+                          for tag in found if tag.startswith("B")) else "bio"
 
 
 def labels_in(scheme: str | None, labels: Sequence[str]) -> tuple[str, ...]:

@@ -89,6 +89,7 @@ def test_labels_of_a_scheme():
     assert bioes == ("O", "B-A", "B-B", "E-A", "E-B", "I-A", "I-B", "S-A", "S-B")
     assert scheme_of(bioes) == "bioes" and labels_in("bioes", bioes) == labels_in(None, bioes)
     assert scheme_of(CONLL.labels) == scheme_of(("S-x", "E-x", "NOUN")) == "bio"
+    assert scheme_of(("", "B-x", "I-x")) == "bio"
     fits, own = KINDS["tagging"].fits_labels, labels_in("bioes", CONLL.labels)
     assert fits(CONLL.labels, own) and fits(own, CONLL.labels) and fits(own, own)
     assert fits(CONLL.labels, tuple(sorted(CONLL.labels)))
