@@ -13,7 +13,7 @@ import bert_tf
 from bert_tf import checkpoints, training
 from bert_tf.checkpoints import convert, huggingface_gpt
 from bert_tf.checkpoints.huggingface_config import read_config
-from bert_tf.config import EncoderConfig, GPTConfig, XLNetConfig
+from bert_tf.config import EncoderConfig, GPTConfig, MobileBertConfig, XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.models import open_model
 from bert_tf.networks import build
@@ -280,7 +280,7 @@ def test_an_activation_of_gpt_that_is_none_is_named(act, tmp_path):
 
 @pytest.mark.parametrize("prefix", ["", "transformer."])
 def test_positions_of_gpt_that_old_versions_saved_are_no_weights(prefix, tmp_path):
-    """transformers 4.1 to 4.30 registered `position_ids` as a buffer, and saved it."""
+    """In transformers 4.27, `position_ids` is a buffer that is saved (modeling_openai.py)."""
     network = build(GPTConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1,
                               num_attention_heads=2, intermediate_size=32,
                               max_position_embeddings=16))
@@ -293,6 +293,21 @@ def test_positions_of_gpt_that_old_versions_saved_are_no_weights(prefix, tmp_pat
     weights = checkpoints.read(tmp_path / "hf")
     assert weights.tensors.keys() == held
     assert weights.ignored == {f"{prefix}position_ids": "a constant, not a weight"}
+
+
+def test_a_layer_that_a_mobilebert_does_not_use_is_left_out(tmp_path):
+    """transformers makes it always, and calls it for trigrams or for narrow embeddings alone."""
+    network = build(MobileBertConfig(
+        vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=8, max_position_embeddings=8, type_vocab_size=2, use_bottleneck=True,
+        intra_bottleneck_size=4, key_query_shared_bottleneck=True, normalization_type="no_norm"))
+    network.save(tmp_path / "model.keras")
+    convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    path, name = tmp_path / "hf" / "model.safetensors", "embeddings.embedding_transformation"
+    save_file({**load_file(path), f"{name}.weight": np.eye(8, dtype="float32"),
+               f"{name}.bias": np.zeros(8, "float32")}, path)
+    ignored = checkpoints.read(tmp_path / "hf").ignored
+    assert ignored == dict.fromkeys([f"{name}.weight", f"{name}.bias"], ignored[f"{name}.bias"])
 
 
 @pytest.mark.parametrize("kind, values, name", [
