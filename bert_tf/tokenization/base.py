@@ -136,7 +136,7 @@ class Tokenizer:
         pad = vocabulary.pad_id
         dropped = {*vocabulary.special_ids} - {vocabulary.unk_id} | {pad}
         if vocabulary.special.get("pad", PADDING) != vocabulary.tokens[pad]:
-            dropped.remove(pad)
+            dropped -= {pad} - {vocabulary.cls_id, vocabulary.sep_id}
             while end and ids[end - 1] == pad:
                 end -= 1
             end = end if end and ids[end - 1] in dropped else len(ids)

@@ -7,7 +7,7 @@ import tensorflow as tf
 import tokenizers
 
 from bert_tf.errors import InputError
-from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization import Vocabulary, WordpieceTokenizer, open_tokenizer
 from bert_tf.tokenization.packing import encode_pairs
 from data_prep import build_vocab
 
@@ -63,6 +63,15 @@ def test_text_comes_back(test_data, folder):
     for text in (TEXTS[1], TEXTS[3]):
         back = tokenizer.decode(tokenizer.encode(text))
         assert back == (text.lower() if tokenizer.do_lower_case else text)
+
+
+@pytest.mark.parametrize("first", ["[CLS]", "[SEP]", "[UNK]", "[MASK]", "a"])
+def test_special_tokens_are_left_out_whichever_token_is_first(first):
+    """Padding has the id 0, whatever token that is."""
+    tokens = ["[CLS]", "[SEP]", "[UNK]", "[MASK]", "a", "b", "##c", "[PAD]"]
+    tokenizer = WordpieceTokenizer(Vocabulary(sorted(tokens, key=lambda token: token != first)))
+    rows = tokenizer([("a bc z",), ("a",), ("a b", "b")])["input_ids"]
+    assert tokenizer.decode(rows) == ["a bc [UNK]", "a", "a b b"]
 
 
 def test_padding_that_texts_have_too(test_data):
