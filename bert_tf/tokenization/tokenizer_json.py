@@ -64,7 +64,7 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
         more: dict[str, Any] = {"added_tokens_decoder": added} if added else {}
         beside = settings_beside(path)
         if kind == "WordPiece":
-            return {"vocab.txt": _lines(ordered)}, {
+            return {"vocab.txt": _lines(_in_lines(token, tokens) for token in ordered)}, {
                 **_wordpiece_settings(read.get("normalizer") or {}, beside), **more}
         merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
         step = read.get("pre_tokenizer") or {}
@@ -97,6 +97,14 @@ def _value_in(read, part, key):
 
 def _lines(texts):
     return "".join(f"{text}\n" for text in texts).encode()
+
+
+def _in_lines(token, known):
+    """A token as a line of vocab.txt holds it. The line of an added token is empty if a line break
+    would cut it, or if it is another token without its blanks: texts hold it before words are cut.
+    """
+    bare = token.strip()
+    return "" if "\n" in token or bare != token and bare in known else token
 
 
 def _wordpiece_settings(normalizer, beside):

@@ -121,6 +121,23 @@ def test_added_tokens_beside_a_vocabulary_are_found(vocabulary, tmp_path, file, 
     assert (open_tokenizer(str(tmp_path)).encode("<e1>") == [160]) == is_found
 
 
+@pytest.mark.parametrize("added", ["\n", "un\nplain", " plain", "two words"])
+def test_added_tokens_that_are_no_line_of_a_vocabulary(vocabulary, tmp_path, added):
+    save(tmp_path, vocabulary)
+    path = str(tmp_path / "tokenizer.json")
+    peer = tokenizers.Tokenizer.from_file(path)
+    peer.add_tokens([tokenizers.AddedToken(added, normalized=False), "<e1>"])
+    peer.save(path)
+    opened, line = open_tokenizer(str(tmp_path)), f"a plain{added} b <e1> word"
+    assert opened.vocabulary.size == peer.get_vocab_size()
+    ids = peer.encode(line, add_special_tokens=False).ids
+    assert opened.encode(line) == opened.encode_with_offsets(line)[0] == ids
+    assert peer.token_to_id(added) in ids and added in opened.decode(ids)
+    (tmp_path / "saved").mkdir()
+    opened.save(str(tmp_path / "saved"))
+    assert open_tokenizer(str(tmp_path / "saved")).encode(line) == ids
+
+
 @pytest.mark.parametrize("file", ["vocab.txt", "tokenizer.json"])
 @pytest.mark.parametrize("named", ["BertJapaneseTokenizer", "HerbertTokenizerFast"])
 def test_a_class_that_finds_other_words_is_refused(vocabulary, tmp_path, file, named):
