@@ -147,8 +147,6 @@ def _says_nothing(field, value, recipe):
 
 def _check_value(field, value):
     metadata = field.metadata
-    if type(value) is int and abs(value) > _LARGEST and not field.name.endswith("seed"):
-        raise InputError(f"--{field.name} is {value}; give at most {_LARGEST}.")
     several = isinstance(value, (list, tuple))
     for item in value if several else (value,):
         if metadata["choices"] and item not in metadata["choices"]:
@@ -168,6 +166,8 @@ def _check_value(field, value):
             must = "each must be" if several else "it must be"
             raise InputError(f"--{field.name} is {shown(value)}; {must} {_kind(metadata)}"
                              f"{_range(**metadata['bounds'])}.")
+    if type(value) is int and abs(value) > _LARGEST and not field.name.endswith("seed"):
+        raise InputError(f"--{field.name} is {value}; give at most {_LARGEST}.")
 
 
 def is_within(number, least=None, above=None, most=None, below=None) -> bool:
