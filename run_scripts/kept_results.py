@@ -1,6 +1,7 @@
 """Results that a command keeps as they arrive: started again, it measures only missing results."""
 
 import functools
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from bert_tf.files import exists, read_json, with_whole_names, write_json
 
 class KeptResults:
     """Results in a JSON file, written as they arrive: a finished run is not repeated.
+    Processes with equal settings may write to one file.
 
     Args:
         forgets: whether results of other settings are dropped.
@@ -42,10 +44,26 @@ class KeptResults:
                                  self._content)
         if name not in place:
             place[name] = measure()
-            write_json(self._path, self._content)
+            self._write()
         return place[name]
 
     def put(self, key: str, value: Any) -> None:
         """Keeps a value made from all results, in place of the kept value."""
         self._content[key] = value
+        self._write()
+
+    def _write(self):
+        """Writes all results, and those that another process has written since the last time."""
+        found = read_json(self._path) if exists(self._path) else {}
+        if found.get("settings") == json.loads(json.dumps(self._content["settings"])):
+            _fill(self._content, found)
         write_json(self._path, self._content)
+
+
+def _fill(mine, theirs):
+    """Adds what is missing in a JSON object from another."""
+    for name, value in theirs.items():
+        if isinstance(value, dict) and isinstance(mine.get(name), dict):
+            _fill(mine[name], value)
+        else:
+            mine.setdefault(name, value)

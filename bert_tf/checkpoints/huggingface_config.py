@@ -14,7 +14,8 @@ from bert_tf.heads import HEADS
 from bert_tf.tokenization import Vocabulary
 
 _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu",
-                "gelu_pytorch_tanh": "gelu", "relu": "relu", "relu6": "relu6",
+                "gelu_pytorch_tanh": "gelu", "gelu_python_tanh": "gelu", "gelu_fast": "gelu",
+                "gelu_accurate": "gelu", "relu": "relu", "relu6": "relu6",
                 "tanh": "tanh", "linear": "linear"}
 THEIR_ACTIVATIONS = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
 _TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingface),

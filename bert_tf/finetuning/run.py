@@ -45,6 +45,7 @@ class FineTuneRun:
         others: runs of further models, which answer together with this one's.
         padding: how batches are padded, see `ExampleSet`.
         note: a sentence with a further warning about the model; its head is then not trained.
+        is_trained: whether all trials had ended before the run was opened.
     """
 
     members: list[Member]
@@ -59,6 +60,7 @@ class FineTuneRun:
     others: list["FineTuneRun"] = dataclasses.field(default_factory=list)
     padding: str = bucketing.BUCKETS
     note: str = ""
+    is_trained: bool = False
 
     @property
     def model(self) -> Any:
@@ -112,7 +114,9 @@ class FineTuneRun:
             if self.flags.do_train:
                 for member in self.members if self.is_chief else ():
                     make_folder(member.folder, "output_dir")
-                    save_task(member.folder, member.task, member.model, member.options)
+                    chosen = _saved_options(member) if self.is_trained else {}
+                    save_task(member.folder, member.task, member.model,
+                              {**chosen, **member.options})
                 if self.deciding and self.is_chief:
                     self.model.tokenizer.save(self.settings.output_dir)
                 if not self.tuning.train(self.train_set):
@@ -189,7 +193,8 @@ class FineTuneRun:
         """Raises InputError if a head is impossible, or trials cannot be trained."""
         if self.flags.do_train:
             self.tuning.make_objective(self.model.config, dtype=None)
-            self.tuning.check(self.train_set)
+            settings, results = self.tuning.check(self.train_set)
+            self.is_trained = settings.keys() == results.keys()
 
     def records_folder(self, member: Member) -> str:
         """The folder of a task's records."""
@@ -205,17 +210,10 @@ class FineTuneRun:
         with training.sole_writer(self.settings.output_dir, strategy):
             for member, records in zip(everyone, planned) if self.is_chief else ():
                 folder = self.records_folder(member)
-                member.make_records(folder, records, ("train",) * self._has_learned_from(folder))
+                member.make_records(folder, records, ("train",) * has_learned_from(self, folder))
             training.wait_for_workers(strategy)
             for member in everyone:
                 member.open_records(self.records_folder(member), self.padding)
-
-    def _has_learned_from(self, folder):
-        """Returns whether a trial has begun with the training records in a folder."""
-        begun = training.trials.begun(self.settings) if self.flags.do_train else None
-        path = os.path.join(folder, f"train{manifest.SUFFIX}")
-        return bool(begun) and exists(path) and manifest.identity(
-            manifest.load_manifest(path)) in _identities(begun.get("train_file"))
 
     def _padding(self, strategy):
         """Returns the padding of batches. A resumed run keeps it, since dropout depends on it."""
@@ -235,6 +233,14 @@ def padding_of(is_padded: bool, settings: Any, strategy: Any) -> str:
     """Returns the padding of a new run's batches; with `is_padded` all have the maximum length."""
     return (bucketing.MAX_LENGTH if is_padded else bucketing.BUCKETS
             if training.compiles_each_shape(settings, strategy) else bucketing.LONGEST)
+
+
+def has_learned_from(run: FineTuneRun, folder: str) -> bool:
+    """Returns whether a trial has begun with the training records in a folder."""
+    begun = training.trials.begun(run.settings) if run.flags.do_train else None
+    path = os.path.join(folder, f"train{manifest.SUFFIX}")
+    return bool(begun) and exists(path) and manifest.identity(
+        manifest.load_manifest(path)) in _identities(begun.get("train_file"))
 
 
 def _identities(kept):
@@ -258,6 +264,12 @@ def _own_loss(means):
     """The loss of the task's head, whose objective comes first: without its weight, and without the
     other terms of a training, which the saved model does not have."""
     return next(value for name, value in means.items() if name.endswith("/loss"))
+
+
+def _saved_options(member):
+    """The options in the task's file, those chosen for the model too; {} without a file."""
+    saved = SavedTask.read(member.folder)
+    return saved.options if saved else {}
 
 
 def _keep_chosen(member, found):

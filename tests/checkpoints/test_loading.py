@@ -64,6 +64,14 @@ def test_configs_keep_the_two_gelus_apart():
     assert read_config(GOLDEN / "google_gelu").hidden_act == "gelu"
 
 
+@pytest.mark.parametrize("name", ["gelu_fast", "gelu_accurate", "gelu_python_tanh"])
+def test_other_names_of_the_tanh_form_are_read(name, tmp_path):
+    folder = pathlib.Path(shutil.copytree(GOLDEN / "hf_gelu_new", tmp_path / "hf"))
+    values = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**values, "hidden_act": name}))
+    assert read_config(folder) == read_config(GOLDEN / "hf_gelu_new")
+
+
 def test_a_bare_encoder_takes_the_encoder_and_says_what_it_left(tf1):
     encoder = BertEncoder(read_config(tf1))
     account = load(tf1, encoder)

@@ -13,6 +13,7 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.errors import InputError
 from bert_tf.finetuning import jobs
+from bert_tf.finetuning.run import has_learned_from
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_classifier
@@ -141,7 +142,7 @@ def test_only_the_hash_of_its_records_tells_what_a_trial_learned_from(folder, tm
                          ([size, found + "0"], False), (None, False),
                          ({"tasks": {}, "order": {"of": found}}, False)):
         path.write_text(json.dumps({**kept, "train_file": value}))
-        assert run._has_learned_from(str(tmp_path / "out" / "records")) == knows
+        assert has_learned_from(run, str(tmp_path / "out" / "records")) == knows
 
 
 def test_several_tasks(folder, tmp_path):

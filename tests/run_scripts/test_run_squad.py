@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert_tf.data.batches.example_set import ExampleSet
 from bert_tf.errors import InputError
 from bert_tf.finetuning.model import ModelFlags, check_style
-from bert_tf.finetuning.run import open_run, open_task
+from bert_tf.finetuning.run import FineTuneRun, open_run, open_task
 from bert_tf.predictor import Predictor
 from bert_tf.tasks.answer_spans import SpanOptions
 from bert_tf.tasks.saved_task import SavedTask
@@ -140,6 +140,16 @@ def test_the_same_command_again_trains_nothing(folder, trained, monkeypatch):
     monkeypatch.setattr(Trainer, "train", None)
     main(**training(folder, "v1", trained))
     assert {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()} == before
+
+
+def test_the_same_command_again_keeps_the_threshold_even_if_it_stops_early(
+        folder, negative, monkeypatch):
+    before = (negative / "task.json").read_bytes()
+    monkeypatch.setattr(FineTuneRun, "predict", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        main(**training(folder, "v2", negative, version_2_with_negative=True, num_train_steps=4))
+    assert "null_score_diff_threshold" in json.loads(before)["options"]
+    assert (negative / "task.json").read_bytes() == before
 
 
 def test_another_scorer_is_kept_with_the_model(eagerly, folder, tmp_path):
