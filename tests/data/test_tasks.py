@@ -66,6 +66,12 @@ def sentence_ids(documents):
 
 
 @pytest.mark.parametrize("task", NAMES)
+def test_the_shortest_sequences_are_made_too(lines, task):
+    _, found = make(lines, task, max_seq_length=5, short_seq_prob=1.0, dupe_factor=1)
+    assert 3 <= found["input_mask"].sum(1).min() and found["input_mask"].sum(1).max() <= 5
+
+
+@pytest.mark.parametrize("task", NAMES)
 def test_records_of_all_tasks_have_the_same_features(lines, task):
     _, found = make(lines, task, dupe_factor=1)
     assert {name: value.shape[1] for name, value in found.items()} == {

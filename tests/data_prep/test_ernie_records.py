@@ -174,13 +174,24 @@ def test_ernies_data_become_records(data, capsys):
     assert "are there already" in capsys.readouterr().out
 
 
+def test_a_sample_longer_than_a_batch_is_a_batch_of_its_own(data):
+    whole, _ = import_data(data, "whole", batch_size=1000)
+    alone, _ = import_data(data, "alone", batch_size=1)
+    for name in ("instances", "positions", "follows", "too_long"):
+        assert alone["counts"][name] == whole["counts"][name]
+
+
 def test_data_that_are_not_ernies_are_refused(data):
     (data / "broken").write_text("a.gz 1.1\n")
     (data / "absent").write_text("c.gz\t1.1\n")
+    (data / "empty").write_text("empty.gz\t1.1\n")
+    (data / "empty.gz").write_bytes(gzip.compress(b"2 5 3;0 0 0;0 1 2;-1 0 -1;1\n;;;;1\n"))
     (data / "small.txt").write_text("\n".join(TOKENS[:20]) + "\n", encoding="utf-8")
     for changes, problem in (
             ({"train_filelist": "broken"}, "broken, line 1 is not the name of a file, a tab"),
             ({"train_filelist": "absent"}, "c.gz, which is missing"),
+            ({"train_filelist": "empty", "generate_neg_sample": True},
+             "empty.gz, line 2: has no tokens"),
             ({"vocab_file": "small.txt"}, "give the vocabulary that made the data"),
             ({"max_seq_length": 4}, "--max_seq_length is 4; it must be at least 5")):
         with pytest.raises(InputError, match=problem):

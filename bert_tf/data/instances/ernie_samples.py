@@ -48,6 +48,8 @@ def parse(line: bytes) -> Sample:
     ids, segments, positions, labels, label = (list(map(int, part.split())) for part in parts)
     if not len(ids) == len(segments) == len(positions) == len(labels) or len(label) != 1:
         raise ValueError("has fields of different lengths.")
+    if not ids:
+        raise ValueError("has no tokens.")
     if positions != list(range(len(ids))):
         raise ValueError("has positions that do not count from 0.")
     if min([*segments, *label], default=0) < 0 or max([*segments, *label], default=0) > 1:
@@ -185,12 +187,13 @@ def read_samples(files: Iterable[tuple[str, float]], rng: np.random.RandomState,
 
 
 def batches(samples: Iterable[Sample], batch_size: int) -> Iterator[list[Sample]]:
-    """Samples in batches of at most `batch_size` tokens, padding counted."""
+    """Samples in batches of at most `batch_size` tokens, padding counted; a longer sample is a
+    batch of its own."""
     batch: list[Sample] = []
     longest = 0
     for sample in samples:
         longest = max(longest, len(sample.ids))
-        if (len(batch) + 1) * longest > batch_size:
+        if batch and (len(batch) + 1) * longest > batch_size:
             yield batch
             batch, longest = [], len(sample.ids)
         batch.append(sample)

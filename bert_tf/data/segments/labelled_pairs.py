@@ -35,7 +35,8 @@ def read_pairs(lines: Iterable[str], name: str) -> Iterator[tuple[str, str, str]
         try:
             row = json.loads(line) if line.lstrip().startswith("{") else dict(
                 zip(KEYS, line.split("\t"), strict=True))
-            text_a, text_b, label = (str(row[key]).strip() for key in KEYS)
+            text_a, text_b, label = ("" if row[key] is None else str(row[key]).strip()
+                                     for key in KEYS)
         except (KeyError, ValueError):
             text_a = text_b = label = ""
         if not (text_a and text_b and label):

@@ -21,7 +21,7 @@ def random_sentence(documents: Documents, index: int, stream: PythonRandom) -> t
 
 def target_length(stream: PythonRandom, room: int, short_seq_prob: float) -> int:
     """Draws the length of a sequence: `room`, or with this probability a shorter one."""
-    return 2 + stream.below(room - 1) if stream.random() < short_seq_prob else room
+    return 2 + stream.below(max(room - 1, 1)) if stream.random() < short_seq_prob else room
 
 
 def gather(starts: list[int], first: int, end: int, target: int, stream: PythonRandom
