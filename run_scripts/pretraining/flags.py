@@ -112,8 +112,8 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     record = _first_manifest(given)
     made, recipe = recipes.of_manifest(record), recipe_of(given)
     values = dict(recipe.defaults)
-    if record:
-        options = record["options"]
+    options = record["options"] if record else {}
+    if "max_predictions_per_seq" in options:    # else `open_records` refuses the records
         slots = masking.find(made.corruption).slots(
             options["max_predictions_per_seq"], options["max_seq_length"])
         # With --recipe=bert, the number of predictions is a flag of both commands (the original).

@@ -143,6 +143,7 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
     """Opens the records of a flag, and checks that they agree with the other flags and the
     configuration. Returns them and the recipe: `recipe`, else the flags' or the records'."""
     records = data.open_records(patterns, flag)
+    _check_kind(records, flag)
     recipe = recipe or recipes.find(job.recipe or recipes.of_manifest(records.manifest).name)
     check_recipe(job, recipe, records, flag)
     terms = choose_terms(recipe, job.terms, records)
@@ -167,6 +168,18 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
                        if term.objective == "SentencePrediction"), 2)
     return records.check(flag, job.max_seq_length, job.max_predictions_per_seq, config.vocab_size,
                          num_labels), recipe
+
+
+def _check_kind(records, flag):
+    """Raises InputError for examples of a task, and for records in order without a manifest."""
+    path = records.paths[0]
+    if records.manifest and "max_predictions_per_seq" not in records.manifest["options"]:
+        raise InputError(f"--{flag}: {path} holds examples of a task, not pre-training records; "
+                         "name records of bert-create-pretraining-data.")
+    if not records.manifest and "next_token_ids" in records.format.names:
+        raise InputError(f"the records of --{flag} are in order, but no manifest beside {path} "
+                         "states their batches; put the manifest there, or make the records "
+                         "again.")
 
 
 def _completed(job, recipe, learned, records, flag):

@@ -552,6 +552,23 @@ def test_records_without_a_manifest(records, train, tmp_path, capsys):
                 train(str(path), output="o")
 
 
+@pytest.mark.parametrize("case", ["elmo", "lm_lstm", "transformer_xl", "xlnet"])
+def test_records_in_order_need_their_manifest(records, options_of, train, tmp_path, case):
+    path = tmp_path / "r.tfrecord"
+    path.write_bytes(open(records(case), "rb").read())
+    options = {**options_of(case), "recipe": recipes.find(CASES[case]["recipe"]).name}
+    with pytest.raises(InputError, match="are in order, but no manifest beside .*r.tfrecord"):
+        train(str(path), **options)
+
+
+def test_examples_of_a_task_are_refused(train):
+    path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "compatibility",
+                        "version_0_1_0", "classifier", "records", "train.tfrecord")
+    assert run_pretraining.recipe_defaults({"input_file": [path]}) == ("recipe bert", {})
+    with pytest.raises(InputError, match="--input_file: .*train.tfrecord holds examples of a task"):
+        train(path)
+
+
 def test_manifests_of_earlier_versions_mean_the_two_recipes_they_knew():
     for whole_words, name in ((False, "bert"), (True, "bert_wwm")):
         record = {"options": {"do_whole_word_mask": whole_words}}
