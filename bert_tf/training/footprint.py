@@ -136,20 +136,27 @@ def _count_weights(trainer):
     return sum(math.prod(variable.shape) for variable in trainer.learner.trainable_variables)
 
 
-def estimate(trainer: Trainer, features: Mapping[str, tf.TensorSpec]) -> float | None:
+def _present():
+    """The bytes that this process takes now."""
+    with open("/proc/self/statm", encoding="utf-8") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def estimate(trainer: Trainer, features: Mapping[str, tf.TensorSpec],
+             present: int | None = None) -> float | None:
     """Returns the most bytes that this process will take; None where that is not known: for loops
     over the words of a text.
 
     Args:
         features: the batch of one replica; all shapes must be known.
+        present: the bytes that it takes before the step; None: what it takes after tracing.
     """
     graph = trainer.replica.trace(features)
     if any(op.type.startswith("TensorList") for op in graph.get_operations()):
         return None
     replicas = trainer.strategy.num_replicas_in_sync // count_workers(trainer.strategy)
     gradient = 4 * _count_weights(trainer)
-    with open("/proc/self/statm", encoding="utf-8") as file:
-        present = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    present = _present() if present is None else present
     share = 1 if trainer.returns_arrays else 1 + _KEPT
     return present + replicas * (share * peak(graph) + _UPDATE * gradient) + _OVERHEAD
 
@@ -200,8 +207,12 @@ def _largest(trainer, features, batch_size, needed, room):
     fewer = max(rows // 2 // part, 1) * part
     if fewer == rows:
         return 0
+    present = _present()
     half = {name: tf.TensorSpec([max(spec.shape[0] * fewer // rows, part), *spec.shape[1:]],
                                 spec.dtype) for name, spec in features.items()}
-    each = (needed - (estimate(trainer, half) or 0)) / (rows - fewer)
+    # Each tracing takes memory: it would hide what the fewer rows save.
+    each = (needed - (estimate(trainer, half, present) or 0)) / (rows - fewer)
+    if each <= 0:       # the weights alone take too much
+        return 0
     fitting = max(int(rows - (needed - room) / each), 0) // part * part
     return fitting * batch_size // rows

@@ -109,6 +109,17 @@ def test_a_batch_that_does_not_fit_is_refused(monkeypatch, capsys):
         footprint.check(trainer, shapes, 256)
 
 
+def test_weights_that_do_not_fit_leave_no_room_for_a_batch(monkeypatch):
+    """Half of so small a batch saves less than its tracing takes."""
+    trainer, rows = make_trainer(6, 30_000), 2
+    shapes = {name: tf.TensorSpec([rows, min(spec.shape[1], 8)], spec.dtype)
+              for name, spec in shapes_of(rows).items()}
+    monkeypatch.setattr(footprint, "_SMALL", 0)
+    monkeypatch.setattr(footprint, "machine_memory", lambda: 1e8)
+    with pytest.raises(InputError, match="no batch of these records fits"):
+        footprint.check(trainer, shapes, rows)
+
+
 def test_a_step_that_cannot_be_planned_is_refused(monkeypatch):
     def estimate(trainer, features):
         raise ValueError("Dimension size must be non-negative but is -1794605056")
