@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.config import CONFIGS, PRESETS, EncoderConfig, Sizes, read_config, table
+from bert_tf.config import CONFIGS, PRESETS, ElmoConfig, EncoderConfig, Sizes, read_config, table
 from bert_tf.config.sizes import one_of, whole
 from bert_tf.errors import InputError
 from bert_tf.options import differing_options, same_options, settle
@@ -107,6 +107,14 @@ def test_a_value_of_another_type_names_its_key(model_type, value):
             continue
         with pytest.raises(InputError, match=field.name):
             CONFIGS[model_type].from_dict({**sizes, field.name: value})
+
+
+@pytest.mark.parametrize("filters", [[[1.5, 32]], [["1", 32]], [[1, float("inf")]], [[1]], 3])
+def test_filters_are_whole_numbers(filters):
+    with pytest.raises(InputError, match="filters must be a list of pairs"):
+        ElmoConfig(filters=filters)
+    found = ElmoConfig(filters=[[np.int64(2), 32]]).filters
+    assert found == ((2, 32),) and type(found[0][0]) is int
 
 
 def test_an_absent_file_and_binary_data_are_refused(tmp_path):

@@ -3,6 +3,7 @@ learning, and the bidirectional LSTM that learns from BERT.
 """
 
 import dataclasses
+import operator
 from typing import ClassVar
 
 from bert_tf.config.sizes import LSTM, Sizes, fraction, one_of, switch, whole
@@ -58,7 +59,8 @@ class ElmoConfig(Sizes):
     def __post_init__(self):
         super().__post_init__()
         try:
-            filters = tuple((int(width), int(count)) for width, count in self.filters)
+            filters = tuple((operator.index(width), operator.index(count))
+                            for width, count in self.filters)
         except (TypeError, ValueError):
             filters = ((0, 0),)
         if len(filters) > _MOST_FILTERS or any(

@@ -561,6 +561,27 @@ def test_records_in_order_need_their_manifest(records, options_of, train, tmp_pa
         train(str(path), **options)
 
 
+@pytest.mark.parametrize("case, keys, value", [
+    ("bert, dynamic", ("recipe", "corruption", "choose"), None),
+    ("xlnet", ("recipe", "corruption", "choose"), 1), ("xlnet", ("options", "reuse_len"), None),
+    ("xlnet", ("options", "bi_data"), "x"), ("ernie2", ("options", "masked_lm_prob"), []),
+    ("ernie2", ("recipe", "segments", "pairing"), "of_a_later_version")])
+def test_odd_values_in_a_manifest_are_refused(
+        records, options_of, train, tmp_path, case, keys, value):
+    folder = tmp_path / "records"
+    shutil.copytree(os.path.dirname(records(case)), folder)
+    path, = folder.glob("*.manifest.json")
+    *outer, last = keys
+    whole = json.loads(path.read_text())
+    functools.reduce(dict.__getitem__, outer, whole)[last] = value
+    path.write_text(json.dumps(whole))
+    shard = str(folder / os.path.basename(records(case)))
+    options = options_of(case)
+    with pytest.raises(InputError, match="manifest|this version"):
+        run_pretraining.recipe_defaults({"input_file": [shard]})
+        train(shard, **options)
+
+
 def test_examples_of_a_task_are_refused(train):
     path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "compatibility",
                         "version_0_1_0", "classifier", "records", "train.tfrecord")

@@ -11,7 +11,7 @@ from bert_tf import recipes
 from bert_tf.data import masking
 from bert_tf.data.records import features, manifest, tfrecord
 from bert_tf.data.records.features import RecordFormat
-from bert_tf.data.segments.pairing import PAIRINGS
+from bert_tf.data.segments.pairing import find_pairing
 from bert_tf.errors import InputError
 from bert_tf.files import file_size, is_gzip
 from bert_tf.options import check_shape
@@ -59,11 +59,7 @@ class RecordFiles:
         one of the batch before. 0 where records may be shuffled."""
         if self.manifest is None:
             return 0
-        pairing = PAIRINGS.get(recipes.of_manifest(self.manifest).segments.pairing)
-        if pairing is None:
-            raise InputError("the records' manifest names a way to make segments that this version "
-                             "does not know: a later version made the records. Update bert_tf.")
-        if not pairing.in_rows:
+        if not find_pairing(recipes.of_manifest(self.manifest).segments).in_rows:
             return 0
         return self.manifest["options"]["bsz_per_host"]
 
@@ -269,7 +265,7 @@ def _record_features(manifest):
                         for feature in manifest.get("further_features", ()))
         return features.ANSWER_SPAN + labels + further, {**sizes, "num_labels": 2}
     recipe = recipes.of_manifest(manifest)
-    PAIRINGS[recipe.segments.pairing]       # is known
+    find_pairing(recipe.segments)       # is known
     sizes["max_predictions_per_seq"] = masking.find(recipe.corruption).slots(
         options["max_predictions_per_seq"], options["max_seq_length"])
     if "max_target_length" in options:

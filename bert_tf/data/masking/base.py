@@ -164,7 +164,7 @@ def find(corruption: MaskTokens) -> Masking:
         InputError: this version has no such masking, or the masking has no such setting.
     """
     name = f"{__package__}.{corruption.masking}"
-    if not (corruption.masking.isidentifier() and importlib.util.find_spec(name)):
+    if not (str(corruption.masking).isidentifier() and importlib.util.find_spec(name)):
         raise InputError(f"this version has no masking {corruption.masking!r}: a later version "
                          "made the records. Update bert_tf.")
     return importlib.import_module(name).Masking.of(corruption)

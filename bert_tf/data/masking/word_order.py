@@ -11,7 +11,7 @@ import numpy as np
 from bert_tf.data.masking import find
 from bert_tf.data.masking.masks import KEEP, Masks
 from bert_tf.data.records.features import SpecialIds, pack_pairs
-from bert_tf.data.segments.pairing import PAIRINGS
+from bert_tf.data.segments.pairing import find_pairing
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.vocabulary import Layout
 
@@ -126,5 +126,5 @@ def _in_order(positions, used):
 
 def num_labels(recipe: Recipe) -> int:
     """The number of classes of `next_sentence_labels`; 0 where there is no such feature."""
-    found = recipe.segments.num_labels or PAIRINGS[recipe.segments.pairing].num_labels
+    found = recipe.segments.num_labels or find_pairing(recipe.segments).num_labels
     return found + 1 if found and recipe.segments.negatives == "three_way" else found

@@ -29,7 +29,8 @@ _FEATURE = {"name": str, "dtype": str, "axis": (str, int), "end?": (str, type(No
 _SHAPE = {
     "shards": [{"name": str, "records": int, "bytes": int, "crc32c?": (str, int)}],
     "options": {"max_seq_length?": int, "max_predictions_per_seq?": int, "bsz_per_host?": int,
-                "max_target_length?": int},
+                "max_target_length?": int, "masked_lm_prob?": (int, float), "reuse_len?": int,
+                "num_core_per_host?": int, "bi_data?": bool},
     "vocabulary": {"size?": int, "sha256?": str},
     "task?": {"kind": str, "num_choices": int, "labels": [(str, int)], "multi_label": bool,
               "features?": [_FEATURE]},

@@ -13,6 +13,7 @@ from bert_tf.data.segments.pair_drawing import cut_to_room, gather, random_sente
 from bert_tf.data.segments.paragraphs import ORDERS, sentence_distance, sentence_reordering
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
+from bert_tf.errors import InputError
 from bert_tf.recipes.corruption import Segments
 
 # Start of A, length of A, start of B, length of B (0: there is no B), label.
@@ -191,3 +192,15 @@ PAIRINGS = {
     # The recipe has the number of labels.
     "labelled_pairs": Pairing(labelled_pairs, num_labels=0, segments=2, is_labelled=True),
 }
+
+
+def find_pairing(segments: Segments) -> Pairing:
+    """Returns the pairing that a manifest's segments name.
+
+    Raises:
+        InputError: this version does not know it.
+    """
+    if segments.pairing not in PAIRINGS:
+        raise InputError("the records' manifest names a way to make segments that this version "
+                         "does not know: a later version made the records. Update bert_tf.")
+    return PAIRINGS[segments.pairing]
