@@ -147,6 +147,15 @@ def test_settings_of_a_generator_that_is_not_there_are_refused(values):
         GeneratorSettings(**values)
 
 
+def test_settings_of_a_term_that_is_left_out_are_refused():
+    from bert_tf.training import Electra, GeneratorSettings
+    from tests.training import tiny
+    masked, _ = recipes.find("electra").terms
+    Electra.of_terms(tiny.config(), [masked], "float32", GeneratorSettings(gen_weight=2.0))
+    with pytest.raises(ValueError, match="^--disc_weight changes nothing with --terms=masked_lm;"):
+        Electra.of_terms(tiny.config(), [masked], "float32", GeneratorSettings(disc_weight=10.0))
+
+
 def test_words_of_a_teacher_are_copied_with_its_layers_alone():
     from bert_tf.training import TransferSettings
     with pytest.raises(ValueError, match="--vocab_transform=true is for --teacher_layers"):

@@ -53,10 +53,19 @@ class GeneratorSettings:
     def __post_init__(self):
         check(self)
         for (flag, value), names in _IDLE.items():
-            for name in names if getattr(self, flag) is value else ():
-                if getattr(self, name) != getattr(GeneratorSettings, name):
-                    raise InputError(f"--{name} changes nothing with --{flag}={str(value).lower()}"
-                                     "; leave out one of the two flags.")
+            if getattr(self, flag) is value:
+                self._check_idle(names, f"--{flag}={str(value).lower()}")
+
+    def check_without_own_term(self) -> None:
+        """Raises InputError if a setting is given that only ELECTRA's own term uses, which --terms
+        leaves out."""
+        self._check_idle(_IDLE["electra_objective", False], "--terms=masked_lm")
+
+    def _check_idle(self, names, other):
+        for name in names:
+            if getattr(self, name) != getattr(GeneratorSettings, name):
+                raise InputError(f"--{name} changes nothing with {other}; leave out one of the two "
+                                 "flags.")
 
 
 _of_stages = functools.partial(option, rare=True, for_=Scope(

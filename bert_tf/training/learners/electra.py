@@ -126,6 +126,8 @@ class Electra(Learner):
         def masked_lm(sizes):
             return objectives.MaskedLM(sizes, loss_weight=weight, dtype=dtype)
 
+        if own is None:
+            settings.check_without_own_term()
         if own is None or not settings.electra_objective:
             return Learner(network, [masked_lm(config)])
         if masked is None and not settings.uniform_generator:
