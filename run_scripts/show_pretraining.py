@@ -192,7 +192,8 @@ def plot(output_dir: str, baselines: dict[str, tuple[float, float]], path: str,
             for axis, part, unit, score, label in zip(
                     column, ("loss", "accuracy"), (" (nats)", ""), scores, labels):
                 for kind, style in (("train", "-"), ("eval", "o-")):
-                    lines = read_metrics(output_dir, kind)
+                    lines = [line for line in read_metrics(output_dir, kind)
+                             if f"{name}/{part}" in line]
                     axis.plot([line["step"] for line in lines],
                               [line[f"{name}/{part}"] for line in lines], style, markersize=4,
                               label={"train": "training", "eval": records}[kind])
@@ -295,16 +296,18 @@ def _load_model(output_dir):
 
 
 def _check_metrics(output_dir, names):
-    """Raises InputError if a line of the metrics lacks a number of an objective."""
+    """Raises InputError if no line of the metrics has a number of an objective, or a line another
+    value. Steps of training without labels of an objective have no number of it."""
+    path, keys = os.path.join(output_dir, "metrics.jsonl"), ["step", *(
+        f"{name}/{part}" for name in names for part in ("loss", "accuracy"))]
     for kind in ("train", "eval"):
-        for line in read_metrics(output_dir, kind):
-            for key in ("step", *(f"{name}/{part}" for name in names
-                                  for part in ("loss", "accuracy"))):
-                if not isinstance(line.get(key), (int, float)):
-                    raise InputError(
-                        f"{os.path.join(output_dir, 'metrics.jsonl')}: a line of the kind {kind!r} "
-                        f"has no {key!r}, which the model learns; give the folder of the model's "
-                        "run.")
+        lines = read_metrics(output_dir, kind)
+        for key in keys:
+            found = [line.get(key) for line in lines if key in line or key == "step"]
+            if lines and not (found and all(isinstance(value, (int, float)) for value in found)):
+                raise InputError(
+                    f"{path}: a line of the kind {kind!r} has no {key!r}, which the model learns; "
+                    "give the folder of the model's run.")
 
 
 def _read_sentences(eval_text):

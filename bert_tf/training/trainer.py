@@ -302,7 +302,7 @@ class Trainer:
 
         Returns:
             Means over the steps of "loss", "grad_norm", each objective's "name/loss" and
-            "name/accuracy"; and "learning_rate" of the next step.
+            "name/accuracy", unless no batch had labels of it; and "learning_rate" of the next step.
 
         Raises:
             DivergedError: the loss or the gradient is not a finite number; names the step. The
@@ -314,7 +314,7 @@ class Trainer:
                 f"the loss or the gradient of step {int(bad_step) + 1} is not a finite number; "
                 "lower --learning_rate, or raise --num_warmup_steps, and start again.",
                 int(bad_step) + 1)
-        return {**self.means(sums.numpy()), "grad_norm": float(norm),
+        return {**self.means(sums.numpy(), only_counted=True), "grad_norm": float(norm),
                 "learning_rate": float(self.optimizer.learning_rate.numpy())}
 
     def averaged(self) -> contextlib.AbstractContextManager:
@@ -371,11 +371,12 @@ class Trainer:
             sums, answers = self._predict_step(iterator, measures)
             yield tf.nest.map_structure(lambda values: values.numpy(), answers), sums.numpy()
 
-    def means(self, sums) -> dict[str, float]:
-        """The total loss, and the losses and accuracies of the objectives, from added sums."""
+    def means(self, sums, only_counted: bool = False) -> dict[str, float]:
+        """The total loss, and the losses and accuracies of the objectives, from added sums. Those
+        without labels are 0, or with `only_counted` left out."""
         means = {name: float(total / count) if count else 0.0
                  for name, (total, count) in zip(self.replica.names, sums)
-                 if count or not self.learner.one_task_a_batch}
+                 if count or not (only_counted or self.learner.one_task_a_batch)}
         return {"loss": float(self._total(sums)), **means}
 
     def distribute(self, make_batches: Callable) -> tf.distribute.DistributedDataset:
