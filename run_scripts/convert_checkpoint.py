@@ -16,7 +16,7 @@ from bert_tf import checkpoints, flags
 from bert_tf.checkpoints import names
 from bert_tf.config import ACTIVATIONS
 from bert_tf.errors import InputError
-from bert_tf.files import absolute, is_file, is_folder, read_json
+from bert_tf.files import absolute, is_folder, is_hub_name, read_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 from bert_tf.model_card import write_card
@@ -83,12 +83,13 @@ def main(job: ConvertFlags) -> None:
 
 def _folder(path):
     """The folder of a checkpoint; "" for a name of the Hub."""
-    return path if is_folder(path) else os.path.dirname(absolute(path)) if is_file(path) else ""
+    return "" if is_hub_name(path) else path if is_folder(path) else os.path.dirname(absolute(path))
 
 
 def _keep_task(job, account):
     """Writes the task.json of a fine-tuned model next to its converted head."""
-    saved = SavedTask.read(_folder(job.input))
+    folder = _folder(job.input)
+    saved = SavedTask.read(folder) if folder else None
     if not saved:
         return
     head, _ = saved.task.kind.head(saved.task, saved.options)

@@ -74,7 +74,8 @@ class ExportFlags:
         [], "Names of the labels of classification and tagging, in the order of their ids; models "
         "of the format text return these names. Default: the names in the task.json beside the "
         "model.")
-    num_labels: int = option(0, "Number of labels or predicted numbers, if they have no names.")
+    num_labels: int = option(0, "Number of labels or predicted numbers, if they have no names.",
+                             least=0)
     format: str = option(
         "text", "text: a SavedModel that takes raw strings. ids: a SavedModel that takes ids. onnx "
         "and lite: files that take ids. onnx_int8 and lite_int8: the same, "
@@ -95,10 +96,10 @@ class ExportFlags:
         choices=LONG_TEXTS)
     max_query_length: int | None = option(
         None, "Maximum tokens of a question (task answer_span). Default: as in the task.json, "
-        "else 64.")
+        "else 64.", least=1)
     max_answer_length: int | None = option(
         None, "Maximum tokens of an answer (task answer_span). Default: as in the task.json, else "
-        "30.")
+        "30.", least=1)
     doc_stride: int | None = option(
         None, "Tokens between the starts of two successive windows of a long passage (task "
         "answer_span). Default: as in the task.json, else 128.", least=1)

@@ -52,7 +52,7 @@ class SensitivityFlags:
     most_products: int = option(
         100, "Maximum number of Hessian-vector products for an eigenvalue.", least=1)
     batch_size: int = option(16, "Examples per batch.", least=1)
-    random_seed: int = option(1, "Seed of the samples and of the initial vectors.")
+    random_seed: int = option(1, "Seed of the samples and of the initial vectors.", least=0)
 
     def few_and_many(self) -> tuple[int, int]:
         """Returns the two numbers of bits."""

@@ -21,7 +21,7 @@ def compare_maps(readings: Iterable[Reading], vocabulary: Vocabulary, causal: bo
     `correlation` is Pearson's over all weights of a map, `null_space` the dimensions n - rank; with
     `sums_to_one` before the name, rows sum to 1. For each of `statistics.KINDS`, `raw KIND` and
     `effective KIND` are the weight on these tokens, mean over rows. `share KIND` is the share of
-    the magnitudes of effective weights, which may be negative.
+    the magnitudes of effective weights, which may be negative; 0 of a head whose values are all 0.
 
     With `causal`, tokens attend to no token on their right: row i has i + 1 weights, and
     `null_space` is a mean over rows.
@@ -41,7 +41,7 @@ def compare_maps(readings: Iterable[Reading], vocabulary: Vocabulary, causal: bo
         for kind, columns in token_kinds(reading.input_ids, vocabulary).items():
             found[f"raw {kind}"] = attention_to(reading.attention, columns)
             found[f"effective {kind}"] = attention_to(effective, columns)
-            found[f"share {kind}"] = attention_to(sizes, columns) / total
+            found[f"share {kind}"] = attention_to(sizes, columns) / np.where(total > 0, total, 1.0)
         for name, value in found.items():
             sums[name] = sums.get(name, 0) + value
     return {name: value / count for name, value in sums.items()}

@@ -59,8 +59,20 @@ def _without(weights, heads):
     return dataclasses.replace(weights, tensors=kept, ignored={**weights.ignored, **left})
 
 
+def _check_has(weights, changes):
+    """Raises InputError for a change of a setting that the network does not have."""
+    known = {field.name for field in dataclasses.fields(weights.config)}
+    for flag, key in (*((name, name) for name in TABLES),
+                      ("hidden_act", weights.config.activation_key)):
+        if getattr(changes, flag) and key not in known:
+            raise InputError(f"--{flag}: {weights.source} has the type "
+                             f"{weights.config.model_type}, which has no such setting; leave the "
+                             "flag out.")
+
+
 def _change(weights, changes):
     """The changed `Weights`, and sentences on the changes."""
+    _check_has(weights, changes)
     notes = [*weights.notes]
     weights = _without(weights, changes.leave_out)
     if changes.hidden_act:

@@ -65,7 +65,7 @@ class AttentionFlags:
     pattern_network: bool = option(
         False, "Train a network that recognises the class of a map from its picture, and report "
         "how well it does on other texts.", for_=_OF_ENCODER)
-    random_seed: int = option(0, "Seed of the segments and masks.")
+    random_seed: int = option(0, "Seed of the segments and masks.", least=0, most=(1 << 31) - 1)
 
     __post_init__ = flags.check
 

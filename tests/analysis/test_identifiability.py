@@ -14,6 +14,7 @@ from bert_tf import analysis, checkpoints, networks, objectives
 from bert_tf.analysis.effective_attention import correlation, effective_maps
 from bert_tf.analysis.identifiability import summarize_attribution
 from bert_tf.analysis.identification import LinearProbe, MlpProbe, identified
+from bert_tf.analysis.statistics import KINDS
 from bert_tf.config import EncoderConfig
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
@@ -294,3 +295,16 @@ def test_a_linear_probe_finds_a_linear_map():
     probe.add(hidden, inputs)
     np.testing.assert_allclose(probe.solve()(hidden), inputs, rtol=1e-5, atol=1e-5)
     assert identified(probe(hidden), inputs, "l2").all()
+
+
+def test_a_head_whose_values_are_0_has_no_share_of_tokens(encoder):
+    """As where its gate is closed; other heads have the whole of theirs."""
+    value = encoder.layers_[0].attention.value
+    kept = value.get_weights()
+    value.set_weights([np.concatenate([0 * part[..., :64], part[..., 64:]], -1) for part in kept])
+    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "a"])
+    found = analysis.compare_maps(analysis.read(
+        encoder, [features([2, 6, 5, 3], [0] * 4)], ("attention", "values")), vocabulary)
+    value.set_weights(kept)
+    total = sum(found[f"share {kind}"] for kind in KINDS)
+    np.testing.assert_allclose(total, [[0, 1], [1, 1]], atol=1e-6)

@@ -15,9 +15,10 @@ import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf import checkpoints
+from bert_tf import checkpoints, networks, training
 from bert_tf.checkpoints import Changes, checksummed, convert, names
 from bert_tf.checkpoints.weights import variables
+from bert_tf.config import T5Config, XLNetConfig
 from bert_tf.config.sizes import letters, numbers
 from bert_tf.errors import InputError
 from bert_tf.heads import MAX_LSTMS
@@ -553,6 +554,18 @@ def test_nothing_is_written_where_something_is_or_in_a_dry_run(tmp_path):
     convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface")
     assert sorted(path.name for path in tmp_path.rglob("*")) == [
         "config.json", "model.safetensors", "out"]
+
+
+@pytest.mark.parametrize("kind, flag, value", [
+    ("t5", "max_position_embeddings", 8), ("xlnet", "max_position_embeddings", 8),
+    ("t5", "hidden_act", "relu")])
+def test_settings_that_a_network_lacks_cannot_change(kind, flag, value, tmp_path):
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
+             "intermediate_size": 8, "vocab_size": 128}
+    config = {"t5": T5Config, "xlnet": XLNetConfig}[kind].preset("tiny", sizes)
+    training.save_model(str(tmp_path), training.Learner(networks.build(config), []))
+    with pytest.raises(InputError, match=f"--{flag}: .* has the type {kind}, which has no such"):
+        convert(tmp_path, "", "keras", Changes(**{flag: value}), dry_run=True)
 
 
 @pytest.mark.parametrize("target", ["google", "model_garden", "keras_hub"])

@@ -124,6 +124,12 @@ def test_pairs_of_any_layout_fit(tmp_path, test_data):
         read_features(job, tokenizer, 12)
 
 
+@pytest.mark.parametrize("seed", [-1, 1 << 40])
+def test_a_seed_that_no_generator_takes_is_refused(seed, model):
+    with pytest.raises(InputError, match=f"--random_seed is {seed}; it must be from 0 to"):
+        attention.AttentionFlags(input_file=str(model / "text.txt"), random_seed=seed)
+
+
 def test_identifiability(model, tmp_path):
     job = identifiability.IdentifiabilityFlags(
         input_file=str(model / "text.txt"), lengths=["24", "99"], texts_per_length=2,

@@ -6,9 +6,14 @@ import sys
 
 import pytest
 
-from bert_tf import checkpoints
+from bert_tf import checkpoints, networks, training
 from bert_tf.checkpoints import names
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
+from bert_tf.objectives.tagging import Tagging
+from bert_tf.tasks.kinds.table import KINDS
+from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.task import Task
 from run_scripts import convert_checkpoint
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
@@ -30,6 +35,28 @@ def test_converts_and_prints_the_account(tmp_path, capsys, as_program):
     assert f"wrote {tmp_path / 'out'}" in said
     assert (tmp_path / "out" / "model.safetensors").is_file()
     assert (tmp_path / "out" / "flags.txt").read_text().endswith("\n--x=1\n")
+
+
+def test_a_task_of_the_working_folder_is_not_the_checkpoints(tmp_path, monkeypatch):
+    """A checkpoint may be named by the prefix of its files."""
+    task = Task("own", KINDS["tagging"], {}, ("O", "B-X", "I-X"), ("entity_f1",))
+    config = EncoderConfig(8, 8, 1, 2, 8, max_position_embeddings=32)
+    (tmp_path / "tagger").mkdir()
+    training.save_model(str(tmp_path / "tagger"), training.Learner(
+        networks.build(config), [Tagging(config, 3)]))
+    for folder, length in (("tagger", 16), (".", 32)):
+        SavedTask(task, length, True).write(str(tmp_path / folder))
+    monkeypatch.chdir(tmp_path)
+
+    def convert(source, output, form):
+        convert_checkpoint.main(convert_checkpoint.ConvertFlags(
+            input=source, output_format=form, output=output, task="tagging"))
+        return SavedTask.read(output)
+
+    convert("tagger/model.keras", "google", "google")
+    assert convert("google/bert_model.ckpt", "apart", "keras") is None
+    (tmp_path / "google" / "task.json").write_text((tmp_path / "tagger/task.json").read_text())
+    assert convert("google/bert_model.ckpt", "beside", "keras").max_seq_length == 16
 
 
 def test_dry_run_writes_nothing(tmp_path, capsys):
