@@ -18,7 +18,8 @@ import os
 import typing
 
 from bert_tf import flags
-from bert_tf.errors import InputError
+from bert_tf.config.quantisation import Quantisation
+from bert_tf.errors import InputError, naming
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, check, option
 from bert_tf.tasks.task_flags import TaskFlags
@@ -61,6 +62,8 @@ class SensitivityFlags:
         except ValueError:
             raise InputError(f"--bits={','.join(self.bits)}: give two numbers, separated by a "
                              "comma.") from None
+        with naming(f"--bits={few},{many}"):
+            Quantisation(weight_bits=(few, many))
         return few, many
 
 

@@ -38,7 +38,8 @@ def parse_heads(given: list[str], config: Any, flag: str) -> list[tuple[int, int
         if not (layer.isdecimal() and head.isdecimal() and 1 <= int(layer) <= config.depth
                 and int(head) - 1 in _heads(config, int(layer) - 1)):
             raise InputError(f"--{flag}: {pair!r} names no head; give layer:head, from 1:1 to "
-                             f"{config.depth}:{config.num_attention_heads}.")
+                             f"{config.depth}:{config.num_attention_heads}"
+                             f"{', that was not pruned' * bool(config.pruned_heads)}.")
         found.append((int(layer) - 1, int(head) - 1))
     return sorted(set(found))
 

@@ -79,8 +79,12 @@ class ScoredModel:
         self._settings = FineTuneSettings(output_dir=work_dir, eval_batch_size=batch_size)
         flags = ModelFlags(do_eval=True, init_checkpoint=model_dir, num_workers=1,
                            records_dir=os.path.join(work_dir, "records"))
-        with contextlib.redirect_stdout(io.StringIO()):     # without reports on records
-            self._run = open_run(kind.script, self._files, flags, self._settings, options)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):     # without reports on records
+                self._run = open_run(kind.script, self._files, flags, self._settings, options)
+        except InputError as error:     # it names the flag of fine-tuning
+            error.args = (str(error).replace("--init_checkpoint", f"--{flag}"),)
+            raise
         self._member, = self._run.members
         self.task = self._member.task
         self.max_seq_length = saved.max_seq_length

@@ -253,6 +253,15 @@ def test_runtimes_are_measured_once(mrpc, tmp_path, capsys):
         runtimes.main(task, job)
 
 
+@pytest.mark.parametrize("bits, message", [
+    (["1", "4"], "--bits=1,4: quantisation: weight_bits must be from 2 to 8, or 32"),
+    (["4"], "--bits=4: give two numbers")])
+def test_bits_that_no_layer_can_have_are_refused_first(bits, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        measure_sensitivity.main(TaskFlags(), measure_sensitivity.SensitivityFlags(
+            init_checkpoint=str(tmp_path), output_dir=str(tmp_path), bits=bits))
+
+
 def test_sensitivities_are_kept_and_flags_checked(mrpc, tmp_path, capsys):
     task = TaskFlags(task="mrpc", data_dir=str(mrpc))
     model = shutil.copytree(mrpc / "model", tmp_path / "model")

@@ -301,6 +301,15 @@ def test_models_without_such_parts_are_refused_before_anything_is_written(model,
             init_checkpoint=str(folder), output_dir=str(tmp_path / "bits"), examples=4))
 
 
+def test_errors_name_the_flag_of_the_command(model, tmp_path, monkeypatch):
+    def refuse(*given):
+        raise InputError("the model knows other labels; name another --init_checkpoint.")
+
+    monkeypatch.setattr("run_scripts.finetuning.scoring.open_run", refuse)
+    with pytest.raises(InputError, match="other labels; name another --model_dir[.]$"):
+        prune.main(*flags(model, tmp_path / "out", prune_percent=["50"]))
+
+
 def test_masks_by_flag():
     config = EncoderConfig.preset("tiny", vocab_size=9, hidden_size=16, num_attention_heads=4,
                                   pruned_heads={"1": [0]})
@@ -313,6 +322,8 @@ def test_masks_by_flag():
     for wrong in ("3:1", "1:5", "2:1", "1", "0:1"):
         with pytest.raises(InputError, match="names no head"):
             masked_heads(given(wrong), config)
+    with pytest.raises(InputError, match="from 1:1 to 2:4, that was not pruned[.]$"):
+        masked_heads(given("2:1"), config)
     mask(given(), types.SimpleNamespace(config=config))
     with pytest.raises(InputError, match="no head 1 any more"):
         from bert_tf.networks.encoder import BertEncoder
