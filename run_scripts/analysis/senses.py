@@ -108,7 +108,7 @@ def main(model: ModelFlags, job: SensesFlags) -> None:
     train = [sentence for path in job.input_file for sentence in read_senses(path)]
     held_out = read_senses(job.eval_input_file)
     opened = open_encoder(model)
-    depth = opened.config.num_hidden_layers
+    depth = opened.config.depth
     if not -depth - 1 <= job.layer <= depth:
         raise InputError(f"--layer is {job.layer}, but the model has {depth} layers; give a layer "
                          "that exists.")

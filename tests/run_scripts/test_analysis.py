@@ -283,6 +283,20 @@ def test_senses(model, tmp_path, capsys):
         senses.main(flags_of(model, tmp_path / "out"), dataclasses.replace(job, layer=9))
 
 
+def test_senses_of_each_block_of_a_layer(model, tmp_path):
+    config = bert_tf.EncoderConfig(101, 8, 1, 2, 8, max_position_embeddings=32, type_vocab_size=2,
+                                   inner_group_num=2)
+    (folder := tmp_path / "blocks").mkdir()
+    save_model(str(folder), bert_tf.Learner(bert_tf.BertEncoder(config), []))
+    shutil.copy(model / "vocab.txt", folder)
+    (tmp_path / "words.txt").write_text("a\ta\t1\nb\tb\t2\n")
+    job = senses.SensesFlags(input_file=[str(tmp_path / "words.txt")], neighbours=["1"],
+                             eval_input_file=str(tmp_path / "words.txt"), layer=2)
+    senses.main(flags_of(folder, tmp_path / "out"), job)
+    with pytest.raises(InputError, match="--layer is 3, but the model has 2 layers"):
+        senses.main(flags_of(folder, tmp_path / "out"), dataclasses.replace(job, layer=3))
+
+
 def test_dependencies(model, tmp_path, capsys):
     line = "{}\t{}\t_\tX\t_\t_\t{}\t{}\t_\t_\n"
     (tmp_path / "a.conllu").write_text("".join(
