@@ -62,8 +62,16 @@ _FEW = 0.01     # share of tokens with capitals that users may have added to an 
 
 
 def _check_vocabulary(job, recipe, vocabulary):
-    """Raises InputError for a vocabulary without the special tokens of a sequence."""
+    """Raises InputError for a vocabulary without the special tokens of a sequence, and for XLNet's
+    if the recipe's sequences begin with the class token: XLNet's end with it, in a third segment.
+    """
     layout = vocabulary.layout
+    if layout.pads_left and not (recipe.denoising or recipe.segments.bare
+                                 or PAIRINGS[recipe.segments.pairing].in_rows):
+        raise InputError(f"--vocab_file: {job.vocab_file} is a vocabulary of XLNet, whose class "
+                         "token is the last, and --recipe="
+                         f"{recipe.name} needs it first; give --recipe=xlnet or another "
+                         "vocabulary.")
     needed = ["cls"] * (layout.before > 0 or layout.cls_last) + ["sep"]
     needed = (["sep"] if recipe.denoising else
               needed * (not recipe.segments.bare)

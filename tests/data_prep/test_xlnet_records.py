@@ -9,7 +9,7 @@ import pytest
 from bert_tf import data, recipes
 from bert_tf.data.records import tfrecord
 from bert_tf.errors import InputError
-from data_prep import create_pretraining_data, verify_records
+from data_prep import build_vocab, create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags, StreamFlags
 from tests.goldens import at_hand
 
@@ -136,6 +136,18 @@ def test_refusals(made, stream, flags, message):
     with pytest.raises(InputError, match=message) as error:
         made(stream, **flags)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("recipe", ["bert", "roberta", "albert"])
+def test_a_vocabulary_of_xlnet_is_refused_where_the_class_token_is_first(
+        prepare, tmp_path, random_text, recipe):
+    text, vocabulary = tmp_path / "text.txt", str(tmp_path / "spiece.model")
+    text.write_text(random_text(1))
+    build_vocab.main(build_vocab.BuildVocabFlags(
+        input_file=[str(text)], output_file=vocabulary, vocab_size=60, tokenizer="sentencepiece",
+        sentencepiece_style="xlnet"))
+    with pytest.raises(InputError, match=f"whose class token is the last, and --recipe={recipe} n"):
+        prepare([random_text(1)], recipe=recipe, vocab_file=vocabulary)
 
 
 def test_batches_of_another_size_are_refused(made, tmp_path):
