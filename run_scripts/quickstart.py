@@ -53,9 +53,12 @@ class QuickstartFlags:
         "documentation of Python and of TensorFlow, Keras, NumPy, SciPy, scikit-learn and "
         "matplotlib.")
     output_dir: str = option("quickstart_output", "Folder for everything that is written.")
-    num_train_steps: int = option(1500, "Training steps, of 32 sequences of 128 tokens each.")
-    random_seed: int = option(12345, "Seed of everything.")
+    num_train_steps: int = option(1500, "Training steps, of 32 sequences of 128 tokens each.",
+                                  least=1)
+    random_seed: int = option(12345, "Seed of everything.", least=0, most=(1 << 31) - 1)
     working_dir: str = option(".", "Folder that relative paths start from.")
+
+    __post_init__ = flags.check
 
 
 def _say(number, text):

@@ -151,3 +151,10 @@ def test_text_to_report(eagerly, tmp_path, monkeypatch, capsys):
     again.random_seed += 1
     with pytest.raises(InputError, match="holds a quickstart on another text or seed"):
         quickstart._check_same_text(again, job["output_dir"])
+
+
+@pytest.mark.parametrize("name, value", [("random_seed", -1), ("random_seed", 1 << 31),
+                                         ("num_train_steps", 0)])
+def test_numbers_that_training_would_refuse_are_refused_before_the_work(name, value):
+    with pytest.raises(InputError, match=f"--{name} is {value}; it must be "):
+        quickstart.QuickstartFlags(**{name: value})
