@@ -20,7 +20,7 @@ from bert_tf.tokenization import Tokenizer, check_fits, open_tokenizer
 
 # Heads that Hugging Face's classes have for tasks, and the kinds of tasks that they answer.
 TASK_HEADS = {**dict(zip(names.CLASSIFIERS, names.CLASSIFIERS)), "answer_span": "span",
-               "conditional_span": "span"}
+              "conditional_span": "span"}
 _LONGEST = 512      # tokens of a text, where the network knows no limit
 
 
