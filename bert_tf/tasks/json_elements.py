@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files import open_unpacked
+from bert_tf.files import open_unpacked, shown_name
 
 _BLOCK = 1 << 20
 _LONGEST_VALUE = 1 << 28    # characters; a small .gz may unpack to an element that fills the memory
@@ -22,14 +22,22 @@ class _Text:
 
     def __init__(self, file):
         self._file, self._text, self._at = file, "", 0
+        self._line, self._counted = 1, 0
+
+    def line(self):
+        """Returns the number of the line of the next character, from 1."""
+        self._line += self._text.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._line
 
     def _more(self):
         """Reads at least as much again as is held; returns False at the end of the file."""
+        self.line()     # counts what is dropped
         rest = self._text[self._at:]
         if len(rest) > _LONGEST_VALUE:
             raise ValueError(f"an element has more than {_LONGEST_VALUE >> 20} million characters")
         block = self._file.read(max(_BLOCK, len(rest)))
-        self._text, self._at = rest + block, 0
+        self._text, self._at, self._counted = rest + block, 0, 0
         return bool(block)
 
     def next(self):
@@ -66,8 +74,14 @@ class _Text:
 
 
 def read_elements(path: str | os.PathLike, key: str = "") -> Iterator[Any]:
-    """Yields the elements of the list that a JSON object has under `key`; other keys are dropped.
-    Without a `key`, the file is the list.
+    """Yields the elements that `read_numbered` reads."""
+    for _, value in read_numbered(path, key):
+        yield value
+
+
+def read_numbered(path: str | os.PathLike, key: str = "") -> Iterator[tuple[int, Any]]:
+    """Yields the elements of the list that a JSON object has under `key`, each after the number of
+    its first line; other keys are dropped. Without a `key`, the file is the list.
 
     Args:
         path: plain or gzip, UTF-8.
@@ -82,11 +96,11 @@ def read_elements(path: str | os.PathLike, key: str = "") -> Iterator[Any]:
             if text.next():
                 raise ValueError("something follows its end")
         except UnicodeDecodeError as error:
-            raise InputError(f"{path} is not UTF-8 text; save it as UTF-8.") from error
+            raise InputError(f"{shown_name(path)} is not UTF-8 text; save it as UTF-8.") from error
         except (ValueError, RecursionError) as error:
             kind = f"object with a list {key!r}" if key else "list"
-            raise InputError(f"{path} is not a JSON {kind} ({error}); name the right file, or "
-                             "download it again.") from error
+            raise InputError(f"{shown_name(path)} is not a JSON {kind} ({error}); name the right "
+                             "file, or download it again.") from error
 
 
 def _elements(text, key):
@@ -114,6 +128,7 @@ def _array(text):
         text.take("]")
         return
     while True:
-        yield text.value()
+        text.next()
+        yield text.line(), text.value()
         if text.take(",", "]") == "]":
             return

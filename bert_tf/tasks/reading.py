@@ -1,16 +1,17 @@
 """Examples of a task from its files: texts as they are, labels as ids."""
 
+import dataclasses
 import os
 import typing
 
 from bert_tf.errors import InputError, counted
-from bert_tf.files import match_names, read_json
-from bert_tf.metrics import to_bio
-from bert_tf.tasks import conllu
+from bert_tf.files import match_names, read_json, shown_name
+from bert_tf.tasks import annotations, conllu
 from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.library_lines import part_of, read_library
 from bert_tf.tasks.rows import Omissions, Table, read_lines, read_sentences
 from bert_tf.tasks.super_glue import FORMATS, read_rows
+from bert_tf.tasks.tag_schemes import Seen, in_bio, way_of
 
 
 class Example(typing.NamedTuple):
@@ -29,25 +30,29 @@ class Example(typing.NamedTuple):
     document: int = 0
 
 
+# Counts of `Omissions` that reading a file's rows changes.
+_COUNTS = ("malformed", "without_label", "comments")
+
+
 class KeptRows:
     """Rows of one file, which is read once if it is not larger than memory should hold."""
 
     _MOST = 1 << 26     # characters of texts
 
     def __init__(self):
-        self._rows, self._malformed, self._without_label = None, 0, 0
+        self._rows, self._counts = None, (0, 0, 0)
 
     def read(self, task, layout, path: str, omissions: Omissions) -> typing.Iterator[tuple]:
         """Yields (line, texts, unread label, document); the label is None if absent, and a list
         where there may be several."""
         if self._rows is not None:
-            omissions.malformed += self._malformed
-            omissions.without_label += self._without_label
+            for name, count in zip(_COUNTS, self._counts, strict=True):
+                setattr(omissions, name, getattr(omissions, name) + count)
             for line, texts, raw, document in self._rows:
                 yield line, list(texts), raw, document
             return
         kept: list | None = []
-        size, malformed, without_label = 0, omissions.malformed, omissions.without_label
+        size, before = 0, [getattr(omissions, name) for name in _COUNTS]
         for row in _read_raw(task, layout, path, omissions):
             if kept is not None:
                 kept.append((row[0], tuple(row[1]), *row[2:]))
@@ -55,8 +60,8 @@ class KeptRows:
                 kept = kept if size <= self._MOST else None
             yield row
         self._rows = kept
-        self._malformed = omissions.malformed - malformed
-        self._without_label = omissions.without_label - without_label
+        self._counts = tuple(getattr(omissions, name) - count
+                             for name, count in zip(_COUNTS, before, strict=True))
 
     def forget(self) -> None:
         """Drops the rows; the next `read` reads the file again."""
@@ -115,7 +120,7 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
 
 def _read_raw(task, layout, path, omissions):
     """Yields the rows of a file as `KeptRows.read` does."""
-    rows = {"words": _read_tags, "conllu": _read_tags, "race": _read_articles,
+    rows = {**dict.fromkeys(_SENTENCES, _read_tags), "race": _read_articles,
             "folders": _read_folders, **dict.fromkeys(FORMATS, read_rows)}.get(
         layout.format, _read_table)
     for line, texts, raw, document in rows(task, layout, path, omissions):
@@ -125,13 +130,50 @@ def _read_raw(task, layout, path, omissions):
             yield line, texts, raw, document
 
 
+_SENTENCES = {"words": read_sentences, conllu.FORM: conllu.read_sentences,
+              annotations.FORM: annotations.read_sentences}
+
+
 def _read_tags(task, layout, path, omissions):
     del task
-    read = (conllu.read_sentences if layout.format == "conllu" else
-            _library_sentences if is_library_name(path) else read_sentences)
-    for line, words, tags, document in read(path, layout, omissions):
-        where = f"{path}, the sentence of line {line}"
-        yield line, words, None if layout.label is None else to_bio(tags, where), document
+    way = layout.tags
+    if layout.label is not None and way is None:
+        way = way_of(_tags_in(layout, path))
+    for line, words, tags, document in _sentences(layout, path, omissions):
+        yield line, words, None if layout.label is None else in_bio(tags, way), document
+
+
+def with_tags_judged(task, paths: dict[str, str]):
+    """Returns the task, whose files of words all write tags in one way: `Split.tags`. The way is
+    judged over the files together, {split: path}: a sentence alone does not show it.
+
+    Raises:
+        InputError: some tags name entities and others do not; names the line.
+    """
+    tagged = [split for split in paths if task.split(split).format in _SENTENCES
+              and task.split(split).label is not None and not is_library_name(paths[split])]
+    seen: dict[str, Seen] = {}
+    for split in tagged:
+        seen = _tags_in(task.split(split), paths[split], seen)
+    way = way_of(seen)
+    return dataclasses.replace(task, splits={
+        name: dataclasses.replace(split, tags=way) if name in tagged else split
+        for name, split in task.splits.items()})
+
+
+def _tags_in(layout, path, seen=None):
+    """Returns {tag: `Seen`} of a file, and of those `seen` before."""
+    seen = dict(seen or {})
+    for line, _, tags, _ in _sentences(layout, path, Omissions(skip_malformed=True)):
+        for tag in tags:
+            count, where = seen.get(tag, (0, f"{shown_name(path)}, the sentence of line {line}"))
+            seen[tag] = Seen(count + 1, where)
+    return seen
+
+
+def _sentences(layout, path, omissions):
+    read = _library_sentences if is_library_name(path) else _SENTENCES[layout.format]
+    return read(path, layout, omissions)
 
 
 def _library_sentences(path, layout, omissions):

@@ -3,20 +3,25 @@
 A line that cannot be read is named or counted, never just dropped.
 """
 
+import collections
 import csv
 import dataclasses
 import functools
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterator
 
 from bert_tf.data.text.units import DOCUMENT, SPACES
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked, shown_name
-from bert_tf.tasks import libraries
+from bert_tf.tasks import forms, libraries
+from bert_tf.tasks.json_elements import read_numbered
 from bert_tf.tasks.library_lines import read_library
 
 _LONGEST_CELL = 1 << 30     # csv's own limit is 128 KiB
+_LOOKED_AT = 1000           # lines of tagged words, whose columns are counted
+_COMMENT = re.compile(r"#\s*(?:[\w.:-]+\s*=(?:\s|$)|new(?:doc|par)\b)")
 _LONGEST_LINE = 1 << 28     # bytes; a small .gz may unpack to a line that fills the memory
 
 
@@ -28,18 +33,20 @@ class Omissions:
         skip_malformed: count malformed lines; otherwise the first is an error.
         malformed: number of unreadable lines.
         without_label: number of lines that the task leaves out because they have no label.
+        comments: number of lines of tagged words that begin with # and are no words.
         unpaired: number of lines whose question has no other line, or one with the same label.
     """
 
     skip_malformed: bool = False
     malformed: int = 0
     without_label: int = 0
+    comments: int = 0
     unpaired: int = 0
 
     def describe(self) -> dict:
-        """Returns a JSON value; earlier versions paired no lines."""
+        """Returns a JSON value; earlier versions paired no lines, and knew no comments."""
         return {name: value for name, value in dataclasses.asdict(self).items()
-                if name != "unpaired" or value}
+                if name not in ("unpaired", "comments") or value}
 
     def add_malformed(self, where: str, problem: str, is_expected: bool = False) -> None:
         """Counts a line, or raises InputError if it is neither expected nor to be skipped."""
@@ -112,17 +119,41 @@ def _csv_rows(path):
         yield first, row
 
 
-def json_rows(path):
-    """Yields (line number, object) of JSON lines, with None for another value."""
-    if libraries.is_library_name(path):
-        yield from read_library(path, "jsonl")
+def json_values(path):
+    """Yields (line number, value) of JSON: the elements of a list that may have several lines, or
+    values on a line each; None for what is no JSON."""
+    if _is_list(path):
+        yield from read_numbered(path)
         return
     for number, line in read_lines(path):
         try:
-            row = json.loads(line)
+            yield number, json.loads(line)
         except (ValueError, RecursionError):
-            row = None
-        yield number, row if isinstance(row, dict) else None
+            yield number, None
+
+
+def _is_list(path):
+    """Whether a file is one JSON list. A line may be a list too, whose first element is a text."""
+    begins = forms.head(path).lstrip()
+    if begins.startswith(b"{") and begins.partition(b"\n")[0].rstrip()[-1:] in b"{[,:":
+        raise InputError(f"{shown_name(path)} is one JSON object over several lines; write each "
+                         "example as an object on its own line, or all of them as a list.")
+    if not begins.startswith(b"["):
+        return False
+    try:
+        first = json.loads(begins.partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return True
+    return not (first and isinstance(first[0], str))
+
+
+def json_rows(path):
+    """Yields (line number, object) of JSON, with None for another value."""
+    if libraries.is_library_name(path):
+        yield from read_library(path, "jsonl")
+        return
+    for number, value in json_values(path):
+        yield number, value if isinstance(value, dict) else None
 
 
 def _tfds_rows(path):
@@ -213,18 +244,22 @@ def _is_number(column):
 def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     """Yields (line number of the first word, words, tags or None, number of the document).
 
-    A line whose word is -DOCSTART- begins a document and is no sentence. The columns of `layout`
-    are numbers, -1 the last.
+    A line whose word is -DOCSTART- begins a document and is no sentence. A line before a sentence
+    that begins with # and has not as many columns as the words, or is "# name = value", is a
+    comment. The columns of `layout` are numbers, -1 the last.
 
     Raises:
-        InputError: a line's number of columns differs from the first word's, or tags and words have
-            one column.
+        InputError: a line's number of columns differs from that of most words, or tags and words
+            have one column.
     """
     word_column, tag_column = _column_number(layout.texts[0]), _column_number(layout.label)
     words: list[str] = []
     tags: list[str] = []
-    first, document, width = 0, 0, None
-    for number, line in read_lines(path):
+    first, document = 0, 0
+    lines = read_lines(path)
+    begins = list(itertools.islice(lines, _LOOKED_AT))
+    width = _width(begins)
+    for number, line in itertools.chain(begins, lines):
         cells = SPACES.split(line.strip(" \t"))
         if cells == [""] or cells[0] == DOCUMENT:
             if words:
@@ -232,21 +267,33 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
             words, tags = [], []
             document += cells[0] == DOCUMENT
             continue
-        width = width or len(cells)
+        if not words and line.startswith("#") and (len(cells) != width or _COMMENT.match(line)):
+            omissions.comments += 1
+            continue
         needed = max(_cells(word_column), _cells(tag_column), 1)
         if len(cells) != width or width < needed:
-            omissions.add_malformed(f"{path}, line {number}", f"has {len(cells)} columns where "
-                                    f"there must be {max(width, needed)}")
+            omissions.add_malformed(f"{shown_name(path)}, line {number}", f"has {len(cells)} "
+                                    f"columns where there must be {max(width, needed)}")
             continue
         if tag_column is not None and range(width)[tag_column] == range(width)[word_column]:
-            raise InputError(f"{path}, line {number}: column {tag_column} of {width} holds the "
-                             "words; name the column of the tags with --label_column.")
+            raise InputError(f"{shown_name(path)}, line {number}: column {tag_column} of {width} "
+                             "holds the words; name the column of the tags with --label_column.")
         first = first if words else number
         words.append(cells[word_column])
         if tag_column is not None:
             tags.append(cells[tag_column])
     if words:
         yield first, words, tags, document
+
+
+def _width(lines):
+    """The number of columns that most words of numbered lines have."""
+    rows = (SPACES.split(line.strip(" \t")) for _, line in lines if not line.startswith("#"))
+    counts = collections.Counter(len(cells) for cells in rows
+                                 if cells != [""] and cells[0] != DOCUMENT)
+    if not counts:      # each word of the file begins with #
+        counts.update(len(SPACES.split(line.strip(" \t"))) for _, line in lines if line.strip())
+    return max(counts, key=counts.get, default=1)
 
 
 def _column_number(column):

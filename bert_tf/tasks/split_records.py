@@ -295,6 +295,9 @@ class SplitRecords:
         if self._omissions.unpaired:
             notes.append(f"{self._omissions.unpaired:,} lines of {path} were left out, whose "
                          "neighbours are of another question or have the same label.")
+        if self._omissions.comments:
+            notes.append(f"{self._omissions.comments:,} lines of {path} that begin with # were "
+                         "read as comments.")
         if counts["malformed_lines"]:
             notes.append(f"{counts['malformed_lines']:,} malformed lines of {path} were left out.")
         return notes

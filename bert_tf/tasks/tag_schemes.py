@@ -5,7 +5,9 @@ entity of one word; of longer ones B- at the first word, E- at the last, and I- 
 (google-research/electra, finetune/tagging).
 """
 
-from collections.abc import Iterable, Sequence
+import re
+import typing
+from collections.abc import Iterable, Mapping, Sequence
 
 from bert_tf.errors import InputError
 from bert_tf.metrics import entities, is_entity_tag
@@ -66,3 +68,69 @@ def from_bioes(tags: Sequence[str]) -> list[str]:
         found.append(f"{'I' if goes_on else 'B'}-{kind}")
         open_type = kind if place in ("B-", "I-") else None
     return found
+
+
+class Seen(typing.NamedTuple):
+    """How often a tag is in the files of a task, and where it is first."""
+
+    count: int
+    where: str
+
+
+# How files write the tags of entities: the position before the type, B-PER, or behind it, PER-B.
+_WAYS = {"before": re.compile(r"(?P<place>[BIMELSUW])[-_](?P<type>.*[^-_].*)"),
+         "behind": re.compile(r"(?P<type>.*[^-_].*)[-_](?P<place>[BIMELSUW])")}
+# Positions in `bioes` of those in BILOU (L, U), BMES (M) and BMEW (W).
+_PLACES = {"M": "I", "L": "E", "U": "S", "W": "S"}
+_OUTSIDE = "O"
+_MOST_NAMED = 5
+
+
+def way_of(seen: Mapping[str, Seen]) -> str:
+    """Returns how all the tags of a task's files name entities, a key of `_WAYS`, or "" of tags
+    that name none, such as parts of speech.
+
+    Raises:
+        InputError: some tags name entities and others are neither O nor of the same kind.
+    """
+    inside = {tag: found for tag, found in seen.items() if tag != _OUTSIDE}
+    wrong: dict[str, dict[str, Seen]] = {}
+    for way, pattern in _WAYS.items():
+        fits = [tag for tag in inside if pattern.fullmatch(tag)]
+        named = any(map(is_entity_tag, fits))
+        if not fits or not (named or _OUTSIDE in seen):
+            continue
+        others = {tag: found for tag, found in inside.items() if tag not in fits}
+        if not others:
+            return way
+        most = 2 * sum(inside[tag].count for tag in fits) > sum(
+            found.count for found in inside.values())
+        if named or most:
+            wrong[way] = others
+    small = {tag.upper() if tag == "o" else tag[:1].upper() + tag[1:]: found
+             for tag, found in seen.items()}
+    if not wrong and "o" in seen and all(_WAYS["before"].fullmatch(tag) for tag in small if
+                                         tag != _OUTSIDE):
+        wrong["before"] = inside
+    if wrong:
+        _refuse(min(wrong.values(), key=len))
+    return ""
+
+
+def _refuse(others):
+    (tag, (_, where)), *_ = others.items()
+    shown = [f"{name!r} ({found.count:,})" for name, found in others.items()]
+    more = ["..."] if len(shown) > _MOST_NAMED else []
+    raise InputError(f"{where}: the tag {tag!r} is neither O nor a position, such as B- or I-, "
+                     "with a type, as other tags are; correct all such tags, or remove the lines "
+                     f"that are no words: {', '.join(shown[:_MOST_NAMED] + more)}.")
+
+
+def in_bio(tags: Sequence[str], way: str) -> list[str]:
+    """Returns a sentence's tags in `bio`, from any scheme that a file may have: IOB1, BIO, BIOES,
+    BILOU, BMES. `way` is what `way_of` returned; "": the tags as they are."""
+    if not way:
+        return list(tags)
+    parts = (_WAYS[way].fullmatch(tag) for tag in tags)
+    return from_bioes([f"{_PLACES.get(part['place'], part['place'])}-{part['type']}" if part
+                       else _OUTSIDE for part in parts])

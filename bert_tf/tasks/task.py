@@ -10,6 +10,7 @@ import os
 import typing
 
 from bert_tf.errors import InputError, counted
+from bert_tf.files import exists as is_there
 from bert_tf.files import is_file, is_folder, join_path, match_names
 from bert_tf.heads import BILSTM, HEADS
 from bert_tf.options import settle
@@ -19,6 +20,7 @@ from bert_tf.tasks.reading import Example
 
 OWN = "own"         # name of a task that files of a user describe
 TABLES = ("tsv", "csv", "jsonl")    # formats with columns
+OF_WORDS = ("words", "conllu", "annotations")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,8 +36,9 @@ class Split:
         label: the column of the label, or None.
         choices: the columns of a multiple choice; "ending*" means all columns that begin so.
         format: "tsv", where quotes are plain characters; "csv"; "jsonl"; "words", a word a line and
-            a blank line between sentences; "conllu"; "tfds", of tensorflow_datasets; "library" and
-            "translations", rows of a library; "squad"; "race", a folder of files of one article
+            a blank line between sentences; "conllu"; "annotations", words or texts of annotation
+            tools; "tfds", of tensorflow_datasets; "library" and "translations", rows of a library;
+            "squad"; "race", a folder of files of one article
             each; "folders", a folder with a folder of .txt files for each label, each file an
             example; those of `bert_tf.tasks.super_glue`.
         header: whether the first line names the columns.
@@ -45,6 +48,8 @@ class Split:
         only: (column, cell): the rows that are examples, of a file that has others too.
         line_break: a mark within texts that is read as a blank; such texts lose the blanks at their
             ends, too. Empty: texts stay as they are.
+        tags: how tags of words name entities, see `tag_schemes.way_of`; None: judged by the file.
+        tag_names: the names of tags that are numbers in the file.
         is_broken: whether lines of the official file cannot be read; they are left out and counted.
     """
 
@@ -59,6 +64,8 @@ class Split:
     words: tuple = ()
     only: tuple = ()
     line_break: str = ""
+    tags: str | None = None
+    tag_names: tuple = ()
     is_broken: bool = False
 
     def refusal(self, task: str, path: str, count: int) -> str:
@@ -293,9 +300,13 @@ class Task:
     @property
     def columns(self) -> dict:
         """The columns "texts" and "choices" of a user's tables, and "header": False where no line
-        names them; {} of tasks with official files."""
+        names them; "texts" and "format" of tagged words; {} of tasks with official files."""
         train = self.splits.get("train")
-        if self.name != OWN or train is None or train.format not in TABLES:
+        if self.name != OWN or train is None:
+            return {}
+        if train.format in OF_WORDS:
+            return {"texts": train.texts, "format": train.format}
+        if train.format not in TABLES:
             return {}
         return {"texts": train.texts, "choices": train.choices,
                 **({} if train.header else {"header": False})}
@@ -308,6 +319,8 @@ class Task:
         # The name that must be in the folder of a split: other data have a folder "train", too.
         needed = {"race": "", "folders": next(iter(self.labels), "")}.get(form)
         exists = is_file if needed is None else lambda path: is_folder(os.path.join(path, needed))
+        if form == "annotations":       # brat's may be a folder
+            exists = is_there
         own = named_folder(data_dir, self.name, self.folder_of or self.name)
         places = [data_dir, own] if needed is None else [own, data_dir]
         for place, name in itertools.product(places, files):

@@ -1,25 +1,25 @@
 """The flags that name a task and its files: a named task, a user's own files, or SQuAD's."""
 
 import dataclasses
-import os
 import typing
 
 from bert_tf.errors import InputError
-from bert_tf.files import is_file, unpacked_name
+from bert_tf.files import is_file, join_path
 from bert_tf.flags import check, check_used, option
-from bert_tf.tasks import conllu
+from bert_tf.tasks import annotations, conllu, forms
 from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.libraries import is_library_name, split_of
 from bert_tf.tasks.named import SQUAD, TASK_NAMES, find_task
-from bert_tf.tasks.reading import KeptRows, discover_labels
+from bert_tf.tasks.reading import KeptRows, discover_labels, with_tags_judged
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.tag_schemes import SCHEMES, labels_in, scheme_of
 from bert_tf.tasks.task import OWN, Split, Task
 from bert_tf.tokenization.packing import LONG_TEXTS, TRUNCATE
 
-_FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
+# The columns of tagged words that need no flag, by the format of the file.
+_COLUMNS = {forms.CONLLU: conllu.DEFAULT_COLUMNS, forms.ANNOTATIONS: annotations.DEFAULT_COLUMNS}
 # The keys of tasks/passages.py's PASSAGES, which is not loaded for flags, to train models with.
 SQUAD_STYLES = ("bert", "albert", "electra", "xlnet", "cmrc")
 # Flags that describe own files.
@@ -60,8 +60,8 @@ class TaskFlags:
         None, "What is predicted for an example. Default: the command's kind of task.",
         choices=[name for name, kind in KINDS.items() if kind.own_metrics])
     train_file: str = option(
-        "", "File to train on, .tsv, .csv or .jsonl. For tagging: one word per line, and a blank "
-        "line between sentences; or .conllu.")
+        "", "File to train on: .tsv, .csv, .jsonl or .json. For tagging: one word per line, and a "
+        "blank line between sentences; .conllu; or JSON or .ann of an annotation tool.")
     dev_file: str = option("", "Labelled file to score on; its score chooses the best trial.")
     test_file: str = option("", "File to predict.")
     labelled_test: bool = option(False, "The test file also has the label column.", rare=True)
@@ -72,7 +72,8 @@ class TaskFlags:
         "", "Column of a second text; in multiple choice, the beginning that all choices share.")
     label_column: str = option(
         "", "Column of the label; -1 is the last one, the default for tagging. In .conllu: upos "
-        "(default), feats, feats.NAME for one feature, or another column.")
+        "(default), feats, feats.NAME for one feature, or another column. In JSON for tagging: the "
+        "key of the spans or the tags; default: the one that the tool writes.")
     choice_columns: list[str] = option(
         [], "Columns of the choices in multiple choice, such as ending*.")
     labels: list[str] = option(
@@ -135,18 +136,20 @@ class TaskFlags:
             return self._in_scheme(placed(self._named(), self.data_dir))
         kind = _own_kind(self, kind)
         files = {split: getattr(self, f"{split}_file") for split in ("train", "dev", "test")}
-        is_conllu = KINDS[kind].format == "words" and _are_conllu(files)
+        files = {split: file for split, file in files.items() if file}
+        columns = KINDS[kind].default_columns
+        if KINDS[kind].format == forms.WORDS and not self.tfds_name:
+            columns = _COLUMNS.get(_one_format(files, KINDS[kind], self.data_dir), columns)
         text_a, label = (given or default for given, default in zip(
-            (self.text_a_column, self.label_column),
-            conllu.DEFAULT_COLUMNS if is_conllu else KINDS[kind].default_columns))
+            (self.text_a_column, self.label_column), columns))
         if not text_a:
             raise InputError(f"--task must be given (one of {', '.join(TASK_NAMES)}), or "
                              "--text_a_column for your own files.")
         return self._in_scheme(own_task(
-            kind, {split: file for split, file in files.items() if file},
-            [column for column in (text_a, self.text_b_column) if column],
+            kind, files, [column for column in (text_a, self.text_b_column) if column],
             label or None, choices=self.choice_columns, labels=self.labels,
-            header=self.header, labelled_test=self.labelled_test, tfds_name=self.tfds_name))
+            header=self.header, labelled_test=self.labelled_test, tfds_name=self.tfds_name,
+            data_dir=self.data_dir))
 
     def _named(self):
         """The task of --task; InputError if a flag describes own files."""
@@ -185,9 +188,10 @@ class TaskFlags:
         labelled = [split for split, layout in task.splits.items()
                     if split in found and layout.label is not None]
         if labelled:    # the first is train, where it is there
+            task = with_tags_judged(task, {split: found[split] for split in labelled})
             first, *others = labelled
             # Of features there are some that dev and test alone have, which no model gets right.
-            others = [split for split in others if task.split(split).format == "conllu"]
+            others = [split for split in others if task.split(split).format == conllu.FORM]
             task = discover_labels(task, first, found[first], Omissions(self.skip_malformed_lines),
                                    rows[first], [(split, found[split], rows[split])
                                                  for split in others])
@@ -306,17 +310,19 @@ def _source(flags, task, split, path, rows):
 
 def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), labels=(),
              header: bool = True, labelled_test: bool = False,
-             tfds_name: str | None = None) -> Task:
+             tfds_name: str | None = None, data_dir: str = "") -> Task:
     """The `Task` of files that no table knows.
 
     Args:
         kind: name of a kind that takes own files.
-        files: dict of split (train, dev, test) -> file, ending in .tsv, .csv or .jsonl unless it
-            holds tagged words; with `tfds_name` the name of a split there, and all if it is empty.
+        files: dict of split (train, dev, test) -> file, in one of the forms that
+            `bert_tf.tasks.forms` knows; with `tfds_name` the name of a split there, and all if it
+            is empty.
         texts, label, choices, header: see `Split`.
         labels: see `Task`; labels that are not given must be discovered.
         labelled_test: whether the test file has the label's column too.
         tfds_name: the data set of tensorflow_datasets.
+        data_dir: the folder of the files.
 
     Raises:
         InputError: the files have another ending, or a column is missing.
@@ -329,7 +335,8 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
     for split, file in files.items():
         has_label = split != "test" or labelled_test
         splits[split] = Split((file,), tuple(texts), label if has_label else None, tuple(choices),
-                              "tfds" if tfds_name else _format(file, owned), header)
+                              "tfds" if tfds_name else _format(file, owned, data_dir), header,
+                              tag_names=tuple(labels))
     if not header and not {"tsv", "csv"}.intersection(split.format for split in splits.values()):
         raise InputError("--header=false is for .tsv and .csv; leave the flag out.")
     return owned.with_labels(Task(OWN, owned, splits, metrics=owned.own_metrics), labels)
@@ -355,29 +362,23 @@ def _check_own(owned, files, texts, label, choices, labels, labelled_test):
         raise InputError(f"--labels names labels, and {owned.title} has none; leave the flag out.")
 
 
-def _are_conllu(files):
-    """Whether the files of the splits are CoNLL-U; InputError if some are not."""
-    named = [(f"--{split}_file={file}", _is_conllu(file)) for split, file in files.items() if file]
-    one = next((name for name, is_conllu in named if is_conllu), None)
-    other = next((name for name, is_conllu in named if not is_conllu), None)
-    if one and other:
-        raise InputError(f"{one} is CoNLL-U and {other} is not, by their extensions; give files of "
-                         "one format, since --label_column names the column in all files.")
-    return bool(one)
+def _format(file, kind, data_dir):
+    """The format of a user's file."""
+    path = join_path(data_dir, file)
+    return forms.form_of_words(path) if kind.format == forms.WORDS else forms.form_of_table(path)
 
 
-def _is_conllu(file):
-    return unpacked_name(file).endswith(conllu.ENDING)
-
-
-def _format(file, kind):
-    if kind.format:
-        return "conllu" if kind.format == "words" and _is_conllu(file) else kind.format
-    ending = os.path.splitext(unpacked_name(file))[1].lower()
-    if ending not in _FORMATS:
-        raise InputError(f"{file} must have the extension {', '.join(_FORMATS)}, which names its "
-                         "format; .gz or another compression may follow.")
-    return _FORMATS[ending]
+def _one_format(files, kind, data_dir):
+    """The format of tagged words in all files of the splits; InputError if they differ."""
+    found = {f"--{split}_file={file}": _format(file, kind, data_dir)
+             for split, file in files.items()}
+    (first, one), *others = found.items() or [("", forms.WORDS)]
+    for name, form in others:
+        if form != one:
+            raise InputError(f"{first} is read as {one} and {name} as {form}, by their extensions "
+                             "and their content; give files of one format, since --label_column "
+                             "names the column in all files.")
+    return one
 
 
 @dataclasses.dataclass

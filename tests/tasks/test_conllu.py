@@ -111,8 +111,8 @@ def test_refusals(tmp_path, rows, tag, message):
 
 def test_files_of_two_formats_are_refused():
     flags = TaskFlags(task_kind="tagging", train_file="train.conllu.gz", dev_file="dev.txt")
-    with pytest.raises(InputError, match="--train_file=train.conllu.gz is CoNLL-U and "
-                                         "--dev_file=dev.txt is not"):
+    with pytest.raises(InputError, match="--train_file=train.conllu.gz is read as conllu and "
+                                         "--dev_file=dev.txt as words"):
         flags.read_task()
 
 

@@ -276,7 +276,7 @@ def test_tagged_words(tmp_path):
 @pytest.mark.parametrize("content, message", [
     ("a O\nb\n", "line 2 has 1 columns where there must be 2"),
     ("a\nb\n", "line 1 has 1 columns where there must be 2"),
-    ("a O\n\nb O\nc S-PER\nd B-PER\n", "sentence of line 3: 'S-PER' is neither O nor B-"),
+    ("a O\n\nb O\nc PER\nd B-PER\n", "sentence of line 3: the tag 'PER' is neither O nor a pos"),
     ("a O\n\nb I-X\n", "line 3: label 'B-X' is none of O, B-LOC"),
     ("-DOCSTART- O\n\n", "is empty"),
 ])
@@ -338,7 +338,7 @@ def test_own_tags_that_are_no_entities(tmp_path):
 
 @pytest.mark.parametrize("arguments, message", [
     (("classification", {}, ["t"], "l"), "no file is named"),
-    (("classification", {"train": "a.doc"}, ["t"], "l"), "a.doc must have the extension .tsv"),
+    (("classification", {"train": "a.text"}, ["t"], "l"), "a.text must have the extension .tsv"),
     (("classification", {"train": "a.tsv"}, ["t"], None), "--label_column must be given"),
     (("multiple_choice", {"train": "a.tsv"}, ["t"], "l"), "--choice_columns must be given"),
 ])

@@ -1,0 +1,378 @@
+"""Texts whose words are annotated, as annotation tools write them: JSON, and brat's files.
+
+A JSON file is a list of values, or has one on each line. `_FORMS` names the forms of a value that
+are read, each with the documentation of its tool as the source:
+
+- Hugging Face: words under `tokens` and a tag for each under `ner_tags` or `tags`;
+- doccano (1.8): `text`, and spans under `label`, `labels` or `entities`;
+- Prodigy (1.15): `text`, `spans`, and its own words under `tokens`; only accepted answers;
+- Label Studio (1.13): JSON with `data` and `annotations`, and JSON-MIN;
+- spaCy (2 and 3): [text, {"entities": spans}], `Doc.to_json`, and the JSON of training with
+  `paragraphs`.
+
+A span is [start, end, name] or an object; its places count characters. Where a form has no words of
+its own, a text is split as BERT splits it: at white space, and each punctuation mark and each
+ideograph is a word. A folder of brat (1.3) has a file .ann beside each .txt, whose lines are
+sentences.
+"""
+
+import os
+import re
+import typing
+from collections.abc import Callable, Iterator
+
+from bert_tf.errors import InputError
+from bert_tf.files import is_folder, match_names, open_unpacked, shown_name
+from bert_tf.tasks.forms import BRAT, is_brat
+from bert_tf.tasks.rows import Omissions, json_values, read_lines
+from bert_tf.tokenization.wordpiece import aligned_words
+
+FOUND = "(found)"       # in the place of a column's name: the key that the form has
+DEFAULT_COLUMNS = (FOUND, FOUND)
+FORM = "annotations"
+
+_TAGS = ("ner_tags", "tags", "ner", "labels", "label")
+_SPANS = ("spans", "ents", "entities", "label", "labels")
+
+
+class Row(typing.NamedTuple):
+    """An annotated text.
+
+    Attributes:
+        line: the number of its first line.
+        cells: the JSON object that it is; of other forms an object with the text or the words.
+        tags: of the words, in the form's own way to write them; None where they are not asked for.
+        document: the number of its document.
+    """
+
+    line: int
+    cells: dict
+    words: list[str]
+    tags: list[str] | None
+    document: int
+
+
+class _Span(typing.NamedTuple):
+    start: int
+    end: int
+    name: str
+    text: str | None = None     # where the form repeats it
+
+
+class _Text(typing.NamedTuple):
+    """A text as a form has it: words (of a text: with their places), and tags or spans."""
+
+    words: list
+    tags: list | None = None
+    text: str | None = None
+    spans: list | None = None
+
+
+class _Unlabelled(Exception):
+    """A text that nobody annotated, or whose annotation was rejected."""
+
+
+def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
+    """Yields (line, words, tags or None, number of the document); see `read_rows`."""
+    for row in read_rows(path, layout, omissions):
+        yield row.line, row.words, row.tags, row.document
+
+
+def read_rows(path: str, layout, omissions: Omissions) -> Iterator[Row]:
+    """Yields the annotated texts of a file. The columns of `layout` are the keys of the text or the
+    words, and of the spans or the tags, or `FOUND`; numbers are names of `layout.tag_names`.
+
+    Raises:
+        InputError: the file has none of the forms, a span cuts a word, or spans overlap; names file
+            and line.
+    """
+    rows = _brat if is_brat(path) else _json
+    for name, line, document, cells, take in rows(path, layout):
+        where = f"{shown_name(name)}, line {line}"
+        try:
+            for text in take():
+                words = [word if isinstance(word, str) else word[0] for word in text.words]
+                tags = None if layout.label is None else _tags_of(text, layout, where)
+                yield Row(line, {"words": words} if cells is None else cells, words, tags, document)
+        except _Unlabelled:
+            omissions.without_label += 1
+        except ValueError as problem:
+            omissions.add_malformed(where, str(problem))
+
+
+def split_words(text: str) -> list[tuple[str, int, int]]:
+    """Returns (word, start, end) of the words of a text, as BERT splits it; letters keep their case
+    and their accents."""
+    return [(word, places[0], places[-1] + 1) for word, places in aligned_words(text, False)]
+
+
+# The rows of files: (name of the file, line, document, cells or None, function that gives `_Text`s)
+
+def _json(path, layout):
+    for document, (line, value) in enumerate(json_values(path)):
+        is_object = isinstance(value, dict)
+        cells = value if is_object and "paragraphs" not in value else None
+        yield path, line, document, cells, lambda value=value: _form_of(value)(value, layout)
+
+
+def _brat(path, layout):
+    del layout
+    names = match_names(path, f"**/*{BRAT}") if is_folder(path) else [
+        os.path.splitext(path)[0] + BRAT]
+    if not names:
+        raise InputError(f"{path} has no files *{BRAT}; name a folder of brat, or a file.")
+    for document, name in enumerate(names):
+        source = os.path.splitext(name)[0] + ".txt"
+        with open_unpacked(source) as file:
+            text = file.read().decode("utf-8")
+        spans = list(_brat_spans(name, text))
+        for start, end in _lines(text, spans):
+            mine = [span._replace(start=span.start - start, end=span.end - start)
+                    for span in spans if start <= span.start < end]
+            piece = text[start:end]
+            yield (source, text.count("\n", 0, start) + 1, document, {"text": piece},
+                   lambda piece=piece, mine=mine: [_text(piece, mine)])
+
+
+def _brat_spans(path, text):
+    """Yields the entities of a file. One over several lines of the text has a part on each."""
+    for number, line in read_lines(path):
+        if not line.startswith("T"):        # relations, events, notes
+            continue
+        match = re.fullmatch(r"T\S*\t(\S+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)", line)
+        places = list(map(int, re.findall(r"\d+", match[2]))) if match else []
+        if not match or any(text[end:start].strip()
+                            for end, start in zip(places[1::2], places[2::2])):
+            raise InputError(f"{path}, line {number} is not an entity of one part, such as "
+                             "\"T1, tab, PER 0 3, tab, Ann\"; split or remove it.")
+        yield _Span(places[0], places[-1], match[1], match[3])
+
+
+def _lines(text, spans):
+    """Yields (start, end) of the lines of a text that are not blank; a span's lines are one."""
+    start = 0
+    for match in re.finditer(r"\n|$", text):
+        place = match.start()
+        if any(span.start < place < span.end for span in spans):
+            continue
+        if text[start:place].strip():
+            yield start, place
+        start = match.end()
+
+
+# The forms of JSON
+
+def _form_of(value):
+    """Returns the reader of the form that a value has."""
+    for fits, read in _FORMS:
+        if fits(value):
+            return read
+    raise ValueError("is no object with a text and spans, or with words and tags; see the forms in "
+                     "docs/annotations.md")
+
+
+def _is_words(value):
+    return isinstance(value, list) and all(isinstance(word, str) for word in value)
+
+
+def _words_of(row):
+    return next((name for name in ("tokens", "words") if _is_words(row.get(name))), None)
+
+
+def _read_words(row, layout):
+    name = _key(row, layout.texts[0], _words_of(row))
+    words = row[name]
+    if not _is_words(words):
+        raise ValueError(f"has {name!r} that is no list of words")
+    if layout.label is None:
+        return [_Text(words)]
+    found = next((key for key in _TAGS if isinstance(row.get(key), list)), None)
+    tags = row[_key(row, layout.label, found, "tags of its words")]
+    if not isinstance(tags, list) or len(tags) != len(words):
+        raise ValueError(f"has {len(words)} words, but not as many tags")
+    return [_Text(words, tags)]
+
+
+def _read_spans(row, layout):
+    if row.get("answer") in ("reject", "ignore"):       # Prodigy
+        raise _Unlabelled
+    text = _text_in(row, layout)
+    return [_text(text, _spans_in(row, layout), row.get("tokens"))]
+
+
+def _read_label_studio(row, layout):
+    text = _text_in(row["data"], layout)
+    if layout.label is None:
+        return [_text(text, None)]
+    done = [part for part in row.get("annotations", row.get("completions"))
+            if isinstance(part, dict) and not part.get("was_cancelled")]
+    if not done:
+        raise _Unlabelled
+    found = [[_span(part["value"]) for part in annotation["result"]
+              if isinstance(part.get("value"), dict) and "start" in part["value"]]
+             for annotation in done]
+    if any(sorted(spans) != sorted(found[0]) for spans in found[1:]):
+        raise ValueError(f"has {len(found)} annotations that differ; keep one of them")
+    return [_text(text, found[0])]
+
+
+def _read_pair(row, layout):
+    spans = row[1].get("entities", [])
+    return [_text(row[0], None if layout.label is None else list(map(_span, spans)))]
+
+
+def _read_paragraphs(row, layout):
+    for paragraph in row["paragraphs"]:
+        for sentence in paragraph["sentences"]:
+            tokens = sentence["tokens"]
+            yield _Text([token["orth"] for token in tokens],
+                        None if layout.label is None else [token["ner"] for token in tokens])
+
+
+_FORMS: tuple[tuple[Callable, Callable], ...] = (
+    (lambda row: isinstance(row, list) and len(row) == 2 and isinstance(row[0], str)
+     and isinstance(row[1], dict), _read_pair),
+    (lambda row: not isinstance(row, dict), lambda row, layout: _none()),
+    (lambda row: isinstance(row.get("paragraphs"), list), _read_paragraphs),
+    (lambda row: isinstance(row.get("data"), dict)
+     and isinstance(row.get("annotations", row.get("completions")), list), _read_label_studio),
+    (lambda row: _words_of(row) is not None, _read_words),
+    (lambda row: True, _read_spans),
+)
+
+
+def _none():
+    raise ValueError("is no JSON object of an annotated text")
+
+
+def _key(row, wanted, found, what="text"):
+    """Returns the key that a flag names, else the one that the form has."""
+    name = found if wanted == FOUND else wanted
+    if name is None or name not in row:
+        raise ValueError(f"has no {what if name is None else repr(name)}; it has "
+                         f"{', '.join(map(repr, row)) or 'nothing'}")
+    return name
+
+
+def _text_in(row, layout):
+    texts = [name for name, value in row.items() if isinstance(value, str)]
+    found = "text" if "text" in texts or len(texts) != 1 else texts[0]
+    text = row[_key(row, layout.texts[0], found)]
+    if not isinstance(text, str):
+        raise ValueError(f"has {text!r} where text must be")
+    return text
+
+
+def _spans_in(row, layout):
+    if layout.label is None:
+        return None
+    found = next((name for name in (*_SPANS, *row) if isinstance(row.get(name), list)
+                  and (name in _SPANS or _is_spans(row[name]))), None)
+    if found is None and "annotation_id" in row:        # of Label Studio, JSON-MIN: no span
+        return []
+    spans = row[_key(row, layout.label, found, "spans (an empty list, if the text has none)")]
+    if not isinstance(spans, list):
+        raise ValueError(f"has {spans!r} where a list of spans must be")
+    return [_span(span) for span in spans
+            if not (isinstance(span, dict) and span.get("answer") == "reject")]     # Prodigy
+
+
+def _is_spans(value):
+    return bool(value) and isinstance(value[0], dict) and "start" in value[0] and "end" in value[0]
+
+
+def _span(value):
+    """Reads a span: [start, end, name] or an object."""
+    said = None
+    if isinstance(value, dict):
+        parts = [next((value[name] for name in names if name in value), None) for names in (
+            ("start", "start_offset"), ("end", "end_offset"), ("label", "labels", "type"))]
+        said = value.get("text")
+    else:
+        parts = value if isinstance(value, list) else []
+    start, end, name = (*parts, None, None, None)[:3]
+    if isinstance(name, list) and len(name) == 1:
+        name = name[0]
+    if type(start) is not int or type(end) is not int or not name or not isinstance(name, str):
+        raise ValueError(f"has {value!r} where a span must be: the numbers of its first character "
+                         "and of the one behind its last, and the name of its label")
+    return _Span(start, end, name, said if isinstance(said, str) else None)
+
+
+def _text(text, spans, tokens=None):
+    """Makes a `_Text`; `tokens` are objects with `start` and `end`, if the form has words."""
+    if isinstance(tokens, list) and tokens and isinstance(tokens[0], dict):
+        places = [(token["start"], token["end"]) for token in tokens]
+        words = [(text[start:end], start, end) for start, end in places if text[start:end].strip()]
+    else:
+        words = split_words(text)
+    return _Text(words, None, text, spans)
+
+
+# From spans to tags
+
+def _tags_of(text, layout, where):
+    if text.spans is not None:
+        return _tags_of_spans(text.text, text.words, text.spans)
+    if not all(type(tag) is int for tag in text.tags):
+        if not _is_words(text.tags):
+            raise ValueError("has tags that are no names")
+        return text.tags
+    names = layout.tag_names
+    if not all(0 <= tag < len(names) for tag in text.tags):
+        raise InputError(f"{where}: its tags are numbers, which the file does not name; give all "
+                         "names in their order with --labels, such as --labels=O,B-PER,I-PER.")
+    return [names[tag] for tag in text.tags]
+
+
+def _tags_of_spans(text, words, spans):
+    """Returns the tags of words, B- and I- with the names of the spans that they are in."""
+    tags = ["O"] * len(words)
+    starts = {start: index for index, (_, start, _) in enumerate(words)}
+    ends = {end: index for index, (*_, end) in enumerate(words)}
+    last = None
+    for span in sorted({_placed(text, span) for span in spans}):
+        if last and span.start < last.end:
+            raise ValueError(f"has spans that overlap, {_shown(text, last)} and "
+                             f"{_shown(text, span)}, and a word has one tag; keep one of the two")
+        last = span
+        if span.start not in starts or span.end not in ends:
+            raise ValueError(f"has the span {_shown(text, span)}, which "
+                             f"{_cut_word(words, span)}; let it begin and end with words")
+        first = starts[span.start]
+        count = ends[span.end] + 1 - first
+        tags[first:first + count] = [f"B-{span.name}"] + [f"I-{span.name}"] * (count - 1)
+    return tags
+
+
+def _placed(text, span):
+    """Returns a span without its text, and without blanks at its ends. Label Studio counts UTF-16,
+    in which a character such as an emoji counts twice."""
+    start, end = span.start, span.end
+    if span.text is not None and not _says(text[start:end], span.text):
+        start, end = (len(text.encode("utf-16-le")[:2 * place].decode("utf-16-le", "ignore"))
+                      for place in (start, end))
+        if not _says(text[start:end], span.text):
+            raise ValueError(f"has the span {_shown(text, span)}, whose own text is {span.text!r}; "
+                             "give the text that was annotated")
+    if not 0 <= start < end <= len(text):
+        raise ValueError(f"has the span {_shown(text, span)} in a text of {len(text)} characters; "
+                         "give the text that was annotated")
+    inner = text[start:end]
+    start, end = end - len(inner.lstrip()), start + len(inner.rstrip())
+    return _Span(start, end, span.name)
+
+
+def _says(text, said):
+    """Whether a span's own text is the text at its place; tools write line ends in several ways."""
+    return text.split() == said.replace("\\n", "\n").split()
+
+
+def _shown(text, span):
+    return f"{text[max(span.start, 0):span.end]!r} ({span.name}, {span.start} to {span.end})"
+
+
+def _cut_word(words, span):
+    cut = next((word for word, start, end in words
+                if start < span.start < end or start < span.end < end), None)
+    return f"cuts the word {cut!r}" if cut else "holds no word"

@@ -1,0 +1,107 @@
+"""The form of a user's file: told by the ending of its name, else by its first bytes. Fine-tuning,
+prediction and the other commands that read examples share this rule."""
+
+import os
+import re
+
+from bert_tf.errors import InputError
+from bert_tf.files import is_file, is_folder, open_unpacked, shown_name, unpacked_name
+from bert_tf.tasks.libraries import is_library_name
+
+# Tables by the endings of their names. The objects of "jsonl" are on a line each, or in a list.
+TABLES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+# Of files for a tagger.
+CONLLU, ANNOTATIONS, WORDS = "conllu", "annotations", "words"
+BRAT = ".ann"
+
+_HEAD = 1 << 16     # bytes
+# What no command reads as text: endings of names, first bytes, and a way to a form that it reads.
+_REFUSED = (
+    ((".parquet", ".pq"), b"PAR1", "Parquet", "save it as JSON lines (pandas: to_json(path, "
+     "orient=\"records\", lines=True))"),
+    ((".xlsx", ".ods", ".docx", ".zip"), b"PK\3\4", "a workbook or an archive", "save it as .csv"),
+    ((".xls", ".doc"), b"\xd0\xcf\x11\xe0", "a file of an office program", "save it as .csv"),
+    ((".arrow", ".feather"), b"ARROW1", "Arrow", "save it as JSON lines"),
+    ((".pkl", ".pickle"), None, "a pickle of Python", "save it as JSON lines"),
+    ((".spacy",), None, "spaCy's binary form", "save doc.to_json() of each text, one per line"),
+    ((".xmi", ".xml", ".html", ".htm"), b"<?xml", "XML or HTML", "save it as CoNLL or JSON lines"),
+    ((), b"#FORMAT=WebAnno TSV", "WebAnno's TSV", "export CoNLL 2002 from WebAnno or INCEpTION"),
+    ((), b'{"%TYPES"', "UIMA's JSON", "export CoNLL 2002"),
+)
+_JSON = re.compile(rb'\s*(?:\{\s*(?:"|\})|\[\s*[{\[]\s*["}]|\[ ?"[^\n]*\])')
+_CONLLU = re.compile(rb"(?:[^\S\n]*\n|#[^\n]*\n)*"
+                     rb"(?:1|1-\d+|0\.1)\t(?:[^\t\n]+\t){8}[^\t\n]+(?:\n|$)")
+_PUBTATOR = re.compile(rb"\d+\|t\|")
+
+
+def head(path: str) -> bytes:
+    """Returns the first bytes of a file, unpacked and without a byte-order mark."""
+    with open_unpacked(path) as file:
+        return file.read(_HEAD).removeprefix(b"\xef\xbb\xbf")
+
+
+def ending(path: str) -> str:
+    """Returns the ending of a name, in small letters and without that of a compressed file."""
+    return os.path.splitext(unpacked_name(path))[1].lower()
+
+
+def form_of(path: str) -> str:
+    """Returns "tsv", "csv", "jsonl" or "conllu", or "" where nothing shows one of these.
+
+    Raises:
+        InputError: the file has a form that no command reads; names it.
+    """
+    if is_library_name(path):
+        return ""
+    end, begins = ending(path), head(path) if is_file(path) else b""
+    for endings, mark, name, advice in _REFUSED:
+        if end in endings or mark and begins.startswith(mark):
+            raise InputError(f"{shown_name(path)} is {name}, which is not read; {advice}.")
+    if _PUBTATOR.match(begins):
+        raise InputError(f"{shown_name(path)} is in PubTator's form, which is not read; convert it "
+                         "to CoNLL or JSON lines.")
+    if end in TABLES or end == f".{CONLLU}":
+        return TABLES.get(end, CONLLU)
+    if _JSON.match(begins):
+        return "jsonl"
+    return CONLLU if _CONLLU.match(begins) else ""
+
+
+def form_of_words(path: str) -> str:
+    """Returns the form of a file for a tagger: "conllu", "annotations" (JSON, or brat's .ann files
+    beside their texts) or "words", a word a line. InputError: see `form_of`."""
+    if is_brat(path):
+        return ANNOTATIONS
+    return {"jsonl": ANNOTATIONS, CONLLU: CONLLU}.get(form_of(path), WORDS)
+
+
+def is_brat(path: str) -> bool:
+    """Returns whether a name is a file or a folder of brat: .ann, or the text beside it."""
+    body, end = os.path.splitext(path)
+    return end == BRAT or end == ".txt" and is_file(body + BRAT) or is_folder(path)
+
+
+def form_of_table(path: str) -> str:
+    """Returns the form of a table: "tsv", "csv" or "jsonl". The first line of a pipe, which has no
+    ending, tells "tsv" from "csv".
+
+    Raises:
+        InputError: neither the ending nor the file's beginning shows its form.
+    """
+    form = form_of(path)
+    if not form and not ending(path) and is_file(path):
+        line = head(path).partition(b"\n")[0]
+        form = "tsv" if b"\t" in line else "csv" if b"," in line else ""
+    if form not in TABLES.values():
+        raise InputError(f"{shown_name(path)} must have the extension {', '.join(TABLES)}, which "
+                         "names its format; .gz or another compression may follow.")
+    return form
+
+
+def check_lines(path: str) -> None:
+    """Raises InputError if a file that is read line by line, a text a line, has another form."""
+    form = form_of(path)
+    if form:
+        names = {"jsonl": "JSON", "conllu": "CoNLL-U"}
+        raise InputError(f"{shown_name(path)} is {names.get(form, f'a table (.{form})')}, and one "
+                         "text per line is read here; save its texts so, in a .txt file.")

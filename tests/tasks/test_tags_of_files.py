@@ -1,0 +1,112 @@
+"""Tags of whole files: the scheme is one for all sentences of a task, and comments are no words."""
+
+import random
+
+import pytest
+
+from bert_tf.errors import InputError
+from bert_tf.metrics import to_bio
+from bert_tf.tasks.rows import Omissions
+from bert_tf.tasks.tag_schemes import in_bio, to_bioes
+from bert_tf.tasks.task_flags import TaskFlags
+
+PLACES = {"BILOU": {"B": "B", "I": "I", "E": "L", "S": "U"},
+          "BIOES": {"B": "B", "I": "I", "E": "E", "S": "S"},
+          "BMES": {"B": "B", "I": "M", "E": "E", "S": "S"},
+          "BMEW": {"B": "B", "I": "M", "E": "E", "S": "W"}}
+
+
+def read(folder, train, dev=None, **flags):
+    """{split: [(words, tags)]} and the labels."""
+    given = {"skip_malformed_lines": False, **flags}
+    for split, content in (("train", train), ("dev", dev)):
+        if content is not None:
+            (folder / f"{split}.txt").write_text(content, encoding="utf-8")
+            given[f"{split}_file"] = str(folder / f"{split}.txt")
+    job = TaskFlags(task_kind="tagging", **given)
+    found = {}
+    for source in job.find_sources(job.read_task(), []):
+        omissions = Omissions(job.skip_malformed_lines)
+        names = source.task.labels
+        found[source.split] = [
+            (e.texts, [names[tag] if isinstance(tag, int) else tag for tag in e.label])
+            for e in source.examples(omissions)]
+        found[f"{source.split} omissions"] = omissions
+    return found, names
+
+
+def lines(tags):
+    return "".join(f"w {tag}\n" for tag in tags) + "\n"
+
+
+@pytest.mark.parametrize("scheme", PLACES)
+@pytest.mark.parametrize("way", ["{}-{}", "{}_{}", "{1}-{0}", "{1}_{0}"])
+def test_every_scheme_gives_the_same_entities(tmp_path, scheme, way):
+    rng = random.Random(scheme + way)
+    bio = [to_bio(rng.choices(["O", "B-PER", "I-PER", "B-x.y", "I-x.y"], k=rng.randint(1, 8)))
+           for _ in range(40)]
+    written = [[tag if tag == "O" else way.format(PLACES[scheme][tag[0]], tag[2:])
+                for tag in to_bioes(tags)] for tags in bio]
+    found, labels = read(tmp_path, "".join(map(lines, written[:30])),
+                         "".join(map(lines, written[30:])))
+    assert [tags for _, tags in found["train"]] == bio[:30]
+    assert [tags for _, tags in found["dev"]] == bio[30:]
+    assert labels == ("O", "B-PER", "B-x.y", "I-PER", "I-x.y")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_iob1_and_bio_are_read_as_conlleval_reads_them(seed):
+    tags = random.Random(seed).choices(["O", "B-A", "I-A", "B-B", "I-B"], k=200)
+    assert in_bio(tags, "before") == to_bio(tags)
+
+
+@pytest.mark.parametrize("strange, count", [("PER", 1), ("0", 1), ("b-per", 1), ("_", 1), ("o", 2)])
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_a_strange_tag_is_refused_wherever_it_is(tmp_path, strange, count, split):
+    """Also in a sentence, or a file, without other entities."""
+    usual = lines(["B-PER", "I-PER", "O"])
+    files = {"train": usual, "dev": usual, split: usual + lines(["O", strange] * count)}
+    with pytest.raises(InputError, match=rf"{split}.txt, the sentence of line 5: the tag "
+                                         rf"'{strange}' is neither O .*: '{strange}' .{count}."):
+        read(tmp_path, **files)
+
+
+def test_a_scheme_needs_no_b_or_i(tmp_path):
+    found, labels = read(tmp_path, lines(["U-PER", "O"]) + lines(["O", "U-LOC"]))
+    assert [tags for _, tags in found["train"]] == [["B-PER", "O"], ["O", "B-LOC"]]
+    # Train and dev are judged together: dev's tags alone would be plain labels.
+    found, _ = read(tmp_path, lines(["B-PER", "O"]) + lines(["S-LOC", "O"]), lines(["S-LOC"]))
+    assert found["dev"] == [(["w"], ["B-LOC"])]
+
+
+def test_small_letters_are_refused(tmp_path):
+    with pytest.raises(InputError, match="line 1: the tag 'b-per' is neither O nor a position"):
+        read(tmp_path, lines(["b-per", "i-per", "o"]) * 3)
+
+
+@pytest.mark.parametrize("tags", [["NN", "O", "VB"], ["I-", "B", "I---------"], ["S-x", "U", "V"],
+                                  ["A-B", "N-S"]])
+def test_tags_that_are_no_entities_stay(tmp_path, tags):
+    found, labels = read(tmp_path, lines(tags))
+    assert found["train"] == [(["w"] * len(tags), tags)] and set(labels) == {*tags}
+
+
+def test_comments_are_no_words(tmp_path):
+    found, _ = read(tmp_path, "#\thttp://x [2010-01-01]\n1\tAnn\tB-PER\tO\n2\tleft\tO\tO\n\n"
+                    "# a\n# id = 2\n1\t#\tO\tO\n2\tx\tO\tO\n", text_a_column="1",
+                    label_column="2", skip_malformed_lines=True)
+    assert found["train"] == [(["Ann", "left"], ["B-PER", "O"]), (["#", "x"], ["O", "O"])]
+    omissions = found["train omissions"]
+    assert (omissions.comments, omissions.malformed) == (3, 0)
+    # A word may be # or begin so; a comment may have as many columns as words have.
+    found, _ = read(tmp_path, "# sent_id = 1\n# O x -\n#tag B-T y -\n\nz O w -\n# O v -\n",
+                    label_column="1")
+    assert found["train"] == [(["#", "#tag"], ["O", "B-T"]), (["z", "#"], ["O", "O"])]
+
+
+def test_words_that_are_broken_are_still_named(tmp_path):
+    with pytest.raises(InputError, match="line 2 has 3 columns where there must be 2"):
+        read(tmp_path, "a O\n# no comment\nb B-X\nc O\n")
+    # Most lines decide, not the first.
+    found, _ = read(tmp_path, "a b c O\nx O\ny B-X\n", skip_malformed_lines=True)
+    assert found["train"] == [(["x", "y"], ["O", "B-X"])]
