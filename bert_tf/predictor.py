@@ -13,6 +13,7 @@ from bert_tf.export.ids_model import answers
 from bert_tf.files import absolute, fetched, is_folder
 from bert_tf.fill_mask import FillMask, open_masked_lm
 from bert_tf.models import TASK_HEADS, open_model
+from bert_tf.tasks import annotations
 from bert_tf.tasks.named import layout_of
 from bert_tf.tasks.reading import without_breaks
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
@@ -40,7 +41,8 @@ class Predictor:
       label. For GLUE's numbered labels also the label's `name`, such as "equivalent". With several
       labels an example, `labels`, each of a probability above 0.5, and `probabilities`.
     - regression: the same texts; `value`.
-    - tagging: a text, which is split at white space, or a tuple of words; `words`, `tags`, and
+    - tagging: a text, which is split at white space, or as in training if texts were annotated
+      there, or a tuple of words; `words`, `tags`, and
       `entities`, each with its `type`, its `text` and its `first` and `last` word, from 0. A long
       text is seen in windows, as in training; none of it is left out.
     - multiple_choice, ranking: a tuple of the context and the choices, or of a question and its
@@ -182,6 +184,8 @@ class Predictor:
                 raise InputError(f"{where}: character {error.start} of a text, "
                                  f"{text[error.start]!r}, is half of a surrogate pair; decode the "
                                  "text correctly.") from None
+        if isinstance(given, str) and self._saved.columns.get("format") == annotations.FORM:
+            given = tuple(word for word, *_ in annotations.split_words(given))
         if layout := layout_of(self._saved.task.name):      # texts are cleaned as in training
             given = tuple(without_breaks(text, layout) for text in given) if isinstance(
                 given, tuple) else without_breaks(given, layout)

@@ -1,35 +1,50 @@
 """Examples of files or of standard input, answered some at a time, and files of the answers.
 
 A file has a line an example (`lines`), or it is a table: `tsv`, where quotes are plain characters,
-`csv`, or `jsonl`, JSON objects. Memory does not grow with it.
+`csv`, or `jsonl`, JSON objects. For a tagger it may also hold tagged words (`words`, `conllu`), and
+its JSON is that of annotation tools. `form_of` tells the form as fine-tuning does. Memory does not
+grow with the file.
 """
 
+import collections
 import contextlib
 import csv
 import itertools
 import json
-import os
 import re
 import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator
 
+from bert_tf.data.text.units import SPACES
 from bert_tf.data.text.vectors import SEPARATOR
 from bert_tf.errors import InputError
 from bert_tf.files import (
     STANDARD,
     check_input,
     exists,
+    kept,
     same_file,
     shown_name,
     unpacked_name,
     write_aside,
 )
+from bert_tf.tasks import annotations, conllu, forms, rows
+from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import Malformed, texts_of
 from bert_tf.tasks.rows import Omissions, Table, read_lines
+from bert_tf.tasks.tag_schemes import is_tag_of
 from bert_tf.tasks.task import TABLES, Split
+from bert_tf.tasks.task_flags import COLUMNS
 
 FORMATS = ("lines", *TABLES)
+# Of words, for a tagger: how each is read. JSON comes with `annotations.read_rows`.
+_WORDS = {forms.WORDS: rows.read_sentences, forms.CONLLU: conllu.read_sentences}
+INPUT_FORMATS = (*FORMATS, *_WORDS)
+# Forms that standard input may have without being looked at first.
+_STREAMED = ("lines", "tsv", "csv", *_WORDS)
+_WORD_ENDINGS = (".conll", ".iob", ".bio", ".tsv")
+_LEAST_WORDS = 4        # lines that show words in columns whose tags are not the model's
 _PIECE = 1024       # examples that are answered together
 # The part of a prediction that a line of `lines` shows: the first that it has.
 _HEADLINES = ("label", "labels", "value", "tags", "choice", "answer", "text", "masks")
@@ -50,9 +65,107 @@ class Row(typing.NamedTuple):
 
 
 def format_of(path: str, default: str = "lines") -> str:
-    """Returns the format that the ending of a file, plain or compressed, names, else `default`."""
-    ending = os.path.splitext(unpacked_name(path))[1].lower().removeprefix(".")
-    return ending if ending in FORMATS else default
+    """Returns the format of an output that the ending of its name tells, else `default`."""
+    return forms.TABLES.get(forms.ending(path), default)
+
+
+def readable(path: str, form: str | None = None) -> str:
+    """Returns the name of a file whose form can be looked at: standard input is kept in one, unless
+    its form is given or someone types it."""
+    is_streamed = path == STANDARD and (form in _STREAMED or sys.stdin.isatty())
+    return path if is_streamed else kept(path)
+
+
+def form_of(path: str, saved, text_column: str) -> str:
+    """Returns the form of a file to predict, as fine-tuning reads it: "lines", one of `TABLES`, or
+    for a tagger "words", "conllu" or "annotations".
+
+    Args:
+        saved: the model's `SavedTask`, or None.
+        text_column: that a flag names, or "".
+
+    Raises:
+        InputError: the file has another form, or its form can't be told.
+    """
+    if path == STANDARD:
+        return "lines"
+    if saved and saved.task.kind.format == forms.WORDS:
+        is_named = bool(text_column) and not text_column.removeprefix("-").isdecimal()
+        if forms.ending(path) == ".csv" or is_named and forms.ending(path) == ".tsv":
+            return forms.form_of_table(path)
+        form = forms.form_of_words(path)
+        if form != forms.WORDS or forms.ending(path) in _WORD_ENDINGS:
+            return form
+        return forms.WORDS if _are_words(path, saved.task.labels) else "lines"
+    form = forms.form_of(path)
+    if form == forms.CONLLU:
+        raise InputError(f"{shown_name(path)} is CoNLL-U, which is for taggers; give the texts, or "
+                         "--input_format=lines to read its lines as texts.")
+    return form or _table_of(path, saved) or "lines"
+
+
+def _are_words(path, labels):
+    """Whether the lines of a file are words in columns, rather than texts."""
+    begins = forms.head(path).decode("utf-8", "replace")
+    whole = begins.rpartition("\n")[0] or begins       # the last line may be cut
+    lines = [line for line in whole.split("\n") if not line.startswith("#")]
+    cells = [SPACES.split(line.strip()) for line in lines if line.strip()]
+    (width, count), = collections.Counter(map(len, cells)).most_common(1) or [(0, 0)]
+    if len(cells) < 2 or 10 * count < 9 * len(cells):
+        return False
+    has_ends = any(not line.strip() for line in "\n".join(lines).strip().split("\n"))
+    if width > 1:
+        tags = [row[-1] for row in cells if len(row) == width]
+        return (10 * sum(is_tag_of(tag, labels) for tag in tags) >= 9 * len(tags)
+                or all("\t" in line for line in lines if line.strip())
+                or has_ends and len(cells) >= _LEAST_WORDS)
+    if not has_ends:
+        raise InputError(f"{shown_name(path)} has one word per line and no blank line between "
+                         "sentences; give --input_format=words if its lines are the words of one "
+                         "sentence, or --input_format=lines if each is a text.")
+    return True
+
+
+def _table_of(path, saved):
+    """The form of a table whose first line names the columns that the model was trained on, or
+    ""."""
+    names = [str(name).rstrip("*") for name in (
+        *known_columns(saved).get("texts", ()), *known_columns(saved).get("choices", ()))]
+    line = forms.head(path).decode("utf-8", "replace").partition("\n")[0].rstrip("\r")
+    if not names or all(name.removeprefix("-").isdecimal() for name in names):
+        return ""
+    for form, cells in (("tsv", line.split("\t")), ("csv", next(csv.reader([line]), []))):
+        if all(any(cell.startswith(name) for cell in cells) for name in names) and (
+                len(cells) > 1 or cells == names):
+            return form
+    return ""
+
+
+def known_columns(saved) -> dict:
+    """Returns the columns of a table that a model knows: those of its training file, or of its
+    task's official file. {} of a model that knows none."""
+    name = saved.task.name if saved else ""
+    if saved and saved.columns:
+        return saved.columns
+    splits = TASKS[name].splits.items() if name in TASKS else ()
+    return next((vars(split) for split_name, split in splits
+                 if split_name.startswith("test") and split.format in TABLES), {})
+
+
+def read_words(path: str, form: str, saved, text_column: str, omissions: Omissions
+               ) -> Iterator[Row]:
+    """Yields the sentences of a file for a tagger. The column of the words is the one that a flag
+    names, else that of the training file if it had the same form."""
+    known = saved.columns if saved.columns.get("format") == form else {}
+    default, _ = COLUMNS.get(form, saved.task.kind.default_columns)
+    layout = Split((path,), (text_column or next(iter(known.get("texts", ())), default),),
+                   format=form)
+    if form == forms.ANNOTATIONS:
+        for row in annotations.read_rows(path, layout, omissions):
+            yield Row(row.line, tuple(row.words), row.cells)
+        return
+    for line, words, _, _ in _WORDS[form](path, layout, omissions):
+        yield Row(line, tuple(words), {"words": words})
 
 
 def read_texts(path: str) -> Iterator[Row]:

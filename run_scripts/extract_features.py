@@ -26,6 +26,7 @@ from bert_tf.data.text.vectors import Texts, read_lines
 from bert_tf.errors import InputError
 from bert_tf.files import check_input, file_size, make_folder
 from bert_tf.flags import REQUIRED, option
+from bert_tf.tasks import forms
 from bert_tf.tokenization import Tokenizer
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import POLICIES
@@ -91,6 +92,7 @@ def read_layers(names: list[str], count: int) -> list[int | str]:
 def count_lines(path: str) -> int:
     """Counts the lines of --input_file, which must all be readable."""
     check_input(path, "input_file")
+    forms.check_lines(path)
     count = sum(map(len, read_lines(path, _PIECE_LINES)))
     if not count:
         raise InputError(f"--input_file: {path} is empty; it must hold one text per line.")

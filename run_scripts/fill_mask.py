@@ -20,6 +20,7 @@ from bert_tf import flags
 from bert_tf.errors import InputError, counted
 from bert_tf.files import STANDARD, make_folder
 from bert_tf.flags import REQUIRED, Scope, option
+from bert_tf.tasks import forms
 from run_scripts import example_files
 from run_scripts.example_files import Row
 
@@ -87,7 +88,11 @@ def main(job: FillMaskFlags) -> None:
     """Opens the model, then answers."""
     if job.text and job.input_file != STANDARD:
         raise InputError("give --text or --input_file, not both.")
+    if not job.text:
+        job = dataclasses.replace(job, input_file=example_files.readable(job.input_file))
     example_files.check_files(job.input_file, job.output_file)
+    if job.input_file != STANDARD:
+        forms.check_lines(job.input_file)
     make_folder(os.path.dirname(job.output_file), "output_file")
     fill = bert_tf.FillMask(job.init_checkpoint, job.batch_size, vocab_file=job.vocab_file,
                             do_lower_case=job.do_lower_case, mask=job.mask)

@@ -3,10 +3,12 @@
     bert-predict --init_checkpoint=mail --input_file=new.csv --output_file=predicted.csv
     echo "Where do I pay?" | bert-predict --init_checkpoint=mail
 
-Files with the extension .tsv, .csv or .jsonl are tables; the output has the columns of the input,
-and then the columns of the prediction. All other input has one example per line, with " ||| "
+Files with the extension .tsv, .csv, .jsonl or .json are tables; the output has the columns of the
+input, and then the columns of the prediction. A tagger reads words in columns, CoNLL-U and the
+files of annotation tools as in fine-tuning. All other input has one example per line, with " ||| "
 between its texts; the output has the label, number, tags, choice, answer or text of each example.
---input_format names the format of standard input. Memory does not grow with the input.
+Input whose name has no such extension is told by its first lines; --input_format names its format.
+Memory does not grow with the input.
 """
 
 import dataclasses
@@ -20,11 +22,15 @@ from bert_tf.checkpoints import task_heads
 from bert_tf.errors import InputError, counted
 from bert_tf.files import STANDARD, fetched, make_folder, shown_name
 from bert_tf.flags import REQUIRED, option
-from bert_tf.tasks.named import TASKS, layout_of
+from bert_tf.tasks import forms
+from bert_tf.tasks.named import layout_of
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import TABLES, Split
 from run_scripts import example_files
+
+# Formats of the output for forms of words.
+_OUTPUTS = {forms.WORDS: "lines", forms.CONLLU: "lines", forms.ANNOTATIONS: "jsonl"}
 
 
 @dataclasses.dataclass
@@ -37,8 +43,9 @@ class PredictFlags:
     input_file: str = option(STANDARD, "The examples, plain or .gz; - is standard input.")
     output_file: str = option(STANDARD, "The file to write; - is standard output.")
     input_format: str | None = option(
-        None, "Format of the input. Default: by the extension of --input_file; if it has none, "
-        "lines.", choices=example_files.FORMATS)
+        None, "Format of the input. Default: by the extension of --input_file, else by its first "
+        "lines. lines: a text per line. words: a word per line, for taggers.",
+        choices=example_files.INPUT_FORMATS)
     output_format: str | None = option(
         None, "Format of the output. Default: by the extension of --output_file, else the input's.",
         choices=example_files.FORMATS)
@@ -68,7 +75,7 @@ def columns_of(job: PredictFlags, saved: SavedTask | None, form: str) -> Split:
     """
     texts = tuple(filter(None, (job.text_a_column, job.text_b_column)))
     name = saved.task.name if saved else ""
-    known = {} if texts or not saved else saved.columns or _official_columns(name)
+    known = {} if texts else example_files.known_columns(saved)
     if not (job.text_a_column or known):
         raise InputError("--text_a_column must be given: it names the column of the text in "
                          f"{shown_name(job.input_file)}.")
@@ -80,36 +87,54 @@ def columns_of(job: PredictFlags, saved: SavedTask | None, form: str) -> Split:
                  line_break=layout.line_break if layout else "")
 
 
-def _official_columns(name):
-    """The fields of the first test file of a task that is a table; {} without one."""
-    splits = TASKS[name].splits.items() if name in TASKS else ()
-    return next((vars(split) for split_name, split in splits
-                 if split_name.startswith("test") and split.format in TABLES), {})
+# Flags of tables that other forms do not have.
+_OF_TABLES = ("text_b_column", "choice_columns", "header")
+
+
+def read_rows(job: PredictFlags, saved: SavedTask | None, form: str, omissions: Omissions):
+    """Returns the `Row`s of the input, whose form is known.
+
+    Raises:
+        InputError: a flag is not for this form, or the first lines can't be read.
+    """
+    refused = {"lines": ("text_a_column", *_OF_TABLES, "skip_malformed_lines")}.get(
+        form, _OF_TABLES if form not in TABLES else ())
+    if given := [name for name in refused if getattr(job, name)]:
+        how = "line by line" if form == "lines" else f"as {form}"
+        raise InputError(f"--{given[0]} is for tables, and {shown_name(job.input_file)} is read "
+                         f"{how}; leave the flag out, or give --input_format.")
+    if form == "lines":
+        return example_files.read_texts(job.input_file)
+    if form in TABLES:
+        return example_files.read_table(job.input_file, columns_of(job, saved, form), omissions)
+    if not (saved and saved.task.kind.format == forms.WORDS):
+        raise InputError(f"--input_format={form} is for taggers; give another format.")
+    return example_files.read_words(job.input_file, form, saved, job.text_a_column, omissions)
 
 
 def main(job: PredictFlags) -> None:
     """Checks the model's folder and the first examples, opens the model, then predicts piece by
     piece."""
-    form = job.input_format or example_files.format_of(job.input_file)
-    to = job.output_format or example_files.format_of(job.output_file, form)
+    job = dataclasses.replace(
+        job, input_file=example_files.readable(job.input_file, job.input_format))
     example_files.check_files(job.input_file, job.output_file)
     checkpoints.check_exists(folder := fetched(job.init_checkpoint))
     if job.task:
         folder = task_heads.task_folder(folder, job.task)
-    omissions = Omissions(job.skip_malformed_lines)
-    if form == "lines":
-        if given := [name for name in ("text_a_column", "text_b_column", "choice_columns",
-                                       "header", "skip_malformed_lines") if getattr(job, name)]:
-            raise InputError(f"--{given[0]} is for tables, and {shown_name(job.input_file)} is "
-                             "read line by line; leave the flag out, or give --input_format.")
-        rows = example_files.read_texts(job.input_file)
-    else:
-        rows = example_files.read_table(
-            job.input_file, columns_of(job, SavedTask.read(folder), form), omissions)
+    omissions, predictor = Omissions(job.skip_malformed_lines), None
+    saved = SavedTask.read(folder)
+    if saved is None:       # the files of another library tell less
+        predictor = bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)
+        saved = predictor.saved_task
+    form = job.input_format or example_files.form_of(job.input_file, saved, job.text_a_column)
+    if form == "jsonl" and saved and saved.task.kind.format == forms.WORDS:
+        form = forms.ANNOTATIONS
+    to = job.output_format or example_files.format_of(job.output_file, _OUTPUTS.get(form, form))
+    rows = read_rows(job, saved, form, omissions)
     if job.input_file != STANDARD:      # errors of the file are raised before TensorFlow is loaded
         rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
     make_folder(os.path.dirname(job.output_file), "output_file")
-    predictor = bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)
+    predictor = predictor or bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)
     count = example_files.answer_rows(rows, job.input_file, job.output_file, predictor.predict,
                                       functools.partial(example_files.writer, to))
     if job.output_file != STANDARD:

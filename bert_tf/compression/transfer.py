@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from bert_tf.errors import InputError
-from bert_tf.files import unpacked_name
+from bert_tf.tasks import forms
 from bert_tf.tasks.reading import read_examples, without_breaks
 from bert_tf.tasks.rows import Omissions, read_lines
 from bert_tf.tasks.split_records import Source
-from bert_tf.tasks.task import Split
-
-_TABLES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
+from bert_tf.tasks.task import OF_WORDS, Split
+from bert_tf.tasks.task_flags import COLUMNS
 
 
 class TransferExample(NamedTuple):
@@ -59,14 +58,20 @@ class TransferSource(Source):
 
     def _of_file(self, path):
         own = self.task.split(self.split)
-        form = next((form for ending, form in _TABLES.items()
-                     if unpacked_name(path).endswith(ending)), own.format
-                    if own.format == "words" else "")
+        columns = own.texts
+        if own.format in OF_WORDS:
+            form = forms.form_of_words(path)
+            if form != own.format:
+                columns = COLUMNS.get(form, self.task.kind.default_columns)[:1]
+        else:
+            form = forms.form_of(path)
+        if form == forms.CONLLU and own.format not in OF_WORDS:
+            raise InputError(f"--transfer_file: {path} is CoNLL-U; give texts or a table.")
         if not form:
             for texts in read_texts(path, len(own.texts)):
                 yield self._unlabelled([without_breaks(text, own) for text in texts])
             return
-        layout = Split((path,), own.texts, None, own.choices, form, own.header, words=own.words,
+        layout = Split((path,), columns, None, own.choices, form, own.header, words=own.words,
                        line_break=own.line_break)
         task = dataclasses.replace(self.task, splits={**self.task.splits, "transfer": layout})
         for example in read_examples(task, "transfer", path, Omissions(self.skip_malformed_lines)):

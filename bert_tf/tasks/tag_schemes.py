@@ -117,6 +117,13 @@ def way_of(seen: Mapping[str, Seen]) -> str:
     return ""
 
 
+def is_tag_of(tag: str, labels: Iterable[str]) -> bool:
+    """Returns whether a file's tag, in any scheme, may be one of a model's labels."""
+    types = {label[2:] for label in labels if is_entity_tag(label)}
+    matches = (pattern.fullmatch(tag) for pattern in _WAYS.values())
+    return tag in labels or any(match["type"] in types for match in matches if match)
+
+
 def _refuse(others):
     (tag, (_, where)), *_ = others.items()
     shown = [f"{name!r} ({found.count:,})" for name, found in others.items()]

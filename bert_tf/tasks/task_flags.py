@@ -19,7 +19,7 @@ from bert_tf.tasks.task import OWN, Split, Task
 from bert_tf.tokenization.packing import LONG_TEXTS, TRUNCATE
 
 # The columns of tagged words that need no flag, by the format of the file.
-_COLUMNS = {forms.CONLLU: conllu.DEFAULT_COLUMNS, forms.ANNOTATIONS: annotations.DEFAULT_COLUMNS}
+COLUMNS = {forms.CONLLU: conllu.DEFAULT_COLUMNS, forms.ANNOTATIONS: annotations.DEFAULT_COLUMNS}
 # The keys of tasks/passages.py's PASSAGES, which is not loaded for flags, to train models with.
 SQUAD_STYLES = ("bert", "albert", "electra", "xlnet", "cmrc")
 # Flags that describe own files.
@@ -139,7 +139,7 @@ class TaskFlags:
         files = {split: file for split, file in files.items() if file}
         columns = KINDS[kind].default_columns
         if KINDS[kind].format == forms.WORDS and not self.tfds_name:
-            columns = _COLUMNS.get(_one_format(files, KINDS[kind], self.data_dir), columns)
+            columns = COLUMNS.get(_one_format(files, KINDS[kind], self.data_dir), columns)
         text_a, label = (given or default for given, default in zip(
             (self.text_a_column, self.label_column), columns))
         if not text_a:

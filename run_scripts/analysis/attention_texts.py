@@ -10,6 +10,7 @@ import numpy as np
 from bert_tf import analysis
 from bert_tf.data.text.vectors import SEPARATOR, Texts, read_lines
 from bert_tf.errors import InputError
+from bert_tf.tasks import forms
 from bert_tf.tokenization import Tokenizer
 
 _LINES = 20_000
@@ -17,6 +18,7 @@ _LINES = 20_000
 
 def _read_lines(job):
     """Returns the first --num_docs lines of --input_file that are not blank, by their numbers."""
+    forms.check_lines(job.input_file)
     lines = itertools.chain.from_iterable(read_lines(job.input_file, _LINES))
     texts = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     if found := dict(itertools.islice(texts, job.num_docs)):

@@ -1,0 +1,114 @@
+"""The form of files to predict, told as in fine-tuning: no raw line of a structured file."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.errors import InputError
+from bert_tf.files import is_pipe, kept, shown_name
+from bert_tf.tasks import forms
+from bert_tf.tasks.rows import Omissions, json_rows
+from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.task import OWN, Task
+from run_scripts import example_files
+
+TAGGER = SavedTask(Task(OWN, "tagging", {}, ("O", "B-LOC", "B-PER", "I-LOC", "I-PER")), 32, True)
+CLASSIFIER = SavedTask(Task(OWN, "classification", {}, ("neg", "pos")), 32, True,
+                       columns={"texts": ["text"], "choices": []})
+CONLLU = ("# sent_id = 1\n1\tAnn\tAnn\tPROPN\t_\t_\t2\tnsubj\t_\t_\n"
+          "2\tleft\tleave\tVERB\t_\t_\t0\troot\t_\t_\n")
+COLUMNS = "Ann B-PER\nleft O\n\nBob B-PER\nsaw O\n"
+SPANS = '{"text": "Ann left.", "label": [[0, 3, "PER"]]}\n'
+
+
+def form_of(folder, saved, name, content, column=""):
+    (folder / name).write_text(content, encoding="utf-8")
+    return example_files.form_of(str(folder / name), saved, column)
+
+
+@pytest.mark.parametrize("name, content, form", [
+    ("a.conllu", CONLLU, "conllu"), ("a.txt", CONLLU, "conllu"), ("a", CONLLU, "conllu"),
+    ("a.txt", COLUMNS, "words"), ("a", COLUMNS, "words"), ("a.conll", "Ann\n", "words"),
+    ("a.tsv", COLUMNS.replace(" ", "\t"), "words"), ("a.txt", "Ann U-PER\nleft O\n", "words"),
+    ("a.txt", "Ann\nleft\n\nBob\n", "words"), ("a.txt", "# id = 1\nAnn\tX\nleft\tY\n", "words"),
+    ("a.txt", "Ann NP\nleft VB\n\nBob NP\nsaw VB\n", "words"),
+    ("a.json", f"[{SPANS}]", "annotations"), ("a.jsonl", SPANS, "annotations"),
+    ("a", SPANS, "annotations"), ("a.txt", "Ann left.\nBob saw Paris.\n", "lines"),
+    ("a.txt", "Ann left .\nBob left .\n", "lines"), ("a.txt", "Ann\n", "lines"),
+    ("a.txt", "", "lines")])
+def test_the_form_of_a_file_for_a_tagger(tmp_path, name, content, form):
+    assert form_of(tmp_path, TAGGER, name, content) == form
+
+
+def test_one_word_per_line_may_be_a_text_or_a_word(tmp_path):
+    with pytest.raises(InputError, match="a.txt has one word per line .* --input_format=words if"):
+        form_of(tmp_path, TAGGER, "a.txt", "Ann\nleft\n")
+
+
+def test_a_tagger_reads_the_column_of_a_table(tmp_path):
+    assert form_of(tmp_path, TAGGER, "a.tsv", "text\tn\na\t1\n", "text") == "tsv"
+    assert form_of(tmp_path, TAGGER, "a.csv", "text,n\na,1\n", "text") == "csv"
+
+
+@pytest.mark.parametrize("name, content, form", [
+    ("a.json", "[]", "jsonl"), ("a.ndjson", "", "jsonl"), ("a", '[\n {\n  "text": "x"}]', "jsonl"),
+    ("a.txt", '{"text": "x"}\n', "jsonl"), ("a", "text,label\nx,pos\n", "csv"),
+    ("a.txt", "id\ttext\n1\tx\n", "tsv"), ("a", "text\nx\n", "tsv"), ("a", '"text","b"\n', "csv"),
+    ("a.txt", "a text, and more\n", "lines"), ("a.txt", "[1] is a reference\n", "lines"),
+    ("a.txt", '{x} "y"\n', "lines"), ("a.csv", "a,b\n", "csv")])
+def test_the_form_of_a_file_for_a_classifier(tmp_path, name, content, form):
+    assert form_of(tmp_path, CLASSIFIER, name, content) == form
+
+
+@pytest.mark.parametrize("name, content, message", [
+    ("a.conllu", CONLLU, "CoNLL-U, which is for taggers"), ("a", CONLLU, "CoNLL-U"),
+    ("a.parquet", "PAR1", "Parquet"), ("a.xml", "<a/>", "XML"), ("a.xlsx", "PK", "a workbook")])
+def test_a_classifier_refuses_other_forms(tmp_path, name, content, message):
+    with pytest.raises(InputError, match=message):
+        form_of(tmp_path, CLASSIFIER, name, content)
+
+
+@pytest.mark.parametrize("name, content, what", [
+    ("a.json", "[]", "JSON"), ("a", SPANS, "JSON"), ("a.csv", "a,b\n", "a table"),
+    ("a.txt", CONLLU, "CoNLL-U"), ("a.conllu", CONLLU, "CoNLL-U")])
+def test_texts_on_lines_have_no_other_form(tmp_path, name, content, what):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=f"is {what}.* one text per line is read here"):
+        forms.check_lines(str(tmp_path / name))
+    (tmp_path / "b.txt").write_text("a text\n")
+    forms.check_lines(str(tmp_path / "b.txt"))
+
+
+@pytest.mark.parametrize("form, name, content, words", [
+    ("conllu", "a.txt", CONLLU, [("Ann", "left")]), ("words", "a.txt", COLUMNS, [
+        ("Ann", "left"), ("Bob", "saw")]), ("annotations", "a.json", SPANS, [("Ann", "left", ".")]),
+    ("annotations", "a.json", '{"tokens": ["Ann", "left."]}', [("Ann", "left.")]),
+    ("annotations", "a.json", '{"text": "Ann left."}', [("Ann", "left", ".")])])
+def test_sentences_of_each_form_are_words(tmp_path, form, name, content, words):
+    (tmp_path / name).write_text(content)
+    found = list(example_files.read_words(str(tmp_path / name), form, TAGGER, "", Omissions()))
+    assert [row.texts for row in found] == words
+    assert found[0].cells == (json.loads(content) if form == "annotations"
+                              else {"words": list(words[0])})
+
+
+def test_a_list_of_objects_is_a_table_with_the_numbers_of_its_lines(tmp_path):
+    rows = [{"text": "a", "n": n} for n in range(3)]
+    for content, lines in ((json.dumps(rows), [1, 1, 1]), (json.dumps(rows, indent=1), [2, 6, 10]),
+                           ("\n".join(map(json.dumps, rows)), [1, 2, 3])):
+        (tmp_path / "a.json").write_text(content)
+        assert list(json_rows(str(tmp_path / "a.json"))) == list(zip(lines, rows))
+
+
+def test_a_pipe_is_read_as_often_as_needed(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    writing = "import sys; open(sys.argv[1], 'w').write('a,b\\n')"
+    with subprocess.Popen([sys.executable, "-c", writing, tmp_path / "pipe.csv"]):
+        path = kept(str(tmp_path / "pipe.csv"))
+    assert path.endswith("pipe.csv") and not is_pipe(path) and is_pipe(str(tmp_path / "pipe.csv"))
+    assert path == kept(str(tmp_path / "pipe.csv")) and kept(path) == path
+    assert forms.head(path) == forms.head(path) == b"a,b\n"
+    assert shown_name(path) == str(tmp_path / "pipe.csv")
