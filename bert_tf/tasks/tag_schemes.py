@@ -73,7 +73,7 @@ def from_bioes(tags: Sequence[str]) -> list[str]:
 class Seen(typing.NamedTuple):
     """How often a tag is in the files of a task, and where it is first."""
 
-    count: int
+    times: int
     where: str
 
 
@@ -103,8 +103,8 @@ def way_of(seen: Mapping[str, Seen]) -> str:
         others = {tag: found for tag, found in inside.items() if tag not in fits}
         if not others:
             return way
-        most = 2 * sum(inside[tag].count for tag in fits) > sum(
-            found.count for found in inside.values())
+        most = 2 * sum(inside[tag].times for tag in fits) > sum(
+            found.times for found in inside.values())
         if named or most:
             wrong[way] = others
     small = {tag.upper() if tag == "o" else tag[:1].upper() + tag[1:]: found
@@ -126,7 +126,7 @@ def is_tag_of(tag: str, labels: Iterable[str]) -> bool:
 
 def _refuse(others):
     (tag, (_, where)), *_ = others.items()
-    shown = [f"{name!r} ({found.count:,})" for name, found in others.items()]
+    shown = [f"{name!r} ({found.times:,})" for name, found in others.items()]
     more = ["..."] if len(shown) > _MOST_NAMED else []
     raise InputError(f"{where}: the tag {tag!r} is neither O nor a position, such as B- or I-, "
                      "with a type, as other tags are; correct all such tags, or remove the lines "
