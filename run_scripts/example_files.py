@@ -9,6 +9,7 @@ grow with the file.
 import collections
 import contextlib
 import csv
+import fnmatch
 import itertools
 import json
 import re
@@ -23,6 +24,7 @@ from bert_tf.files import (
     STANDARD,
     check_input,
     exists,
+    is_folder,
     kept,
     same_file,
     shown_name,
@@ -44,7 +46,7 @@ INPUT_FORMATS = (*FORMATS, *_WORDS)
 # Forms that standard input may have without being looked at first.
 _STREAMED = ("lines", "tsv", "csv", *_WORDS)
 _WORD_ENDINGS = (".conll", ".iob", ".bio", ".tsv")
-_LEAST_WORDS = 4        # lines that show words in columns whose tags are not the model's
+_LEAST_WORDS = 4        # lines between blank ones, all of as many columns, that may be words
 _PIECE = 1024       # examples that are answered together
 # The part of a prediction that a line of `lines` shows: the first that it has.
 _HEADLINES = ("label", "labels", "value", "tags", "choice", "answer", "text", "masks")
@@ -113,30 +115,31 @@ def _are_words(path, labels):
     (width, count), = collections.Counter(map(len, cells)).most_common(1) or [(0, 0)]
     if len(cells) < 2 or 10 * count < 9 * len(cells):
         return False
-    has_ends = any(not line.strip() for line in "\n".join(lines).strip().split("\n"))
-    if width > 1:
-        tags = [row[-1] for row in cells if len(row) == width]
-        return (10 * sum(is_tag_of(tag, labels) for tag in tags) >= 9 * len(tags)
-                or all("\t" in line for line in lines if line.strip())
-                or has_ends and len(cells) >= _LEAST_WORDS)
-    if not has_ends:
-        raise InputError(f"{shown_name(path)} has one word per line and no blank line between "
-                         "sentences; give --input_format=words if its lines are the words of one "
-                         "sentence, or --input_format=lines if each is a text.")
-    return True
+    sentences = re.split(r"\n(?:[ \t\r]*\n)+", "\n".join(lines).strip())
+    if width == 1 and len(sentences) > 1 or all("\t" in line for line in lines if line.strip()):
+        return True
+    tags = [row[-1] for row in cells if len(row) == width]
+    known = sum(is_tag_of(tag, labels) for tag in tags)
+    # All texts, too, may end with one of the labels: a full stop.
+    if width > 1 and 10 * known >= 9 * len(tags) and (len({*tags}) > 1 or tags[0].isalnum()):
+        return True
+    if width == 1 or len(cells) >= _LEAST_WORDS * len(sentences) > _LEAST_WORDS:
+        raise InputError(f"{shown_name(path)}: its lines may be words or texts; give "
+                         "--input_format=words if each line has a word, or --input_format=lines if "
+                         "each is a text.")
+    return False
 
 
 def _table_of(path, saved):
     """The form of a table whose first line names the columns that the model was trained on, or
     ""."""
-    names = [str(name).rstrip("*") for name in (
-        *known_columns(saved).get("texts", ()), *known_columns(saved).get("choices", ()))]
+    known = known_columns(saved)
+    names = [str(name) for key in ("texts", "choices") for name in known.get(key, ())]
     line = forms.head(path).decode("utf-8", "replace").partition("\n")[0].rstrip("\r")
     if not names or all(name.removeprefix("-").isdecimal() for name in names):
         return ""
     for form, cells in (("tsv", line.split("\t")), ("csv", next(csv.reader([line]), []))):
-        if all(any(cell.startswith(name) for cell in cells) for name in names) and (
-                len(cells) > 1 or cells == names):
+        if all(any(fnmatch.fnmatchcase(cell, name) for cell in cells) for name in names):
             return form
     return ""
 
@@ -145,7 +148,7 @@ def known_columns(saved) -> dict:
     """Returns the columns of a table that a model knows: those of its training file, or of its
     task's official file. {} of a model that knows none."""
     name = saved.task.name if saved else ""
-    if saved and saved.columns:
+    if saved and saved.columns and "format" not in saved.columns:
         return saved.columns
     splits = TASKS[name].splits.items() if name in TASKS else ()
     return next((vars(split) for split_name, split in splits
@@ -321,7 +324,7 @@ def _locate(piece, name):
 def check_files(source: str, output: str) -> None:
     """Raises InputError if --input_file is not there, or if --output_file would replace it while it
     is read, or has the name of a compressed file."""
-    if source != STANDARD:
+    if source != STANDARD and not is_folder(source):     # of brat
         check_input(source, "input_file")
     if unpacked_name(output) != output:
         raise InputError(f"--output_file: {output} has the extension of a compressed file, but the "

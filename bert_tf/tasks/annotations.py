@@ -209,7 +209,8 @@ def _read_label_studio(row, layout):
     if not done:
         raise _Unlabelled
     found = [[_span(part["value"]) for part in annotation["result"]
-              if isinstance(part.get("value"), dict) and "start" in part["value"]]
+              if isinstance(part.get("value"), dict) and "start" in part["value"]
+              and str(part.get("type", "labels")).endswith("labels")]
              for annotation in done]
     if any(sorted(spans) != sorted(found[0]) for spans in found[1:]):
         raise ValueError(f"has {len(found)} annotations that differ; keep one of them")

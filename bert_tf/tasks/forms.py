@@ -72,7 +72,11 @@ def form_of_words(path: str) -> str:
     beside their texts) or "words", a word a line. InputError: see `form_of`."""
     if is_brat(path):
         return ANNOTATIONS
-    return {"jsonl": ANNOTATIONS, CONLLU: CONLLU}.get(form_of(path), WORDS)
+    form = form_of(path)
+    if form == "csv":
+        raise InputError(f"{shown_name(path)} is a table (.csv), and a tagger reads one word per "
+                         "line, CoNLL-U or JSON; convert it.")
+    return {"jsonl": ANNOTATIONS, CONLLU: CONLLU}.get(form, WORDS)
 
 
 def is_brat(path: str) -> bool:

@@ -9,7 +9,7 @@ import re
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.metrics import entities, is_entity_tag
 
 SCHEMES = ("bio", "bioes")
@@ -112,8 +112,13 @@ def way_of(seen: Mapping[str, Seen]) -> str:
     if not wrong and "o" in seen and all(_WAYS["before"].fullmatch(tag) for tag in small if
                                          tag != _OUTSIDE):
         wrong["before"] = inside
+    if "*" in seen and any(re.fullmatch(r"\(.+[*)]", tag) for tag in seen):
+        wrong["before"] = {tag: found for tag, found in inside.items() if "*" in tag}   # CoNLL-2012
     if wrong:
         _refuse(min(wrong.values(), key=len))
+    if 2 * seen.get(_OUTSIDE, Seen(0, "")).times > sum(found.times for found in seen.values()):
+        warn("no tag has both a position and a type, such as B-PER, so the score counts words "
+             "(tag_accuracy) and not entities.")
     return ""
 
 

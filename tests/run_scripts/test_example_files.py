@@ -34,7 +34,6 @@ def form_of(folder, saved, name, content, column=""):
     ("a.txt", COLUMNS, "words"), ("a", COLUMNS, "words"), ("a.conll", "Ann\n", "words"),
     ("a.tsv", COLUMNS.replace(" ", "\t"), "words"), ("a.txt", "Ann U-PER\nleft O\n", "words"),
     ("a.txt", "Ann\nleft\n\nBob\n", "words"), ("a.txt", "# id = 1\nAnn\tX\nleft\tY\n", "words"),
-    ("a.txt", "Ann NP\nleft VB\n\nBob NP\nsaw VB\n", "words"),
     ("a.json", f"[{SPANS}]", "annotations"), ("a.jsonl", SPANS, "annotations"),
     ("a", SPANS, "annotations"), ("a.txt", "Ann left.\nBob saw Paris.\n", "lines"),
     ("a.txt", "Ann left .\nBob left .\n", "lines"), ("a.txt", "Ann\n", "lines"),
@@ -43,9 +42,17 @@ def test_the_form_of_a_file_for_a_tagger(tmp_path, name, content, form):
     assert form_of(tmp_path, TAGGER, name, content) == form
 
 
-def test_one_word_per_line_may_be_a_text_or_a_word(tmp_path):
-    with pytest.raises(InputError, match="a.txt has one word per line .* --input_format=words if"):
-        form_of(tmp_path, TAGGER, "a.txt", "Ann\nleft\n")
+@pytest.mark.parametrize("content", ["Ann\nleft\n", "Ann N\nleft V\n. P\nBob N\nsaw V\n\n" * 3])
+def test_lines_that_may_be_texts_or_words_are_refused(tmp_path, content):
+    with pytest.raises(InputError, match="a.txt: its lines may be words or texts; give --input_fo"):
+        form_of(tmp_path, TAGGER, "a.txt", content)
+
+
+def test_texts_that_end_with_a_label_are_no_words(tmp_path):
+    tagger = SavedTask(Task(OWN, "tagging", {}, ("NN", ".", "VB")), 32, True)
+    for content in ("Ann left .\nBob came .\n", "Ann left town .\n\nBob left home .\n\n" * 9):
+        assert form_of(tmp_path, tagger, "a.txt", content) == "lines"
+    assert form_of(tmp_path, tagger, "a.txt", "Ann NN\nleft VB\n. .\n") == "words"
 
 
 def test_a_tagger_reads_the_column_of_a_table(tmp_path):

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.metrics import to_bio
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.tag_schemes import in_bio, to_bioes
@@ -77,6 +77,19 @@ def test_a_scheme_needs_no_b_or_i(tmp_path):
     # Train and dev are judged together: dev's tags alone would be plain labels.
     found, _ = read(tmp_path, lines(["B-PER", "O"]) + lines(["S-LOC", "O"]), lines(["S-LOC"]))
     assert found["dev"] == [(["w"], ["B-LOC"])]
+
+
+def test_tags_in_brackets_are_refused(tmp_path):
+    """Of CoNLL-2012."""
+    with pytest.raises(InputError, match=r"line 1: the tag '\(PER\*' is neither O nor a position"):
+        read(tmp_path, lines(["(PER*", "*)", "*", "(LOC)"]))
+
+
+def test_tags_without_a_position_are_told(tmp_path, capsys):
+    warn.cache_clear()      # it warns once a process
+    found, _ = read(tmp_path, lines(["O", "O", "O", "PER"]))
+    assert found["train"] == [(["w"] * 4, ["O", "O", "O", "PER"])]
+    assert "the score counts words (tag_accuracy) and not entities" in capsys.readouterr().err
 
 
 def test_small_letters_are_refused(tmp_path):

@@ -199,11 +199,12 @@ class Tagging(LabelledKind):
     def write_more(self, folder, source, examples, predicted, answers, is_test):
         """Writes conlleval's input: word, gold tag (where known) and predicted tag, a blank line
         after each sentence and one more between documents. Blanks in words, as CoNLL-U has them,
-        are no-break spaces there."""
-        columns = [[[word.replace(" ", _NO_BREAK) for word in example.texts]
-                    for example in examples], predicted]
+        and in the names of spans are no-break spaces there."""
+        columns = [[example.texts for example in examples], predicted]
         if source.task.split(source.split).label is not None:
             columns.insert(1, self.targets(source.task, examples))
+        columns = [[[cell.replace(" ", _NO_BREAK) for cell in cells] for cells in column]
+                   for column in columns]
         path = os.path.join(folder, f"{source.split}_predictions.txt")
         with write_aside(path) as file:
             documents = [example.document for example in examples]
