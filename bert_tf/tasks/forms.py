@@ -70,6 +70,8 @@ def form_of(path: str) -> str:
 def form_of_words(path: str) -> str:
     """Returns the form of a file for a tagger: "conllu", "annotations" (JSON, or brat's .ann files
     beside their texts) or "words", a word a line. InputError: see `form_of`."""
+    if is_library_name(path):
+        return WORDS
     if is_brat(path):
         return ANNOTATIONS
     form = form_of(path)
