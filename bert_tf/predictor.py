@@ -41,10 +41,10 @@ class Predictor:
       label. For GLUE's numbered labels also the label's `name`, such as "equivalent". With several
       labels an example, `labels`, each of a probability above 0.5, and `probabilities`.
     - regression: the same texts; `value`.
-    - tagging: a text, which is split at white space, or as in training if texts were annotated
-      there, or a tuple of words; `words`, `tags`, and
-      `entities`, each with its `type`, its `text` and its `first` and `last` word, from 0. A long
-      text is seen in windows, as in training; none of it is left out.
+    - tagging: a tuple of words, or a text, which is split at white space, or as in training if
+      texts were annotated there; `words`, `tags`, and `entities`, each with its `type`, its `text`
+      and its `first` and `last` word, from 0; of a text also its characters, from `start` to before
+      `end`. A long text is seen in windows, as in training; none of it is left out.
     - multiple_choice, ranking: a tuple of the context and the choices, or of a question and its
       candidates; `choice`, from 0, and `probabilities`.
     - span: a tuple of a question and a passage, long or short; `answer`, its `probability`, and
@@ -168,7 +168,7 @@ class Predictor:
                     self._saved.task, [given[i] for i in piece], self._run, self._tokenizer,
                     self._length, self._saved.options)
                 for index, answer in zip(piece, predicted):
-                    found[index] = answer
+                    found[index] = self._kind.placed(examples[index], answer)
         return found
 
     def _example(self, given, number, where):

@@ -165,7 +165,9 @@ def read_words(path: str, form: str, saved, text_column: str, omissions: Omissio
                    format=form)
     if form == forms.ANNOTATIONS:
         for row in annotations.read_rows(path, layout, omissions):
-            yield Row(row.line, tuple(row.words), row.cells)
+            # The Predictor of a model of annotated texts splits them in the same way.
+            is_split = known and row.text is not None
+            yield Row(row.line, row.text if is_split else tuple(row.words), row.cells)
         return
     for line, words, _, _ in _WORDS[form](path, layout, omissions):
         yield Row(line, tuple(words), {"words": words})

@@ -43,6 +43,7 @@ class Row(typing.NamedTuple):
         cells: the JSON object that it is; of other forms an object with the text or the words.
         tags: of the words, in the form's own way to write them; None where they are not asked for.
         document: the number of its document.
+        text: that was split into the words; None if the form has words.
     """
 
     line: int
@@ -50,6 +51,7 @@ class Row(typing.NamedTuple):
     words: list[str]
     tags: list[str] | None
     document: int
+    text: str | None
 
 
 class _Span(typing.NamedTuple):
@@ -66,6 +68,7 @@ class _Text(typing.NamedTuple):
     tags: list | None = None
     text: str | None = None
     spans: list | None = None
+    has_words: bool = True      # in the form
 
 
 class _Unlabelled(Exception):
@@ -93,7 +96,8 @@ def read_rows(path: str, layout, omissions: Omissions) -> Iterator[Row]:
             for text in take():
                 words = [word if isinstance(word, str) else word[0] for word in text.words]
                 tags = None if layout.label is None else _tags_of(text, layout, where)
-                yield Row(line, {"words": words} if cells is None else cells, words, tags, document)
+                yield Row(line, {"words": words} if cells is None else cells, words, tags, document,
+                          None if text.has_words else text.text)
         except _Unlabelled:
             omissions.without_label += 1
         except ValueError as problem:
@@ -305,9 +309,8 @@ def _text(text, spans, tokens=None):
     if isinstance(tokens, list) and tokens and isinstance(tokens[0], dict):
         places = [(token["start"], token["end"]) for token in tokens]
         words = [(text[start:end], start, end) for start, end in places if text[start:end].strip()]
-    else:
-        words = split_words(text)
-    return _Text(words, None, text, spans)
+        return _Text(words, None, text, spans)
+    return _Text(split_words(text), None, text, spans, has_words=False)
 
 
 # From spans to tags

@@ -230,6 +230,11 @@ class Kind:
         document `number`."""
         return Example(list(given) if isinstance(given, tuple) else [given], 0, number)
 
+    def placed(self, given: str | tuple, answer: dict) -> dict:
+        """Returns the answer to an example with places in the text that was given, if it has
+        any."""
+        return answer
+
     def generation(self, options: dict) -> dict:
         """Returns the arguments of generation for a network that writes texts."""
         raise NotImplementedError

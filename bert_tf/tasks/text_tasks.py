@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.errors import InputError
+from bert_tf.tasks import forms
 from bert_tf.tasks.in_libraries import with_rows
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import read_examples
@@ -207,6 +208,9 @@ def _read_tags(path, has_targets):
 def read_pairs(path: str, has_targets: bool) -> Iterator[TextExample]:
     """Yields the examples of a user's own file: input, tab, target; no header; quotes are plain
     characters."""
+    if forms.form_of(path) not in ("", "tsv"):
+        raise InputError(f"{path} is a table or JSON, and each line must have an input"
+                         f"{', a tab and a target' if has_targets else ''}; convert it.")
     width, line = 1 + has_targets, 0
     for line, text in read_lines(path):
         row = text.split("\t")

@@ -192,6 +192,40 @@ def test_all_rows_have_the_choices_of_the_first(name, content, tmp_path):
         next(example_files.read_table(str(path), other, Omissions()))
 
 
+def test_a_tagger_reads_words_of_every_form(tmp_path):
+    """Against the Predictor on the words, which stand here."""
+    write(tmp_path / "model", "tagging")
+    saved = dataclasses.replace(SavedTask.read(str(tmp_path / "model")),
+                                columns={"texts": ["(found)"], "format": "annotations"})
+    saved.write(str(tmp_path / "model"))
+    sentences = [("ab", "c", "."), ("d", "e")]
+    predictor = bert_tf.Predictor(tmp_path / "model")
+    said = predictor(sentences)
+    placed = predictor("ab c.")
+    assert placed["tags"] == said[0]["tags"]    # split as in training
+    tags = [" ".join(answer["tags"]) for answer in said]
+    for name, content in (
+            ("in.conllu", "# a\n1-2\tx\t_\t_\t_\t_\t_\t_\t_\t_\n" + "\n".join("".join(
+                f"{number}\t{word}\t_\tX\t_\t_\t0\troot\t_\t_\n"
+                for number, word in enumerate(words, 1)) for words in sentences)),
+            ("in.conll", "# a comment\n" + "\n".join("".join(f"{word} {saved.task.labels[0]}\n"
+                         for word in words) for words in sentences)),
+            ("in.txt", "ab c.\nd e\n")):
+        assert run(str(tmp_path / "model"), tmp_path, name, content).splitlines() == tags
+    rows = [{"text": "ab c.", "id": 3}, {"tokens": ["d", "e"]}]
+    written = run(str(tmp_path / "model"), tmp_path, "in.json", json.dumps(rows, indent=1))
+    assert [json.loads(line) for line in written.splitlines()] == [
+        {**row, "prediction": answer} for row, answer in zip(rows, [placed, said[1]])]
+
+
+def test_no_structured_file_is_read_line_by_line(model, tmp_path):
+    (tmp_path / "in").write_text('[\n {"text": "a [MASK]"}\n]')
+    with pytest.raises(InputError, match="in is JSON, and one text per line is read here"):
+        fill_mask.main(FillMaskFlags(init_checkpoint="", input_file=str(tmp_path / "in")))
+    with pytest.raises(InputError, match="in.parquet is Parquet, which is not read"):
+        run(model[0], tmp_path, "in.parquet", "PAR1")
+
+
 def test_columns_of_one_name_stay_apart(model, tmp_path):
     written = run(model[0], tmp_path, "in.csv", "text,label,label\nd e,1,2\n", text_a_column="text")
     names, cells = written.splitlines()

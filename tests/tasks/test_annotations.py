@@ -5,7 +5,9 @@ import json
 import pytest
 
 from bert_tf.errors import InputError
+from bert_tf.tasks.annotations import split_words
 from bert_tf.tasks.forms import form_of_table, form_of_words
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.task_flags import TaskFlags
 
@@ -165,6 +167,17 @@ def test_what_cannot_be_read_is_named(tmp_path, row, message):
         read(path)
     found, omissions = read(path, skip_malformed_lines=True)
     assert found == [(["Ann", "left"], ["B-PER", "O"])] and omissions.malformed == 1
+
+
+def test_predicted_entities_have_their_characters():
+    answer = {"words": [word for word, *_ in split_words(TEXT)], "tags": TAGS, "entities": [
+        {"type": "LOC", "text": "New - York", "first": 3, "last": 5},
+        {"type": "DRUG", "text": "aspirin", "first": 12, "last": 12}]}
+    assert answer["words"] == WORDS
+    assert KINDS["tagging"].placed(TEXT, answer)["entities"] == [
+        {"type": "LOC", "text": "New-York", "first": 3, "last": 5, "start": 13, "end": 21},
+        {"type": "DRUG", "text": "aspirin", "first": 12, "last": 12, "start": 30, "end": 37}]
+    assert KINDS["tagging"].placed(("x",), {"entities": [1]}) == {"entities": [1]}
 
 
 def brat(folder, name, text, annotations):

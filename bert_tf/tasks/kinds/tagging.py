@@ -196,6 +196,23 @@ class Tagging(LabelledKind):
                   "first": start, "last": end - 1} for start, end, kind in entities(prediction)]
         return {"words": example.texts, "tags": prediction, "entities": found}
 
+    def placed(self, given, answer):
+        """Returns the answer; of a text that was given, entities have its characters from `start`
+        to before `end`, and these as `text`."""
+        if isinstance(given, tuple):
+            return answer
+        places, at = [], 0
+        for word in answer["words"]:
+            start = given.find(word, at)
+            if start < 0:       # a control character was left out
+                return answer
+            at = start + len(word)
+            places.append((start, at))
+        for entity in answer["entities"]:
+            start, end = places[entity["first"]][0], places[entity["last"]][1]
+            entity.update(text=given[start:end], start=start, end=end)
+        return answer
+
     def write_more(self, folder, source, examples, predicted, answers, is_test):
         """Writes conlleval's input: word, gold tag (where known) and predicted tag, a blank line
         after each sentence and one more between documents. Blanks in words, as CoNLL-U has them,
