@@ -22,10 +22,10 @@ from bert_tf.data.text.vectors import SEPARATOR
 from bert_tf.errors import InputError
 from bert_tf.files import (
     STANDARD,
+    as_file,
     check_input,
     exists,
     is_folder,
-    kept,
     same_file,
     shown_name,
     unpacked_name,
@@ -75,7 +75,7 @@ def readable(path: str, form: str | None = None) -> str:
     """Returns the name of a file whose form can be looked at: standard input is kept in one, unless
     its form is given or someone types it."""
     is_streamed = path == STANDARD and (form in _STREAMED or sys.stdin.isatty())
-    return path if is_streamed else kept(path)
+    return path if is_streamed else as_file(path)
 
 
 def form_of(path: str, saved, text_column: str) -> str:

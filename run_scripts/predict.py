@@ -99,9 +99,9 @@ def read_rows(job: PredictFlags, saved: SavedTask | None, form: str, omissions: 
     """
     refused = {"lines": ("text_a_column", *_OF_TABLES, "skip_malformed_lines")}.get(
         form, _OF_TABLES if form not in TABLES else ())
-    if given := [name for name in refused if getattr(job, name)]:
+    if wrong := [name for name in refused if getattr(job, name)]:
         how = "line by line" if form == "lines" else f"as {form}"
-        raise InputError(f"--{given[0]} is for tables, and {shown_name(job.input_file)} is read "
+        raise InputError(f"--{wrong[0]} is for tables, and {shown_name(job.input_file)} is read "
                          f"{how}; leave the flag out, or give --input_format.")
     if form == "lines":
         return example_files.read_texts(job.input_file)

@@ -204,11 +204,17 @@ def test_words_are_tagged_by_their_first_piece(saved):
     pieces = [tokenizer().encode(word) for word in words]
     starts = 1 + np.cumsum([0, *map(len, pieces[:-1])])
     expected = [TAGS[best] for best in forward(learner, " ".join(words)).argmax(-1)[starts]]
-    said = predictor("  ab c.\ndef\tg ")
-    assert said == predictor(tuple(words)) and said["words"] == words and said["tags"] == expected
+    said, given = predictor(tuple(words)), "  ab c.\ndef\tg "
+    assert said["words"] == words and said["tags"] == expected
     for entity, (start, end, kind) in zip(said["entities"], entities(expected), strict=True):
         assert entity == {"type": kind, "text": " ".join(words[start:end]), "first": start,
                           "last": end - 1}
+    in_text = predictor(given)
+    assert in_text["tags"] == expected
+    for entity, one in zip(in_text["entities"], said["entities"], strict=True):
+        assert entity["text"] == given[entity["start"]:entity["end"]]
+        assert entity["text"].split() == words[one["first"]:one["last"] + 1]
+        assert entity.items() >= {**one, "text": entity["text"]}.items()
 
 
 def test_no_word_of_a_long_text_is_left_without_a_tag(saved):

@@ -12,7 +12,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "hub": ["dataset_commit", "fetched", "is_hub_name", "name_of_copies", "snapshot_of"],
         "leases": ["Held"],
         "locks": ["locked"],
-        "pipes": ["READ_FLAGS", "is_pipe", "kept"],
+        "pipes": ["READ_FLAGS", "as_file", "is_pipe"],
         "places": ["absolute", "exists", "file_size", "files_under", "identity", "is_file",
                    "is_folder", "is_remote", "is_taken", "join_path", "list_folder", "make_folders",
                    "normal_path", "real_path", "relative", "remove_file", "remove_folder",

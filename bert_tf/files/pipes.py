@@ -9,7 +9,7 @@ import stat
 import tempfile
 
 from bert_tf.files.places import is_remote
-from bert_tf.files.reading import KEPT, STANDARD
+from bert_tf.files.reading import PIPES, STANDARD
 from bert_tf.files.staging import stage_folder
 
 # Flags that name files to read, which may be pipes. Other flags may name a pipe to write to.
@@ -28,7 +28,7 @@ def is_pipe(path: str) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
 
 
-def kept(path: str, default: str | None = None) -> str:
+def as_file(path: str, default: str | None = None) -> str:
     """Returns the name of a file with the bytes of a pipe, or the name itself if it is no pipe. The
     file lasts as long as the process.
 
@@ -42,7 +42,7 @@ def kept(path: str, default: str | None = None) -> str:
         path = STANDARD
         if default == STANDARD:
             return path
-    known = {source: name for name, source in KEPT.items()}
+    known = {source: name for name, source in PIPES.items()}
     if path not in known:
         folder = tempfile.mkdtemp(prefix="pipe-", dir=stage_folder())
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -50,5 +50,5 @@ def kept(path: str, default: str | None = None) -> str:
         with (open(0, "rb", closefd=False) if path == STANDARD else open(path, "rb")) as file, \
                 open(known[path], "wb") as copy:
             shutil.copyfileobj(file, copy, 1 << 20)
-        KEPT[known[path]] = path
+        PIPES[known[path]] = path
     return known[path]

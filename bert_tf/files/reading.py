@@ -16,8 +16,8 @@ from bert_tf.files.places import file_size, is_file, is_remote, reaching, scheme
 
 # The name of standard input, or output, in the place of a file's.
 STANDARD = "-"
-# Files with the bytes of pipes, which `pipes.kept` made: {name of the file: name of the pipe}.
-KEPT: dict[str, str] = {}
+# Files with the bytes of pipes, which `pipes.as_file` made: {name of the file: name of the pipe}.
+PIPES: dict[str, str] = {}
 # Errors of reading a damaged file, plain or packed.
 READ_ERRORS = (EOFError, OSError, lzma.LZMAError, zlib.error)
 _GZIP = b"\x1f\x8b\x08"
@@ -165,7 +165,7 @@ class _Zstd(io.RawIOBase):
 
 def shown_name(path: str) -> str:
     """Returns the name of an input file in messages."""
-    path = KEPT.get(path, path)
+    path = PIPES.get(path, path)
     return "standard input" if path == STANDARD else path
 
 

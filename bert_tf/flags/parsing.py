@@ -81,7 +81,7 @@ def read(config_class, flag_values):
             check_stores(parts, f"--{field.name}: ")
             fetched = [_fetch(part, field.name) for part in parts]
             if files.READ_FLAGS.fullmatch(field.name):
-                fetched = [files.kept(part, default_of(field)) for part in fetched]
+                fetched = [files.as_file(part, default_of(field)) for part in fetched]
             value = fetched if isinstance(value, list) else fetched[0]
         values[field.name] = value
     config = config_class(**values)

@@ -190,8 +190,8 @@ def _read_words(row, layout):
         raise ValueError(f"has {name!r} that is no list of words")
     if layout.label is None:
         return [_Text(words)]
-    found = next((key for key in _TAGS if isinstance(row.get(key), list)), None)
-    tags = row[_key(row, layout.label, found, "tags of its words")]
+    usual = next((key for key in _TAGS if isinstance(row.get(key), list)), None)
+    tags = row[_key(row, layout.label, usual, "tags of its words")]
     if not isinstance(tags, list) or len(tags) != len(words):
         raise ValueError(f"has {len(words)} words, but not as many tags")
     return [_Text(words, tags)]
@@ -212,13 +212,13 @@ def _read_label_studio(row, layout):
             if isinstance(part, dict) and not part.get("was_cancelled")]
     if not done:
         raise _Unlabelled
-    found = [[_span(part["value"]) for part in annotation["result"]
+    spans = [[_span(part["value"]) for part in annotation["result"]
               if isinstance(part.get("value"), dict) and "start" in part["value"]
               and str(part.get("type", "labels")).endswith("labels")]
              for annotation in done]
-    if any(sorted(spans) != sorted(found[0]) for spans in found[1:]):
-        raise ValueError(f"has {len(found)} annotations that differ; keep one of them")
-    return [_text(text, found[0])]
+    if any(set(others) != set(spans[0]) for others in spans[1:]):
+        raise ValueError(f"has {len(spans)} annotations that differ; keep one of them")
+    return [_text(text, spans[0])]
 
 
 def _read_pair(row, layout):
@@ -250,9 +250,9 @@ def _none():
     raise ValueError("is no JSON object of an annotated text")
 
 
-def _key(row, wanted, found, what="text"):
+def _key(row, wanted, usual, what="text"):
     """Returns the key that a flag names, else the one that the form has."""
-    name = found if wanted == FOUND else wanted
+    name = usual if wanted == FOUND else wanted
     if name is None or name not in row:
         raise ValueError(f"has no {what if name is None else repr(name)}; it has "
                          f"{', '.join(map(repr, row)) or 'nothing'}")
@@ -261,8 +261,8 @@ def _key(row, wanted, found, what="text"):
 
 def _text_in(row, layout):
     texts = [name for name, value in row.items() if isinstance(value, str)]
-    found = "text" if "text" in texts or len(texts) != 1 else texts[0]
-    text = row[_key(row, layout.texts[0], found)]
+    usual = "text" if "text" in texts or len(texts) != 1 else texts[0]
+    text = row[_key(row, layout.texts[0], usual)]
     if not isinstance(text, str):
         raise ValueError(f"has {text!r} where text must be")
     return text
@@ -271,11 +271,11 @@ def _text_in(row, layout):
 def _spans_in(row, layout):
     if layout.label is None:
         return None
-    found = next((name for name in (*_SPANS, *row) if isinstance(row.get(name), list)
+    usual = next((name for name in (*_SPANS, *row) if isinstance(row.get(name), list)
                   and (name in _SPANS or _is_spans(row[name]))), None)
-    if found is None and "annotation_id" in row:        # of Label Studio, JSON-MIN: no span
+    if usual is None and "annotation_id" in row:        # of Label Studio, JSON-MIN: no span
         return []
-    spans = row[_key(row, layout.label, found, "spans (an empty list, if the text has none)")]
+    spans = row[_key(row, layout.label, usual, "spans (an empty list, if the text has none)")]
     if not isinstance(spans, list):
         raise ValueError(f"has {spans!r} where a list of spans must be")
     return [_span(span) for span in spans

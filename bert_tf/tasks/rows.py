@@ -245,8 +245,8 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     """Yields (line number of the first word, words, tags or None, number of the document).
 
     A line whose word is -DOCSTART- begins a document and is no sentence. A line before a sentence
-    that begins with # and has not as many columns as the words, or is "# name = value", is a
-    comment. The columns of `layout` are numbers, -1 the last.
+    that begins with # and has not as many columns or tabs as the words, or is "# name = value", is
+    a comment. The columns of `layout` are numbers, -1 the last.
 
     Raises:
         InputError: a line's number of columns differs from that of most words, or tags and words
@@ -258,7 +258,7 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     first, document = 0, 0
     lines = read_lines(path)
     begins = list(itertools.islice(lines, _LOOKED_AT))
-    width = _width(begins)
+    width, tabs = _shape(begins)
     for number, line in itertools.chain(begins, lines):
         cells = SPACES.split(line.strip(" \t"))
         if cells == [""] or cells[0] == DOCUMENT:
@@ -267,7 +267,8 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
             words, tags = [], []
             document += cells[0] == DOCUMENT
             continue
-        if not words and line.startswith("#") and (len(cells) != width or _COMMENT.match(line)):
+        if not words and line.startswith("#") and (
+                (len(cells), line.count("\t")) != (width, tabs) or _COMMENT.match(line)):
             omissions.comments += 1
             continue
         needed = max(_cells(word_column), _cells(tag_column), 1)
@@ -286,14 +287,15 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
         yield first, words, tags, document
 
 
-def _width(lines):
-    """The number of columns that most words of numbered lines have."""
-    rows = (SPACES.split(line.strip(" \t")) for _, line in lines if not line.startswith("#"))
-    counts = collections.Counter(len(cells) for cells in rows
-                                 if cells != [""] and cells[0] != DOCUMENT)
+def _shape(lines):
+    """The numbers of columns and of tabs that most words of numbered lines have."""
+    counts = collections.Counter(
+        (len(SPACES.split(line.strip(" \t"))), line.count("\t")) for _, line in lines
+        if line.strip() and not line.startswith(("#", DOCUMENT)))
     if not counts:      # each word of the file begins with #
-        counts.update(len(SPACES.split(line.strip(" \t"))) for _, line in lines if line.strip())
-    return max(counts, key=counts.get, default=1)
+        counts.update((len(SPACES.split(line.strip(" \t"))), line.count("\t"))
+                      for _, line in lines if line.strip())
+    return max(counts, key=counts.get, default=(1, 0))
 
 
 def _column_number(column):

@@ -93,30 +93,30 @@ def way_of(seen: Mapping[str, Seen]) -> str:
     Raises:
         InputError: some tags name entities and others are neither O nor of the same kind.
     """
-    inside = {tag: found for tag, found in seen.items() if tag != _OUTSIDE}
+    inside = {tag: one for tag, one in seen.items() if tag != _OUTSIDE}
     wrong: dict[str, dict[str, Seen]] = {}
     for way, pattern in _WAYS.items():
         fits = [tag for tag in inside if pattern.fullmatch(tag)]
         named = any(map(is_entity_tag, fits))
         if not fits or not (named or _OUTSIDE in seen):
             continue
-        others = {tag: found for tag, found in inside.items() if tag not in fits}
+        others = {tag: one for tag, one in inside.items() if tag not in fits}
         if not others:
             return way
         most = 2 * sum(inside[tag].times for tag in fits) > sum(
-            found.times for found in inside.values())
+            one.times for one in inside.values())
         if named or most:
             wrong[way] = others
-    small = {tag.upper() if tag == "o" else tag[:1].upper() + tag[1:]: found
-             for tag, found in seen.items()}
+    small = {tag.upper() if tag == "o" else tag[:1].upper() + tag[1:]: one
+             for tag, one in seen.items()}
     if not wrong and "o" in seen and all(_WAYS["before"].fullmatch(tag) for tag in small if
                                          tag != _OUTSIDE):
         wrong["before"] = inside
     if "*" in seen and any(re.fullmatch(r"\(.+[*)]", tag) for tag in seen):
-        wrong["before"] = {tag: found for tag, found in inside.items() if "*" in tag}   # CoNLL-2012
+        wrong["before"] = {tag: one for tag, one in inside.items() if "*" in tag}   # CoNLL-2012
     if wrong:
         _refuse(min(wrong.values(), key=len))
-    if 2 * seen.get(_OUTSIDE, Seen(0, "")).times > sum(found.times for found in seen.values()):
+    if 2 * seen.get(_OUTSIDE, Seen(0, "")).times > sum(one.times for one in seen.values()):
         warn("no tag has both a position and a type, such as B-PER, so the score counts words "
              "(tag_accuracy) and not entities.")
     return ""
@@ -131,7 +131,7 @@ def is_tag_of(tag: str, labels: Iterable[str]) -> bool:
 
 def _refuse(others):
     (tag, (_, where)), *_ = others.items()
-    shown = [f"{name!r} ({found.times:,})" for name, found in others.items()]
+    shown = [f"{name!r} ({one.times:,})" for name, one in others.items()]
     more = ["..."] if len(shown) > _MOST_NAMED else []
     raise InputError(f"{where}: the tag {tag!r} is neither O nor a position, such as B- or I-, "
                      "with a type, as other tags are; correct all such tags, or remove the lines "

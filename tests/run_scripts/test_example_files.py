@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.files import is_pipe, kept, shown_name
+from bert_tf.files import as_file, is_pipe, shown_name
 from bert_tf.tasks import forms
 from bert_tf.tasks.rows import Omissions, json_rows
 from bert_tf.tasks.saved_task import SavedTask
@@ -114,8 +114,8 @@ def test_a_pipe_is_read_as_often_as_needed(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     writing = "import sys; open(sys.argv[1], 'w').write('a,b\\n')"
     with subprocess.Popen([sys.executable, "-c", writing, tmp_path / "pipe.csv"]):
-        path = kept(str(tmp_path / "pipe.csv"))
+        path = as_file(str(tmp_path / "pipe.csv"))
     assert path.endswith("pipe.csv") and not is_pipe(path) and is_pipe(str(tmp_path / "pipe.csv"))
-    assert path == kept(str(tmp_path / "pipe.csv")) and kept(path) == path
+    assert path == as_file(str(tmp_path / "pipe.csv")) and as_file(path) == path
     assert forms.head(path) == forms.head(path) == b"a,b\n"
     assert shown_name(path) == str(tmp_path / "pipe.csv")

@@ -111,6 +111,9 @@ def test_comments_are_no_words(tmp_path):
     assert found["train"] == [(["Ann", "left"], ["B-PER", "O"]), (["#", "x"], ["O", "O"])]
     omissions = found["train omissions"]
     assert (omissions.comments, omissions.malformed) == (3, 0)
+    found, _ = read(tmp_path, "#\tn-tv.de 26.02.2005 [x]\n1\tAnn\tB-PER\tO\n2\tx\tO\tO\n",
+                    text_a_column="1", label_column="2")     # as many words as columns
+    assert found["train"] == [(["Ann", "x"], ["B-PER", "O"])]
     # A word may be # or begin so; a comment may have as many columns as words have.
     found, _ = read(tmp_path, "# sent_id = 1\n# O x -\n#tag B-T y -\n\nz O w -\n# O v -\n",
                     label_column="1")

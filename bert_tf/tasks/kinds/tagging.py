@@ -197,21 +197,7 @@ class Tagging(LabelledKind):
         return {"words": example.texts, "tags": prediction, "entities": found}
 
     def placed(self, given, answer):
-        """Returns the answer; of a text that was given, entities have its characters from `start`
-        to before `end`, and these as `text`."""
-        if isinstance(given, tuple):
-            return answer
-        places, at = [], 0
-        for word in answer["words"]:
-            start = given.find(word, at)
-            if start < 0:       # a control character was left out
-                return answer
-            at = start + len(word)
-            places.append((start, at))
-        for entity in answer["entities"]:
-            start, end = places[entity["first"]][0], places[entity["last"]][1]
-            entity.update(text=given[start:end], start=start, end=end)
-        return answer
+        return answer if isinstance(given, tuple) else _with_characters(given, answer)
 
     def write_more(self, folder, source, examples, predicted, answers, is_test):
         """Writes conlleval's input: word, gold tag (where known) and predicted tag, a blank line
@@ -231,6 +217,22 @@ class Tagging(LabelledKind):
                 file.writelines(" ".join(line) + "\n" for line in zip(*sentence, strict=True))
                 file.write("\n")
         return [path]
+
+
+def _with_characters(text, answer):
+    """Returns the answer to a text, whose entities get its characters from `start` to before `end`,
+    and these as `text`."""
+    places, at = [], 0
+    for word in answer["words"]:
+        start = text.find(word, at)
+        if start < 0:       # a control character was left out
+            return answer
+        at = start + len(word)
+        places.append((start, at))
+    for entity in answer["entities"]:
+        start, end = places[entity["first"]][0], places[entity["last"]][1]
+        entity.update(text=text[start:end], start=start, end=end)
+    return answer
 
 
 def _in_bio(task, tags):
