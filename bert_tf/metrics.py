@@ -133,15 +133,33 @@ def _tag_accuracy(labels, predictions):
     return np.mean(flat[0] == flat[1])
 
 
-def _right_ranks(labels, predictions):
-    """The rank of the right candidate of each example, from 0."""
-    return np.take_along_axis(predictions, labels[:, None], 1)
+def _right_ranks(labels, ranks):
+    """The rank of each example's right candidate, from 0, and the number of candidates that have
+    this rank, both [N]. Several candidates with one rank are in no order: a score is then its mean
+    over all their orders, which is what chance gives."""
+    right = np.take_along_axis(ranks, labels[:, None], 1)
+    return right[:, 0], (ranks == right).sum(1)
 
 
-def _candidate_accuracy(labels, predictions):
-    """Returns the share of candidates that are rightly taken for the right one or not."""
-    is_right = np.arange(predictions.shape[1]) == labels[:, None]
-    return np.mean((predictions == 0) == is_right)
+def _chance_of_first(labels, ranks):
+    """The probability that the right candidate comes first, [N]."""
+    rank, ties = _right_ranks(labels, ranks)
+    return (rank == 0) / ties
+
+
+def _candidate_accuracy(labels, ranks):
+    """Returns the share of candidates that are rightly taken for the right one or not. Where a
+    wrong one is taken, two are wrong."""
+    wrong = 2 * (1 - _chance_of_first(labels, ranks))
+    return np.sum(ranks.shape[1] - wrong) / ranks.size
+
+
+def _mrr(labels, ranks):
+    """Returns the mean of 1 / place of the right candidate, from 1."""
+    rank, ties = (part[:, None] for part in _right_ranks(labels, ranks))
+    places = np.arange(ranks.shape[1])
+    is_possible = (places >= rank) & (places < rank + ties)
+    return np.mean((is_possible / (1 + places)).sum(1) / ties[:, 0])
 
 
 def _gender_parity(labels, predictions):
@@ -189,9 +207,10 @@ METRICS = {
     "gender_parity": _gender_parity,
     "bleu": _bleu,                                          # of texts
     # Of candidates by their ranks, integer [N, C] from 0; labels are the places of the right ones.
+    # A candidate's rank is the number of better ones, so that equally good ones share a rank.
     "candidate_accuracy": _candidate_accuracy,
-    "precision_at_1": lambda labels, ranks: np.mean(_right_ranks(labels, ranks) == 0),
-    "mrr": lambda labels, ranks: np.mean(1 / (1 + _right_ranks(labels, ranks))),
+    "precision_at_1": lambda labels, ranks: np.mean(_chance_of_first(labels, ranks)),
+    "mrr": _mrr,
 }
 
 

@@ -140,10 +140,17 @@ class Member:
         """`answer` of all splits to score and to predict, by their names."""
         return {split: self.answer(predict, split) for split in self.predicted_splits}
 
-    def score(self, split: str, predicted) -> dict[str, float]:
-        """The scores of predictions."""
-        return {self.score_name(split, name): value
-                for name, value in self.predictions[split].score(predicted).items()}
+    def is_degenerate(self, split: str, answered: tuple) -> bool:
+        """Whether the result of `answer` tells no examples apart."""
+        answers, _, predicted = answered
+        return self.predictions[split].is_degenerate(answers, predicted)
+
+    def score(self, split: str, answered: tuple) -> dict[str, float]:
+        """The scores of the result of `answer`."""
+        answers, _, predicted = answered
+        predictions = self.predictions[split]
+        return {self.score_name(split, name): value for name, value in predictions.score(
+            predictions.against_ties(answers, predicted)).items()}
 
     def join_scores(self, found: list[dict[str, float]]) -> dict[str, float]:
         """The scores of splits in one dict, after the scores of all splits together."""

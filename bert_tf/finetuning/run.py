@@ -75,10 +75,10 @@ class FineTuneRun:
         for member in self.members:
             found = []
             for split in member.wanted.eval_splits:
-                _, measured, predicted = member.answer(predict, split)
-                losses += [_own_loss(measured)] if measured else []
-                degenerate.append(member.predictions[split].is_degenerate(predicted))
-                found.append(member.score(split, predicted))
+                answered = member.answer(predict, split)
+                losses += [_own_loss(answered[1])] if answered[1] else []
+                degenerate.append(member.is_degenerate(split, answered))
+                found.append(member.score(split, answered))
                 if self.deciding:
                     print(f"  {member.name:{width}}  {split}: " + "  ".join(
                         f"{name.removeprefix(member.score_name(split, ''))} {value:.4f}"
@@ -157,7 +157,7 @@ class FineTuneRun:
             member.write(found)
             mixture_reports.copy_submissions(member, found)
             for split in member.wanted.eval_splits:
-                scores |= member.score(split, found[split][2])
+                scores |= member.score(split, found[split])
         if scores:
             mixture_reports.write_scores(self, scores)
 
@@ -177,8 +177,8 @@ class FineTuneRun:
             return
         measured = [found[split][1] for split in scored if found[split][1]]
         scores = {**({"loss": _own_loss(measured[0])} if measured else {}),
-                  **member.join_scores([member.score(split, found[split][2]) for split in scored])}
-        if any(member.predictions[split].is_degenerate(found[split][2]) for split in scored):
+                  **member.join_scores([member.score(split, found[split]) for split in scored])}
+        if any(member.is_degenerate(split, found[split]) for split in scored):
             print(training.trials.REMEDY if self.flags.do_train else training.trials.ONE_ANSWER,
                   flush=True)
         for name, value in scores.items():

@@ -26,7 +26,10 @@ class TextPredictions(SplitPredictions):
     def score(self, predicted):
         return score(self._file.task, self.examples, predicted)
 
-    def is_degenerate(self, predicted):
+    def against_ties(self, answers, predicted):
+        return predicted
+
+    def is_degenerate(self, answers, predicted):
         return False
 
     def write(self, folder, answers, predicted, is_test):

@@ -24,12 +24,12 @@ from bert_tf.training import resume
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import FineTuneSettings
 
-ONE_ANSWER = "The model gives all examples one answer."
+ONE_ANSWER = "The model gives all examples one answer, or all answers to an example one score."
 REMEDY = (
     f"{ONE_ANSWER} Train for more epochs, with another --learning_rate, or with several seeds "
     "(--num_trials), of which the best is kept.")
 RESULTS, RESULT, SETTINGS = "results.json", "result.json", "settings.json"
-DEGENERATE = "DEGENERATE: one answer to all examples"
+DEGENERATE = "DEGENERATE: one answer to all examples, or one score for all answers"
 DIVERGED = "diverged"       # key of results, and of summaries
 
 
@@ -146,8 +146,8 @@ def check_output(output_dir: str, names: list[str], has_results: bool = False) -
 
 
 def rank(metrics: dict, headline: str, is_degenerate: bool) -> tuple:
-    """Returns the key that sorts evaluations: degenerate ones, which give all examples one answer,
-    come first, the best last.
+    """Returns the key that sorts evaluations: degenerate ones, which tell no examples apart, come
+    first, the best last.
 
     Args:
         headline: the metric that counts; more is better. One that is absent or not a number counts

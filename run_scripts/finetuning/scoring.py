@@ -161,9 +161,10 @@ class ScoredSplit:
         return self.examples.size
 
     def answer(self, trainer: Trainer | None = None) -> Any:
-        """The predictions for all examples of the model as it is, or of another."""
-        return self.predictions.decode(
-            self.predictions.join(self.timed(trainer, 0)[0]), self.examples)
+        """The predictions, to be scored, for all examples of the model as it is, or of another."""
+        answers = self.predictions.join(self.timed(trainer, 0)[0])
+        return self.predictions.against_ties(
+            answers, self.predictions.decode(answers, self.examples))
 
     def timed(self, trainer: Trainer | None = None, runs: int = 3
               ) -> tuple[dict[str, np.ndarray], float]:

@@ -3,6 +3,7 @@ number of them may be right; ReCoRD has entities, and one is taken (arXiv:1905.0
 and 4.1). An example is a candidate; its `document` is the number of its question.
 """
 
+import itertools
 import json
 import os
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ import numpy as np
 from bert_tf import metrics
 from bert_tf.files import write_aside
 from bert_tf.tasks import squad_scorer, super_glue
+from bert_tf.tasks.kinds.labelled import is_flat, says_nothing
 from bert_tf.tasks.kinds.sentence import Classification
 
 
@@ -24,6 +26,12 @@ def group_starts(examples: list) -> np.ndarray:
     """Returns the places of the first examples of all questions."""
     groups = group_numbers(examples)
     return np.flatnonzero(np.diff(groups, prepend=groups[:1] - 1))
+
+
+def _queries(examples):
+    """Yields the slice of each query's candidates."""
+    starts = group_starts(examples)
+    yield from itertools.starmap(slice, zip(starts, [*starts[1:], len(examples)]))
 
 
 class AnswerSet(Classification):
@@ -73,11 +81,27 @@ class Cloze(AnswerSet):
 
     def decode(self, task, answers, examples, features):
         """Returns 1 for the candidate of each query that is taken, else 0: int [N]."""
-        likely, starts = answers["probabilities"][:, 1], group_starts(examples)
+        likely = answers["probabilities"][:, 1]
         taken = np.zeros(len(examples), np.int64)
-        for start, end in zip(starts, [*starts[1:], len(examples)]):
-            taken[start + likely[start:end].argmax()] = 1
+        for query in _queries(examples):
+            taken[query.start + likely[query].argmax()] = 1
         return taken
+
+    def against_ties(self, task, answers, examples, predicted):
+        likely, taken = answers["probabilities"][:, 1], predicted.copy()
+        is_wrong = self.targets(task, examples) == 0
+        for query in _queries(examples):
+            is_best = ~(likely[query] < likely[query].max())
+            if is_best.sum() > 1 and (is_best & is_wrong[query]).any():
+                taken[query] = 0
+                taken[query.start + (is_best & is_wrong[query]).argmax()] = 1
+        return taken
+
+    def is_degenerate(self, task, answers, examples, predicted):
+        """Whether no query has a preferred candidate."""
+        likely, starts = answers["probabilities"][:, 1], group_starts(examples)
+        return says_nothing({"values": likely}) or is_flat(
+            np.maximum.reduceat(likely, starts), np.minimum.reduceat(likely, starts))
 
     def compared(self, task, examples, predicted):
         """See `LabelledKind.compared`: 1 for each query, and whether a right candidate is taken."""

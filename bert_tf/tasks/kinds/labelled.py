@@ -25,6 +25,7 @@ from bert_tf.tasks.task import Kind, Task
 from bert_tf.tokenization.packing import TRUNCATE, encode_pairs
 
 _TINY = 1e-37       # its logarithm is finite in float32
+_ROUNDING = 1e-6    # of float32, with some operations after each other
 
 
 class LabelledKind(Kind):
@@ -183,9 +184,24 @@ class LabelledKind(Kind):
         """Returns {metric: number} of predictions for a file's examples, the headline first."""
         return metrics.compute(task.metrics, self.targets(task, examples), predicted)
 
-    def is_degenerate(self, predictions, labels) -> bool:
-        """Whether all examples get one answer although their labels differ."""
-        return len(np.unique(predictions, axis=0)) == 1 < len(np.unique(labels, axis=0))
+    def against_ties(self, task: Task, answers: dict, examples: list, predicted) -> typing.Any:
+        """Returns the predictions that scores count. Where several labels or choices have the
+        highest score, or a score is NaN, files have the first one, and scores count a wrong one:
+        the place of a label must not be worth points."""
+        if not self.labels_exclude or "logits" not in answers:
+            return predicted
+        targets, logits = self.targets(task, examples), answers["logits"]
+        is_best = ~(logits < logits.max(-1, keepdims=True))     # NaN is a best one, too
+        is_wrong = np.arange(logits.shape[-1]) != targets[:, None]
+        is_lucky = (is_best.sum(-1) > 1) & (predicted == targets)
+        return np.where(is_lucky, (is_best & is_wrong).argmax(-1), predicted)
+
+    def is_degenerate(self, task: Task, answers: dict, examples: list, predicted) -> bool:
+        """Whether a model tells no examples apart: all get one answer although their labels differ,
+        or the scores are NaN or all equal. For the arguments see `decode`."""
+        return says_nothing(answers, self.labels_exclude) or (
+            len(np.unique(predicted, axis=0)) == 1
+            < len(np.unique(self.targets(task, examples), axis=0)))
 
     def describe(self, task: Task, example, prediction, probabilities) -> dict:
         """Returns a prediction as JSON: the prediction and its probability. `probabilities` is
@@ -227,6 +243,27 @@ class LabelledKind(Kind):
     def logits(self, probabilities: np.ndarray) -> np.ndarray:
         """Returns the logits that a model of this kind turns into these probabilities."""
         return np.log(np.maximum(probabilities, _TINY))
+
+
+def says_nothing(answers: dict, excludes: bool = True) -> bool:
+    """Whether scores are NaN, or do not differ within any example.
+
+    Args:
+        answers: arrays of a head's answers, such as `logits` [..., L or C] or `values`.
+        excludes: whether one label or choice of an example is right, so that only differences
+            between them count.
+    """
+    scores = [values for name, values in answers.items() if name in ("logits", "values")]
+    if any(np.isnan(values).any() for values in scores):
+        return True
+    if not excludes or "logits" not in answers:
+        return False
+    return is_flat(answers["logits"].max(-1), answers["logits"].min(-1))
+
+
+def is_flat(most: np.ndarray, least: np.ndarray) -> bool:
+    """Whether the highest and the lowest score of each example are equal, up to rounding."""
+    return bool((most - least <= _ROUNDING * np.maximum(np.abs(most), np.abs(least))).all())
 
 
 def _describe_all(kind, task, examples, predictions, answers):
@@ -299,8 +336,13 @@ class SplitPredictions:
                 names, targets[parts == part], predicted[parts == part]).items()}
         return found
 
-    def is_degenerate(self, predicted) -> bool:
-        return self._task.kind.is_degenerate(predicted, self._targets)
+    def against_ties(self, answers: dict, predicted) -> typing.Any:
+        """Returns the predictions that are to be scored; see `LabelledKind.against_ties`."""
+        return self._task.kind.against_ties(self._task, answers, self.examples, predicted)
+
+    def is_degenerate(self, answers: dict, predicted) -> bool:
+        """See `LabelledKind.is_degenerate`."""
+        return self._task.kind.is_degenerate(self._task, answers, self.examples, predicted)
 
     @property
     def _targets(self):

@@ -129,6 +129,10 @@ class PronounRanking(MultipleChoice):
 
     is_degenerate = LabelledKind.is_degenerate
 
+    def against_ties(self, task, answers, examples, predicted):
+        """The answers as they are: the original takes a phrase that is as likely as the others."""
+        return predicted
+
     def describe(self, task, example, prediction, probabilities):
         return {"line": example.document, "label": task.labels[prediction],
                 "candidates": example.texts[2:], "probabilities": rounded(probabilities)}

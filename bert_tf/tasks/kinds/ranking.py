@@ -17,7 +17,9 @@ class Ranking(MultipleChoice):
     candidates; its label is the right one's place. The first of a task's labels marks right
     candidates.
 
-    Predictions are integer [N, C], each candidate's rank from 0, the best; targets are [N].
+    Predictions are integer [N, C], each candidate's rank: the number of candidates with a higher
+    score. Targets are [N]. Files name the first of several best candidates; scores count what
+    chance gives.
     """
 
     name, title = "ranking", "relevance ranking"
@@ -60,18 +62,27 @@ class Ranking(MultipleChoice):
         return encode_candidates([e.texts for e in examples], tokenizer, max_seq_length)
 
     def decode(self, task, answers, examples, features):
-        return (-answers["logits"]).argsort(-1, kind="stable").argsort(-1)
+        scores = answers["logits"]
+        return (scores[:, None] > scores[:, :, None]).sum(-1)
+
+    def against_ties(self, task, answers, examples, predicted):
+        """The ranks as they are, see `metrics`."""
+        return predicted
 
     def compared(self, task, examples, predicted):
-        return self.targets(task, examples), predicted.argmin(-1)
+        """See `LabelledKind.compared`. Where several candidates are the best, none is taken: -1."""
+        is_best = predicted == 0
+        return (self.targets(task, examples),
+                np.where(is_best.sum(-1) == 1, is_best.argmax(-1), -1))
 
     def describe(self, task, example, prediction, probabilities):
         return super().describe(task, example, int(prediction.argmin()), probabilities)
 
     def submission(self, task: typing.Any, predictions: np.ndarray) -> list[str]:
-        """Returns the label of each line of the file."""
+        """Returns the label of each line of the file; one line of a question is right."""
         right, wrong = task.labels
-        return [right if rank == 0 else wrong for rank in predictions.ravel()]
+        is_first = (predictions == 0).cumsum(-1) == 1
+        return [right if taken else wrong for taken in (is_first & (predictions == 0)).ravel()]
 
 
 def encode_candidates(texts: list, tokenizer, max_seq_length: int) -> tuple[dict, np.ndarray]:

@@ -9,7 +9,7 @@ from bert_tf.data.records.features import FINETUNING
 from bert_tf.errors import InputError
 from bert_tf.heads import CHOICES
 from bert_tf.tasks.kinds.encoding import encode_choices, label_id
-from bert_tf.tasks.kinds.labelled import LabelledKind, rounded
+from bert_tf.tasks.kinds.labelled import LabelledKind, rounded, says_nothing
 from bert_tf.tasks.reading import Malformed
 
 _BOOLEANS = {"False": "false", "True": "true"}      # as SuperGLUE's server reads BoolQ and WiC
@@ -231,9 +231,10 @@ class MultipleChoice(LabelledKind):
     def label_limit(self, described):
         return described["num_choices"]
 
-    def is_degenerate(self, predictions, labels):
-        """False: a number means another text in every example."""
-        return False
+    def is_degenerate(self, task, answers, examples, predicted):
+        """Whether no example has a preferred choice: a number means another text in every example.
+        """
+        return says_nothing(answers)
 
     def describe(self, task, example, prediction, probabilities):
         return {"choice": int(prediction), "probabilities": rounded(probabilities)}

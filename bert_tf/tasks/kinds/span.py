@@ -15,6 +15,7 @@ from bert_tf.options import defaults_of, settle
 from bert_tf.tasks import squad, squad_scorer
 from bert_tf.tasks.answer_finders import AnswerOptions
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
+from bert_tf.tasks.kinds.labelled import is_flat
 from bert_tf.tasks.question_files import form_of
 from bert_tf.tasks.squad_answers import (
     combine_predictions,
@@ -218,8 +219,18 @@ class SquadPredictions:
         names = ["f1", *(name for name in scores if name != "f1" and not name.endswith("total"))]
         return {name: scores[name] for name in names}
 
-    def is_degenerate(self, predicted):
-        """Whether all questions get one answer although their correct answers differ."""
+    def against_ties(self, answers, predicted):
+        """The answers as they are, so that official scripts compute the same scores."""
+        return predicted
+
+    def is_degenerate(self, answers, predicted):
+        """Whether all questions get one answer although their correct answers differ, or all
+        positions of each window, or all beams, have one score."""
+        scores = [values for name, values in answers.items()
+                  if name.endswith(("start_logits", "end_logits", "top_log_probs"))]
+        if scores and all(is_flat(values.max(axes), values.min(axes)) for values in scores
+                          for axes in [tuple(range(1, values.ndim))]):
+            return True
         given = {prediction.answer(self._threshold) for prediction in predicted}
         return len(given) == 1 < len(set(map(tuple, self._answers.values())))
 

@@ -15,7 +15,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 from bert_tf.metrics import entities, is_entity_tag
 from bert_tf.tasks.kinds.encoding import label_id
-from bert_tf.tasks.kinds.labelled import LabelledKind
+from bert_tf.tasks.kinds.labelled import LabelledKind, says_nothing
 from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.reading import Example
 from bert_tf.tasks.tag_schemes import bio_name, from_bioes, labels_in, scheme_of, to_bioes
@@ -187,9 +187,14 @@ class Tagging(LabelledKind):
         return [_in_bio(task, (tag if isinstance(tag, str) else task.labels[tag]
                                for tag in example.label)) for example in examples]
 
-    def is_degenerate(self, predictions, labels):
-        """False: the score of entities shows a model that finds none."""
-        return False
+    def against_ties(self, task, answers, examples, predicted):
+        """The tags as they are: of equally likely ones the first, which is O where tags name
+        entities."""
+        return predicted
+
+    def is_degenerate(self, task, answers, examples, predicted):
+        """Whether the scores say nothing; that of entities shows a model that finds none."""
+        return says_nothing(answers)
 
     def describe(self, task, example, prediction, probabilities):
         found = [{"type": kind, "text": " ".join(example.texts[start:end]),
