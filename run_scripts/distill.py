@@ -47,7 +47,8 @@ from bert_tf.tokenization.packing import TRUNCATE
 from bert_tf.training.settings import FineTuneSettings, without_tried
 
 # The options for reading texts that student and teacher share.
-_SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale")
+_SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale",
+           "label_mean")
 
 
 def _recipes_with(key, what):

@@ -129,8 +129,9 @@ def _finite(weights):
 
 
 def _fold(weights, table, form):
-    """The `Weights` whose regression alone computes the answers, its factor included, for formats
-    without a place for one, and sentences on that; InputError where both orders are added up."""
+    """The `Weights` whose regression alone computes the answers, with the mean and the factor of
+    its labels, for formats without a place for these, and sentences on that; InputError where both
+    orders are added up."""
     held = {names.head(rule.ours) for rule in table.rules(weights.config)} & set(weights.heads)
     if form == "keras":
         return weights, []
@@ -139,17 +140,20 @@ def _fold(weights, table, form):
             raise InputError(f"{weights.source}: the head {head} reads each pair of texts in both "
                              f"orders, for which the format {form} has no place; choose keras, or "
                              f"give --leave_out={head}.")
-    scale = weights.beside("regression").get("scale") if "regression" in held else None
-    if not scale:
+    beside = weights.beside("regression") if "regression" in held else {}
+    scale, mean = beside.get("scale", 1), beside.get("mean", 0)
+    if not beside:
         return weights, []
 
-    def scaled(tensor):
-        return tensor.changed(lambda values: (values * scale).astype(tensor.dtype))
+    def answering(name, tensor):
+        shift = mean * name.endswith("/bias")
+        return tensor.changed(lambda values: (values * scale + shift).astype(tensor.dtype))
 
-    tensors = {name: scaled(tensor) if name.startswith("regression/dense/") else tensor
+    tensors = {name: answering(name, tensor) if name.startswith("regression/dense/") else tensor
                for name, tensor in weights.tensors.items()}
-    return (dataclasses.replace(weights, tensors=tensors),
-            [f"regression/dense is multiplied by {scale}, the factor of its answers."])
+    notes = [f"regression/dense is multiplied by {scale:.6g}, the factor of its answers."] * (
+        scale != 1) + [f"{mean:.6g}, the mean of its labels, is added to its bias."] * (mean != 0)
+    return dataclasses.replace(weights, tensors=tensors), notes
 
 
 def convert(path: str, output: str, form: str, changes: Changes = Changes(),

@@ -59,16 +59,20 @@ class Weights:
 
     def beside(self, head: str) -> dict:
         """Returns the settings of a head that no weight shows, but a file of ours, or a task.json
-        next to a checkpoint: `scale` and `orders`, as in `bert_tf.objectives`, unless 1."""
+        next to a checkpoint: `scale`, `mean` and `orders`, as in `bert_tf.objectives`, unless
+        they change nothing."""
         objectives = self.origin.objectives if self.origin else ()
         found = next((options for name, options in objectives if OBJECTIVES[name].name == head), {})
         path = rules.beside(self.origin.file if self.origin else self.source, "task.json")
         if path and re.fullmatch(rules.OWN, os.path.basename(self.source)):
             saved = read_json(path)
             kind = saved.get("task", {}).get("kind")
-            found = {"regression": {"scale": saved.get("options", {}).get("label_scale") or 1},
+            options = saved.get("options", {})
+            found = {"regression": {"scale": options.get("label_scale") or 1,
+                                    "mean": options.get("label_mean") or 0},
                      "classification": {"orders": 1 + (kind == "similarity")}}.get(head, {})
-        return {key: found[key] for key in ("scale", "orders") if found.get(key, 1) != 1}
+        return {key: found[key] for key, neutral in (("scale", 1), ("mean", 0), ("orders", 1))
+                if found.get(key, neutral) != neutral}
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer | None:

@@ -70,7 +70,8 @@ class SoftTargets(AnswerObjective):
             mean divided by C.
         is_binary: whether each logit is a decision of its own.
         of_positions: whether one of the S positions is chosen; the teacher never chooses padding.
-        scale: divides the teacher's numbers in a regression, whose form is "mse".
+        scale, mean: of a regression, whose form is "mse": the mean is subtracted from the teacher's
+            numbers, and they are divided by the scale.
 
     Raises:
         InputError: there is no such form, or the temperature is not above 0.
@@ -80,8 +81,8 @@ class SoftTargets(AnswerObjective):
 
     def __init__(self, config: Sizes, head: str, form: str = "kl", temperature: float = 1.0,
                  scales_gradient: bool = True, mean_over: str = "examples",
-                 is_binary: bool = False, scale: float = 1.0, of_positions: bool = False,
-                 **kwargs: Any):
+                 is_binary: bool = False, scale: float = 1.0, mean: float = 0.0,
+                 of_positions: bool = False, **kwargs: Any):
         if form not in DIVERGENCES:
             raise InputError(f"there is no form {form!r} of soft targets; choose from "
                              f"{', '.join(DIVERGENCES)}.")
@@ -90,7 +91,8 @@ class SoftTargets(AnswerObjective):
         super().__init__(config, **kwargs)
         self.head, self.form, self.temperature = head, form, temperature
         self.scales_gradient, self.mean_over = scales_gradient, mean_over
-        self.is_binary, self.scale, self.of_positions = is_binary, scale, of_positions
+        self.is_binary, self.of_positions = is_binary, of_positions
+        self.scale, self.mean = scale, mean
 
     def call(self, outputs: Mapping[str, Any], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
@@ -107,7 +109,7 @@ class SoftTargets(AnswerObjective):
             logits = ops.where(is_token, logits, _NO_LOGIT)
         elif len(logits.shape) == 3:
             logits = ops.transpose(logits, (0, 2, 1))
-        return logits / self.scale, batch[SOFT_WEIGHTS]
+        return (logits - self.mean) / self.scale, batch[SOFT_WEIGHTS]
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the weighted sum of the losses, and the sum's divisor (float32 scalars).

@@ -125,7 +125,8 @@ def make_terms(row: Distillation, config: Sizes, head: Objective, dtype: str | N
         if term.objective == "SoftTargets":
             options["head"] = head.name
             if isinstance(head, Regression):
-                options |= {"form": "mse", "mean_over": "examples", "scale": head.scale}
+                options |= {"form": "mse", "mean_over": "examples", "scale": head.scale,
+                            "mean": head.mean}
             options["is_binary"] = isinstance(head, MultiLabel)
             options["of_positions"] = isinstance(head, AnswerSpan)
         made.append(TERMS[term.objective](config, **options))

@@ -45,8 +45,8 @@ def classify(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneS
     if head and head.choice.freezes and model_flags.do_train:
         settings = frozen(settings, f"head={head_flags.head}")
     return open_task("run_classifier", task_flags, model_flags, settings,
-                     {"label_scale": task_flags.label_scale, "long_text": task_flags.long_text,
-                      **options})
+                     {"label_scale": task_flags.label_scale, "label_mean": task_flags.label_mean,
+                      "long_text": task_flags.long_text, **options})
 
 
 def tag(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSettings,

@@ -14,6 +14,7 @@ from bert_tf.files import exists, read_json
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.mixture_teaching import distillation_of, teachers_of
 from bert_tf.finetuning.model import ModelFlags, open_encoder
+from bert_tf.finetuning.one_task import with_begun
 from bert_tf.finetuning.task_rows import check_row
 from bert_tf.flags import check_used, option
 from bert_tf.heads import HEADS
@@ -33,7 +34,8 @@ DEFAULTS = Defaults(512, 32, 5e-5, 5.0)
 _OF_ONE_TASK = ("grid", "class_weights", "lm_coef", "loss_reduction", "label_smoothing",
                 "bilstm_size")
 # Keys of a row that say how a task of a kind is learned.
-_OF_KINDS = {"regression": ("label_scale",), "multiple_choice": ("max_qa_length", "carry_choices")}
+_OF_KINDS = {"regression": ("label_scale", "label_mean"),
+             "multiple_choice": ("max_qa_length", "carry_choices")}
 _ROW_FOLDER = "name their folder as data_dir in --task_config_path"
 _FILES = tuple(field.name for field in dataclasses.fields(TaskFlags) if field.name != "task")
 
@@ -52,11 +54,12 @@ class MixtureFlags:
         "", "JSON file that describes your own tasks, and changes settings of other tasks, by "
         'name: {"mail": {"train_file": "mail.csv", "dev_file": "mail_dev.csv", "text_a_column": '
         '"body", "label_column": "folder"}, "mnli": {"loss_weight": 2}}. Its keys are the flags of '
-        "bert-finetune classifier that describe files; long_text; label_scale; max_qa_length and "
-        "carry_choices; dropout_p, before the head's last layer (default: mnli 0.3, cola 0.05, "
-        "others 0.1); loss_weight; answer_opt; teachers, a list of folders of models of the task, "
-        "whose mean probabilities are also learned (arXiv:1904.09482); distillation, a --recipe of "
-        "bert-distill that compares only logits, such as minibert for tags (default: mtdnn_kd).")
+        "bert-finetune classifier that describe files; long_text; label_scale and label_mean; "
+        "max_qa_length and carry_choices; dropout_p, before the head's last layer (default: mnli "
+        "0.3, cola 0.05, others 0.1); loss_weight; answer_opt; teachers, a list of folders of "
+        "models of the task, whose mean probabilities are also learned (arXiv:1904.09482); "
+        "distillation, a --recipe of bert-distill that compares only logits, such as minibert for "
+        "tags (default: mtdnn_kd).")
     task_sampling: str = option(
         "batches", "How batches are drawn. batches: each batch of each task once per epoch, in "
         "random order. consecutive: the same, with batches of successive rows. proportional: a "
@@ -169,6 +172,9 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
                                     job.do_train, model.path)
         with naming(f"task {name}"):
             task.kind.check_options(options, model.max_seq_length, model.tokenizer)
+        if job.do_train and not saved:
+            options = with_begun(task, options, wanted.sources["train"], SavedTask.read(
+                task_folder(settings.output_dir, name)))
         rate = row.get("dropout_p", job.classifier_dropout)
         members.append(Member(
             task, model, options, wanted, job, settings, head_name=name, number=len(members),
@@ -193,7 +199,8 @@ def _given(flags, row, task, saved):
         turned = None if turned is False else True
     own = () if saved else _OF_KINDS.get(task.kind.name, ())    # a model keeps its own
     return {"answer_turns": _turns(flags, row, task, saved), "hypothesis_first": turned,
-            **{key: row[key] for key in ("long_text", *own) if row.get(key)}}
+            **{key: row[key] for key in ("long_text", *own)
+               if row.get(key) or (key == "label_mean" and key in row)}}
 
 
 def _turns(flags, row, task, saved):

@@ -21,8 +21,9 @@ from bert_tf.finetuning.model import (
 )
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
+from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.task import OWN, Task
-from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
+from bert_tf.tasks.task_flags import OF_NUMBERS, SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 
 
@@ -69,6 +70,9 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
         raise InputError(f"there is no {TASK_FILE} beside {model.path}, so its labels are not "
                          "known; name a model that bert_tf fine-tuned, or give its --labels in "
                          "their order.")
+    if model_flags.do_train and not (model_flags.keep_head and model.saved):
+        options = with_begun(task, options, wanted.sources["train"],
+                             SavedTask.read(settings.output_dir))
     check_smoothing(settings, task)
     weights = class_weights(settings.class_weights, task)
     if model_flags.do_train:
@@ -78,6 +82,16 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
         for split in member.predicted_splits:
             model.saved.check_texts(task.kind.num_texts(task, split), wanted.sources[split].path)
     return member
+
+
+def with_begun(task: Task, options: dict, source: Source, begun: SavedTask | None) -> dict:
+    """The options of a new head with those that fit it to the training examples of a `Source`. A
+    run that was `begun` keeps its own."""
+    if begun is None:
+        return task.kind.fitted(options, source)
+    fitting = {name: begun.options[name] for name in OF_NUMBERS if name in begun.options}
+    return {**options, **{name: value for name, value in fitting.items()
+                          if options.get(name) is None}}
 
 
 def check_has_training_set(task: Task) -> None:
@@ -92,8 +106,10 @@ def _saved_options(model, given, model_flags, settings):
     that it has: earlier versions forgot some options that no flag gives."""
     saved = model.saved.options if model.saved else {}
     begun = SavedTask.read(settings.output_dir) if model_flags.do_train else None
+    is_new = model_flags.do_train and not model_flags.keep_head
     return {name: value for name, value in saved.items()
-            if not begun or name in given or name in begun.options}
+            if (not begun or name in given or name in begun.options)
+            and not (is_new and name in OF_NUMBERS)}        # of the numbers of another head
 
 
 def as_trained(task: Task, saved: SavedTask, path: str, kinds: Sequence[str], is_named: bool,

@@ -13,7 +13,8 @@ from bert_tf.training.settings import without_tried
 # Flags that set the number of steps in another way; a paper's number of steps is then not used.
 _STEPS = ("num_train_steps", "num_train_epochs", "train_batch_size", "grid")
 # Options that a model keeps when its head is trained further.
-_OF_HEAD = ("max_seq_length", "squad_style", "label_scale", "max_qa_length", "carry_choices")
+_OF_HEAD = ("max_seq_length", "squad_style", "label_scale", "label_mean", "max_qa_length",
+            "carry_choices")
 _WARMUP = (*_STEPS, "num_warmup_steps", "warmup_proportion")
 
 

@@ -70,23 +70,29 @@ class Regression(LinearHead):
     """`num_labels` numbers, such as the similarity of STS-B: outputs [B, num_labels], float labels
     `label_ids` [B] or [B, num_labels], weights `is_real_example`.
 
-    Labels are divided by `scale`, above 0, for training, and answers are multiplied by it; 5 for
-    STS-B in google-research/electra. "within_0.5" is the share of answers less than 0.5 from their
-    label.
+    For training, `mean` is subtracted from labels, and they are divided by `scale`, above 0;
+    answers are turned back. The scale is 5 for STS-B in google-research/electra. "within_0.5" is
+    the share of answers less than 0.5 from their label.
     """
 
     measures = ("loss", "within_0.5")
 
-    def __init__(self, config: Sizes, num_labels: int = 1, scale: float = 1.0, **kwargs: Any):
+    def __init__(self, config: Sizes, num_labels: int = 1, scale: float = 1.0, mean: float = 0.0,
+                 **kwargs: Any):
         if not scale > 0:
             raise InputError(f"the scale of labels is {scale}; it must be above 0.")
         super().__init__(config, num_labels, **kwargs)
-        self.num_labels, self.scale = num_labels, scale
+        self.num_labels, self.scale, self.mean = num_labels, scale, mean
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """float32 labels, divided by the scale, and weights [B, num_labels]."""
+        """float32 labels as they are learned, and weights [B, num_labels]."""
         labels, weights = self.row_targets(batch)
-        return (labels if self.scale == 1 else labels / self.scale), weights
+        return self.learned(labels), weights
+
+    def learned(self, values: Tensor) -> Tensor:
+        """Labels, or answers, as the numbers that the layer learns."""
+        values = values - self.mean if self.mean else values
+        return values if self.scale == 1 else values / self.scale
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the weighted sum of the squared errors, and the sum of the weights. Arguments are
@@ -103,11 +109,13 @@ class Regression(LinearHead):
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
         """`values` [B, num_labels]."""
-        return {"values": logits if self.scale == 1 else logits * self.scale}
+        values = logits if self.scale == 1 else logits * self.scale
+        return {"values": values + self.mean if self.mean else values}
 
     def get_config(self) -> dict[str, Any]:
         scale = {} if self.scale == 1 else {"scale": self.scale}
-        return {**super().get_config(), "num_labels": self.num_labels, **scale}
+        mean = {"mean": self.mean} if self.mean else {}
+        return {**super().get_config(), "num_labels": self.num_labels, **scale, **mean}
 
 
 @register

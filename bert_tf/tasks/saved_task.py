@@ -47,7 +47,7 @@ _OPTIONS: dict[str, tuple[str, Callable[[Any], bool]]] = {
                      "lstm_layers", "bilstm_size", "answer_turns"),
                     ("a whole number from 0, or null", _or_none(_is_count))),
     **dict.fromkeys(("null_score_diff_threshold", "alpha"), ("a number", _is_number)),
-    "label_scale": ("a number, or null", _or_none(_is_number)),
+    **dict.fromkeys(("label_scale", "label_mean"), ("a number, or null", _or_none(_is_number))),
     **dict.fromkeys(("version_2_with_negative", "hypothesis_first", "carry_choices",
                      "document_context", "label_gain"),
                     ("true, false or null", lambda value: value is None or type(value) is bool)),

@@ -176,6 +176,10 @@ class Kind:
     def check_options(self, options: dict, max_seq_length: int, tokenizer) -> None:
         """Raises InputError for options that cannot work."""
 
+    def fitted(self, options: dict, source) -> dict:
+        """Returns the options of a new head for the training examples of a `Source`."""
+        return options
+
     def fixed_options(self, options: dict) -> dict:
         """Returns the options that must be equal to resume a run."""
         return options

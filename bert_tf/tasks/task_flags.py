@@ -27,8 +27,9 @@ _OF_OWN = ("text_a_column", "text_b_column", "choice_columns", "label_column", "
            "labelled_test", "multi_label", "header", "tfds_name", "train_file", "dev_file",
            "test_file")
 _OF_CHOICES = ("max_qa_length", "carry_choices")
+OF_NUMBERS = ("label_scale", "label_mean")
 # Values of options that a trained model does not name.
-_KEPT = {"label_scale": 1.0, "carry_choices": False, "long_text": TRUNCATE}
+_KEPT = {"label_scale": 1.0, "label_mean": 0.0, "carry_choices": False, "long_text": TRUNCATE}
 _TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 
@@ -86,8 +87,13 @@ class TaskFlags:
     multi_label: bool = option(
         False, "An example may have several labels or none, separated by commas.", rare=True)
     label_scale: float | None = option(
-        None, "In regression, divide the labels by this number during training (default: 1). The "
-        "records do not change.", rare=True, above=0, below=float("inf"))
+        None, "In regression, divide the labels by this number during training. The records do not "
+        "change. Default: 1; where not all labels are from -5 to 5, or their standard deviation is "
+        "below 0.1, this deviation.", rare=True, above=0, below=float("inf"))
+    label_mean: float | None = option(
+        None, "In regression, subtract this number from the labels during training, before they "
+        "are divided. Default: 0; for the same labels as in --label_scale, their mean.", rare=True,
+        above=float("-inf"), below=float("inf"))
     max_qa_length: int | None = option(
         None, "In multiple choice, keep the last tokens of each choice, at most this many, and "
         "then shorten only the context, as XLNet does for RACE. Default: shorten the longer of the "
@@ -267,9 +273,10 @@ def _present(flag, task, possible, sources, data_dir):
 def _check_training_flags(flags, task):
     """Raises InputError for flags of the training file that do not go with a task."""
     check(flags)
-    if flags.label_scale is not None and task.kind != KINDS["regression"]:
-        raise InputError(f"--label_scale={flags.label_scale} is for regression; leave "
-                         "the flag out.")
+    for name in OF_NUMBERS:
+        if getattr(flags, name) is not None and task.kind != KINDS["regression"]:
+            raise InputError(f"--{name}={getattr(flags, name)} is for regression; leave the flag "
+                             "out.")
     check_used(flags, *((name, task.kind == KINDS["multiple_choice"], "multiple choice")
                         for name in _OF_CHOICES))
     check_long_text(flags.long_text, task)
@@ -286,7 +293,7 @@ def check_long_text(way: str | None, task: Task) -> None:
 def check_kept(flags: TaskFlags, options: dict, *more: str) -> None:
     """Raises InputError for flags that differ from the options of a trained model, where they can't
     change. `more` are names of further flags."""
-    for name in ("label_scale", *_OF_CHOICES, *more):
+    for name in (*OF_NUMBERS, *_OF_CHOICES, *more):
         if getattr(flags, name) not in (None, options.get(name, _KEPT.get(name))):
             raise InputError(f"--{name} stays as in the training of the model; leave the flag out.")
 

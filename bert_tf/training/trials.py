@@ -162,6 +162,11 @@ def rank_result(result: dict, headline: str) -> tuple:
     return rank(result["metrics"], headline, result["degenerate"])
 
 
+def _is_error(name):
+    """Whether less of a metric is better."""
+    return "loss" in name or name.endswith(("mae", "mae_of_mean"))
+
+
 def deviation(values: list[float]) -> float:
     """Returns the deviation of a sample: 0 of one value, NaN where one of several isn't finite."""
     if len(values) < 2:
@@ -185,7 +190,7 @@ def summarize(results: dict[str, dict], headline: str) -> dict:
         known = [value for value in values if not math.isnan(value)] or values
         metrics[name] = {"mean": statistics.fmean(values), "stdev": deviation(values),
                          "median": statistics.median(values),
-                         "best": (max if "loss" not in name else min)(known)}
+                         "best": (min if _is_error(name) else max)(known)}
     return {"headline": headline,
             "best": max(counts, key=lambda name: rank_result(results[name], headline)),
             "degenerate": [name for name, result in results.items() if result["degenerate"]],

@@ -208,11 +208,11 @@ def test_heads_of_tasks(head, target, with_head, tmp_path):
 
 @pytest.fixture(scope="module")
 def scaled(tmp_path_factory):
-    """A regression whose labels are divided by 5, in `model.keras`, and its folder."""
+    """A regression of labels minus 120, divided by 5, in `model.keras`, and its folder."""
     folder = tmp_path_factory.mktemp("scaled")
     config = checkpoints.read_config(GOLDEN / "google_gelu")
     config.to_json_file(folder / "bert_config.json")
-    learner = Learner(BertEncoder(config), [Regression(config, scale=5)])
+    learner = Learner(BertEncoder(config), [Regression(config, scale=5, mean=120.0)])
     learner.save(folder / "model.keras")
     return folder, learner.objectives[0]
 
@@ -224,14 +224,17 @@ def test_the_scale_of_a_regression_stays(target, scaled, tmp_path):
     wanted = head.answers(head({"pooled_output": pooled}, {}))["values"].numpy()
     account = convert(folder, tmp_path / "theirs", target)
     assert ("regression/dense is multiplied by 5" in str(account)) == (target != "keras")
+    assert ("120, the mean of its labels" in str(account)) == (target != "keras")
     found = checkpoints.read(tmp_path / "theirs", "regression")
     kernel, bias = (found.tensors[f"regression/dense/{name}"].read() for name in ("kernel", "bias"))
-    factor = found.beside("regression").get("scale", 1)
-    assert np.allclose((pooled @ kernel + bias) * factor, wanted, rtol=1e-5)
+    beside = found.beside("regression")
+    assert beside == ({"scale": 5, "mean": 120.0} if target == "keras" else {})
+    found = (pooled @ kernel + bias) * beside.get("scale", 1) + beside.get("mean", 0)
+    assert np.allclose(found, wanted, rtol=1e-5)
     model = bert_tf.open_model(tmp_path / "theirs")
     again = export_model.build(ExportFlags(init_checkpoint="x", output="y", task="regression",
                                            num_labels=1), model).objectives[0]
-    assert (again.scale == 5) == (target == "keras")
+    assert ((again.scale, again.mean) == (5, 120.0)) == (target == "keras")
 
 
 def test_the_scale_of_a_checkpoint_of_fine_tuning_is_in_its_task(scaled, tmp_path):
@@ -241,11 +244,12 @@ def test_the_scale_of_a_checkpoint_of_fine_tuning_is_in_its_task(scaled, tmp_pat
     shutil.copy(folder / "bert_config.json", tmp_path)
     checksummed.write(str(tmp_path / "checkpoint-000000001.safetensors"),
                       {f"learner/bert/{name}": value for name, value in own.items()}, {})
-    SavedTask(Task("x", "regression", {}, ()), 9, True, {"label_scale": 5.0}).write(str(tmp_path))
+    SavedTask(Task("x", "regression", {}, ()), 9, True, {
+        "label_scale": 5.0, "label_mean": 2.0}).write(str(tmp_path))
     convert(tmp_path, tmp_path / "google", "google")
     found = values(tmp_path / "google", "regression")
-    for name in ("regression/dense/bias", "regression/dense/kernel"):
-        assert np.array_equal(found[name], own[name] * 5)
+    for name, mean in (("regression/dense/bias", 2), ("regression/dense/kernel", 0)):
+        assert np.array_equal(found[name], own[name] * 5 + mean)
 
 
 def test_both_orders_of_a_pair_have_a_place_in_keras_only(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.compression import MultiTaskStudent, Patience, SoftTargets, Student
+from bert_tf.compression import MultiTaskStudent, Patience, SoftTargets, Student, make_terms
 from bert_tf.config import EncoderConfig
 from bert_tf.data.batches.task_batches import SharedFeatures, of_task
 from bert_tf.errors import InputError
@@ -15,6 +15,7 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.classification import Classification, MultiLabel, Regression
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.recipes import DISTILLATIONS, patience_layers
+from bert_tf.recipes.distillation import find_distillation
 from bert_tf.training.optimizers.adam import make_optimizer
 from bert_tf.training.optimizers.schedules import WarmupLinearDecay
 from tests.rounding import ROUNDED, off, off_steps
@@ -58,6 +59,16 @@ MTDNN = ("mtdnn/losses", "pair/logits", "pair/other_logits")
 T5 = {"temperature": 5.0}
 BY_CLASS = {"mean_over": "classes"}
 CROSS = {"form": "cross_entropy", "scales_gradient": False, **BY_CLASS}
+
+
+def test_the_teachers_numbers_are_learned_as_labels_are():
+    numbers = np.array([[120.0], [250.0]], np.float32)
+    head = Regression(SIZES, scale=30.0, mean=180.0)
+    soft, = make_terms(find_distillation("soft_labels"), SIZES, head)
+    labels, _ = soft.targets({"teacher_logits": numbers, "soft_weights": np.ones(2)})
+    gold, _ = head.targets({"label_ids": numbers, "is_real_example": np.ones(2)})
+    assert np.allclose(labels, gold) and np.allclose(labels, [[-2], [7 / 3]])
+    assert np.allclose(head.answers(labels)["values"], numbers)
 
 
 @pytest.mark.parametrize("source, expected, gradient_of, gold, weight, options", [

@@ -14,8 +14,10 @@ import keras
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from sklearn.metrics import mean_absolute_error
 from sklearn.utils.class_weight import compute_class_weight
 
+import bert_tf
 from bert_tf import checkpoints, metrics
 from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
@@ -231,6 +233,50 @@ def test_numbers(data, flags, tmp_path):
     assert scores["dev/pearson"] == pytest.approx(np.corrcoef(gold, found)[0, 1], abs=1e-4)
     assert scores["dev/pearson"] > 0.9
     assert "probabilities" not in (tmp_path / "out" / "dev_predictions.jsonl").read_text()
+
+
+def test_numbers_far_from_a_new_head_start_at_their_mean(eagerly, data, flags, tmp_path, capsys):
+    for split in ("train", "dev"):
+        rows = [line.split("\t") for line in (data / f"{split}.tsv").read_text().splitlines()[1:]]
+        write_lines(tmp_path / f"{split}.tsv", ["one\tscore", *(
+            f"{text}\t{1e6 if score == '2.5' else 4e6}" for text, _, score in rows)])
+    job = {**{f"{split}_file": f"{split}.tsv" for split in ("train", "dev")}, "num_train_steps": 4,
+           "data_dir": str(tmp_path), "text_a_column": "one", "label_column": "score",
+           "task_kind": "regression", "do_eval": True, "num_train_epochs": None,
+           "learning_rate": 1e-4}
+    main(flags(**job))
+    gold = [float(line.split("\t")[1]) for line in (tmp_path / "train.tsv").read_text().splitlines(
+        )[1:]]
+    options = read_json(tmp_path / "out" / "task.json")["options"]
+    assert options["label_mean"] == pytest.approx(np.mean(gold))
+    assert options["label_scale"] == pytest.approx(np.std(gold))
+    assert f"--label_mean={np.mean(gold):.6g}" in capsys.readouterr().out
+    scores = read_json(tmp_path / "out" / "metrics.json")["metrics"]
+    found = [line["value"] for line in read_lines(tmp_path / "out" / "dev_predictions.jsonl")]
+    gold = [float(line.split("\t")[1]) for line in (tmp_path / "dev.tsv").read_text().splitlines(
+        )[1:]]
+    error = mean_absolute_error(gold, found)
+    assert scores["dev/mae"] == pytest.approx(error, rel=1e-6)
+    assert scores["dev/mae_of_mean"] == pytest.approx(
+        mean_absolute_error(gold, np.full(len(gold), np.mean(gold))), rel=1e-6)
+    assert error < 1.2 * scores["dev/mae_of_mean"]
+    text = (tmp_path / "dev.tsv").read_text().splitlines()[1].split("\t")[0]
+    assert bert_tf.Predictor(tmp_path / "out")(text)["value"] == pytest.approx(found[0], rel=1e-6)
+    # A run that stops continues with its numbers, to the same weights.
+    other = {**job, "output_dir": str(tmp_path / "other")}
+    main(flags(**other, stop_at_step=2, save_checkpoints_steps=2))
+    main(flags(**other, save_checkpoints_steps=2))
+    whole, resumed = (checkpoints.read(tmp_path / name).tensors for name in ("out", "other"))
+    for name, tensor in whole.items():
+        assert np.array_equal(resumed[name].read(), tensor.read()), name
+    # A new head for other numbers does not inherit them; the same head does.
+    main(flags(**{**job, "train_file": str(data / "train.tsv"), "dev_file": str(data / "dev.tsv")},
+               init_checkpoint=str(tmp_path / "out"), bert_config_file=None, vocab_file=None,
+               output_dir=str(tmp_path / "new")))
+    assert "label_mean" not in read_json(tmp_path / "new" / "task.json")["options"]
+    main(flags(**job, init_checkpoint=str(tmp_path / "out"), keep_head=True, bert_config_file=None,
+               vocab_file=None, output_dir=str(tmp_path / "again")))
+    assert read_json(tmp_path / "again" / "task.json")["options"] == options
 
 
 def test_a_named_task_and_what_its_model_answers_too(eagerly, data, flags, tmp_path, capsys):

@@ -139,7 +139,8 @@ def test_options_that_no_flag_gives_are_the_models(name, saved):
 def test_a_run_that_was_begun_keeps_its_options(tmp_path):
     saved = SavedTask(TASKS["qnnli"], 16, True, {"hypothesis_first": True, "long_text": "mean"})
     model, job, settings = (types.SimpleNamespace(**values) for values in (
-        {"saved": saved}, {"do_train": True}, {"output_dir": str(tmp_path)}))
+        {"saved": saved}, {"do_train": True, "keep_head": False},
+        {"output_dir": str(tmp_path)}))
     assert one_task._saved_options(model, {}, job, settings) == saved.options
     dataclasses.replace(saved, options={"long_text": "mean"}).write(tmp_path)
     assert one_task._saved_options(model, {}, job, settings) == {"long_text": "mean"}

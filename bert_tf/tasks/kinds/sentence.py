@@ -2,6 +2,8 @@
 texts, as in SWAG.
 """
 
+import math
+
 import numpy as np
 
 from bert_tf import metrics
@@ -10,10 +12,12 @@ from bert_tf.errors import InputError
 from bert_tf.heads import CHOICES
 from bert_tf.tasks.kinds.encoding import encode_choices, label_id
 from bert_tf.tasks.kinds.labelled import LabelledKind, rounded, says_nothing
+from bert_tf.tasks.label_range import with_range
 from bert_tf.tasks.reading import Malformed
 
 _BOOLEANS = {"False": "false", "True": "true"}      # as SuperGLUE's server reads BoolQ and WiC
 LABEL_SEPARATOR = ","           # between the labels of one example, where it may have several
+_GREATEST = float(np.finfo(np.float32).max)
 _LEAST_PROBABILITY = 0.5        # of a label, where an example may have several
 
 
@@ -129,8 +133,12 @@ class Regression(Classification):
     label_dtype = np.float32
 
     def _head(self, task, options):
-        scale = options.get("label_scale")
-        return self.name, {} if scale is None else {"scale": scale}
+        known = {"scale": options.get("label_scale"), "mean": options.get("label_mean")}
+        return self.name, {name: value for name, value in known.items() if value is not None}
+
+    def fitted(self, options, source):
+        """Returns the options with the mean and the scale of labels that are far from 0."""
+        return with_range(options, (example.label for example in source.examples()))
 
     def label(self, task, ids, texts, raw, where):
         if raw is None:
@@ -140,7 +148,7 @@ class Regression(Classification):
             value = float(raw)
         except ValueError:
             value = np.nan
-        if not (np.isfinite(value) and least <= value <= most):
+        if not (abs(value) <= _GREATEST and least <= value <= most):
             wanted = f" from {least} to {most}" if task.bounds else ""
             raise InputError(f"{where}: {raw!r} is not a number{wanted}; correct the line, or name "
                              "the right column with --label_column.")
@@ -153,7 +161,19 @@ class Regression(Classification):
         return answers["values"][:, 0]
 
     def describe(self, task, example, prediction, probabilities):
-        return {"value": round(float(prediction), 4)}
+        value = float(prediction)
+        if not 0 < abs(value) < 1:
+            return {"value": round(value, 4)}
+        # Four digits of a small number.
+        return {"value": round(value, 3 - math.floor(math.log10(abs(value))))}
+
+    def score(self, task, path, examples, predicted):
+        """Returns the metrics of the task, the mean absolute error, and the error of an answer that
+        is always the mean label of the file."""
+        labels = self.targets(task, examples)
+        return {**super().score(task, path, examples, predicted),
+                "mae": float(np.mean(np.abs(predicted - labels))),
+                "mae_of_mean": float(np.mean(np.abs(labels.mean() - labels)))}
 
     def submission(self, task, predictions):
         return [f"{value:.3f}" for value in np.clip(predictions, *task.bounds)]

@@ -1,0 +1,46 @@
+"""Where the numbers of a regression lie, and how a head that says numbers around 0 learns them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+# The labels of STS-B, from 0 to 5, are learned as they are in BERT's paper and in all that follow.
+_REACH = 5.0
+_LEAST_DEVIATION = 0.1
+_FAR_OUT = 10       # interquartile ranges from the median
+
+
+def mean_and_deviation(labels: Iterable[float]) -> tuple[float, float] | None:
+    """Returns the mean and the standard deviation of labels that a new head does not reach, or None
+    where it does.
+
+    A new head says numbers around 0, and training moves them by a few units. It reaches labels from
+    -5 to 5 whose deviation is at least 0.1. A label more than 10 interquartile ranges from the
+    median counts in neither, so that a few wrong numbers do not decide about all others. The
+    deviation of equal labels is given as 1.
+    """
+    values = np.fromiter(labels, np.float64)
+    low, median, high = np.percentile(values, [25, 50, 75])
+    if high > low:
+        values = values[np.abs(values - median) <= _FAR_OUT * (high - low)]
+    mean, deviation = float(values.mean()), float(values.std())
+    if np.abs(values).max() <= _REACH and deviation >= _LEAST_DEVIATION:
+        return None
+    # The deviation of equal numbers may be their rounding.
+    is_constant = deviation <= 1e-7 * abs(mean)
+    return mean, 1.0 if is_constant else deviation
+
+
+def with_range(options: Mapping[str, Any], labels: Iterable[float]) -> dict[str, Any]:
+    """Returns the options of a regression with `label_mean` and `label_scale` for labels that a new
+    head does not reach, unless they are given; says so."""
+    labels = list(labels)
+    found = mean_and_deviation(labels)
+    mine = {name: value for name, value in zip(("label_mean", "label_scale"), found or ())
+            if options.get(name) is None}
+    if mine:
+        flags = ", ".join(f"--{name}={value:.6g}" for name, value in mine.items())
+        print(f"labels from {min(labels):.6g} to {max(labels):.6g} are far from what a new head "
+              f"says, so that it starts at their mean and deviation: {flags}", flush=True)
+    return {**options, **mine}
