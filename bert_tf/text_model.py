@@ -8,6 +8,8 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, Self
 
+import numpy as np
+
 from bert_tf import checkpoints
 from bert_tf.checkpoints.names import MODEL_FILE
 from bert_tf.errors import InputError, counted
@@ -90,7 +92,8 @@ class TextModel:
         return f"TextModel({self.path!r}, {self.kind}; {what})"
 
     def fit(self, texts: Sequence, labels: Sequence, dev_texts: Sequence | None = (),
-            dev_labels: Sequence | None = (), **settings: Any) -> dict[str, float]:
+            dev_labels: Sequence | None = (), label_names: Sequence[str] = (),
+            **settings: Any) -> dict[str, float]:
         """Trains the model, and returns its scores on `dev_texts`, if there are such.
 
         A model that was fine-tuned before keeps its labels and is trained further; with
@@ -98,7 +101,10 @@ class TextModel:
 
         Args:
             texts: str, or tuples of two; a list, an array, or a column or a table of pandas.
-            labels: one for each text: str or int; of several labels lists of str; or numbers.
+            labels: one for each text: str or int; or numbers. Of several labels lists of str, or
+                flags, a 0 or 1 for each label, as lists, an array or a table of pandas, whose
+                columns name the labels.
+            label_names: the names of flags, in their order.
             dev_texts, dev_labels: the same, to score the model on; None or empty: no such.
             settings: flags of `bert-finetune`, such as `learning_rate`, `train_batch_size`,
                 `num_train_epochs`, `max_seq_length`, `random_seed`; None is the default.
@@ -109,8 +115,12 @@ class TextModel:
         folder = tempfile.mkdtemp(prefix="bert_tf_")
         discard = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         files = {"train_file": os.path.join(folder, "train.jsonl")}
+        saved = SavedTask.read(self.path) if settings.get("keep_head") in (None, True) else None
+        labels, names = _label_rows(self.kind, labels, label_names,
+                                    saved.task.labels if saved else ())
         width = _write(files["train_file"], texts, labels)
         dev_texts, dev_labels = (() if dev is None else dev for dev in (dev_texts, dev_labels))
+        dev_labels, _ = _label_rows(self.kind, dev_labels, (), names)
         if len(dev_texts) or len(dev_labels):
             files["dev_file"] = os.path.join(folder, "dev.jsonl")
             if (dev_width := _write(files["dev_file"], dev_texts, dev_labels)) != width:
@@ -121,7 +131,8 @@ class TextModel:
         try:
             self.scores = finetune(
                 {**files, **dict(zip(("text_a_column", "text_b_column"), _TEXTS[:width])),
-                 "label_column": _LABEL, "task_kind": self.kind}, self.path, output,
+                 "label_column": _LABEL, "task_kind": self.kind, "labels": list(names)},
+                self.path, output,
                 **{"keep_head": SavedTask.read(self.path) is not None, **given})
         except InputError as error:         # the files are this method's own
             message = str(error)
@@ -160,6 +171,37 @@ class TextModel:
                        name=os.path.basename(absolute(os.fspath(folder))))
 
 
+def _label_rows(kind, labels, names, known=()):
+    """Returns labels, and the names of flags, () without any. The rows of an array or a table
+    become lists, in the order of the `known` labels if its columns are these; a single column that
+    holds no flags becomes the labels."""
+    if len(getattr(labels, "shape", ())) != 2:
+        return labels, tuple(names)
+    columns = tuple(str(name).strip() for name in (
+        names if len(names) else getattr(labels, "columns", ())))
+    rows = np.asarray(labels.toarray() if hasattr(labels, "toarray") else labels).tolist()
+    width = labels.shape[1]
+    if width == 1 and (kind != "multi_label" or not all(map(_is_flag, rows))):
+        return [row[0] for row in rows], tuple(names)
+    if kind != "multi_label":
+        raise InputError(f"labels have {width} columns; give one label for each text, or open the "
+                         "model with kind='multi_label', for flags.")
+    if columns and len(columns) != width:
+        raise InputError(f"label_names are {', '.join(columns)}, but labels have "
+                         f"{counted(width, 'column')}; give a name for each.")
+    if not known or not columns:
+        return rows, columns
+    if sorted(columns) != sorted(known):
+        raise InputError(f"the columns of labels are {', '.join(columns)}, but the labels are "
+                         f"{', '.join(known)}; give a column for each.")
+    order = list(map(columns.index, known))
+    return [[row[place] for place in order] for row in rows], tuple(known)
+
+
+def _is_flag(row):
+    return isinstance(row[0], (bool, int, float)) and row[0] in (0, 1)
+
+
 def _write(path, texts, labels):
     """Writes texts with their labels as JSON lines; returns the number of texts of each."""
     if isinstance(texts, str):
@@ -184,14 +226,11 @@ def _write(path, texts, labels):
 
 def _plain(label, number):
     """A label as JSON has it."""
-    if getattr(label, "size", 1) != 1:
-        raise InputError(f"label {number} is the array {label}; give a label, a number, or a list "
-                         "of label names.")
-    value = label.item() if hasattr(label, "item") else label
+    value = label.tolist() if hasattr(label, "tolist") else label
     if isinstance(value, (list, tuple)):
         return [_plain(one, number) for one in value]
     # A value that differs from itself is NaN, which pandas has where there is no label.
     if not isinstance(value, (str, int, float)) or value != value:
         raise InputError(f"label {number} is {value!r}; give a label, a number, or a list of label "
-                         "names.")
+                         "names or flags.")
     return value

@@ -64,7 +64,7 @@ def _items(value):
 _READERS: dict[type, Callable] = {
     bool: lambda value: _BOOLS.get(str(value).lower(), value),
     int: functools.partial(_number, int), float: functools.partial(_number, float),
-    str: lambda value: written(value) if isinstance(value, (int, float)) else value,
+    str: lambda value: written(value) if isinstance(value, (int, float, list, tuple)) else value,
     list: _items}
 
 

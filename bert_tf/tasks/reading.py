@@ -7,6 +7,7 @@ import typing
 from bert_tf.errors import InputError, counted
 from bert_tf.files import match_names, read_json, shown_name
 from bert_tf.tasks import annotations, conllu
+from bert_tf.tasks.label_cells import Flags, form_of_cells, form_of_columns
 from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.library_lines import part_of, read_library
 from bert_tf.tasks.rows import Omissions, Table, read_lines, read_sentences
@@ -43,8 +44,8 @@ class KeptRows:
         self._rows, self._counts = None, (0, 0, 0)
 
     def read(self, task, layout, path: str, omissions: Omissions) -> typing.Iterator[tuple]:
-        """Yields (line, texts, unread label, document); the label is None if absent, and a list
-        where there may be several."""
+        """Yields (line, texts, unread label, document); the label is None if absent, and a list or
+        `Flags` where there may be several."""
         if self._rows is not None:
             for name, count in zip(_COUNTS, self._counts, strict=True):
                 setattr(omissions, name, getattr(omissions, name) + count)
@@ -78,7 +79,7 @@ def read_examples(task, split: str, path: str, omissions: Omissions | None = Non
             file and line.
     """
     layout, empty = task.split(split), True
-    ids = {label: index for index, label in enumerate(task.labels)}
+    ids = {label.strip(): index for index, label in enumerate(task.labels)}
     omissions = omissions or Omissions()
     found = task.kind.gather(task, (rows or KeptRows()).read(task, layout, path, omissions), path,
                              omissions)
@@ -97,7 +98,8 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
                     rows: KeptRows | None = None,
                     others: typing.Iterable[tuple[str, str, KeptRows]] = ()):
     """Returns the task with the labels in a split's file, at least two: O first, numbers by their
-    size. `others` are further splits, files and rows that may have labels of their own."""
+    size, those of flags in their order. `others` are further splits, files and rows that may have
+    labels of their own."""
     if task.labels or not task.kind.has_labels:
         return task
     if not task.kind.labels_are_classes:
@@ -106,6 +108,8 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
     found: set = set()
     for name, place, kept in ((split, path, rows or KeptRows()), *others):
         for *_, raw, _ in kept.read(task, task.split(name), place, omissions or Omissions()):
+            if isinstance(raw, Flags):
+                return task.kind.with_labels(task, raw.names)
             found.update(raw if isinstance(raw, list) else [raw])
     if len(found) < task.kind.least_labels or None in found:
         held = counted(len(found - {None}), "label")
@@ -250,7 +254,7 @@ def _read_table(task, layout, path, omissions):
     table = Table(path, layout, omissions)
     text_keys = table.keys(layout.texts)
     choice_keys = table.keys(layout.choices)
-    label_key = None if layout.label is None else table.keys([layout.label])[0]
+    label_of = _label_reader(task, layout, path, table)
     only_key, only = None, None
     if layout.only:
         [only_key], only = table.keys(layout.only[:1]), layout.only[1]
@@ -260,7 +264,7 @@ def _read_table(task, layout, path, omissions):
         where = f"{path}, line {line}"
         try:
             cells = texts_of(row, layout, text_keys, choice_keys)
-            raw = None if label_key is None else _label_of(row, task, layout, label_key, where)
+            raw = label_of and label_of(row, where)
         except Malformed as problem:
             omissions.add_malformed(where, str(problem))
             continue
@@ -296,6 +300,46 @@ def texts_of(row, layout, text_keys: list, choice_keys: list) -> list[str]:
     return [context, *(" ".join([*beginning, choice]) for choice in choices)]
 
 
+def _label_reader(task, layout, path, table):
+    """Returns the function (row, name of the line) that reads the label of a row of a table; None
+    where rows have none."""
+    if layout.label is None:
+        return None
+    if task.kind.has_several_labels:
+        return _labels_reader(task, layout, path, table)
+    several = ", and --multi_label reads several columns" * ("," in str(layout.label))
+    key, = table.keys([layout.label], several)[:1]
+    return lambda row, where: _label_of(row, task, layout, key, where)
+
+
+def _labels_reader(task, layout, path, table):
+    """Returns the `_label_reader` of a task with several labels an example, in a column or in one
+    column each. All cells decide about their form, so that the file is read twice."""
+    column = layout.label
+    is_one = not isinstance(column, str) or column in (table.names or ()) or "," not in column
+    keys = table.keys([column] if is_one else [name.strip() for name in column.split(",")])
+    rows = Table(path, layout, Omissions(skip_malformed=True))
+    if len(keys) == 1:
+        key, = keys
+        form = form_of_cells(((line, _cell_or_none(row, key)) for line, row in rows), task.labels,
+                             path)
+    else:
+        names = [name if isinstance(name, str) else table.names[name] for name in keys
+                 ] if table.names else None
+        form = form_of_columns(([_cell_or_none(row, key) for key in keys] for _, row in rows),
+                               names, len(keys), task.labels, path)
+
+    def read(row, where):
+        del where
+        cells = [_cell(row, key) for key in keys]
+        try:
+            return form.read(cells[0] if len(keys) == 1 else cells)
+        except ValueError as problem:
+            raise Malformed(str(problem)) from None
+
+    return read
+
+
 def _label_of(row, task, layout, key, where):
     raw = _cell(row, key)
     for column, cell, text in layout.words:
@@ -315,6 +359,10 @@ def _cell(row, key):
         return row[key]
     except KeyError as error:
         raise Malformed(f"has no {error}") from None
+
+
+def _cell_or_none(row, key):
+    return row.get(key) if isinstance(row, dict) else row[key]
 
 
 def _has_more(row, columns, known):

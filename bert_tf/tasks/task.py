@@ -109,6 +109,8 @@ class Kind:
         lines: lines of a table for each example.
         needs_choices: whether own files must have columns of choices.
         has_labels: whether labels come from a list of names, which is kept with the model.
+        has_several_labels: whether an example may have several labels, or none; see
+            `bert_tf.tasks.label_cells`.
         labels_are_classes: whether a model classifies into these names, so that they may have any
             order, and weights.
         smooths: whether its loss can smooth labels.
@@ -127,7 +129,7 @@ class Kind:
     format: str | None = None
     default_columns: tuple = ("", "")
     lines = 1
-    needs_choices = has_labels = is_grouped = keeps_head = False
+    needs_choices = has_labels = has_several_labels = is_grouped = keeps_head = False
     labels_are_classes = smooths = measures = True
 
     def __eq__(self, other):

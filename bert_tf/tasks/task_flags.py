@@ -72,20 +72,23 @@ class TaskFlags:
     text_b_column: str = option(
         "", "Column of a second text; in multiple choice, the beginning that all choices share.")
     label_column: str = option(
-        "", "Column of the label; -1 is the last one, the default for tagging. In .conllu: upos "
-        "(default), feats, feats.NAME for one feature, or another column. In JSON for tagging: the "
-        "key of the spans or the tags; default: the one that the tool writes.")
+        "", "Column of the label; -1 is the last one, the default for tagging. With --multi_label "
+        "also several, a 0 or 1 in each. In .conllu: upos (default), feats, feats.NAME for one "
+        "feature, or another column. In JSON for tagging: the key of the spans or the tags; "
+        "default: the one that the tool writes.")
     choice_columns: list[str] = option(
         [], "Columns of the choices in multiple choice, such as ending*.")
     labels: list[str] = option(
-        [], "All labels; default: the labels of the training file.", rare=True)
+        [], "All labels; default: the labels of the training file. Names of flags, 0 or 1, in "
+        "their order.", rare=True)
     tag_scheme: str | None = option(
         None, "Tags of entities that a tagger learns. bio: B- for the first word, I- for the "
         "others. bioes: S- for an entity of one word; B-, I- and E- for the first, inner and last "
         "words of longer entities, as in ELECTRA. Files, predictions and scores keep their format. "
         "Default: as in training, else bio.", choices=SCHEMES, rare=True)
     multi_label: bool = option(
-        False, "An example may have several labels or none, separated by commas.", rare=True)
+        False, "An example may have several labels or none: a list, names between commas, "
+        "semicolons or bars, or a 0 or 1 for each label, in one column or in several.", rare=True)
     label_scale: float | None = option(
         None, "In regression, divide the labels by this number during training. The records do not "
         "change. Default: 1; where not all labels are from -5 to 5, or their standard deviation is "
@@ -346,7 +349,8 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
                               tag_names=tuple(labels))
     if not header and not {"tsv", "csv"}.intersection(split.format for split in splits.values()):
         raise InputError("--header=false is for .tsv and .csv; leave the flag out.")
-    return owned.with_labels(Task(OWN, owned, splits, metrics=owned.own_metrics), labels)
+    return owned.with_labels(Task(OWN, owned, splits, metrics=owned.own_metrics),
+                             [label.strip() for label in labels])
 
 
 def _check_own(owned, files, texts, label, choices, labels, labelled_test):
@@ -362,9 +366,12 @@ def _check_own(owned, files, texts, label, choices, labels, labelled_test):
     if len(texts) > 1 and owned.format == "words":
         raise InputError("--text_b_column is for two texts, and tagging reads words; leave the "
                          "flag out.")
-    if "" in labels:
+    names = [label.strip() for label in labels]
+    if "" in names:
         raise InputError(f"--labels={','.join(labels)}: a label is empty; leave out the surplus "
                          "comma.")
+    if len(set(names)) < len(names):
+        raise InputError(f"--labels={','.join(labels)}: a label comes twice; name each once.")
     if labels and not owned.has_labels:
         raise InputError(f"--labels names labels, and {owned.title} has none; leave the flag out.")
 

@@ -3,6 +3,7 @@
 import copy
 import csv
 import json
+import pathlib
 import pickle
 
 import numpy as np
@@ -10,10 +11,11 @@ import pandas
 import pytest
 
 import bert_tf
-from bert_tf import checkpoints
+from bert_tf import checkpoints, text_model
 from bert_tf.errors import InputError
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.run import has_learned_from
+from bert_tf.tasks.label_cells import form_of_cells
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_classifier
@@ -214,6 +216,44 @@ def test_errors_of_fit_name_its_arguments(folder):
         model.fit(["a", "b"], ["x", "y"], ["a"], ["z"], **given)
 
 
+FLAGS = [[1, 0, 1], [0, 0, 0], [0, 1, 0], [1, 1, 1]] * 2
+LABELS = ("toxic", "severe", "insult")
+
+
+@pytest.mark.parametrize("labels, names, dev", [
+    (FLAGS, LABELS, FLAGS), (np.array(FLAGS), LABELS, np.array(FLAGS, bool)),
+    (pandas.DataFrame(FLAGS, columns=LABELS),  (),
+     pandas.DataFrame(FLAGS, columns=LABELS)[["insult", "toxic", "severe"]]),
+    ([np.array(row) for row in FLAGS], LABELS, [np.array(row) for row in FLAGS]),
+    ([",".join(map(str, row)) for row in FLAGS], LABELS, FLAGS)])
+def test_flags_are_labels_in_every_form(eagerly, folder, labels, names, dev, monkeypatch):
+    given = {}
+    monkeypatch.setattr(text_model, "finetune", lambda task, *paths, **settings: given.update(
+        task, rows={name: pathlib.Path(task[f"{name}_file"]).read_text().splitlines()
+                    for name in ("train", "dev")}) or {})
+    model = bert_tf.TextModel.from_pretrained(folder / "model", kind="multi_label")
+    texts = list("abcdefgh")
+    with pytest.raises(InputError, match="stop_at_step"):       # there is no model
+        model.fit(texts, labels, texts, dev, label_names=names)
+    assert given["labels"] == list(LABELS)
+    for split, rows in given["rows"].items():
+        form = form_of_cells(((line, json.loads(row)["label"]) for line, row in enumerate(rows)),
+                             given["labels"], split)
+        assert [list(map(int, form.read(json.loads(row)["label"]).values))
+                for row in rows] == FLAGS
+
+
+def test_tables_of_flags_that_do_not_fit_are_refused(folder):
+    model = bert_tf.TextModel.from_pretrained(folder / "model", kind="multi_label")
+    table = pandas.DataFrame(FLAGS[:2], columns=LABELS)
+    for labels, given, part in (
+            (table, {"label_names": ["a", "b"]}, "label_names are a, b, but labels have 3 columns"),
+            (table, {"dev_texts": ["a", "b"], "dev_labels": table.rename(columns={"toxic": "x"})},
+             "columns of labels are x, severe, insult, but the labels are toxic, severe, insult")):
+        with pytest.raises(InputError, match=part):
+            model.fit(["a", "b"], labels, **given)
+
+
 def test_a_copy_of_a_text_model_opens_its_folder_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     kept = pickle.dumps(bert_tf.TextModel("model"))
@@ -230,7 +270,7 @@ def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
                                 (["a"], None, "labels are None"),
                                 ([3], [0], "text 0 is 3"), ("ab", [0, 1], "texts is one str"),
                                 (pandas.DataFrame({"a": ["x", 3]}), [0, 1], "text 1 is 3"),
-                                (["a", "b"], np.eye(2), "label 0 is the array"),
+                                (["a", "b"], np.eye(2), "labels have 2 columns"),
                                 (iter(["a", np.nan]), [0, 1], "text 1 is nan"),
                                 (["a", "b"], np.array(["x", np.nan], object), "label 1 is nan"),
                                 (["a", "b"], [["x"], [b"y"]], "label 1 is b'y'"),

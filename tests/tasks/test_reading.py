@@ -297,7 +297,7 @@ def test_own_files(tmp_path):
     (tmp_path / "b.csv").write_text("body,folder\nx,1\nx, 1\nx,01\nx, 0\nx,0\n", encoding="utf-8")
     same = own_task("classification", {"train": "b.csv"}, ["body"], "folder")
     assert discover_labels(same, "train", str(tmp_path / "b.csv")).labels == (
-        " 0", "0", " 1", "01", "1")     # in every process
+        "0", "01", "1")     # in every process; without blanks
     assert read(task, tmp_path, "train") == [
         Example(["x, y"], 1), Example(["z"], 0), Example(["w"], 1)]
     assert read(task, tmp_path, "test") == [Example(["q"], 0)]

@@ -19,6 +19,7 @@ from bert_tf.files import write_aside
 from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
 from bert_tf.tasks.kinds.submissions import write_probabilities, write_whole
+from bert_tf.tasks.label_cells import plain_label
 from bert_tf.tasks.reading import read_parts
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
 from bert_tf.tasks.task import Kind, Task
@@ -79,11 +80,11 @@ class LabelledKind(Kind):
     # From files to records
 
     def read_cell(self, cell) -> object:
-        """Returns the label in a cell, a str, or None if the cell is empty. A list raises
-        ValueError."""
+        """Returns the label in a cell, without blanks at its ends, or None if the cell is empty. A
+        list raises ValueError."""
         if isinstance(cell, list):
             raise ValueError
-        return None if cell is None or str(cell) == "" else str(cell)
+        return plain_label(cell)
 
     def label(self, task: Task, ids: dict, texts: list, raw, where: str) -> object:
         """Returns an example's label as its records hold it.

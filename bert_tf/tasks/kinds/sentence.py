@@ -12,11 +12,10 @@ from bert_tf.errors import InputError
 from bert_tf.heads import CHOICES
 from bert_tf.tasks.kinds.encoding import encode_choices, label_id
 from bert_tf.tasks.kinds.labelled import LabelledKind, rounded, says_nothing
+from bert_tf.tasks.label_cells import Flags
 from bert_tf.tasks.label_range import with_range
-from bert_tf.tasks.reading import Malformed
 
 _BOOLEANS = {"False": "false", "True": "true"}      # as SuperGLUE's server reads BoolQ and WiC
-LABEL_SEPARATOR = ","           # between the labels of one example, where it may have several
 _GREATEST = float(np.finfo(np.float32).max)
 _LEAST_PROBABILITY = 0.5        # of a label, where an example may have several
 
@@ -80,23 +79,17 @@ class MultiLabel(Classification):
     features = FINETUNING["multi_label"]
     own_metrics = ("micro_f1", "macro_f1", "exact_match")
     least_labels = 1
+    has_several_labels = True
     labels_exclude = False
 
     @property
     def on_disk(self):
         return {"kind": "classification", "multi_label": True}
 
-    def read_cell(self, cell):
-        """Returns the labels in a cell, or in a JSON list; null has none."""
-        if isinstance(cell, (list, tuple)):
-            if None in cell:
-                raise Malformed("has null in its list of labels")
-            names = cell
-        else:
-            names = () if cell is None else str(cell).split(LABEL_SEPARATOR)
-        return [name for name in (str(name).strip() for name in names) if name]
-
     def label(self, task, ids, texts, raw, where):
+        """See `LabelledKind.label`. `raw` is a list of names, or `Flags`."""
+        if isinstance(raw, Flags):
+            raw = [name for name, has in zip(*raw) if has]
         mine = {label_id(name, ids, where) for name in raw or ()}
         return [int(index in mine) for index in range(len(ids))]
 

@@ -1,0 +1,185 @@
+"""Cells with several labels: one rule over the whole file tells names from flags."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.errors import InputError
+from bert_tf.tasks.kinds.table import KINDS
+from bert_tf.tasks.label_cells import Flags, form_of_cells, plain_label
+from bert_tf.tasks.reading import discover_labels, read_examples
+from bert_tf.tasks.rows import Omissions
+from bert_tf.tasks.task_flags import own_task
+
+NAMES = ("toxic", "severe insult", "insult")
+ROWS = [("toxic", "insult"), (), ("severe insult",), ("insult",), NAMES]
+
+
+def flags_of(row):
+    return [int(name in row) for name in NAMES]
+
+
+def write(path, cells, header=("text", "tags")):
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps({"text": "a", "tags": cell}) + "\n" for cell in cells))
+    else:
+        with open(path, "w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(header)
+            rows.writerows([["a", *(cell if isinstance(cell, tuple) else [cell])]
+                            for cell in cells])
+    return str(path)
+
+
+def read(path, labels=(), column="tags", omissions=None):
+    """The labels that a file's task has, and those of each example."""
+    task = own_task("multi_label", {"train": path}, ["text"], column, labels=labels)
+    task = discover_labels(task, "train", path)
+    examples = list(read_examples(task, "train", path, omissions))
+    return task.labels, [tuple(name for name, has in zip(task.labels, example.label) if has)
+                         for example in examples]
+
+
+def same(found, rows=ROWS):
+    return [set(one) for one in found] == [set(row) for row in rows]
+
+
+@pytest.mark.parametrize("form", [
+    ",".join, ";".join, "|".join, ", ".join, " ; ".join, lambda row: str(list(row)), json.dumps,
+    lambda row: str(np.array(row, dtype=object)), lambda row: str(list(map(np.str_, row))),
+    lambda row: "[" + ", ".join(row) + "]", lambda row: str(set(row)) if row else ""],
+    ids="comma semicolon bar blanks wide python json numpy typed bare set".split())
+def test_names_in_a_cell(form, tmp_path):
+    path = write(tmp_path / "train.csv", [form(row) for row in ROWS])
+    labels, found = read(path)
+    assert labels == tuple(sorted(NAMES)) and same(found)
+
+
+def test_quotes_and_marks_in_the_names_of_lists(tmp_path):
+    names = ["it's", 'a "b"', "c, d", "é;f"]
+    for form in (str, json.dumps):
+        labels, found = read(write(tmp_path / "train.csv", [form(names), form(names[:1])]))
+        assert set(labels) == set(names) and same(found, [names, names[:1]])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+@pytest.mark.parametrize("form", [
+    lambda row: ",".join(map(str, row)), lambda row: ";".join(map(str, row)), str,
+    lambda row: " ".join(map(str, row)), lambda row: str(np.array(row)),
+    lambda row: str(np.array(row, float)), lambda row: str(np.array(row, bool)),
+    lambda row: str(list(map(bool, row))), lambda row: str(tuple(row)),
+    lambda row: json.dumps(list(map(bool, row))), lambda row: str(list(map(float, row)))])
+def test_flags_in_a_cell(form, suffix, tmp_path, capsys):
+    path = write(tmp_path / f"train.{suffix}", [form(flags_of(row)) for row in ROWS])
+    labels, found = read(path, NAMES)
+    assert labels == NAMES and same(found)
+    labels, found = read(path)
+    assert labels == ("LABEL_0", "LABEL_1", "LABEL_2")
+    assert found[0] == ("LABEL_0", "LABEL_2") and "--labels" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", [int, bool, float, str])
+def test_flags_of_json(kind, tmp_path):
+    path = write(tmp_path / "train.jsonl", [list(map(kind, flags_of(row))) for row in ROWS])
+    labels, found = read(path, NAMES)
+    assert labels == NAMES and same(found)
+
+
+@pytest.mark.parametrize("shown", [
+    {0: "0", 1: "1"}, {0: "false", 1: "true"}, {0: "False", 1: "True"}, {0: "0.0", 1: "1.0"},
+    {0: "", 1: "1"}])
+def test_a_column_for_each_label(shown, tmp_path):
+    path = write(tmp_path / "train.csv", [tuple(map(shown.get, flags_of(row))) for row in ROWS],
+                 ("text", *NAMES))
+    labels, found = read(path, column=",".join(NAMES))
+    assert labels == NAMES and same(found)
+    # Names that are given in another order, or as others.
+    assert same(read(path, NAMES[::-1], ",".join(NAMES))[1])
+    assert read(path, ["x", "y", "z"], "1,2,3")[1][0] == ("x", "z")
+    with pytest.raises(InputError, match="columns of labels are toxic, severe insult, insult, but"):
+        read(path, ["toxic", "other", "insult"], ",".join(NAMES))
+
+
+def test_columns_of_json(tmp_path):
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(
+        {"text": "a", "is_b": bool(b), "is_a": a}) + "\n" for a, b in ((0, 1), (1, 1), (0, 0))))
+    path = str(tmp_path / "train.jsonl")
+    assert read(path, column="is_b, is_a") == (("is_b", "is_a"), [("is_b",), ("is_b", "is_a"), ()])
+
+
+def test_a_flag_that_is_none_names_its_line(tmp_path):
+    path = write(tmp_path / "train.csv", [("1", "0"), ("", "0"), ("0", "-1")], ("text", "a", "b"))
+    with pytest.raises(InputError, match="line 3 has null"):
+        read(path, column="a,b")
+    path = write(tmp_path / "train.csv", ["1,0,0", "", "0,1,1"])
+    with pytest.raises(InputError, match="line 3 has nothing where 0 or 1 must be"):
+        read(path)
+    omissions = Omissions(skip_malformed=True)
+    task = own_task("multi_label", {"train": path}, ["text"], "tags", labels=NAMES)
+    assert len(list(read_examples(task, "train", path, omissions))) == 2
+
+
+@pytest.mark.parametrize("cells, labels, message", [
+    (["a,b", "c", "a;b"], (), "separated by ',' in line 2 and by ';' in line 4"),
+    (["a,b", "a,b,a"], (), "line 3: 'a' comes twice"),
+    (["2,0,1", "0,0,1"], (), "line 3: '0' comes twice"),
+    (["0,1,0", "1,0"], (), "line 2 has 3 flags and line 3 2"),
+    (["0", "1", "1"], (), "may be names of labels or flags"),
+    (["0,1", "0,1"], (), "may be names of labels or flags"),
+    (["0,1,1", "1,0,0"], ("a", "b"), "line 2: there are 3 flags, but 2 labels: a, b"),
+    (["a", "[0 0 ... 0 1]"], (), "cut off")])
+def test_what_cannot_be_told_apart_is_refused(cells, labels, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        read(write(tmp_path / "train.csv", cells), labels)
+
+
+@pytest.mark.parametrize("cells, labels, expected", [
+    (["0", "1", "0,1"], (), [("0",), ("1",), ("0", "1")]),        # of two widths: names
+    (["0", "1", "1"], ("0", "1"), [("0",), ("1",), ("1",)]),
+    (["0", "1", "1"], ("toxic",), [(), ("toxic",), ("toxic",)]),
+    (["0,1", "1,0"], (), [("LABEL_1",), ("LABEL_0",)]),             # in both orders: flags
+    (["3", "0,1", "27"], (), [("3",), ("0", "1"), ("27",)]),
+    (["['a', 'b']", "a, c"], (), [("a", "b"), ("a", "c")]),
+    (["R, D", "R, D|b"], (), None),
+    (["R, D", "R, D|b"], ("R, D", "b"), [("R, D",), ("R, D", "b")]),
+    (["R, D", "b"], ("R, D", "b"), [("R, D",), ("b",)])])
+def test_small_files_and_known_labels(cells, labels, expected, tmp_path):
+    path = write(tmp_path / "train.csv", cells)
+    if expected is None:
+        with pytest.raises(InputError, match="use one separator"):
+            read(path, labels)
+    else:
+        assert same(read(path, labels)[1], expected)
+
+
+def test_several_columns_need_multi_label(tmp_path):
+    path = write(tmp_path / "train.csv", [("1", "0"), ("0", "1")], ("text", "a", "b"))
+    task = own_task("classification", {"train": path}, ["text"], "a,b")
+    with pytest.raises(InputError, match="there is no column 'a,b'; .*--multi_label"):
+        discover_labels(task, "train", path)
+
+
+def test_dev_may_have_another_separator():
+    form = form_of_cells([(2, "a;b"), (3, "b")], ("a", "b"), "dev.csv")
+    assert form.read("a;b") == ["a", "b"] and form.read("") == []
+    form = form_of_cells([(1, [True, False])], ("a", "b"), "dev.jsonl")
+    assert form.read([False, True]) == Flags(("a", "b"), (False, True))
+
+
+@pytest.mark.parametrize("cell, expected", [
+    (1.0, "1"), (1, "1"), ("1.0", "1.0"), (" good\u00a0", "good"), ("  ", None), (None, None),
+    (float("nan"), None), (1.5, "1.5"), (True, "True")])
+def test_labels_have_no_blanks_at_their_ends(cell, expected):
+    assert plain_label(cell) == expected == KINDS["classification"].read_cell(cell)
+
+
+def test_labels_that_differ_by_blanks_are_one(tmp_path):
+    path = write(tmp_path / "train.csv", ["good", "good ", " bad"])
+    task = own_task("classification", {"train": path}, ["text"], "tags")
+    task = discover_labels(task, "train", path)
+    assert task.labels == ("bad", "good")
+    assert [example.label for example in read_examples(task, "train", path)] == [1, 1, 0]
+    task = own_task("classification", {"train": path}, ["text"], "tags", labels=["good", " bad"])
+    assert [example.label for example in read_examples(task, "train", path)] == [0, 0, 1]
