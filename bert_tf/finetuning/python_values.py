@@ -12,6 +12,7 @@ from bert_tf.errors import InputError
 
 _WANTED = {bool: "True or False", int: "a whole number", float: "a number", str: "a text",
            list: "a list"}
+_OF_COLUMNS = ("label_column",)         # may be several names, between commas
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -64,11 +65,13 @@ def _items(value):
 _READERS: dict[type, Callable] = {
     bool: lambda value: _BOOLS.get(str(value).lower(), value),
     int: functools.partial(_number, int), float: functools.partial(_number, float),
-    str: lambda value: written(value) if isinstance(value, (int, float, list, tuple)) else value,
+    str: lambda value: written(value) if isinstance(value, (int, float)) else value,
     list: _items}
 
 
 def _typed(name, value, kind):
+    if name in _OF_COLUMNS and isinstance(value, (list, tuple)):
+        value = written(value)
     found = value
     with contextlib.suppress(TypeError, ValueError, OverflowError):
         found = _READERS[kind](value)

@@ -203,7 +203,7 @@ def _default_names(count, path):
     names = tuple(f"LABEL_{number}" for number in range(count))
     warn(f"{path} has {counted(count, 'flag')} an example without names, which become "
          f"{', '.join(names[:2])}{', ...' * (count > 2)}: give their names in this order with "
-         "--labels.")
+         "--labels; in TextModel.fit, with label_names.")
     return names
 
 

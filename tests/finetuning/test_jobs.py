@@ -14,6 +14,7 @@ import bert_tf
 from bert_tf import checkpoints, text_model
 from bert_tf.errors import InputError
 from bert_tf.finetuning import jobs
+from bert_tf.finetuning.python_values import typed
 from bert_tf.finetuning.run import has_learned_from
 from bert_tf.tasks.label_cells import form_of_cells
 from bert_tf.tasks.task_flags import TaskFlags
@@ -241,6 +242,13 @@ def test_flags_are_labels_in_every_form(eagerly, folder, labels, names, dev, mon
                              given["labels"], split)
         assert [list(map(int, form.read(json.loads(row)["label"]).values))
                 for row in rows] == FLAGS
+
+
+def test_columns_of_flags_may_be_a_list():
+    given = typed(TaskFlags, {"label_column": ["toxic", "insult"], "labels": ["a", "b"]})
+    assert given == {"label_column": "toxic,insult", "labels": ["a", "b"]}
+    with pytest.raises(InputError, match="long_text is .'mean'.; it must be a text"):
+        typed(TaskFlags, {"long_text": ["mean"]})
 
 
 def test_tables_of_flags_that_do_not_fit_are_refused(folder):
