@@ -6,6 +6,7 @@ each label. What could be both is refused.
 
 import ast
 import contextlib
+import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +20,11 @@ _FLAGS = {"0": False, "1": True, "0.0": False, "1.0": True, "0.": False, "1.": T
 _LISTS = {"[": "]", "(": ")", "{": "}"}
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _TYPED = re.compile(rf"np\.\w+\(({_QUOTED}|[^()]*)\)")      # as in [np.str_('a')]
-_PIECES = re.compile(rf"{_QUOTED}|,|[^,'\"]+")
+# A quote within a word, as in don't, opens nothing.
+_PIECES = re.compile(rf"(?<![^\s,])(?:{_QUOTED})(?![^\s,])|,|[^\s,]+")
+_NAMED = re.compile(r"(?:array|set)\((.*?)(?:,\s*dtype=\w+)?\)", re.DOTALL)     # array([...])
+_NOTHING = ("nan", "None", "null")
+_SHARE = re.compile(r"\d*\.\d*[1-9]\d*")
 _ADVICE = "write lists of names in JSON, or one column of 0 and 1 for each label"
 
 
@@ -66,6 +71,8 @@ def _opened(cell):
     if isinstance(cell, dict):
         raise ValueError("has an object where labels must be")
     text = plain_label(cell) or ""
+    if named := _NAMED.fullmatch(text):
+        text = named[1] or "[]"
     if _LISTS.get(text[:1]) != text[-1:] or len(text) < 2:
         return _Cell(None, text)
     items = None
@@ -85,18 +92,27 @@ def _opened(cell):
 def _items_in(text):
     """Yields the items of a list that Python or NumPy wrote, from between its brackets. NumPy's
     have no commas."""
-    text = _TYPED.sub(r"\1", text)
-    pieces = _PIECES.findall(text)
-    if "".join(pieces) != text:         # a lone quote, as in [don't]
-        pieces = re.findall(r",|[^,]+", text)
+    pieces = _PIECES.findall(_TYPED.sub(r"\1", text))
     has_commas = "," in pieces
-    for piece in map(str.strip, pieces):
-        if re.fullmatch(_QUOTED, piece):
-            yield ast.literal_eval(piece).strip()
-        elif has_commas or not all(map(_is_number, piece.split())):
-            yield from filter(None, [piece.strip(",")])
+    for is_comma, group in itertools.groupby(pieces, ",".__eq__):
+        words = list(group)
+        if is_comma:
+            continue
+        if all(re.fullmatch(_QUOTED, word) for word in words):
+            yield from map(_unquoted, words)
+        elif not has_commas and all(map(_is_number, words)):
+            yield from words
+        elif words[0] in _NOTHING and len(words) == 1:
+            raise ValueError("has null in its list of labels")
         else:
-            yield from piece.split()
+            yield " ".join(words)
+
+
+def _unquoted(word):
+    try:
+        return str(ast.literal_eval(word)).strip()
+    except (SyntaxError, ValueError):       # an escape that Python does not know
+        return word[1:-1].strip()
 
 
 def _is_number(text):
@@ -190,6 +206,10 @@ def form_of_cells(cells: Iterable[tuple[int, Any]], labels: Sequence[str], path:
             rows, labels, is_empty_somewhere, path):
         count = len(next(iter(rows)))
         return LabelForm(tuple(labels) or _default_names(count, path), separator)
+    if rows and all(_SHARE.fullmatch(item) for items in rows for item in items):
+        first, line = next(iter(rows.items()))
+        raise InputError(f"{path}, line {line}: {', '.join(first)} are neither names of labels nor "
+                         "a 0 or a 1 for each label; write one of the two.")
     for items, line in rows.items():
         if len(set(items)) < len(items):
             twice = next(item for item in items if items.count(item) > 1)

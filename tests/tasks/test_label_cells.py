@@ -49,8 +49,9 @@ def same(found, rows=ROWS):
 @pytest.mark.parametrize("form", [
     ",".join, ";".join, "|".join, ", ".join, " ; ".join, lambda row: str(list(row)), json.dumps,
     lambda row: str(np.array(row, dtype=object)), lambda row: str(list(map(np.str_, row))),
-    lambda row: "[" + ", ".join(row) + "]", lambda row: str(set(row)) if row else ""],
-    ids="comma semicolon bar blanks wide python json numpy typed bare set".split())
+    lambda row: repr(np.array(row, dtype=object)), lambda row: "[" + ", ".join(row) + "]",
+    lambda row: str(set(row))],
+    ids="comma semicolon bar blanks wide python json numpy typed array bare set".split())
 def test_names_in_a_cell(form, tmp_path):
     path = write(tmp_path / "train.csv", [form(row) for row in ROWS])
     labels, found = read(path)
@@ -62,6 +63,11 @@ def test_quotes_and_marks_in_the_names_of_lists(tmp_path):
     for form in (str, json.dumps):
         labels, found = read(write(tmp_path / "train.csv", [form(names), form(names[:1])]))
         assert set(labels) == set(names) and same(found, [names, names[:1]])
+
+
+def test_quotes_within_words_of_bare_lists(tmp_path):
+    path = write(tmp_path / "train.csv", ["[don't, can't]", "[rock 'n' roll]"])
+    assert read(path)[1] == [("can't", "don't"), ("rock 'n' roll",)]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
@@ -129,7 +135,8 @@ def test_a_flag_that_is_none_names_its_line(tmp_path):
     (["0", "1", "1"], (), "may be names of labels or flags"),
     (["0,1", "0,1"], (), "may be names of labels or flags"),
     (["0,1,1", "1,0,0"], ("a", "b"), "line 2: there are 3 flags, but 2 labels: a, b"),
-    (["a", "[0 0 ... 0 1]"], (), "cut off")])
+    (["a", "[0 0 ... 0 1]"], (), "cut off"), (["['a', nan]", "['b']"], (), "line 2 has null"),
+    (["0.2,0.8", "0.9,0.1"], (), "line 2: 0.2, 0.8 are neither names of labels nor")])
 def test_what_cannot_be_told_apart_is_refused(cells, labels, message, tmp_path):
     with pytest.raises(InputError, match=message):
         read(write(tmp_path / "train.csv", cells), labels)
