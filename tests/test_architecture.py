@@ -306,6 +306,13 @@ def test_files_are_reached_through_one_door(path):
     assert bool(lines) == (str(path.relative_to(ROOT)) in LOCAL), lines
 
 
+def test_one_function_writes_safetensors():
+    """The library writes arrays that do not lie in order as other numbers."""
+    assert [str(path.relative_to(ROOT)) for path in sources(*PACKAGES) if re.search(
+        r"safetensors\.\w+ import .*\bsave|safetensors\.numpy\.save", path.read_text("utf-8"))
+            ] == ["bert_tf/checkpoints/safetensors_files.py"]
+
+
 def code_lines(node, text):
     """The lines of a node but for docstrings, comments and blank lines."""
     held = set(range(node.lineno, node.end_lineno + 1))

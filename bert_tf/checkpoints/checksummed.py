@@ -7,15 +7,13 @@ and equal contents must give equal files.
 
 import contextlib
 import json
-import os
-import re
 from typing import Any
 
 import google_crc32c
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
+from bert_tf.checkpoints import safetensors_files
 from bert_tf.errors import InputError
 from bert_tf.files import open_file, replace_aside, staged
 
@@ -36,24 +34,12 @@ def write(path: str, tensors: dict[str, np.ndarray], extra: Any) -> None:
         OSError: the disk refuses, for example because it is full.
     """
     with replace_aside(path) as aside:
-        with open(aside, "wb") as file:     # the library's own files are for their owner alone
-            mode = os.fstat(file.fileno()).st_mode
-        try:
-            # Without a copy of the tensors in memory.
-            save_file(tensors, aside, {"bert_tf": _UNSEALED.decode() + json.dumps(extra)})
-        except SafetensorError as error:
-            raise _os_error(error, path) from error
-        os.chmod(aside, mode)
+        safetensors_files.save(
+            aside, tensors, {"bert_tf": _UNSEALED.decode() + json.dumps(extra)})
         with open(aside, "r+b") as file:
             seal = b"%08x" % _checksum(file, 0)
             file.seek(_HEAD_SIZE)
             file.write(seal)
-
-
-def _os_error(error, path):
-    """The system's error message, if safetensors repeats it in its error."""
-    number = re.search(r"\(os error (\d+)\)", str(error))
-    return OSError(int(number[1]), os.strerror(int(number[1])), str(path)) if number else error
 
 
 def _checksum(file, found):

@@ -331,9 +331,8 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         return
     described, model = describe(weights), MODEL_OF[weights.config.model_type]
     unused = unused_positions(model, described)
-    values = {name: np.ascontiguousarray(
-        tensor.uncut(unused) if name.endswith(_POSITIONS) else tensor.read())
-        for name, tensor in tensors.items()}
+    values = {name: tensor.uncut(unused) if name.endswith(_POSITIONS) else tensor.read()
+              for name, tensor in tensors.items()}
     values |= identity(model, weights.config, values)
     if weights.config.model_type == "mobilebert":
         mobilebert.split_output(values, weights.config.embedding_width)

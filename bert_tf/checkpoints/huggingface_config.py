@@ -138,7 +138,6 @@ def describe(weights: Weights) -> dict[str, Any]:
     if getattr(weights.tensors.get("next_sentence/dense/bias"), "shape", (2,)) != (2,):
         heads.remove("next_sentence")       # of three classes, which no class has
     model = MODEL_OF[config.model_type]
-    dtypes = {tensor.dtype for tensor in weights.tensors.values()}
     causal = ((model.causal, {"masked_lm"}),) if config.is_causal else ()
     classes = (*TASK_CLASSES, *causal, *model.pretraining, ("Model", set()))
     end = next(end for end, needed in classes if needed <= heads)
@@ -154,7 +153,8 @@ def describe(weights: Weights) -> dict[str, Any]:
         **special,
         **({"is_decoder": True} if config.is_causal else {}),
         "tie_word_embeddings": "masked_lm/output_weights" not in weights.tensors,
-        **({"torch_dtype": dtypes.pop()} if len(dtypes) == 1 else {}),
+        # transformers 5 writes only what differs from its defaults; CTranslate2 4.8 needs this key.
+        **{key: model.fixed[key] for key in ("position_embedding_type",) if key in model.fixed},
         **describe_labels(weights, names.CLASSIFIERS),
         **next(({"problem_type": theirs} for theirs, ours in PROBLEMS.items()
                 if ours in heads - {"classification"}), {}),

@@ -1,13 +1,15 @@
-"""Reads safetensors files, alone or in shards with an index, and writes Hugging Face's folders."""
+"""Reads and writes safetensors files, alone or in shards with an index; writes Hugging Face's
+folders."""
 
 import functools
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors.numpy import save_file
 
 from bert_tf.checkpoints import rules
 from bert_tf.checkpoints.rules import Tensor
@@ -95,14 +97,46 @@ def inputs(has_segments: bool) -> list[str]:
     return ["input_ids", *["token_type_ids"] * has_segments, "attention_mask"]
 
 
+def save(path: str, values: Mapping[str, np.ndarray], metadata: dict[str, str]) -> None:
+    """Writes arrays to a .safetensors file, without a copy of them in memory. The library writes
+    the bytes of an array that is transposed, sliced or in Fortran's order as they lie in memory,
+    which gives other numbers, and makes files that their owner alone can read.
+
+    Raises:
+        OSError: the disk refuses, for example because it is full.
+    """
+    with open(path, "wb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+    # Not np.ascontiguousarray, which gives a single number a dimension.
+    arrays = {name: np.asarray(value, order="C") for name, value in values.items()}
+    try:
+        save_file(arrays, path, metadata)
+    except SafetensorError as error:
+        raise _os_error(error, path) from error
+    os.chmod(path, mode)
+
+
+def _os_error(error, path):
+    """The system's error message, if safetensors repeats it in its error."""
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    return OSError(int(number[1]), os.strerror(int(number[1])), str(path)) if number else error
+
+
+def _widest(values):
+    """The name of the narrowest type of floats that holds the numbers of all arrays."""
+    dtypes = {value.dtype for value in values.values()}
+    if {"float16", "bfloat16"} <= {*map(str, dtypes)}:      # neither holds the other's numbers
+        dtypes.add(np.dtype("float32"))
+    return str(max(dtypes, key=lambda dtype: dtype.itemsize))
+
+
 def write(folder: str, values: Mapping[str, np.ndarray], config: Mapping[str, Any], tokenizer: Any,
           settings: Mapping[str, Any]) -> None:
     """Writes `model.safetensors`, `config.json`, and with a tokenizer its files and
-    `tokenizer_config.json` with `settings`. `values` have Hugging Face's names."""
-    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
-        file.write(save({name: np.ascontiguousarray(value) for name, value in values.items()},
-                        {"format": "pt"}))
-    write_json(os.path.join(folder, "config.json"), config)
+    `tokenizer_config.json` with `settings`. `values` have Hugging Face's names. `config.json` has
+    the widest type of the weights, since transformers 5 else reads all in the type of the first."""
+    save(os.path.join(folder, "model.safetensors"), values, {"format": "pt"})
+    write_json(os.path.join(folder, "config.json"), {**config, "torch_dtype": _widest(values)})
     if tokenizer:
         tokenizer.save(folder)
         write_json(os.path.join(folder, "tokenizer_config.json"), settings)

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file, save_file
 
 import bert_tf
 from bert_tf import checkpoints, networks, training
-from bert_tf.checkpoints import Changes, checksummed, convert, names
+from bert_tf.checkpoints import Changes, checksummed, convert, names, safetensors_files
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import T5Config, XLNetConfig
 from bert_tf.config.sizes import letters, numbers
@@ -304,6 +304,13 @@ def test_google_there_and_back(name, tmp_path):
         assert_same({"": after.get_tensor(weight)}, {"": before.get_tensor(weight)})
 
 
+def test_a_configuration_names_the_kind_of_positions(tmp_path):
+    """CTranslate2 4.8 stops without it, and transformers 5 does not write it."""
+    convert(GOLDEN / "google_gelu", tmp_path / "hf", "huggingface")
+    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert config["position_embedding_type"] == "absolute"
+
+
 @pytest.mark.parametrize("name", ["hf_gelu_new", "hf_relu", "hf_narrow_heads"])
 def test_hugging_face_there_and_back(name, tmp_path):
     form = "google" if name != "hf_narrow_heads" else "keras"    # it has the exact GELU
@@ -338,6 +345,31 @@ def test_other_types_of_numbers(hf, dtype, target, tmp_path):
             Changes(dtype=str(np.dtype(dtype)) if "keras" in target else None))
     assert_same(values(tmp_path / "back"),
                 encoder_only(wanted) if target == "keras_hub" else wanted)
+
+
+@pytest.mark.parametrize("others, widest", [
+    (["float32"], "float32"), (["float16"], "float16"), (["float16", "float32"], "float32"),
+    (["float16", "bfloat16"], "float32"), (["bfloat16", "float64"], "float64")])
+def test_a_configuration_names_the_widest_type(others, widest, hf, tmp_path):
+    """transformers 5 reads all weights in the type that is named, else in the type of the first."""
+    folder, change = hf
+    change(lambda tensors: {name: x.astype(others[index % len(others)])
+                            for index, (name, x) in enumerate(sorted(tensors.items()))})
+    convert(folder, tmp_path / "back", "huggingface")
+    config = json.loads((tmp_path / "back" / "config.json").read_text())
+    assert config["torch_dtype"] == widest
+    assert {str(value.dtype) for value in values(tmp_path / "back").values()} == {*others}
+
+
+@pytest.mark.parametrize("values", [
+    np.arange(6.).reshape(2, 3).T, np.asfortranarray(np.arange(6.).reshape(2, 3)),
+    np.arange(12.)[::2], np.arange(6.)[::-1], np.array(3), np.zeros((0, 2)),
+    np.arange(4.).astype(">f4")], ids=str)
+def test_arrays_that_do_not_lie_in_order_keep_their_numbers(values, tmp_path):
+    safetensors_files.save(str(tmp_path / "a"), {"a": values}, {"format": "pt"})
+    checksummed.write(str(tmp_path / "b"), {"a": values}, {})
+    for found in (load_file(tmp_path / "a")["a"], checksummed.read(str(tmp_path / "b"))[0]["a"]):
+        assert found.shape == values.shape and np.array_equal(found, values)
 
 
 def test_bfloat16_is_known_to_a_fresh_process(hf, tmp_path):
