@@ -10,6 +10,7 @@ import numpy as np
 from bert_tf.checkpoints import (
     huggingface_gpt,
     huggingface_t5,
+    huggingface_tokenizer,
     huggingface_xlnet,
     mobilebert,
     names,
@@ -42,10 +43,6 @@ _WORDS = "embeddings.word_embeddings.weight"
 _OWN_FILES = {module.TYPE: module
               for module in (huggingface_gpt, huggingface_t5, huggingface_xlnet)}
 _SEQUENCES = "SequenceClassification"
-# The class of a tokenizer in transformers, and its settings, by our name of the tokenizer.
-_TOKENIZERS = {"wordpiece": {"tokenizer_class": "BertTokenizer"},
-               "byte_bpe": {"tokenizer_class": "RobertaTokenizer", "add_prefix_space": False},
-               "sentencepiece": {"tokenizer_class": "AlbertTokenizer"}}
 # The classifiers of several tasks in one file.
 _NUMBERED = r"classifier\.\d+\.(weight|bias)"
 # Heads of whole texts where `is_decoder` is true.
@@ -324,8 +321,7 @@ def _check_causal(weights):
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `model.safetensors`, `config.json`, the files of the vocabulary and
-    `tokenizer_config.json` into `folder`."""
+    """Writes `model.safetensors`, `config.json` and the tokenizer's files into `folder`."""
     if weights.config.model_type in _OWN_FILES:
         _OWN_FILES[weights.config.model_type].write(folder, weights, tensors)
         return
@@ -339,10 +335,6 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     if model.output_weights in values:      # which then isn't tied, and neither is its bias
         bias, *copies = model.output_biases
         values |= dict.fromkeys(copies, values[bias])
-    tokenizer = weights.tokenizer
-    safetensors_files.write(folder, values, described, tokenizer, {
-        **_TOKENIZERS[tokenizer.name], "do_lower_case": tokenizer.do_lower_case,
-        **{name: value for name, value in tokenizer.settings.items()
-           if name not in ("drop_category_c", "join_quotes")},
-        "model_input_names": safetensors_files.inputs(weights.config.has_segments),
-        "model_max_length": weights.config.max_position_embeddings} if tokenizer else {})
+    safetensors_files.write(folder, values, described)
+    huggingface_tokenizer.write(folder, weights.tokenizer, weights.config.has_segments,
+                                weights.config.max_position_embeddings)

@@ -7,6 +7,7 @@ from typing import Any
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.huggingface_albert import check_groups
 from bert_tf.checkpoints.huggingface_models import KEYS, MODEL_OF, MODELS, Model
+from bert_tf.checkpoints.huggingface_tokenizer import PADDING
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import EncoderConfig, Sizes, config_from_dict
 from bert_tf.errors import InputError, naming
@@ -22,7 +23,6 @@ _TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingfa
                 key=lambda head: head.is_classifier)
 # Which classes have which heads; the first whose heads are all there is the one that is written.
 TASK_CLASSES = tuple((f"For{head.huggingface}", {head.name}) for head in _TASKS)
-_PADDING = ("[PAD]", "<pad>")
 # The key of `config.json` that names a kind of BERT, which transformers keeps and does not read.
 _KIN = "kind_of_bert"
 # The problems that a model for the classification of sequences is trained for; files may omit them.
@@ -106,7 +106,7 @@ def our_activation(key: str, theirs: Any, known: Mapping[str, str] = MappingProx
 
 def has_padding(vocabulary: Vocabulary) -> bool:
     """Returns whether a token is padding. WordPiece's vocabularies give padding no role."""
-    return "pad" in vocabulary.special or not vocabulary.ids.keys().isdisjoint(_PADDING)
+    return "pad" in vocabulary.special or not vocabulary.ids.keys().isdisjoint(PADDING)
 
 
 def padding_id(weights: Weights, model: Model) -> int:
@@ -115,7 +115,7 @@ def padding_id(weights: Weights, model: Model) -> int:
     vocabulary = weights.tokenizer and weights.tokenizer.vocabulary
     if not vocabulary or (model.positions_after_padding and not has_padding(vocabulary)):
         return model.pad_token_id
-    return next((vocabulary.ids[token] for token in (vocabulary.special.get("pad"), *_PADDING)
+    return next((vocabulary.ids[token] for token in (vocabulary.special.get("pad"), *PADDING)
                  if token in vocabulary.ids), vocabulary.pad_id)
 
 

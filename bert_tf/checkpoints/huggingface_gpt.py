@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.checkpoints import openai_gpt, rules, safetensors_files
+from bert_tf.checkpoints import huggingface_tokenizer, openai_gpt, rules, safetensors_files
 from bert_tf.checkpoints.huggingface_config import our_activation
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
@@ -71,12 +71,9 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `model.safetensors`, `config.json` and the vocabulary's files. `tensors` have Hugging
     Face's names."""
     config = weights.config
-    tokenizer = weights.tokenizer
     safetensors_files.write(folder, openai_gpt.join(tensors), {
         "architectures": [f"OpenAIGPT{'DoubleHeads' if weights.heads else ''}Model"],
         "model_type": TYPE, **{theirs: getattr(config, ours) for theirs, ours in _KEYS.items()},
         "afn": config.hidden_act, "n_special": openai_gpt.SPECIAL,
-        "summary_type": "cls_index", "summary_use_proj": True}, tokenizer, {
-            "tokenizer_class": "OpenAIGPTTokenizer",
-            "unk_token": tokenizer.vocabulary.special["unk"],
-            "model_max_length": config.max_position_embeddings} if tokenizer else {})
+        "summary_type": "cls_index", "summary_use_proj": True})
+    huggingface_tokenizer.write(folder, weights.tokenizer, False, config.max_position_embeddings)

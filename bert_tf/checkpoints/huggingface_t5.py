@@ -1,6 +1,6 @@
 """Hugging Face's files of T5 (transformers, `T5ForConditionalGeneration`)."""
 
-from bert_tf.checkpoints import rules, safetensors_files
+from bert_tf.checkpoints import huggingface_tokenizer, rules, safetensors_files
 from bert_tf.checkpoints.huggingface_models import DENSE
 from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.t5 import ATTENTION, HIDDEN, TYPE, parts
@@ -88,5 +88,5 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         "architectures": ["T5ForConditionalGeneration"], "model_type": TYPE,
         **{key: getattr(config, key) for key in _KEYS},
         "num_decoder_layers": config.decoder_layers, "is_encoder_decoder": True,
-        **_FIXED},
-        weights.tokenizer, {"tokenizer_class": "T5Tokenizer", "extra_ids": 100})
+        **_FIXED})
+    huggingface_tokenizer.write(folder, weights.tokenizer, has_segments=False)

@@ -1,6 +1,6 @@
 """Hugging Face's files of XLNet (transformers, `XLNetModel` and the classes on top of it)."""
 
-from bert_tf.checkpoints import rules, safetensors_files
+from bert_tf.checkpoints import huggingface_tokenizer, rules, safetensors_files
 from bert_tf.checkpoints.huggingface_config import (
     THEIR_ACTIVATIONS,
     describe_labels,
@@ -162,7 +162,7 @@ def _beams(made):
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `model.safetensors`, `config.json` and the files of the vocabulary into `folder`."""
-    config, tokenizer = weights.config, weights.tokenizer
+    config = weights.config
     head = next((name for name in _CLASSES if name in weights.heads), None)
     safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {
         "architectures": [f"XLNet{_CLASSES[head] if head else 'Model'}"], "model_type": TYPE,
@@ -173,7 +173,5 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5,
         **describe_labels(weights, [head] if head else []), **_beams(weights.origin),
         **next(({"problem_type": theirs} for theirs, ours in _PROBLEMS.items() if ours == head),
-               {})}, tokenizer, {
-            "tokenizer_class": "XLNetTokenizer",
-            "model_input_names": safetensors_files.inputs(has_segments=True),
-            "do_lower_case": tokenizer.do_lower_case, **tokenizer.settings} if tokenizer else {})
+               {})})
+    huggingface_tokenizer.write(folder, weights.tokenizer, has_segments=True)

@@ -91,12 +91,6 @@ def labels(values: dict, file: str) -> tuple[str, ...]:
     return told if len({*told}) == len(told) else plain
 
 
-def inputs(has_segments: bool) -> list[str]:
-    """Returns the `model_input_names` of a tokenizer, the features that the model gets. By default
-    some classes of transformers omit segments, and others give segments to models without any."""
-    return ["input_ids", *["token_type_ids"] * has_segments, "attention_mask"]
-
-
 def save(path: str, values: Mapping[str, np.ndarray], metadata: dict[str, str]) -> None:
     """Writes arrays to a .safetensors file, without a copy of them in memory. The library writes
     the bytes of an array that is transposed, sliced or in Fortran's order as they lie in memory,
@@ -130,13 +124,9 @@ def _widest(values):
     return str(max(dtypes, key=lambda dtype: dtype.itemsize))
 
 
-def write(folder: str, values: Mapping[str, np.ndarray], config: Mapping[str, Any], tokenizer: Any,
-          settings: Mapping[str, Any]) -> None:
-    """Writes `model.safetensors`, `config.json`, and with a tokenizer its files and
-    `tokenizer_config.json` with `settings`. `values` have Hugging Face's names. `config.json` has
-    the widest type of the weights, since transformers 5 else reads all in the type of the first."""
+def write(folder: str, values: Mapping[str, np.ndarray], config: Mapping[str, Any]) -> None:
+    """Writes `model.safetensors` and `config.json`. `values` have Hugging Face's names.
+    `config.json` names the widest type of the weights, since transformers 5 else reads all of them
+    in the type of the first."""
     save(os.path.join(folder, "model.safetensors"), values, {"format": "pt"})
     write_json(os.path.join(folder, "config.json"), {**config, "torch_dtype": _widest(values)})
-    if tokenizer:
-        tokenizer.save(folder)
-        write_json(os.path.join(folder, "tokenizer_config.json"), settings)

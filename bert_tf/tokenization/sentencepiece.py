@@ -175,6 +175,17 @@ class SentencepieceTokenizer(Tokenizer):
         """Whether text is prepared and cut as in ALBERT."""
         return self._style.prepares
 
+    @property
+    def scores(self) -> list[float]:
+        """The score of each piece, the sentinels' included."""
+        return list(map(self._model.get_score, range(self._model.get_piece_size())))
+
+    @property
+    def control_pieces(self) -> list[str]:
+        """The pieces that no text becomes, or only unknown text."""
+        return [piece for index, piece in enumerate(self.vocabulary.tokens)
+                if self._model.is_control(index) or self._model.is_unknown(index)]
+
     def encode_with_surfaces(self, text: str) -> tuple[list[int], list[str]]:
         """The ids of `text`, and each token's text, unknown ones too, with a blank before words."""
         ids, pieces, _ = self._pieces(text)

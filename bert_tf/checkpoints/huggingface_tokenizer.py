@@ -1,0 +1,250 @@
+"""Tokenizers in Hugging Face's folders: `tokenizer_config.json`, and `tokenizer.json`, the only
+file that readers in JavaScript and Rust know.
+
+The library tokenizers computes the ids that a tokenizer.json gives. It has no step for ALBERT's way
+to cut a number off before a comma: the pieces of a number with a comma get a score here with which
+the model of SentencePiece takes the number and the comma instead.
+"""
+
+import os
+import re
+import unicodedata
+from typing import Any
+
+from bert_tf.files import write_json
+from bert_tf.protobuf import fields
+from bert_tf.tokenization.base import ADDED, MODEL_FILE, Tokenizer
+from bert_tf.tokenization.byte_bpe import MERGES_FILE, read_merges
+from bert_tf.tokenization.gpt_bpe import END
+from bert_tf.tokenization.tokenizer_json import NAME
+from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
+
+# What an added token of tokenizers has; transformers' files have further keys.
+_ADDED_KEYS = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
+# Names of transformers for the roles of special tokens.
+_NAMES = {role: f"{role}_token" for role in ("unk", "cls", "sep", "mask", "pad")}
+# Settings of ours that transformers has no name for.
+_OURS = ("drop_category_c", "join_quotes", ADDED)
+# Padding has no role in WordPiece's vocabularies.
+PADDING = ("[PAD]", "<pad>")
+_NUMBER = re.compile(r".*\d,", re.DOTALL)
+_NEVER = -1000.0            # a score that no path of pieces takes
+# Fields of a protocol buffer: ModelProto.normalizer_spec, NormalizerSpec.precompiled_charsmap.
+_NORMALIZER, _CHARSMAP = 3, 2
+
+
+def _class_of(tokenizer):
+    """The class of transformers, and what only this class has among the settings."""
+    special = tokenizer.vocabulary.special
+    if tokenizer.name == "wordpiece":
+        return "BertTokenizer", {}
+    if tokenizer.name == "gpt_bpe":
+        return "OpenAIGPTTokenizer", {}
+    if tokenizer.name == "byte_bpe" and "cls" in special:
+        return "RobertaTokenizer", {"bos_token": special["cls"], "eos_token": special["sep"],
+                                    "add_prefix_space": False}
+    if tokenizer.name == "byte_bpe":        # of GPT-2: transformers' class ends no sequence
+        return "PreTrainedTokenizerFast", {"eos_token": special["sep"]}
+    if tokenizer.has_sentinels:
+        return "T5Tokenizer", {"extra_ids": 100, "eos_token": special["sep"]}
+    if tokenizer.vocabulary.layout.cls_last:
+        return "XLNetTokenizer", {"padding_side": "left"}
+    return "AlbertTokenizer", {"bos_token": special["cls"], "eos_token": special["sep"]}
+
+
+def _special(tokenizer):
+    """Returns {name of transformers: token}; the token of masks takes the blank before it, if
+    blanks are part of tokens."""
+    vocabulary, special = tokenizer.vocabulary, dict(tokenizer.vocabulary.special)
+    if tokenizer.name == "gpt_bpe":
+        return {"unk_token": special["unk"]}
+    # Attention passes padding over, so that any special token can be it.
+    special["pad"] = next((token for token in (special.get("pad"), *PADDING)
+                           if token in vocabulary.ids), special["sep"])
+    found = {name: special[role] for role, name in _NAMES.items() if role in special}
+    if "cls" not in special:        # one ends a sequence, none begins it
+        found.pop("sep_token")
+    if tokenizer.blank and "mask" in special:
+        found["mask_token"] = {"__type": "AddedToken", **_entry(special["mask"], lstrip=True)}
+    return found
+
+
+def _entry(content, **more):
+    return {"content": content, **dict.fromkeys(_ADDED_KEYS[1:], False), "special": True, **more}
+
+
+def settings(tokenizer: Tokenizer, has_segments: bool, length: int | None) -> dict[str, Any]:
+    """Returns the values of `tokenizer_config.json`.
+
+    Args:
+        has_segments: whether the model gets segments. By default some classes of transformers omit
+            them, and others give them to models without any.
+        length: of the longest sequence; None: any.
+    """
+    name, own = _class_of(tokenizer)
+    added = {key: {name: entry[name] for name in _ADDED_KEYS if name in entry}
+             for key, entry in tokenizer.settings.get(ADDED, {}).items()}
+    return {"tokenizer_class": name,
+            **({"do_lower_case": tokenizer.do_lower_case} if tokenizer.has_choice_of_case else {}),
+            **own, **_special(tokenizer),
+            **{key: value for key, value in tokenizer.settings.items() if key not in _OURS},
+            **({ADDED: added} if added else {}),
+            "model_input_names": ["input_ids", *["token_type_ids"] * has_segments,
+                                  "attention_mask"],
+            **({"model_max_length": length} if length else {})}
+
+
+def write(folder: str, tokenizer: Tokenizer | None, has_segments: bool, length: int | None = None
+          ) -> None:
+    """Writes the files of the vocabulary, `tokenizer_config.json` (see `settings`) and
+    `tokenizer.json`; nothing without a tokenizer."""
+    if tokenizer is None:
+        return
+    config = settings(tokenizer, has_segments, length)
+    tokenizer.save(folder)
+    write_json(os.path.join(folder, "tokenizer_config.json"), config)
+    with open(os.path.join(folder, NAME), "w", encoding="utf-8") as file:
+        file.write(make(tokenizer, config).to_str())
+
+
+def make(tokenizer: Tokenizer, config: dict[str, Any]) -> Any:
+    """Returns the `tokenizers.Tokenizer` that gives the same ids; `config` has its `settings`."""
+    from tokenizers import AddedToken
+
+    plain = tokenizer.plain if ADDED in tokenizer.settings else tokenizer
+    made = {"wordpiece": _wordpiece, "byte_bpe": _byte_bpe, "gpt_bpe": _gpt,
+            "sentencepiece": _unigram}[tokenizer.name](plain)
+    named = {entry["content"]: entry for entry in (
+        value if isinstance(value, dict) else _entry(value) for name, value in config.items()
+        if name.endswith("_token"))}
+    entries = {token: named.get(token, _entry(token)) for token in _special_tokens(plain, named)}
+    made.add_special_tokens([AddedToken(**{key: entry[key] for key in _ADDED_KEYS})
+                             for entry in entries.values()])
+    added = tokenizer.settings.get(ADDED, {})
+    made.add_tokens([AddedToken(**{name: added[key][name] for name in _ADDED_KEYS
+                                   if name in added[key]}) for key in sorted(added, key=int)])
+    if tokenizer.name != "gpt_bpe":     # a text of its language model has no special tokens
+        made.post_processor = _processor(tokenizer)
+    return made
+
+
+def _special_tokens(plain, named):
+    """The special tokens in the order of their ids."""
+    ids = plain.vocabulary.ids
+    tokens = {*plain.vocabulary.special.values(), *named}
+    if plain.name == "gpt_bpe":
+        tokens -= {plain.vocabulary.tokens[0]}      # a piece of texts too
+    if plain.name == "sentencepiece":
+        tokens |= {*plain.control_pieces}
+    return sorted(tokens & ids.keys(), key=ids.__getitem__) + [
+        f"<extra_id_{number}>" for number in reversed(range(100))
+        if getattr(plain, "has_sentinels", False)]
+
+
+def _processor(tokenizer):
+    """Returns the step that adds special tokens and segments as `pack_pairs` does."""
+    from tokenizers import processors
+
+    vocabulary, layout = tokenizer.vocabulary, tokenizer.vocabulary.layout
+    special = vocabulary.special
+    cls, sep = special.get("cls"), special["sep"]
+    ids = [(token, vocabulary.ids[token]) for token in special.values()]
+    if tokenizer.name == "byte_bpe" and cls:
+        return processors.RobertaProcessing(
+            (sep, vocabulary.sep_id), (cls, vocabulary.cls_id), trim_offsets=True,
+            add_prefix_space="add_prefix_space" in tokenizer.settings)
+    first = [f"{cls}:0"] * layout.before
+
+    def last(segment):
+        ends = [f"{sep}:{segment}"] * layout.after
+        return [*ends[:-1], f"{cls}:2"] if layout.cls_last else ends
+
+    return processors.TemplateProcessing(
+        [*first, "$A:0", *last(0)],
+        [*first, "$A:0", *[f"{sep}:0"] * layout.between, "$B:1", *last(1)], ids)
+
+
+def _wordpiece(tokenizer):
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    made = Tokenizer(models.WordPiece(
+        tokenizer.vocabulary.ids, unk_token=tokenizer.vocabulary.special["unk"],
+        max_input_chars_per_word=MAX_WORD_CHARS))
+    made.normalizer = normalizers.BertNormalizer(
+        clean_text=True, lowercase=tokenizer.do_lower_case,
+        strip_accents=tokenizer.settings.get("strip_accents"),
+        handle_chinese_chars="tokenize_chinese_chars" not in tokenizer.settings)
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.decoder = decoders.WordPiece()
+    return made
+
+
+def _bpe(tokenizer, **options):
+    from tokenizers import Tokenizer, models
+
+    ids = tokenizer.vocabulary.ids
+    pieces = ids.keys() - tokenizer.vocabulary.special.values()
+    merges = [pair for pair in read_merges(tokenizer.vocabulary.files[MERGES_FILE])
+              if "".join(pair) in pieces]
+    return Tokenizer(models.BPE(ids, merges, **options))
+
+
+def _byte_bpe(tokenizer):
+    from tokenizers import decoders, pre_tokenizers
+
+    made = _bpe(tokenizer)
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(
+        add_prefix_space="add_prefix_space" in tokenizer.settings)
+    made.decoder = decoders.ByteLevel()
+    return made
+
+
+def _gpt(tokenizer):
+    """As transformers' class cuts words; the rules of `GptTokenizer` have no form there."""
+    from tokenizers import decoders, normalizers, pre_tokenizers
+
+    made = _bpe(tokenizer, unk_token=tokenizer.vocabulary.tokens[0], end_of_word_suffix=END)
+    made.normalizer = normalizers.BertNormalizer(lowercase=True)
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.decoder = decoders.BPEDecoder(END)
+    return made
+
+
+def _unigram(tokenizer):
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    vocabulary = tokenizer.vocabulary
+    tokens = [token.removeprefix(tokenizer.blank) if "<extra_id_" in token else token
+              for token in vocabulary.tokens]
+    made = Tokenizer(models.Unigram([
+        (token, _NEVER if tokenizer.prepares and _NUMBER.fullmatch(token) else score)
+        for token, score in zip(tokens, tokenizer.scores)], vocabulary.unk_id))
+    made.normalizer = normalizers.Sequence([*_preparations(tokenizer), *_own_normalizer(tokenizer)])
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    made.decoder = decoders.Metaspace()
+    return made
+
+
+def _preparations(tokenizer):
+    """The steps of `sentencepiece.prepare`, with the quotation marks that every reader of such a
+    folder joins, as transformers does."""
+    from tokenizers import Regex, normalizers
+
+    if not tokenizer.prepares:
+        return []
+    steps = [normalizers.Replace(two, '"') for two in ("``", "''")]
+    if "keep_accents" not in tokenizer.settings:
+        marks = "".join(char for char in map(chr, range(0x110000)) if unicodedata.combining(char))
+        steps += [normalizers.NFKD(), normalizers.Replace(Regex(f"[{marks}]"), "")]
+    return steps + [normalizers.Lowercase()] * tokenizer.do_lower_case
+
+
+def _own_normalizer(tokenizer):
+    """The normalisation that the model of SentencePiece holds, if it holds one."""
+    from tokenizers import normalizers
+
+    content = tokenizer.vocabulary.files[MODEL_FILE]
+    specs = [spec for number, _, spec in fields(content) if number == _NORMALIZER]
+    maps = [table for spec in specs for number, _, table in fields(spec) if number == _CHARSMAP]
+    return [normalizers.Precompiled(table) for table in maps if table]
