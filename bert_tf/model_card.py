@@ -22,6 +22,7 @@ from bert_tf.files import (
     snapshot_of,
     write_aside,
 )
+from bert_tf.heads import HEADS
 from bert_tf.tasks.saved_task import SavedTask
 
 NAME = "README.md"
@@ -39,6 +40,23 @@ _EXAMPLES = {"tagging": '"John Smith lives in New York City."',
 
 # The counts in manifests of fine-tuning.
 _COUNTED = ("examples", "questions")
+# The Hub's names of tasks, by the end of the name of transformers' class.
+_PIPELINES = {"SequenceClassification": "text-classification", "Model": "feature-extraction",
+              "TokenClassification": "token-classification", "MultipleChoice": "multiple-choice",
+              "QuestionAnswering": "question-answering", "MaskedLM": "fill-mask",
+              "QuestionAnsweringSimple": "question-answering"}
+# The Hub's names of the data of named tasks, and of scores.
+_DATASETS = {"nyu-mll/glue": ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte",
+                              "wnli", "ax"),
+             "aps/super_glue": ("boolq", "cb", "copa", "multirc", "record", "wic", "wsc",
+                                "superglue-rte", "ax-b", "ax-g"),
+             "stanfordnlp/snli": ("snli",), "facebook/xnli": ("xnli",),
+             "eriktks/conll2003": ("conll2003",)}
+_METRICS = {**{name: name for name in ("accuracy", "f1", "precision", "recall", "exact_match")},
+            "matthews": "matthews_correlation", "pearson": "pearsonr", "spearman": "spearmanr",
+            "exact": "exact_match", "em": "exact_match", "macro_f1": "f1"}
+# An absolute path on this disk: the value of a flag, or one of several.
+_LOCAL = re.compile(r"""(?<=[=,'"])/[^,'"\n\\]*""")
 
 
 def write_card(folder: str | os.PathLike, base: str | None = "", command: str = "",
@@ -80,12 +98,53 @@ def write_card(folder: str | os.PathLike, base: str | None = "", command: str = 
     return path
 
 
-def _head(kind, base, licence):
-    """Returns the lines that the Hub reads."""
+def _head(kind, licence, **known):
+    """Returns the lines that the Hub reads; values that are empty are left out."""
+    lines = [f"license: {licence}"] * bool(licence)
+    for key, value in {**known, "tags": [kind]}.items():
+        if isinstance(value, str):
+            lines += [f"{key}: {value}"] * bool(value)
+        elif value:
+            lines += [f"{key}:", *(f"- {each}" for each in value)]
+    return "\n".join(["---", *lines, "---", _MARK])
+
+
+def _described(folder, base, saved, flags, scores):
+    """What the Hub's readers look for, by its names."""
     named = re.fullmatch("hf://(.+)@.+", base)
-    return "\n".join(["---", *[f"license: {licence}"] * bool(licence),
-                      *([f"base_model: {named[1]}"] if named else []),
-                      "tags:", f"- {kind}", "---", _MARK])
+    config = os.path.join(folder, "config.json")
+    classes = read_json(config).get("architectures") if is_file(config) else None
+    by_transformers = bool(classes) and is_file(os.path.join(folder, "model.safetensors"))
+    own = is_file(os.path.join(folder, MODEL_FILE))
+    of_hub = re.findall(r"hf://datasets/([\w.-]+/[\w.-]+)", "\n".join(flags))
+    known = [name for name, tasks in _DATASETS.items() if saved and saved.task.name in tasks]
+    metrics = [_METRICS[name] for score in scores
+               if (name := score.rpartition("/")[2]) in _METRICS]
+    return {"base_model": named[1] if named else _in_card(base, "base_model"),
+            "library_name": "transformers" if by_transformers else "bert_tf" if own else "",
+            "pipeline_tag": _pipeline(classes[0] if by_transformers else "", saved),
+            "datasets": list(dict.fromkeys([*known, *of_hub])),
+            "metrics": list(dict.fromkeys(metrics))}
+
+
+def _pipeline(name, saved):
+    """The Hub's name of the task of a class of transformers, else of a `SavedTask`; "" if it has
+    none."""
+    if name.endswith("ForPreTraining") and not name.startswith("Electra"):
+        return "fill-mask"
+    if not name and saved:
+        head, _ = saved.task.kind.head(saved.task, saved.options)
+        return _PIPELINES.get(HEADS[head].huggingface if head in HEADS else "", "")
+    return next((task for end, task in _PIPELINES.items()
+                 if name.endswith("For" + end) or end == "Model" and name.endswith(end)), "")
+
+
+def _shown(text):
+    """A text without the folders of this disk: of a path from its root, only the name stays."""
+    def name(found):
+        path = found[0].rstrip()
+        return os.path.basename(path.rstrip("/")) + found[0][len(path):]
+    return _LOCAL.sub(name, text)
 
 
 def card(folder: str, base: str | None = "", command: str = "", source: str = "", name: str = "",
@@ -101,18 +160,20 @@ def card(folder: str, base: str | None = "", command: str = "", source: str = ""
     if base == "":
         base = trial.get("init_checkpoint") or _value(flags, "init_checkpoint")
     base, licence = _origin(base or "")
+    head = _described(folder, base, saved, flags, {} if scored is None else _read_scores(source))
+    base = _shown(f"={base}")[1:]
     sections = {
         "Data": _data(source, flags, temporary),
         "Settings": _table("setting", _settings(saved, flags, trial)),
         "Scores": _scores(source, scored),
         "Labels": _labels(saved) or _tasks(source),
         "Use": snippet and f"```python\n{snippet}\n```",
-        "Made by": textwrap.indent(name_of_copies(command or " \\\n    ".join(
-            map(shlex.quote, filter(None, flags)))), "    "),
+        "Made by": textwrap.indent(_shown(name_of_copies(command or " \\\n    ".join(
+            map(shlex.quote, filter(None, flags))))), "    "),
         "Licence": f"{licence}, as its base." if licence else (
             "That of the base and of the data; the files do not name one.")}
     kind = config.get("model_type", "bert")
-    parts = [_head(kind, base, licence), f"# {name}",
+    parts = [_head(kind, licence, **head), f"# {name}",
              _what(kind, config, saved, base) + f" {note}" * bool(note),
              *(f"## {title}\n\n{text}" for title, text in sections.items() if text)]
     return "\n\n".join(parts) + "\n"
@@ -210,13 +271,14 @@ def _data(folder, flags, temporary):
         path = os.path.join(folder, "records", f"{split}.manifest.json")
         if is_file(path):
             found = read_json(path)
-            sources = ", ".join(f"`{each['name']}`" for each in found.get("inputs", ())
-                                if not temporary or os.path.dirname(each["name"]) != temporary)
+            names = [each["name"] for each in found.get("inputs", ())
+                     if not temporary or os.path.dirname(each["name"]) != temporary]
+            sources = ", ".join(f"`{_shown(f'={name}')[1:]}`" for name in names)
             number = ", ".join(f"{found['counts'][name]:,} {name}" for name in _COUNTED
                                if name in found.get("counts", {}))
             lines.append(f"- {split}: " + " of ".join(filter(None, (number, sources))))
     return "\n".join(lines) or "\n".join(
-        f"- `{line.removeprefix('--')}`" for line in flags if "input_file=" in line)
+        f"- `{_shown(line.removeprefix('--'))}`" for line in flags if "input_file=" in line)
 
 
 def _scores(folder, measured):
@@ -272,9 +334,14 @@ def _origin(base):
 
 def _licence(base):
     """The licence that the card of the base names, "" if it names none."""
+    return _in_card(base, "license")
+
+
+def _in_card(base, key):
+    """The value of a key in the card of the base, "" if it has none."""
     path = base and os.path.join(base if is_folder(base) else os.path.dirname(base), NAME)
     if not (path and is_file(path)):
         return ""
     head = re.match(r"---\n(.*?)\n---", _read(path), re.S)
-    found = re.search(r"^license:\s*([\w.-]+)\s*$", head[1], re.M) if head else None
+    found = re.search(rf"^{key}:\s*([\w./-]+)\s*$", head[1], re.M) if head else None
     return found[1] if found else ""

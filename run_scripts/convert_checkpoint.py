@@ -71,7 +71,9 @@ def main(job: ConvertFlags) -> None:
         print(account.listing())
     print(account)
     if not job.dry_run:
-        flags.keep(job, job.output)
+        # A folder for the Hub has the command in its card, without the folders of this disk.
+        if job.output_format != "huggingface":
+            flags.keep(job, job.output)
         if job.output_format == "keras":
             _keep_task(job, account)
         # Scores and training data describe the whole, unchanged model only.

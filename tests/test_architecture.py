@@ -59,7 +59,7 @@ ALLOWED = {
                             "finetuning_defaults", "flags", "heads", "model_card", "models",
                             "objectives", "predictor", "recipes", "tasks", "tokenization",
                             "training"},
-    "model_card": COMMON | {"checkpoints", "tasks"},
+    "model_card": COMMON | {"checkpoints", "heads", "tasks"},
     "text_model": COMMON | {"checkpoints", "finetuning", "model_card", "predictor", "tasks",
                             "tokenization"},
     "": {"heads", "networks", "registration"},

@@ -46,10 +46,12 @@ def test_a_card_says_what_the_files_say(tmp_path):
     write_folder(folder, base)
     path = model_card.write_card(folder)
     text = (folder / "README.md").read_text()
-    assert path == str(folder / "README.md") and text.startswith(
-        "---\nlicense: apache-2.0\ntags:\n- bert\n---\n")
+    assert path == str(folder / "README.md") and huggingface_hub.ModelCard(
+        text).data.to_dict() == {
+            "license": "apache-2.0", "library_name": "bert_tf", "tags": ["bert"],
+            "pipeline_tag": "text-classification", "datasets": ["nyu-mll/glue"], "metrics": ["f1"]}
     for part in ("# mrpc", "type bert, fine-tuned for classification (mrpc): `hidden_size` 1,024.",
-                 f"weights of `{base}`", "train: 3,668 examples of `glue/MRPC/train.tsv`",
+                 "weights of `base`", "train: 3,668 examples of `glue/MRPC/train.tsv`",
                  "| `learning_rate` | 5e-05 |", "| `max_seq_length` | 16 |",
                  "| `long_text` | mean |", "| dev/f1 | 0.8457 |",
                  "`0` (not_equivalent), `1` (equivalent)",
@@ -152,6 +154,43 @@ def test_a_task_goes_with_its_head(tmp_path, monkeypatch):
     assert seen[0]["predictor"].saved_task.max_seq_length == 8
     assert seen[0]["predictor"]("A text.") == bert_tf.Predictor(mine)("A text.")
     assert isinstance(seen[1]["encoder"], bert_tf.BertEncoder)
+
+
+@pytest.mark.parametrize("name, task", [
+    ("BertForPreTraining", "fill-mask"), ("RobertaForMaskedLM", "fill-mask"),
+    ("ElectraForPreTraining", None), ("ElectraModel", "feature-extraction"),
+    ("BertForSequenceClassification", "text-classification"),
+    ("XLNetForQuestionAnsweringSimple", "question-answering"),
+    ("BertForTokenClassification", "token-classification"),
+    ("AlbertForMultipleChoice", "multiple-choice"), ("BertForNextSentencePrediction", None)])
+def test_the_class_of_transformers_gives_the_task_of_the_hub(name, task, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(
+        {"architectures": [name], "model_type": name[:4].lower()}))
+    (tmp_path / "model.safetensors").touch()
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "README.md").write_text(
+        "---\nbase_model: google-bert/bert-base-cased\n---\n")
+    head = huggingface_hub.ModelCard(model_card.card(
+        str(tmp_path), base=str(tmp_path / "base"))).data
+    assert (head.pipeline_tag, head.library_name) == (task, "transformers")
+    assert head.base_model == "google-bert/bert-base-cased"     # the base's own base
+
+
+def test_a_card_names_no_folder_of_this_disk(tmp_path):
+    (tmp_path / "flags.txt").write_text(
+        "# bert-finetune --flagfile=THIS_FILE\n--task=own\n--output_dir=/home/me/out/\n"
+        "--train_file=/home/me/a b.tsv,/home/me/c.tsv\n--init_checkpoint=/home/me/base\n"
+        "--eval_input_file=/home/me/d.tsv\n--dev_file=gs://bucket/d.tsv\n--x=a/b\n"
+        "--test_file=hf://datasets/us/mail@main\n")
+    text = model_card.card(str(tmp_path), source=str(tmp_path))
+    assert "/home" not in text and str(tmp_path) not in text
+    for part in ("--output_dir=out ", "'--train_file=a b.tsv,c.tsv'", "--dev_file=gs://bucket/d.tsv",
+                 "--x=a/b", "weights of `base`", "- `eval_input_file=d.tsv`"):
+        assert part in text, text
+    assert huggingface_hub.ModelCard(text).data.datasets == ["us/mail"]
+    command = "bert-x \\\n    --input=/home/me/in \\\n    '--output=/home/me/o u t'"
+    assert model_card._shown(command) == (
+        "bert-x \\\n    --input=in \\\n    '--output=o u t'")
 
 
 def test_an_empty_folder_has_a_card_without_sections(tmp_path):

@@ -1,5 +1,6 @@
 """The command: flags, the account, and one sentence for what can't be done."""
 
+import dataclasses
 import pathlib
 import subprocess
 import sys
@@ -34,7 +35,12 @@ def test_converts_and_prints_the_account(tmp_path, capsys, as_program):
     assert "44 tensors read" in said and "2 not used: left out as asked for." in said
     assert f"wrote {tmp_path / 'out'}" in said
     assert (tmp_path / "out" / "model.safetensors").is_file()
-    assert (tmp_path / "out" / "flags.txt").read_text().endswith("\n--x=1\n")
+    assert not [path for path in (tmp_path / "out").iterdir()
+                if str(tmp_path).encode() in path.read_bytes()]     # it can be published
+    convert_checkpoint.main(dataclasses.replace(
+        job, input=str(tmp_path / "out"), output_format="google", output=str(tmp_path / "back"),
+        leave_out=[]))
+    assert (tmp_path / "back" / "flags.txt").read_text().endswith("\n--x=1\n")
 
 
 def test_a_task_of_the_working_folder_is_not_the_checkpoints(tmp_path, monkeypatch):
