@@ -51,7 +51,8 @@ _DATASETS = {"nyu-mll/glue": ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "
              "aps/super_glue": ("boolq", "cb", "copa", "multirc", "record", "wic", "wsc",
                                 "superglue-rte", "ax-b", "ax-g"),
              "stanfordnlp/snli": ("snli",), "facebook/xnli": ("xnli",),
-             "eriktks/conll2003": ("conll2003",)}
+             "eriktks/conll2003": ("conll2003",), "rajpurkar/squad": ("squad",),
+             "rajpurkar/squad_v2": ("squad_v2",)}
 _METRICS = {**{name: name for name in ("accuracy", "f1", "precision", "recall", "exact_match")},
             "matthews": "matthews_correlation", "pearson": "pearsonr", "spearman": "spearmanr",
             "exact": "exact_match", "em": "exact_match", "macro_f1": "f1"}
@@ -119,7 +120,7 @@ def _described(folder, base, saved, flags, scores):
     of_hub = re.findall(r"hf://datasets/([\w.-]+/[\w.-]+)", "\n".join(flags))
     known = [name for name, tasks in _DATASETS.items() if saved and saved.task.name in tasks]
     metrics = [_METRICS[name] for score in scores
-               if (name := score.rpartition("/")[2]) in _METRICS]
+               if (name := score.rpartition("/")[2].removeprefix("eval_")) in _METRICS]
     return {"base_model": named[1] if named else _in_card(base, "base_model"),
             "library_name": "transformers" if by_transformers else "bert_tf" if own else "",
             "pipeline_tag": _pipeline(classes[0] if by_transformers else "", saved),

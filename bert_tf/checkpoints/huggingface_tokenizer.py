@@ -11,11 +11,12 @@ import re
 import unicodedata
 from typing import Any
 
+from bert_tf.errors import warn
 from bert_tf.files import write_json
 from bert_tf.protobuf import fields
+from bert_tf.tokenization import gpt_bpe
 from bert_tf.tokenization.base import ADDED, MODEL_FILE, Tokenizer
 from bert_tf.tokenization.byte_bpe import MERGES_FILE, read_merges
-from bert_tf.tokenization.gpt_bpe import END
 from bert_tf.tokenization.tokenizer_json import NAME
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
 
@@ -29,7 +30,9 @@ _OURS = ("drop_category_c", "join_quotes", ADDED)
 PADDING = ("[PAD]", "<pad>")
 _NUMBER = re.compile(r".*\d,", re.DOTALL)
 _NEVER = -1000.0            # a score that no path of pieces takes
-# Fields of a protocol buffer: ModelProto.normalizer_spec, NormalizerSpec.precompiled_charsmap.
+# Fields of SentencePiece's protocol buffer: ModelProto.trainer_spec, TrainerSpec.model_type and its
+# value UNIGRAM; ModelProto.normalizer_spec, NormalizerSpec.precompiled_charsmap.
+_TRAINER, _MODEL_TYPE, _IS_UNIGRAM = 2, 3, 1
 _NORMALIZER, _CHARSMAP = 3, 2
 
 
@@ -38,8 +41,8 @@ def _class_of(tokenizer):
     special = tokenizer.vocabulary.special
     if tokenizer.name == "wordpiece":
         return "BertTokenizer", {}
-    if tokenizer.name == "gpt_bpe":
-        return "OpenAIGPTTokenizer", {}
+    if tokenizer.name == "gpt_bpe":     # transformers' class cuts words by other rules
+        return "PreTrainedTokenizerFast", {}
     if tokenizer.name == "byte_bpe" and "cls" in special:
         return "RobertaTokenizer", {"bos_token": special["cls"], "eos_token": special["sep"],
                                     "add_prefix_space": False}
@@ -97,12 +100,18 @@ def settings(tokenizer: Tokenizer, has_segments: bool, length: int | None) -> di
 def write(folder: str, tokenizer: Tokenizer | None, has_segments: bool, length: int | None = None
           ) -> None:
     """Writes the files of the vocabulary, `tokenizer_config.json` (see `settings`) and
-    `tokenizer.json`; nothing without a tokenizer."""
+    `tokenizer.json`; nothing without a tokenizer. Warns of a SentencePiece of another kind than
+    Unigram, which gets no tokenizer.json."""
     if tokenizer is None:
         return
     config = settings(tokenizer, has_segments, length)
     tokenizer.save(folder)
     write_json(os.path.join(folder, "tokenizer_config.json"), config)
+    if tokenizer.name == "sentencepiece" and any(kind != _IS_UNIGRAM for kind in _in_model(
+            tokenizer, _TRAINER, _MODEL_TYPE)):
+        warn(f"{tokenizer.vocabulary.source} is no Unigram model, so {NAME} is not written; other "
+             "programs need the .model file.")
+        return
     with open(os.path.join(folder, NAME), "w", encoding="utf-8") as file:
         file.write(make(tokenizer, config).to_str())
 
@@ -200,13 +209,15 @@ def _byte_bpe(tokenizer):
 
 
 def _gpt(tokenizer):
-    """As transformers' class cuts words; the rules of `GptTokenizer` have no form there."""
-    from tokenizers import decoders, normalizers, pre_tokenizers
+    from tokenizers import Regex, decoders, normalizers, pre_tokenizers
 
-    made = _bpe(tokenizer, unk_token=tokenizer.vocabulary.tokens[0], end_of_word_suffix=END)
-    made.normalizer = normalizers.BertNormalizer(lowercase=True)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.decoder = decoders.BPEDecoder(END)
+    made = _bpe(tokenizer, unk_token=tokenizer.vocabulary.tokens[0], end_of_word_suffix=gpt_bpe.END)
+    made.normalizer = normalizers.Sequence([
+        *(normalizers.Replace(char, other) for char, other in gpt_bpe.REPLACED.items()),
+        normalizers.Replace(Regex(gpt_bpe.STOP), " . "), normalizers.Lowercase()])
+    made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), *(
+        pre_tokenizers.Split(Regex(each), "isolated") for each in gpt_bpe.expressions())])
+    made.decoder = decoders.BPEDecoder(gpt_bpe.END)
     return made
 
 
@@ -244,7 +255,11 @@ def _own_normalizer(tokenizer):
     """The normalisation that the model of SentencePiece holds, if it holds one."""
     from tokenizers import normalizers
 
-    content = tokenizer.vocabulary.files[MODEL_FILE]
-    specs = [spec for number, _, spec in fields(content) if number == _NORMALIZER]
-    maps = [table for spec in specs for number, _, table in fields(spec) if number == _CHARSMAP]
-    return [normalizers.Precompiled(table) for table in maps if table]
+    return [normalizers.Precompiled(table)
+            for table in _in_model(tokenizer, _NORMALIZER, _CHARSMAP) if table]
+
+
+def _in_model(tokenizer, message, field):
+    """The values of a field in a message of the model of SentencePiece."""
+    return [value for number, _, content in fields(tokenizer.vocabulary.files[MODEL_FILE])
+            if number == message for inner, _, value in fields(content) if inner == field]

@@ -34,7 +34,7 @@ LAYOUT = Layout(1, 1, 1, cls_last=True, halves=True)
 _ORIGINAL_FILES = ("encoder_bpe_40000.json", "vocab_40000.bpe")
 
 # text_standardize, and ftfy's replacements of single characters.
-_REPLACED = {**dict.fromkeys("\u2014\u2013\u2015", "-"), "\u2026": "...", "\u00b4": "'",
+REPLACED = {**dict.fromkeys("\u2014\u2013\u2015", "-"), "\u2026": "...", "\u00b4": "'",
              **dict.fromkeys("\u02bc\u2018\u2019\u201b", "'"), **dict.fromkeys("\u201c\u201d", '"'),
              "\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl"}
 _RUN = re.compile(r'(-+|~+|!+|"+|;+|\?+|\++|,+|\)+|\(+|\\+|/+|\*+|\[+|\]+|}+|{+|\|+|_+)')
@@ -42,7 +42,9 @@ _RUN = re.compile(r'(-+|~+|!+|"+|;+|\?+|\++|,+|\)+|\(+|\\+|/+|\*+|\[+|\]+|}+|{+|
 _PREFIX = re.compile("[\u00a7%=#&<>:'`$\u00a3\u20ac\u00bf\u00a1]|\\.\\.+")
 _SUFFIX = re.compile("('s|n't|'m|'re|'ve|'ll|'d|[:<>#&'`%=]|\\.\\.+|(?<=[a-z0-9%'])\\."
                      "|(?<=[0-9])[$\u00a3\u20ac])$", re.IGNORECASE)
-_INFIX = re.compile(r"(?<=[a-z])(\.)(?=[A-Z])|(?<=[A-Za-z0-9])([:<>=])(?=[A-Za-z])|(\.\.+)")
+# The full stop of a sentence that the next one follows without a blank.
+STOP = r"(?<=[a-z])\.(?=[A-Z])"
+_INFIX = re.compile(rf"({STOP})|(?<=[A-Za-z0-9])([:<>=])(?=[A-Za-z])|(\.\.+)")
 _KEPT = frozenset(
     "mr. mrs. ms. dr. prof. st. jr. sr. vs. etc. e.g. i.e. a.m. p.m. inc. co. corp. ltd. gen. gov. "
     "sen. rep. rev. jan. feb. aug. sept. oct. nov. dec.".split())
@@ -80,6 +82,27 @@ def _cut(text, start, end):
         inside.append(match.span())
         begin = match.end()
     return [*first, *inside, *([(begin, end)] if begin < end else []), *reversed(last)]
+
+
+def expressions(rounds: int = 4) -> list[str]:
+    """Returns regular expressions that cut a lower-cased run without blanks into its words, for
+    libraries that split a text at the matches of one expression after the other (Oniguruma's
+    syntax; also JavaScript's).
+
+    Args:
+        rounds: how many marks at each end of a word are cut off, after runs of equal marks.
+    """
+    kept = sorted(_KEPT)
+    # Words that keep their full stop: usual abbreviations, and letters with full stops.
+    whole = "|".join([*(f"^{re.escape(word[:-1])}" for word in kept),
+                      *(r"^\w" + r"\.\w" * count for count in range(5))])
+    ends = _SUFFIX.pattern.removesuffix("$")
+    last = ends.replace(r"|\.\.+", r"|(?<!\.)\.\.+").replace(
+        r"(?<=[a-z0-9%'])\.", rf"(?<=[a-z0-9%'])(?<!{whole})\.")
+    first = (rf"^(?!(?:{'|'.join(map(re.escape, kept))})$)(?!{ends}$)(?:{_PREFIX.pattern})"
+             r"(?!$)(?!(?<=\.)\.)")
+    return [_RUN.pattern, *[first, rf"(?<!^){last}$"] * rounds,
+            r"(?<=[a-z0-9])[:<>=](?=[a-z])|\.\.+"]
 
 
 class GptTokenizer(Tokenizer):
@@ -164,7 +187,7 @@ class GptTokenizer(Tokenizer):
     def _cut_chunk(chunk):
         """The lower-cased words of a run without blanks, and the places of their characters."""
         pairs = [(char, place) for place, given in enumerate(chunk)
-                 for char in _REPLACED.get(given, given)]
+                 for char in REPLACED.get(given, given)]
         text = "".join(char for char, _ in pairs)
         found = []
         for start, end in _spans(text):

@@ -1,13 +1,11 @@
 """What we write loads in the other systems' own loaders and computes the same there."""
 
-import importlib
 import pathlib
 import warnings
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from google.protobuf.runtime_version import VersionError
 
 import bert_tf
 from bert_tf import checkpoints
@@ -278,10 +276,6 @@ def test_the_tokenizer_of_transformers(with_vocabulary, tmp_path):
 
 def test_the_segments_of_transformers(test_data, tmp_path):
     transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
-    try:        # sentencepiece 0.2.3 needs protobuf 7, and Apache Beam an earlier version
-        importlib.import_module("sentencepiece.sentencepiece_model_pb2")
-    except VersionError as error:
-        pytest.skip(f"transformers can't read SentencePiece's models here: {error}")
     tokenizer = open_tokenizer(test_data / "vocabs" / "albert" / "spiece.model")
     config = bert_tf.EncoderConfig(tokenizer.vocabulary.size, 8, 1, 1, 8, model_type="albert")
     bert_tf.BertEncoder(config).save(tmp_path / "model.keras")

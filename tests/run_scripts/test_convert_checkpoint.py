@@ -1,6 +1,5 @@
 """The command: flags, the account, and one sentence for what can't be done."""
 
-import dataclasses
 import pathlib
 import subprocess
 import sys
@@ -37,9 +36,8 @@ def test_converts_and_prints_the_account(tmp_path, capsys, as_program):
     assert (tmp_path / "out" / "model.safetensors").is_file()
     assert not [path for path in (tmp_path / "out").iterdir()
                 if str(tmp_path).encode() in path.read_bytes()]     # it can be published
-    convert_checkpoint.main(dataclasses.replace(
-        job, input=str(tmp_path / "out"), output_format="google", output=str(tmp_path / "back"),
-        leave_out=[]))
+    convert_checkpoint.main(as_program(convert_checkpoint.ConvertFlags(
+        input=str(tmp_path / "out"), output_format="google", output=str(tmp_path / "back"))))
     assert (tmp_path / "back" / "flags.txt").read_text().endswith("\n--x=1\n")
 
 
