@@ -55,7 +55,8 @@ _DATASETS = {"nyu-mll/glue": ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "
              "rajpurkar/squad_v2": ("squad_v2",)}
 _METRICS = {**{name: name for name in ("accuracy", "f1", "precision", "recall", "exact_match")},
             "matthews": "matthews_correlation", "pearson": "pearsonr", "spearman": "spearmanr",
-            "exact": "exact_match", "em": "exact_match", "macro_f1": "f1"}
+            "exact": "exact_match", "em": "exact_match", "macro_f1": "f1", "micro_f1": "f1",
+            "mae": "mae", **{f"entity_{name}": name for name in ("f1", "precision", "recall")}}
 # An absolute path on this disk: the value of a flag, or one of several.
 _LOCAL = re.compile(r"""(?<=[=,'"])/[^,'"\n\\]*""")
 
@@ -210,7 +211,8 @@ def _settings(saved, flags, trial):
     known = {**{line.partition("=")[0][2:]: line.partition("=")[2] for line in flags[1:]}, **trial}
     if saved:
         known |= {"max_seq_length": saved.max_seq_length, **saved.options}
-    return [(f"`{key}`", known[key]) for key in _SETTINGS if known.get(key) not in (None, "")]
+    return [(f"`{key}`", _shown(f"={known[key]}")[1:]) for key in _SETTINGS
+            if known.get(key) not in (None, "")]
 
 
 def _labels(saved):
