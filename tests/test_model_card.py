@@ -178,18 +178,18 @@ def test_the_class_of_transformers_gives_the_task_of_the_hub(name, task, tmp_pat
 
 def test_a_card_names_no_folder_of_this_disk(tmp_path):
     (tmp_path / "flags.txt").write_text(
-        "# bert-finetune --flagfile=THIS_FILE\n--task=own\n--output_dir=/home/me/out/\n"
-        "--train_file=/home/me/a b.tsv,/home/me/c.tsv\n--init_checkpoint=/home/me/base\n"
-        "--eval_input_file=/home/me/d.tsv\n--dev_file=gs://bucket/d.tsv\n--x=a/b\n"
-        "--test_file=hf://datasets/us/mail@main\n--teacher=/home/me/large\n")
+        "# bert-finetune --flagfile=THIS_FILE\n--task=own\n--output_dir=/mine/all/out/\n"
+        "--train_file=/mine/all/a b.tsv,/mine/all/c.tsv\n--init_checkpoint=/mine/all/base\n"
+        "--eval_input_file=/mine/all/d.tsv\n--dev_file=gs://bucket/d.tsv\n--x=a/b\n"
+        "--test_file=hf://datasets/us/mail@main\n--teacher=/mine/all/large\n")
     text = model_card.card(str(tmp_path), source=str(tmp_path))
-    assert "/home" not in text and str(tmp_path) not in text
+    assert "/mine" not in text and str(tmp_path) not in text
     for part in ("--output_dir=out ", "'--train_file=a b.tsv,c.tsv'", "--dev_file=gs://bucket/d.tsv",
                  "--x=a/b", "weights of `base`", "- `eval_input_file=d.tsv`",
                  "| `teacher` | large |"):
         assert part in text, text
     assert huggingface_hub.ModelCard(text).data.datasets == ["us/mail"]
-    command = "bert-x \\\n    --input=/home/me/in \\\n    '--output=/home/me/o u t'"
+    command = "bert-x \\\n    --input=/mine/all/in \\\n    '--output=/mine/all/o u t'"
     assert model_card._shown(command) == (
         "bert-x \\\n    --input=in \\\n    '--output=o u t'")
 

@@ -12,7 +12,7 @@ import unicodedata
 from typing import Any
 
 from bert_tf.errors import warn
-from bert_tf.files import write_json
+from bert_tf.files import write_aside, write_json
 from bert_tf.protobuf import fields
 from bert_tf.tokenization import gpt_bpe
 from bert_tf.tokenization.base import ADDED, MODEL_FILE, Tokenizer
@@ -112,7 +112,7 @@ def write(folder: str, tokenizer: Tokenizer | None, has_segments: bool, length: 
         warn(f"{tokenizer.vocabulary.source} is no Unigram model, so {NAME} is not written; other "
              "programs need the .model file.")
         return
-    with open(os.path.join(folder, NAME), "w", encoding="utf-8") as file:
+    with write_aside(os.path.join(folder, NAME)) as file:
         file.write(make(tokenizer, config).to_str())
 
 

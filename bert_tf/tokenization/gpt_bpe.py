@@ -85,9 +85,10 @@ def _cut(text, start, end):
 
 
 def expressions(rounds: int = 4) -> list[str]:
-    """Returns regular expressions that cut a lower-cased run without blanks into its words, for
-    libraries that split a text at the matches of one expression after the other (Oniguruma's
-    syntax; also JavaScript's).
+    """Returns regular expressions that cut a lower-cased run without blanks into its words.
+
+    A library splits a text at the matches of one expression after the other. The syntax is that of
+    Oniguruma.
 
     Args:
         rounds: how many marks at each end of a word are cut off, after runs of equal marks.
