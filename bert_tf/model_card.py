@@ -143,9 +143,9 @@ def _pipeline(name, saved):
 
 def _shown(text):
     """A text without the folders of this disk: of a path from its root, only the name stays."""
-    def name(found):
-        path = found[0].rstrip()
-        return os.path.basename(path.rstrip("/")) + found[0][len(path):]
+    def name(match):
+        path = match[0].rstrip()
+        return os.path.basename(path.rstrip("/")) + match[0][len(path):]
     return _LOCAL.sub(name, text)
 
 
@@ -346,5 +346,5 @@ def _in_card(base, key):
     if not (path and is_file(path)):
         return ""
     head = re.match(r"---\n(.*?)\n---", _read(path), re.S)
-    found = re.search(rf"^{key}:\s*([\w./-]+)\s*$", head[1], re.M) if head else None
-    return found[1] if found else ""
+    value = re.search(rf"^{key}:\s*([\w./-]+)\s*$", head[1], re.M) if head else None
+    return value[1] if value else ""

@@ -64,12 +64,12 @@ def _special(tokenizer):
     # Attention passes padding over, so that any special token can be it.
     special["pad"] = next((token for token in (special.get("pad"), *PADDING)
                            if token in vocabulary.ids), special["sep"])
-    found = {name: special[role] for role, name in _NAMES.items() if role in special}
+    named = {name: special[role] for role, name in _NAMES.items() if role in special}
     if "cls" not in special:        # one ends a sequence, none begins it
-        found.pop("sep_token")
+        named.pop("sep_token")
     if tokenizer.blank and "mask" in special:
-        found["mask_token"] = {"__type": "AddedToken", **_entry(special["mask"], lstrip=True)}
-    return found
+        named["mask_token"] = {"__type": "AddedToken", **_entry(special["mask"], lstrip=True)}
+    return named
 
 
 def _entry(content, **more):

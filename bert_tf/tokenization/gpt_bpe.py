@@ -93,14 +93,14 @@ def expressions(rounds: int = 4) -> list[str]:
     Args:
         rounds: how many marks at each end of a word are cut off, after runs of equal marks.
     """
-    kept = sorted(_KEPT)
+    abbreviations = sorted(_KEPT)
     # Words that keep their full stop: usual abbreviations, and letters with full stops.
-    whole = "|".join([*(f"^{re.escape(word[:-1])}" for word in kept),
+    whole = "|".join([*(f"^{re.escape(word[:-1])}" for word in abbreviations),
                       *(r"^\w" + r"\.\w" * count for count in range(5))])
     ends = _SUFFIX.pattern.removesuffix("$")
     last = ends.replace(r"|\.\.+", r"|(?<!\.)\.\.+").replace(
         r"(?<=[a-z0-9%'])\.", rf"(?<=[a-z0-9%'])(?<!{whole})\.")
-    first = (rf"^(?!(?:{'|'.join(map(re.escape, kept))})$)(?!{ends}$)(?:{_PREFIX.pattern})"
+    first = (rf"^(?!(?:{'|'.join(map(re.escape, abbreviations))})$)(?!{ends}$)(?:{_PREFIX.pattern})"
              r"(?!$)(?!(?<=\.)\.)")
     return [_RUN.pattern, *[first, rf"(?<!^){last}$"] * rounds,
             r"(?<=[a-z0-9])[:<>=](?=[a-z])|\.\.+"]

@@ -52,9 +52,9 @@ def lines(test_data):
         wikipedia = list(itertools.islice(filter(str.strip, file), 3000))
     books = (text / "books_sent.txt").read_text("utf-8").splitlines()[:2500]
     sample = (text / "sample_text.txt").read_text("utf-8").splitlines()
-    found = [line.rstrip("\n") for line in (*wikipedia, *books, *sample, *FOREIGN) if line.strip()]
-    assert len(found) > 5000
-    return found
+    rows = [line.rstrip("\n") for line in (*wikipedia, *books, *sample, *FOREIGN) if line.strip()]
+    assert len(rows) > 5000
+    return rows
 
 
 @pytest.fixture(params=VOCABULARIES)
@@ -68,7 +68,7 @@ def written(request, test_data, tmp_path):
 
 
 def differing(ids, ours, lines):
-    return [line for line, found, wanted in zip(lines, ids, ours, strict=True) if found != wanted]
+    return [line for line, rows, wanted in zip(lines, ids, ours, strict=True) if rows != wanted]
 
 
 def encoded(tokenizer, lines):
@@ -79,18 +79,18 @@ def encoded(tokenizer, lines):
 def test_the_ids_of_tokenizers_are_ours(written, lines):
     name, folder = written
     ours = open_tokenizer(folder)
-    theirs = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    found = [row.ids for row in theirs.encode_batch(lines, add_special_tokens=False)]
-    others = differing(found, encoded(ours, lines), lines)
+    library = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    rows = [row.ids for row in library.encode_batch(lines, add_special_tokens=False)]
+    others = differing(rows, encoded(ours, lines), lines)
     assert len(others) <= CUT_OTHERWISE.get(name, 0), others
-    assert theirs.get_vocab_size() == ours.vocabulary.size
+    assert library.get_vocab_size() == ours.vocabulary.size
     pairs = list(zip(lines[:100], lines[-100:]))
-    for texts, row in zip(pairs, theirs.encode_batch(pairs)):
+    for texts, row in zip(pairs, library.encode_batch(pairs)):
         wanted, _ = encode_pairs([texts], ours, None)
         assert row.ids == wanted["input_ids"][0].tolist()
         if "roberta" not in name:       # which has no segments
             assert row.type_ids == wanted["segment_ids"][0].tolist()
-    for text, row in zip(lines, theirs.encode_batch(lines[:50])):
+    for text, row in zip(lines, library.encode_batch(lines[:50])):
         assert row.ids == ours(text)["input_ids"][0].tolist()
 
 
@@ -109,19 +109,19 @@ def test_what_is_written_is_read_and_written_again(written, tmp_path):
 def test_the_ids_of_transformers_are_ours(written, lines):
     transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
     name, folder = written
-    ours, theirs = open_tokenizer(folder), transformers.AutoTokenizer.from_pretrained(folder)
-    others = differing(theirs(lines, add_special_tokens=False).input_ids, encoded(ours, lines),
+    ours, library = open_tokenizer(folder), transformers.AutoTokenizer.from_pretrained(folder)
+    others = differing(library(lines, add_special_tokens=False).input_ids, encoded(ours, lines),
                        lines)
     assert len(others) <= CUT_OTHERWISE.get(name, 0), others
-    assert len(theirs) == ours.vocabulary.size
+    assert len(library) == ours.vocabulary.size
     if "t5" not in name:        # which reads one text
         first, second = lines[:100], lines[-100:]
-        found = theirs(first, second)
+        rows = library(first, second)
         for index, texts in enumerate(zip(first, second)):
             wanted, _ = encode_pairs([texts], ours, None)
-            assert found.input_ids[index] == wanted["input_ids"][0].tolist()
-            if "token_type_ids" in found:
-                assert found.token_type_ids[index] == wanted["segment_ids"][0].tolist()
+            assert rows.input_ids[index] == wanted["input_ids"][0].tolist()
+            if "token_type_ids" in rows:
+                assert rows.token_type_ids[index] == wanted["segment_ids"][0].tolist()
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
@@ -139,9 +139,9 @@ def test_another_kind_of_sentencepiece_is_named(kind, tmp_path, capsys):
             capsys.readouterr())
         assert not (tmp_path / "tokenizer.json").exists()
     else:
-        theirs = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+        library = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
         text = "the mat <extra_id_3> sat, in 1990,"
-        assert theirs.encode(text).ids == ours(text)["input_ids"][0].tolist()
+        assert library.encode(text).ids == ours(text)["input_ids"][0].tolist()
 
 
 def roberta(tmp_path):
@@ -155,9 +155,9 @@ def roberta(tmp_path):
 def test_the_mask_of_roberta_takes_the_blank_before_it(tmp_path):
     ours = roberta(tmp_path)
     huggingface_tokenizer.write(str(tmp_path), ours, has_segments=False)
-    found = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("he <mask> he")
+    rows = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("he <mask> he")
     ids = ours.vocabulary.ids
-    assert found.ids == [ids[token] for token in ("<s>", "he", "<mask>", "\u0120he", "</s>")]
+    assert rows.ids == [ids[token] for token in ("<s>", "he", "<mask>", "\u0120he", "</s>")]
     settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
     assert settings["mask_token"]["lstrip"] and settings["pad_token"] == "<pad>"
 
@@ -172,9 +172,9 @@ def test_added_tokens_stay_apart(tmp_path):
             "normalized": True, "special": False, "id": 8}}}))
     ours = open_tokenizer(tmp_path / "vocab.txt")
     huggingface_tokenizer.write(str(tmp_path), ours, has_segments=True)
-    theirs = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    library = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     for text in ("GPU gpus", "a gpu", "gpu.gpu"):
-        assert theirs.encode(text, add_special_tokens=False).ids == ours.encode(text)
+        assert library.encode(text, add_special_tokens=False).ids == ours.encode(text)
     assert ours.encode("gpus gpu") == [5, 6, 8]
     written = json.loads((tmp_path / "tokenizer_config.json").read_text())
     assert "id" not in written["added_tokens_decoder"]["8"]
@@ -196,10 +196,10 @@ def test_words_of_gpt_are_cut_by_our_rules(tmp_path, lines):
     ours = open_tokenizer(tmp_path / "vocab.json")
     assert isinstance(ours, gpt_bpe.GptTokenizer)
     huggingface_tokenizer.write(str(tmp_path), ours, has_segments=False)
-    theirs = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    library = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     odd = ["Mr. Ab isn't the U.S. he's (e.g. Smith's...) \u201cyes\u201d.",
            "a:b <c>=d 5% #x '90s'.", "end.Begin http://a.b/c?d=e&f=g",
            "... a..b ..c d.. $5 5$ \u20ac3.50, n't 's 'tis"]
-    found = [row.ids for row in theirs.encode_batch(odd + lines)]
-    assert differing(found, encoded(ours, odd + lines), odd + lines) == []
-    assert theirs.token_to_id("_classify_") == ours.vocabulary.cls_id
+    rows = [row.ids for row in library.encode_batch(odd + lines)]
+    assert differing(rows, encoded(ours, odd + lines), odd + lines) == []
+    assert library.token_to_id("_classify_") == ours.vocabulary.cls_id
