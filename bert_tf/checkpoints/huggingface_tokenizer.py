@@ -129,9 +129,9 @@ def make(tokenizer: Tokenizer, config: dict[str, Any]) -> Any:
     entries = {token: named.get(token, _entry(token)) for token in _special_tokens(plain, named)}
     made.add_special_tokens([AddedToken(**{key: entry[key] for key in _ADDED_KEYS})
                              for entry in entries.values()])
-    added = tokenizer.settings.get(ADDED, {})
-    made.add_tokens([AddedToken(**{name: added[key][name] for name in _ADDED_KEYS
-                                   if name in added[key]}) for key in sorted(added, key=int)])
+    added = sorted(tokenizer.settings.get(ADDED, {}).items(), key=lambda item: int(item[0]))
+    made.add_tokens([AddedToken(**{"normalized": not entry.get("special"), **{
+        name: entry[name] for name in _ADDED_KEYS if name in entry}}) for _, entry in added])
     if tokenizer.name != "gpt_bpe":     # a text of its language model has no special tokens
         made.post_processor = _processor(tokenizer)
     return made

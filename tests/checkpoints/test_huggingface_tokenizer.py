@@ -169,11 +169,12 @@ def test_added_tokens_stay_apart(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({
         "do_lower_case": True, "added_tokens_decoder": {"8": {
             "content": "gpu", "single_word": True, "lstrip": False, "rstrip": False,
-            "normalized": True, "special": False, "id": 8}}}))
+            "normalized": True, "special": False, "id": 8},
+            "9": {"content": "<X>", "special": True}}}))
     ours = open_tokenizer(tmp_path / "vocab.txt")
     huggingface_tokenizer.write(str(tmp_path), ours, has_segments=True)
     library = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    for text in ("GPU gpus", "a gpu", "gpu.gpu"):
+    for text in ("GPU gpus", "a gpu", "gpu.gpu", "<x> <X>gp"):
         assert library.encode(text, add_special_tokens=False).ids == ours.encode(text)
     assert ours.encode("gpus gpu") == [5, 6, 8]
     written = json.loads((tmp_path / "tokenizer_config.json").read_text())
