@@ -20,14 +20,14 @@ _MOST_ROWS = 1 << 40
 # Classes of transformers with files as others have them, which find the words otherwise.
 _OTHER_WORDS = ("BertJapaneseTokenizer", "BertweetTokenizer", "HerbertTokenizer",
                 "PhobertTokenizer")
-# Functions that give the added tokens in transformers' files, {id: token}.
+# Functions that give the added tokens in transformers' files, {id: token}; the last file counts.
 _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
     "added_tokens.json": lambda read: {
         str(index): {"content": token, "special": True, "normalized": True}
         for token, index in read.items()},
-    _SETTINGS: lambda read: read.get("added_tokens_decoder", {}),
     "tokenizer.json": lambda read: {str(token["id"]): token
-                                    for token in read.get("added_tokens", [])}}
+                                    for token in read.get("added_tokens", [])},
+    _SETTINGS: lambda read: read.get("added_tokens_decoder", {})}
 
 
 def check_settings(path: str) -> None:
