@@ -161,7 +161,7 @@ def test_what_a_fine_tuned_model_is_needs_no_flag(fine_tuned, tmp_path, monkeypa
     card = (tmp_path / "out" / "README.md").read_text()
     assert "exported for TensorFlow Serving: task `classification`, format `text`." in card
     assert "## Labels" in card
-    assert f"bert-export-model \\\n        --init_checkpoint={folder}" in card
+    assert f"bert-export-model \\\n        --init_checkpoint={os.path.basename(folder)}" in card
     monkeypatch.chdir(tmp_path)
     code = re.search(r"```python\n(.*?)```", card, re.S)[1]
     exec(code.replace("A text.", "a b"), {})
