@@ -130,6 +130,18 @@ class Objective(FromConfig, keras.layers.Layer):
             return weights
         return weights * ops.take(ops.convert_to_tensor(self.class_weights, "float32"), labels)
 
+    def check_labels(self, name: str, labels: Any) -> None:
+        """Checks the labels that `fit` is given in memory. `name` is what messages call them.
+
+        Raises:
+            InputError: they are no array, or not numbers.
+        """
+        if not hasattr(labels, "dtype"):
+            raise InputError(f"the labels in {name} are a {type(labels).__name__}; give an array.")
+        if np.asarray(labels).dtype.kind in "OSTU":
+            raise InputError(f"the labels in {name} are not numbers; give the number of each "
+                             "label, counted from 0.")
+
     def count(self, batch: Batch) -> Tensor:
         """Returns the divisor of the summed losses (float32 scalar), without a forward pass."""
         labels, weights, *_ = self.targets(batch)
@@ -263,7 +275,14 @@ class SmoothedHead(LinearHead):
 
 class LabelHead(SmoothedHead):
     """A head with an output for each label of the task. `class_weights` are `num_labels` numbers of
-    0 or more, not all 0."""
+    0 or more, not all 0.
+
+    Attributes:
+        checks_range: whether every label in the data is the number of an output; not of other tasks
+            in the same records, and not of rows of 0 and 1.
+    """
+
+    checks_range = True
 
     def __init__(self, config: Sizes, num_labels: int,
                  class_weights: Sequence[float] | None = None, **kwargs: Any):
@@ -276,6 +295,22 @@ class LabelHead(SmoothedHead):
                     f"{num_labels} numbers of 0 or more, one for each label, and not all 0.")
         super().__init__(config, num_labels, **kwargs)
         self.num_labels, self.class_weights = num_labels, class_weights
+
+    def check_labels(self, name: str, labels: Any) -> None:
+        """See `Objective`. With `checks_range` the labels are whole numbers below `num_labels`, one
+        for each example or, if the answers are `positional`, each token."""
+        super().check_labels(name, labels)
+        if not self.checks_range:
+            return
+        array = np.asarray(labels)
+        if not self.positional and array.size != len(array):
+            raise InputError(f"the labels in {name} have the shape {array.shape}; give one number "
+                             "for each example, not a row.")
+        wrong = array[(array < 0) | (array >= self.num_labels) | (array != np.floor(array))]
+        if wrong.size:
+            raise InputError(f"{name} has the label {wrong[0]}, but the head {self.name!r} knows "
+                             f"the whole numbers from 0 to {self.num_labels - 1}; give such, or "
+                             "another num_labels.")
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "num_labels": self.num_labels,

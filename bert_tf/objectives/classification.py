@@ -35,6 +35,8 @@ class MultiLabel(LabelHead):
     torch.nn.BCEWithLogitsLoss; the mean is not divided by it.
     """
 
+    checks_range = False
+
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """float32 labels and weights [B, num_labels]."""
         return self.row_targets(batch)

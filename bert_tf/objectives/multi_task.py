@@ -21,6 +21,7 @@ class SequenceTask(LabelHead):
     records whose task is `task_id`. `defaults` has the defaults of `num_labels` and `task_id`."""
 
     defaults: tuple[int, int]
+    checks_range = False
     reads: tuple[str, ...] = ("next_sentence_labels", "task_ids")
     config_keys = ("task_id",)
 

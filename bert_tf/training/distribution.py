@@ -3,10 +3,11 @@
 import contextlib
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import keras
 import lazy_loader
+from keras import ops
 
 from bert_tf.errors import InputError
 from bert_tf.training.cluster import Cluster, find
@@ -22,14 +23,40 @@ def dense(gradient):
     return tf.convert_to_tensor(gradient)
 
 
+def count_replicas() -> int:
+    """The number of replicas that take a step together; 1 outside of such a step."""
+    if keras.config.backend() != "tensorflow":
+        return 1
+    context = tf.distribute.get_replica_context()
+    return 1 if context is None else context.num_replicas_in_sync
+
+
 def all_reduce_sum(tensors):
     """The sums of tensors over the replicas; the tensors themselves where there is one replica."""
-    if keras.config.backend() != "tensorflow":
+    if count_replicas() == 1:
         return tensors
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return tensors
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
+    return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tensors)
+
+
+def conditionally(is_wanted, wanted: Callable, other: Callable, tensors: list) -> None:
+    """Calls one of two functions with `tensors`; both may change variables.
+
+    Replicas that must meet, as to add gradients up, can't do so inside a condition. So they meet
+    before it, as in Keras's LossScaleOptimizer.
+    """
+    if (keras.config.backend() != "tensorflow" or not tf.distribute.has_strategy()
+            or tf.__internal__.distribute.strategy_supports_no_merge_call()):
+        ops.cond(is_wanted, lambda: wanted(tensors), lambda: other(tensors))
+        return
+
+    def meet(strategy, is_wanted, tensors):
+        def of_each(function):
+            strategy.extended.call_for_each_replica(function, args=(tensors,))
+
+        is_wanted = strategy.experimental_local_results(is_wanted)[0]       # the same in all
+        ops.cond(is_wanted, lambda: of_each(wanted), lambda: of_each(other))
+
+    tf.distribute.get_replica_context().merge_call(meet, args=(is_wanted, tensors))
 
 
 def is_strategy_in_use() -> bool:

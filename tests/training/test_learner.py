@@ -12,12 +12,13 @@ from bert_tf.errors import InputError
 from bert_tf.heads import HEADS
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.base import Objective
-from bert_tf.objectives.classification import Classification
+from bert_tf.objectives.classification import Classification, MultiLabel, Regression
 from bert_tf.objectives.next_token import TiedLM
 from bert_tf.objectives.permutation import PermutationLM
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.objectives.replaced_token import ReplacedToken
 from bert_tf.objectives.span_boundary import SpanBoundary
+from bert_tf.objectives.tagging import Tagging
 from bert_tf.training.learners.learner import Learner
 from tests import processes
 
@@ -187,11 +188,59 @@ def test_fit_takes_labels_apart():
         losses.append(learner.fit(**names, batch_size=4, epochs=2, verbose=0,
                                   shuffle=False).history["loss"])
     assert losses[0] == losses[1] != losses[2] and losses[0][1] < losses[0][0]
-    learner.compile("sgd", "mse", run_eagerly=True)
-    with pytest.raises(InputError, match="leave out the loss in compile"):
-        learner.evaluate(batch, labels, verbose=0)
     with pytest.raises(InputError, match="one task"):
         make_learner().compute_loss(make_batch(), labels)
+
+
+def classifier(objective=Classification):
+    """A learner of 3 labels, and features of 4 examples."""
+    keras.utils.set_random_seed(3)
+    batch = make_batch()
+    return Learner(BertEncoder(CONFIG), [objective(CONFIG, 3, dropout_rate=0.0)]), {
+        name: np.asarray(batch[name]) for name in ("input_ids", "input_mask", "segment_ids")}
+
+
+@pytest.mark.parametrize("wrong", [
+    {"loss": "mse"}, {"loss": keras.losses.SparseCategoricalCrossentropy()},
+    {"loss": {"classification": "mse"}}, {"loss_weights": {"classification": 2.0}}])
+def test_compile_refuses_losses_and_is_as_before(wrong):
+    labels, found = np.array([1, 0, 2, 1]), []
+    for is_refused in (False, True):
+        learner, batch = classifier()
+        if is_refused:
+            with pytest.raises(InputError, match=f"leave out {next(iter(wrong))} in compile"):
+                learner.compile("sgd", run_eagerly=True, **wrong)
+        learner.compile("sgd", metrics=["accuracy"], run_eagerly=True)
+        found.append(learner.fit(batch, labels, verbose=0).history)
+    assert found[0] == found[1] and set(found[0]) == {"loss", "accuracy"}
+
+
+@pytest.mark.parametrize("labels, part", [
+    (np.array(["a", "b", "c", "a"]), "not numbers"), (["a", "b", "c"], "a list; give an array"),
+    (np.array(["a", "b", "c", "a"], object), "not numbers"), (np.array([1, 0, 3, 1]), "label 3"),
+    (np.array([1, 0, -1, 1]), "label -1"), (np.array([1.5, 0, 2, 1]), "label 1.5"),
+    (np.eye(4)[:, :3], r"the shape \(4, 3\); give one number for each example")])
+def test_fit_names_labels_that_it_can_not_learn(labels, part):
+    learner, batch = classifier()
+    learner.compile("sgd", run_eagerly=True)
+    for method in (learner.fit, learner.evaluate):
+        for name, arguments in (("y", (batch, labels)),
+                                ("label_ids", ({**batch, "label_ids": labels},))):
+            with pytest.raises(InputError, match=rf"\b{name}\b.*{part}" if "label " not in part
+                               else f"{name} has the {part}"):
+                method(*arguments, verbose=0)
+    with pytest.raises(InputError, match=part):
+        learner.fit(batch, np.array([1, 0, 2, 1]), validation_data=(batch, labels), verbose=0)
+
+
+def test_fit_takes_rows_of_labels_and_labels_of_tokens():
+    for objective, labels, further in (
+            (MultiLabel, np.eye(4)[:, :3], {}), (Regression, np.full((4, 3), 7.5), {}),
+            (Tagging, np.full((4, 12), 2), {"label_weights": np.ones((4, 12))})):
+        learner, batch = classifier(objective)
+        learner.compile("sgd", run_eagerly=True)
+        losses = learner.fit({**batch, **further, "label_ids": labels}, verbose=0).history["loss"]
+        assert np.isfinite(losses[0])
 
 
 def test_the_summary_shows_the_shapes_that_are_returned():

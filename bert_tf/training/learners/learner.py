@@ -21,6 +21,7 @@ from bert_tf.layers.base import (
 from bert_tf.layers.masks import NOISES
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.objectives.base import Batch, Objective
+from bert_tf.training.learners.keras_training import TrainsByKeras
 
 # Features with the places of predictions, on which logits depend.
 POSITIONS = {"masked_lm_positions"}
@@ -30,12 +31,12 @@ _MASKS = ("head_mask", "unit_mask")
 
 
 @register
-class Learner(TakesFeatures, keras.Model):
+class Learner(TakesFeatures, TrainsByKeras, keras.Model):
     """One network and the objectives it is trained on, which have different names.
 
     A batch is a dict of features under the names of the records. `compile(optimizer)` and `fit`
-    train it on one device. Every loss is a sum and a count, so that a training loop can add both up
-    over its devices before dividing.
+    train it, on one device or under a strategy. Every loss is a sum and a count, so that a training
+    loop can add both up over its devices before dividing.
 
     Attributes:
         settings_class: the dataclass of flags that `of_terms` takes, or None.
@@ -221,34 +222,6 @@ class Learner(TakesFeatures, keras.Model):
                      else ops.where(count > 0, count, 1.0))
             total += objective.loss_weight * loss / count
         return total
-
-    def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None,
-                     sample_weight: Any = None, training: bool = True) -> Tensor:
-        """Computes the loss for `fit`.
-
-        Args:
-            x: features; the labels and their weights too, where `y` and `sample_weight` are None.
-            y: the labels of a model with one task.
-            sample_weight: the weight of each example, [B].
-
-        Raises:
-            InputError: `compile` was given a loss.
-        """
-        if getattr(self, "loss", None) is not None:
-            raise InputError("a Learner's objectives have losses of their own; leave out the loss "
-                             "in compile.")
-        return self.total_loss(self.measure_logits(y_pred, self._labelled(x, y, sample_weight)))
-
-    def _labelled(self, x, y, sample_weight):
-        """The features with labels and weights under the names of the records."""
-        if y is None:
-            return x
-        names = [objective.reads[:1] for objective in self.objectives]
-        if names != [("label_ids",)]:
-            raise InputError("fit(x, y) is for a model with one task; put the labels into x, under "
-                             "the names of the records' features.")
-        weights = {} if sample_weight is None else {"is_real_example": sample_weight}
-        return {**x, "label_ids": y, **weights}
 
     def parts(self) -> dict[str, "Learner"]:
         """The models that a run leaves, by the names of their files."""
