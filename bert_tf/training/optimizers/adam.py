@@ -1,29 +1,27 @@
 """AdamW and LAMB as BERT and its relatives need them.
 
 Keras's own are not used, because on TensorFlow they take the squares of a repeated embedding row's
-gradients one by one, clip each replica's gradient before they are added up, and can leave
-variables out of weight decay only by their last name. Here gradients are made dense, summed over
-the replicas, clipped by their global norm, and then applied.
+gradients one by one, clip as steps.py says, and can leave variables out of weight decay only by
+their last name.
 """
 
 import functools
 import importlib
-import math
 import re
 from collections.abc import Sequence
 
-import keras
 from keras import ops
 
 from bert_tf.layers.base import register
 from bert_tf.training import distribution
 from bert_tf.training.optimizers.one_pass import one_pass
 from bert_tf.training.optimizers.schedules import WarmupLinearDecay
+from bert_tf.training.optimizers.steps import ClippingOptimizer
 from bert_tf.training.optimizers.table import NOT_DECAYED, OPTIMIZERS
 
 
 @register
-class AdamWeightDecay(keras.optimizers.Optimizer):
+class AdamWeightDecay(ClippingOptimizer):
     """Adam with decoupled weight decay (arXiv:1711.05101) and clipping by the global norm.
 
     Args:
@@ -51,11 +49,12 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         average_decay: the share of a moving average that a step keeps; (1 + n) / (10 + n) at its
             step n while that is less.
         average_start: steps before the averages begin.
+        kwargs: arguments of Keras's optimizers. With `gradient_accumulation_steps` a step is an
+            update, not a part of it, for schedules and averages too. At the end of `fit` the
+            weights become their averages, those of `use_ema` or of `average`.
     """
 
-    rows_apart = False      # see `reduce_gradients`
     compiles = True         # whether XLA may compile updates; see `one_pass`
-    averages: Sequence = ()     # of the variables, where the averages are evaluated and saved
 
     def __init__(
             self, learning_rate: float | WarmupLinearDecay = 1e-4, weight_decay: float = 0.01,
@@ -92,6 +91,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self._is_decayed, self._is_clipped = (
             [not any(re.search(pattern, v.path) for pattern in patterns) for v in variables]
             for patterns in (self.not_decayed, self.not_clipped))
+        self._is_decayed = [decays and self._use_weight_decay(v)
+                            for decays, v in zip(self._is_decayed, variables)]
         self._rate_factors, self._gradient_factors = (
             [next((factor for pattern, factor in factors if re.search(pattern, v.path)), 1.0)
              for v in variables] for factors in (self.rate_factors, self.gradient_factors))
@@ -104,51 +105,16 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self._momentums, self._velocities = self.add_optimizer_variables(
             variables, ["momentum", "velocity"])
 
-    def apply(self, grads: list, trainable_variables: list | None = None):
-        """Reduces, clips and applies the gradients; returns their global norm before clipping.
-
-        Under a strategy, each replica gives its own addend of the gradient. The norm is NaN where
-        no step is taken.
-        """
-        if not self.built:
-            self.build(trainable_variables or [])
-        grads, norm = reduce_gradients(grads, self._is_clipped, self.rows_apart)
-        self._clip_scale = clip_scale(norm, self.clip_norm)
-        clips_late = self.clip_norm and type(self).update_step is AdamWeightDecay.update_step
-        self._is_late = [clips_late and clips and factor == 1 and self._is_compiled(v)
-                         for clips, factor, v in zip(self._is_clipped, self._gradient_factors,
-                                                     self._trainable_variables)]
-        grads = scale_gradients(grads, self._gradient_factors, self._clip_scale, [
-            clips and not late for clips, late in zip(self._is_clipped, self._is_late)])
-        if self.skip_nonfinite:
-            self._is_finite = ops.all(ops.stack([ops.isfinite(norm), *(
-                ops.all(ops.isfinite(g)) for g, clips in zip(grads, self._is_clipped)
-                if not clips)]))
-            norm = ops.where(self._is_finite, norm, float("nan"))
-        # Of both moments, once for all variables.
+    def _clipped(self, grads, variables):
+        # The corrections of both moments, once for all variables.
         step = ops.cast(self.iterations + 1, "float32")
         self._corrections = [1 - ops.power(ops.cast(beta, "float32"), step)
                              for beta in (self.beta_1, self.beta_2)]
-        super().apply(grads, trainable_variables)
-        return norm
+        return super()._clipped(grads, variables)
 
-    def _all_reduce_sum_gradients(self, grads_and_vars):
-        return grads_and_vars       # `apply` has done it, before clipping
-
-    def _backend_update_step(self, grads, trainable_variables, learning_rate):
-        if distribution.is_strategy_in_use():
-            super()._backend_update_step(grads, trainable_variables, learning_rate)
-            return
-        # Keras enters the default strategy for every variable: that takes time and changes nothing.
-        done: list = []
-        for gradient, variable in sorted(zip(grads, trainable_variables),
-                                         key=lambda pair: math.prod(pair[1].shape)):
-            is_large = distribution.is_large(variable)
-            # Large ones in turn: else the new moments of all of them are in memory at once. The
-            # largest last, when the other gradients are no longer in memory.
-            with distribution.after(done if is_large else []):
-                self.update_step(gradient, variable.value, learning_rate)
-            done = [variable.value] if is_large else done
+    def _clips_late(self, index):
+        return (type(self).update_step is AdamWeightDecay.update_step
+                and self._is_compiled(self._trainable_variables[index]))
 
     def update_step(self, gradient, variable, learning_rate) -> None:
         """Updates one variable and its moments."""
@@ -249,41 +215,6 @@ class LayerwiseAdaptiveMoments(AdamWeightDecay):
         length, step = ops.norm(variable), ops.norm(delta)
         known = ops.logical_and(length > 0, step > 0)
         return delta * ops.where(known, length / ops.where(step > 0, step, 1.0), 1.0)
-
-
-def reduce_gradients(grads: list, is_clipped: Sequence[bool], rows_apart: bool = False) -> tuple:
-    """Sums gradients over the replicas. Returns them, dense, and their global norm.
-
-    Args:
-        is_clipped: whether each makes part of the norm.
-        rows_apart: whether, in the norm, the gradients of a row that was looked up repeatedly count
-            one by one, as in `tf.clip_by_global_norm`. A `Trainer` has added them up before.
-    """
-    given, grads = grads, distribution.all_reduce_sum([distribution.dense(g) for g in grads])
-    parts = [getattr(g, "values", total) for g, total in zip(given, grads)] if rows_apart else grads
-    # A stack, not a chain of additions: TensorFlow would add a chain up in any order.
-    norm = ops.sqrt(ops.sum(ops.stack([ops.sum(ops.square(ops.cast(g, "float32")))
-                                       for g, clips in zip(parts, is_clipped) if clips])))
-    return grads, norm
-
-
-def clip_scale(norm, clip_norm: float):
-    """Returns the factor that gives gradients of a global norm a norm of at most `clip_norm`; NaN
-    if the norm is not finite. None if `clip_norm` is 0, for no clipping."""
-    # norm - norm is NaN where the norm is infinite.
-    return clip_norm / ops.maximum(norm, clip_norm) + (norm - norm) if clip_norm else None
-
-
-def scale_gradients(grads: list, factors: Sequence[float], scale, is_scaled: Sequence[bool]
-                    ) -> list:
-    """Multiplies the gradients that `is_scaled` marks with the scale, None for no clipping, and all
-    with their own factors."""
-    found = []
-    for gradient, factor, scales in zip(grads, factors, is_scaled):
-        if scales and scale is not None:
-            gradient = gradient * ops.cast(scale, gradient.dtype)
-        found.append(gradient * ops.cast(factor, gradient.dtype) if factor != 1 else gradient)
-    return found
 
 
 def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
