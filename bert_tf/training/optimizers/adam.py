@@ -173,7 +173,7 @@ class AdamWeightDecay(ClippingOptimizer):
         for old, new in updates:
             index = self._trainable_variables_indices.get(self._var_key(old))
             if index is not None:
-                average = self.averages[index].value
+                average = self.averages[index]
                 yield average, new + ops.cast(kept, new.dtype) * (average - new)
 
     def _delta(self, index, variable, m, v, corrections, rounded):
