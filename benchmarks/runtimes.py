@@ -76,9 +76,10 @@ def _open_onnx(job, model, length, int8=False):
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    inputs = {given.name: given.name.split(":")[0] for given in session.get_inputs()}
+    reads = model.encoder.reads
     return path, lambda features: dict(zip(names, session.run(None, {
-        name: features[ours].astype(np.int32) for name, ours in inputs.items()})))
+        export.LIBRARY_INPUTS.get(name, name): features[name].astype(np.int64)
+        for name in reads})))
 
 
 def _open_lite(job, model, length, int8=False):

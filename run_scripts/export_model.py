@@ -4,8 +4,9 @@
 
 writes `serving/mrpc/1/`, which takes raw strings and runs where only tensorflow and tensorflow_text
 are installed. A string with a letter newer than Unicode 13 is an error, because the exported
-tokenizer could split it differently from Python's. The other formats take `input_ids`, `input_mask`
-and `segment_ids`; in LiteRT these have the length --max_seq_length.
+tokenizer could split it differently from Python's. The formats ids and lite take `input_ids`,
+`input_mask` and `segment_ids`; in LiteRT these have the length --max_seq_length. ONNX has Hugging
+Face's names and folders, as optimum, transformers.js and fastembed read them.
 
 The task, its labels, the vocabulary and the lengths of a fine-tuned model are read from the files
 next to it; for other models, flags give them. --verbosity=1 shows what TensorFlow and the
@@ -14,6 +15,7 @@ converters log.
 
 import contextlib
 import dataclasses
+import json
 import os
 from typing import Any
 
@@ -22,6 +24,7 @@ from absl import logging
 import bert_tf
 from bert_tf import checkpoints, export, flags, model_card, training
 from bert_tf.checkpoints import names
+from bert_tf.checkpoints.library_folder import write_around
 from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import T5Config
@@ -48,7 +51,6 @@ _DEFAULTS = {"max_seq_length": 128, "long_text": TRUNCATE,
              "max_query_length": 64, "max_answer_length": 30, "doc_stride": 128, **GENERATION}
 _RUNTIMES = {"text": "TensorFlow Serving", "ids": "TensorFlow Serving", "onnx": "ONNX",
              "lite": "LiteRT"}
-_ENDINGS = {"onnx": ".onnx", "lite": ".tflite"}
 # Classes of text models, by the name of the model's head; `TextModel` for all others.
 _TEXT_MODELS = {"multiple_choice": "ChoiceModel", "tagging": "TaggerModel",
                 "answer_span": "AnswerModel", "masked_lm": "MaskModel"}
@@ -66,7 +68,8 @@ class ExportFlags:
                                   "bert-convert-checkpoint reads.")
     output: str = option(
         REQUIRED, "For formats text and ids: the model's folder, which gets a subfolder for the "
-        "version. For other formats: the file.")
+        "version. For onnx: a folder in the layout of Hugging Face, or a file .onnx. For lite: the "
+        "file.")
     task: str | None = option(
         None, "The model's task. Default: the task that it was fine-tuned for, if a task.json is "
         "beside it, else encoder.", choices=TASKS)
@@ -293,19 +296,49 @@ def _answer_options(job, saved):
 def write(job: ExportFlags, model: Any) -> str:
     """Builds the model, writes the export, and returns a line that reports it."""
     module = make_module(build(job, model), job, model)
-    is_folder = job.format in ("text", "ids")
-    make_folder(job.output if is_folder else os.path.dirname(job.output), "output")
-    if is_folder:
-        path = export.save_model(module, job.output, job.version)
-        return f"{path}: signatures {', '.join(module.functions)}"
+    path = _file(job)
+    make_folder(job.output if path is None else os.path.dirname(path), "output")
+    if path is None:
+        version = export.save_model(module, job.output, job.version)
+        return f"{version}: signatures {', '.join(module.functions)}"
     if "onnx" in job.format:
-        export.save_onnx(module, job.output, int8=job.format == "onnx_int8")
+        export.save_onnx(module, path, job.format == "onnx_int8", _metadata(job, model))
+        if path != job.output:
+            _write_around(job)
     else:
-        export.save_lite(module, job.output, int8=job.format == "lite_int8")
-    ending = _ENDINGS[job.format.partition("_")[0]]
-    if not job.output.endswith(ending):
-        print(f"note: most tools expect the extension {ending}; rename {job.output}", flush=True)
-    return f"{job.output}: {file_size(job.output):,} bytes"
+        export.save_lite(module, path, int8=job.format == "lite_int8")
+        if not path.endswith(".tflite"):
+            print(f"note: most tools expect the extension .tflite; rename {path}", flush=True)
+    return f"{path}: {file_size(path):,} bytes"
+
+
+def _file(job):
+    """The file that an export writes; None for a SavedModel. The names in a folder of ONNX are
+    those of transformers.js."""
+    if job.format in ("text", "ids"):
+        return None
+    if "lite" in job.format or job.output.endswith(".onnx"):
+        return job.output
+    return os.path.join(job.output, "onnx", {
+        "onnx": "model.onnx", "onnx_int8": "model_quantized.onnx"}[job.format])
+
+
+def _metadata(job, model):
+    """The metadata of an ONNX file, str: the task, the names of its labels as a JSON list, and the
+    length that the model was trained for, or else can read."""
+    length = model.saved.max_seq_length if model.saved else getattr(
+        model.config, "max_position_embeddings", None)
+    return {"task": job.task, **({"labels": json.dumps(list(job.labels))} if job.labels else {}),
+            **({"max_seq_length": str(length)} if length else {})}
+
+
+def _write_around(job):
+    """Writes the configuration and the tokenizer beside an ONNX file."""
+    changes = checkpoints.Changes(vocab_file=job.vocab_file, do_lower_case=job.do_lower_case)
+    try:
+        write_around(job.output, job.init_checkpoint, changes, job.labels)
+    except InputError as error:
+        print(f"note: {job.output} gets no configuration and no tokenizer: {error}", flush=True)
 
 
 _TEXTS = {"answer_span": 'question=["Who wrote it?"], passage=["Jane Austen wrote Emma."]',
@@ -319,13 +352,14 @@ def _keep(given):
     if given.format in ("text", "ids"):
         flags.keep(given, os.path.join(given.output, str(given.version)))
     else:
-        flags.keep(given, os.path.dirname(given.output), f"{os.path.basename(given.output)}.")
+        folder, name = os.path.split(_file(given))
+        flags.keep(given, folder, f"{name}.")
 
 
 def _write_card(given, job, model):
     """Writes the card of an export: README.md in the folder of a SavedModel, or in its version's
     folder where the folder holds another model; NAME.md for a file."""
-    folder, file = (job.output, model_card.NAME) if job.format in ("text", "ids") else (
+    folder, file = (job.output, model_card.NAME) if _file(job) != job.output else (
         os.path.dirname(job.output) or os.curdir, f"{os.path.basename(job.output)}.md")
     if file == model_card.NAME and checkpoints.weights_at(folder):
         folder = os.path.join(folder, str(job.version))
@@ -369,8 +403,10 @@ def _described(job, saved):
 def main(job: ExportFlags) -> None:
     """Checks the flags, then reads the model and writes the export."""
     given = job
-    if job.format not in ("text", "ids"):
+    if _file(job) == job.output:
         check_file(job.output, "output")
+    elif "onnx" in job.format and checkpoints.weights_at(job.output):
+        raise InputError(f"--output: {job.output} holds a model; give another folder.")
     if "onnx" in job.format:
         export.check_onnx(int8=job.format == "onnx_int8")
     model = (bert_tf.fill_mask.open_masked_lm if job.task == "masked_lm" else bert_tf.open_model)(

@@ -8,7 +8,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "answer_model": ["AnswerModel"],
     "generation": ["GenerationModel"],
-    "ids_model": ["IdsModel", "answers", "takes_choices"],
+    "ids_model": ["LIBRARY_INPUTS", "IdsModel", "answers", "takes_choices"],
     "saving": ["check_onnx", "quiet", "save_lite", "save_model", "save_onnx"],
     "text_model": ["ChoiceModel", "MaskModel", "TaggerModel", "TextModel"],
 })

@@ -9,6 +9,10 @@ from bert_tf.errors import InputError
 from bert_tf.heads import OBJECTIVES, Head
 
 _POSITIONS = "masked_lm_positions"      # where a masked LM predicts
+# Names in ONNX files are Hugging Face's, whose libraries look for them.
+LIBRARY_INPUTS = {"input_mask": "attention_mask", "segment_ids": "token_type_ids",
+                  "encoder_input_tokens": "input_ids", "decoder_input_tokens": "decoder_input_ids"}
+_LIBRARY_OUTPUTS = {"sequence_output": "last_hidden_state", "pooled_output": "pooler_output"}
 
 
 def heads_of(model: Any) -> list[Head]:
@@ -65,6 +69,9 @@ class IdsModel(tf.Module):
 
     Attributes:
         function: the tf.function.
+        library_function: the same for ONNX: int64 inputs and outputs under Hugging Face's names.
+        axes: the names of the axes of each of its inputs.
+        output_axes: the names of the first two axes of its outputs.
         functions: the signatures of a SavedModel by name.
     """
 
@@ -83,4 +90,28 @@ class IdsModel(tf.Module):
             lambda *ids: answers(model, dict(zip(shapes, ids)), left_out), autograph=False,
             input_signature=[tf.TensorSpec(shape, tf.int32, name)
                              for name, shape in shapes.items()])
+        self.library_function = tf.function(
+            lambda *ids: _library_outputs(answers(
+                model, {name: tf.cast(value, tf.int32) for name, value in zip(shapes, ids)},
+                left_out)),
+            autograph=False, input_signature=[
+                tf.TensorSpec(shape, tf.int64, LIBRARY_INPUTS.get(name, name))
+                for name, shape in shapes.items()])
+        self.axes = {LIBRARY_INPUTS.get(name, name): _axes(name, len(shape))
+                     for name, shape in shapes.items()}
+        self.output_axes = self.axes.get(_POSITIONS, list(self.axes.values())[-1])[:2]
         self.functions = {"serving_default": self.function}
+
+
+def _axes(name, count):
+    """The names of an input's axes."""
+    if name == _POSITIONS:
+        return "batch", "predictions"
+    sequence = "decoder_sequence" if name == "decoder_input_tokens" else "sequence"
+    return ("batch", "choices", sequence) if count == 3 else ("batch", sequence)
+
+
+def _library_outputs(named):
+    """The outputs under Hugging Face's names; numbers are `logits` there."""
+    found = {_LIBRARY_OUTPUTS.get(name, name): value for name, value in named.items()}
+    return {**found, "logits": found["values"]} if "values" in found else found

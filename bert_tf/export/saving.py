@@ -10,12 +10,12 @@ import os
 import sys
 import tempfile
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import lazy_loader
 
 from bert_tf.errors import InputError
-from bert_tf.files import exists, folder_aside, is_unfinished, make_folders, open_file, write_aside
+from bert_tf.files import exists, folder_aside, is_unfinished, make_folders, write_aside
 
 if typing.TYPE_CHECKING:
     from bert_tf.export.ids_model import IdsModel
@@ -77,34 +77,61 @@ def check_onnx(int8: bool = False) -> None:
                              "'bert_tf[onnx]', or '.[onnx]' in a clone.")
 
 
-def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> None:
-    """Writes an ONNX file; needs tf2onnx. `int8` stores matrices in 8 bits, computes activation
-    scales at run time, and needs onnxruntime.
+def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False,
+              metadata: Mapping[str, str] | None = None) -> None:
+    """Writes an ONNX file with inputs, outputs and axes under Hugging Face's names, int64 inputs;
+    needs tf2onnx.
+
+    Args:
+        int8: store matrices in 8 bits, and compute activation scales at run time; needs
+            onnxruntime.
+        metadata: the file's metadata.
 
     Raises:
         InputError: tf2onnx can't convert a part of the network, such as an LSTM's loop.
     """
     check_onnx(int8)
     from tf2onnx import convert, optimizer
+    function = module.library_function
     try:
         with _without(optimizer._optimizers, "remove_back_to_back"):
             model, _ = convert.from_function(
-                module.function, input_signature=module.function.input_signature, opset=_OPSET)
+                function, input_signature=function.input_signature, opset=_OPSET)
     except ValueError as error:
         raise _refusal("ONNX", error) from error
     if left := _unconverted(model.graph):
         raise _refusal("ONNX", f"it has no operation {', '.join(sorted(left))}")
-    if not int8:
-        _write(path, model.SerializeToString())
-        return
+    _name_axes(model.graph, module)
+    if int8:
+        model = _in_8_bits(model)
+    for key, value in (metadata or {}).items():
+        model.metadata_props.add(key=key, value=value)
+    _write(path, model.SerializeToString())
+
+
+def _name_axes(graph, module):
+    """Names the axes of inputs and outputs whose sizes are not fixed."""
+    for value in [*graph.input, *graph.output]:
+        names = module.axes.get(value.name, module.output_axes)
+        for axis, size in enumerate(value.type.tensor_type.shape.dim):
+            if not size.HasField("dim_value"):
+                size.Clear()
+                if axis < len(names):
+                    size.dim_param = names[axis]
+
+
+def _in_8_bits(model):
+    """Returns an ONNX model whose matrices are signed integers with a scale and a zero point for
+    each column: docs/quantisation.md has the errors of other integers."""
+    import onnx
     from onnxruntime import quantization
     with tempfile.TemporaryDirectory() as folder:
         floats, integers = (os.path.join(folder, name) for name in ("floats.onnx", "int8.onnx"))
         _write(floats, model.SerializeToString())
-        # With signed weights, sums overflow on x86 processors without VNNI.
-        quantization.quantize_dynamic(floats, integers, weight_type=quantization.QuantType.QUInt8)
-        with open_file(integers, "rb") as file:
-            _write(path, file.read())
+        quantization.quantize_dynamic(
+            floats, integers, per_channel=True, weight_type=quantization.QuantType.QInt8,
+            extra_options={"WeightSymmetric": False})
+        return onnx.load(integers)
 
 
 def save_lite(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> None:

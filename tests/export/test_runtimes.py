@@ -12,7 +12,7 @@ import tensorflow as tf
 from bert_tf import networks
 from bert_tf.config import UniversalConfig, config_from_dict
 from bert_tf.errors import InputError
-from bert_tf.export.ids_model import IdsModel, answers
+from bert_tf.export.ids_model import LIBRARY_INPUTS, IdsModel, answers
 from bert_tf.export.saving import quiet, save_lite, save_model, save_onnx
 from bert_tf.heads import HEADS
 from bert_tf.networks.universal import UniversalTransformer
@@ -40,9 +40,25 @@ def make_features(length=16, choices=0, task=""):
             "segment_ids": (np.tile(np.arange(length) > 6, (3, 1)) & mask).astype("int32")}
 
 
+def open_onnx(path):
+    """A session, and the function that gives an ONNX file features under our names."""
+    session = pytest.importorskip("onnxruntime").InferenceSession(path)
+    names = [output.name for output in session.get_outputs()]
+    return session, lambda features: dict(zip(names, session.run(names, {
+        LIBRARY_INPUTS.get(name, name): value.astype("int64")
+        for name, value in features.items()})))
+
+
+THEIR_OUTPUTS = {"last_hidden_state": "sequence_output", "pooler_output": "pooled_output"}
+
+
 def largest_difference(outputs, model, features):
     """Of all outputs, and the largest of the values."""
     expected = answers(model, features)
+    outputs = {THEIR_OUTPUTS.get(name, name): value for name, value in outputs.items()}
+    if "values" in expected:
+        expected["logits"] = expected["values"] if "logits" in outputs else None
+        expected = {name: value for name, value in expected.items() if value is not None}
     assert set(outputs) == set(expected)
     return (max(np.abs(outputs[name] - expected[name]).max() for name in expected),
             max(np.abs(value).max() for value in expected.values()))
@@ -62,61 +78,87 @@ def test_a_saved_model_of_ids(task, make_model, tmp_path):
 @pytest.mark.peer
 @pytest.mark.parametrize("task", TASKS)
 def test_onnx(task, make_model, tmp_path):
-    onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("tf2onnx")
     model = make_model(task, 50)
     save_onnx(IdsModel(model), tmp_path / "m.onnx")
-    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
-    names = [output.name for output in session.get_outputs()]
+    _, run = open_onnx(tmp_path / "m.onnx")
     for length, choices in ((16, 4), (11, 3)):
         features = make_features(length, choices, task)
-        outputs = dict(zip(names, session.run(names, features)))
+        outputs = run(features)
         assert largest_difference(outputs, model, features)[0] < 1e-5
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("task, inputs, outputs", [
+    ("encoder", {}, {"last_hidden_state": ["batch", "sequence", 32],
+                     "pooler_output": ["batch", 32]}),
+    ("regression", {}, {"logits": ["batch", 1], "values": ["batch", 1]}),
+    ("answer_span", {}, {"end_logits": ["batch", "sequence"],
+                         "start_logits": ["batch", "sequence"]}),
+    ("masked_lm", {"masked_lm_positions": ["batch", "predictions"]},
+     dict.fromkeys(("logits", "probabilities"), ["batch", "predictions", 50])),
+    ("multiple_choice", dict.fromkeys(("input_ids", "attention_mask", "token_type_ids"),
+                                      ["batch", "choices", "sequence"]),
+     dict.fromkeys(("logits", "probabilities"), ["batch", "choices"]))])
+def test_onnx_has_the_names_of_hugging_face(task, inputs, outputs, make_model, tmp_path):
+    pytest.importorskip("tf2onnx")
+    model = make_model(task, 50)
+    save_onnx(IdsModel(model), tmp_path / "m.onnx", metadata={"task": task, "labels": '["no"]'})
+    session, run = open_onnx(tmp_path / "m.onnx")
+    expected = {**dict.fromkeys(("input_ids", "attention_mask", "token_type_ids"),
+                                ["batch", "sequence"]), **inputs}
+    assert {given.name: given.shape for given in session.get_inputs()} == expected
+    assert {given.type for given in session.get_inputs()} == {"tensor(int64)"}
+    assert {found.name: found.shape for found in session.get_outputs()} == outputs
+    assert session.get_modelmeta().custom_metadata_map == {"task": task, "labels": '["no"]'}
+    if task == "regression":
+        answer = run(make_features())
+        assert np.array_equal(answer["logits"], answer["values"])
 
 
 @pytest.mark.peer
 def test_onnx_of_a_layer_with_one_head(tmp_path):
     """As pruning may leave it."""
-    onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("tf2onnx")
     model = networks.build(config_from_dict({
         "vocab_size": 50, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
         "intermediate_size": 12, "max_position_embeddings": 16, "pruned_heads": {"0": [1]}}))
     save_onnx(IdsModel(model), tmp_path / "m.onnx")
-    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
-    names = [output.name for output in session.get_outputs()]
+    _, run = open_onnx(tmp_path / "m.onnx")
     features = make_features(11)
-    outputs = dict(zip(names, session.run(names, features)))
+    outputs = run(features)
     assert largest_difference(outputs, model, features)[0] < 1e-5
 
 
 @pytest.mark.peer
 def test_onnx_of_8_bits(make_model, tmp_path):
-    onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("tf2onnx")
     model, features = make_model("classification", 50), make_features()
     for int8 in (False, True):
         save_onnx(IdsModel(model), tmp_path / f"{int8}.onnx", int8)
-    session = onnxruntime.InferenceSession(tmp_path / "True.onnx")
-    names = [output.name for output in session.get_outputs()]
-    difference, largest = largest_difference(dict(zip(names, session.run(names, features))),
-                                             model, features)
+    _, run = open_onnx(tmp_path / "True.onnx")
+    difference, largest = largest_difference(run(features), model, features)
     assert 1e-7 < difference < 0.05 * max(1, largest)
+    onnx = pytest.importorskip("onnx")
+    points = [onnx.numpy_helper.to_array(array) for array in onnx.load(
+        tmp_path / "True.onnx").graph.initializer if array.name.endswith("kernel_zero_point")
+        or "zero_point" in array.name]
+    # Signed, with a zero point for each column, which is not 0.
+    assert any(p.dtype == np.int8 and p.ndim == 1 and p.size > 1 and p.any() for p in points)
+    assert all(p.dtype == np.int8 for p in points if p.size > 1)
     assert os.path.getsize(tmp_path / "True.onnx") < os.path.getsize(tmp_path / "False.onnx")
 
 
 @pytest.mark.peer
 def test_onnx_of_a_network_that_halts(tmp_path):
-    onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("tf2onnx")
     model = UniversalTransformer(UniversalConfig(
         50, 32, 2, 2, 64, max_position_embeddings=64, recurrence_type="act"))
     save_onnx(IdsModel(model), tmp_path / "m.onnx")
-    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
-    names = [output.name for output in session.get_outputs()]
+    _, run = open_onnx(tmp_path / "m.onnx")
     for length in (16, 11):
         features = make_features(length)
-        outputs = dict(zip(names, session.run(names, features)))
+        outputs = run(features)
         assert largest_difference(outputs, model, features)[0] < 1e-5
 
 

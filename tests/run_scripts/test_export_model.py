@@ -148,6 +148,57 @@ def fine_tuned(tmp_path):
     return make
 
 
+@pytest.mark.peer
+def test_onnx_in_the_folder_of_a_library(fine_tuned, tmp_path, capsys):
+    """Also of 8 bits, in the same folder."""
+    session = pytest.importorskip("onnxruntime").InferenceSession
+    pytest.importorskip("tf2onnx")
+    folder = fine_tuned("Classification", Task("x", "classification", {}, ("no", "maybe", "yes")))
+    for form in ("onnx", "onnx_int8"):
+        export_model.main(job(tmp_path, init_checkpoint=folder, format=form))
+    names = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
+    assert {"onnx/model.onnx", "onnx/model_quantized.onnx", "README.md", "config.json", "vocab.txt",
+            "tokenizer_config.json", "special_tokens_map.json"} <= names
+    assert not any(name.endswith(".safetensors") for name in names)
+    values, special = (json.loads((tmp_path / "out" / name).read_text()) for name in (
+        "config.json", "special_tokens_map.json"))
+    assert values["id2label"] == {"0": "no", "1": "maybe", "2": "yes"}
+    assert {name: getattr(special[name], "get", {"content": special[name]}.get)("content")
+            for name in ("cls_token", "sep_token", "unk_token")} == {
+        "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
+    batch = open_tokenizer(folder)(["a b", "a"])
+    expected = bert_tf.Predictor(folder)(["a b", "a"])
+    for name, tolerance in (("model", 1e-5), ("model_quantized", 0.05)):
+        found = session(tmp_path / "out" / "onnx" / f"{name}.onnx")
+        metadata = found.get_modelmeta().custom_metadata_map
+        assert metadata.pop("onnx.infer", "onnxruntime.quant") == "onnxruntime.quant"
+        assert metadata == {"task": "classification", "labels": '["no", "maybe", "yes"]',
+                            "max_seq_length": "9"}
+        probabilities, = found.run(["probabilities"], {
+            "input_ids": np.asarray(batch["input_ids"], "int64"),
+            "attention_mask": np.asarray(batch["input_mask"], "int64"),
+            "token_type_ids": np.asarray(batch["segment_ids"], "int64")})
+        for row, one in zip(probabilities, expected):
+            assert np.allclose(row, [one["probabilities"][label] for label in (
+                "no", "maybe", "yes")], atol=tolerance)
+    with pytest.raises(InputError, match="--output: .* holds a model; give another folder"):
+        export_model.main(job(tmp_path, init_checkpoint=folder, format="onnx", output=folder))
+
+
+@pytest.mark.peer
+def test_onnx_in_one_file_and_of_a_network_that_no_library_has(tmp_path, capsys):
+    pytest.importorskip("tf2onnx")
+    export_model.main(job(tmp_path, format="onnx", output=f"{tmp_path}/new/m.onnx"))
+    assert sorted(os.listdir(tmp_path / "new")) == ["m.onnx", "m.onnx.md"]
+    config = bert_tf.config.UniversalConfig(50, 32, 2, 2, 64, max_position_embeddings=64)
+    model = bert_tf.networks.build(config)
+    (tmp_path / "u").mkdir()
+    model.save(tmp_path / "u" / "model.keras")
+    export_model.main(job(tmp_path, init_checkpoint=f"{tmp_path}/u", format="onnx"))
+    assert "gets no configuration and no tokenizer: " in capsys.readouterr().out
+    assert sorted(os.listdir(tmp_path / "out")) == ["README.md", "onnx"]
+
+
 @pytest.mark.parametrize("name", ["", "new/"])
 def test_a_file_is_not_written_in_the_place_of_a_folder(name, tmp_path):
     with pytest.raises(InputError, match="--output: .* is a folder; name a file"):

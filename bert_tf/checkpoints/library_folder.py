@@ -1,0 +1,52 @@
+"""What Hugging Face's libraries read beside a model in ONNX: its configuration and tokenizer."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+
+from bert_tf.checkpoints.conversion import Changes, convert
+from bert_tf.files import copy_file, exists, list_folder, read_json, write_json
+from bert_tf.tokenization import open_tokenizer
+
+_ROLES = ("unk", "sep", "pad", "cls", "mask")
+
+
+def write_around(folder: str, path: str, changes: Changes, labels: Sequence[str] = ()) -> None:
+    """Writes the files of the format huggingface into `folder`, except the weights.
+
+    Args:
+        path: the checkpoint, in any format.
+        labels: names of the classes for `config.json`; none: as the checkpoint has them.
+
+    Raises:
+        InputError: the format can't hold the checkpoint.
+    """
+    with tempfile.TemporaryDirectory() as aside:
+        written = os.path.join(aside, "model")
+        convert(path, written, "huggingface", changes)
+        _complete(written, labels)
+        for name in list_folder(written):
+            if not name.endswith(".safetensors"):
+                copy_file(os.path.join(written, name), os.path.join(folder, name))
+
+
+def _complete(folder, labels):
+    """Adds names of labels, and the file of special tokens that fastembed reads."""
+    config, settings, special_tokens = (os.path.join(folder, name) for name in (
+        "config.json", "tokenizer_config.json", "special_tokens_map.json"))
+    values = read_json(config)
+    if labels:
+        values |= {"id2label": {str(number): label for number, label in enumerate(labels)},
+                   "label2id": {label: number for number, label in enumerate(labels)}}
+        write_json(config, values)
+    if not exists(settings) or exists(special_tokens):
+        return
+    named = {key: value for key, value in read_json(settings).items() if key.endswith("_token")}
+    if not named:
+        tokenizer = open_tokenizer(folder)
+        padding, = tokenizer.tokens([tokenizer.vocabulary.pad_id])
+        special = {"pad": padding, **tokenizer.vocabulary.special}
+        named = {f"{role}_token": special[role] for role in _ROLES if role in special}
+    write_json(special_tokens, {
+        key: {name: part for name, part in value.items() if name != "__type"}
+        if isinstance(value, dict) else value for key, value in named.items()})
