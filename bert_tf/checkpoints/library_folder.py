@@ -6,9 +6,6 @@ from collections.abc import Sequence
 
 from bert_tf.checkpoints.conversion import Changes, convert
 from bert_tf.files import copy_file, exists, list_folder, read_json, write_json
-from bert_tf.tokenization import open_tokenizer
-
-_ROLES = ("unk", "sep", "pad", "cls", "mask")
 
 
 def write_around(folder: str, path: str, changes: Changes, labels: Sequence[str] = ()) -> None:
@@ -42,11 +39,7 @@ def _complete(folder, labels):
     if not exists(settings) or exists(special_tokens):
         return
     named = {key: value for key, value in read_json(settings).items() if key.endswith("_token")}
-    if not named:
-        tokenizer = open_tokenizer(folder)
-        padding, = tokenizer.tokens([tokenizer.vocabulary.pad_id])
-        special = {"pad": padding, **tokenizer.vocabulary.special}
-        named = {f"{role}_token": special[role] for role in _ROLES if role in special}
-    write_json(special_tokens, {
-        key: {name: part for name, part in value.items() if name != "__type"}
-        if isinstance(value, dict) else value for key, value in named.items()})
+    for value in named.values():
+        if isinstance(value, dict):
+            value.pop("__type")
+    write_json(special_tokens, named)
