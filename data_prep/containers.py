@@ -23,6 +23,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import identity, open_unpacked, staged, unpacked_name
 from bert_tf.tasks import libraries
 from data_prep import wikipedia
+from data_prep.sentences import LANGUAGES
 
 _PIECE_BYTES = 8 << 20
 _PAGE_END = re.compile(wikipedia.PAGE_END + rb"\s*")
@@ -49,11 +50,13 @@ class Piece(NamedTuple):
         source: the name of the file or the data set.
         content: bytes, texts, or where they are, as the container's `documents` takes them.
         first: the number of its first line, from 1, or of another part.
+        language: the language that the source names, if `sentences` has rules for it, else "".
     """
 
     source: str
     content: Any
     first: int = 1
+    language: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,9 +185,12 @@ def _dump_pieces(source, column):
         raise InputError(f"{source} is not a MediaWiki dump, which starts with <mediawiki>; only "
                          "such dumps may have the extension .xml.")
     namespaces, last = wikipedia.read_namespaces(head), b""
+    language = wikipedia.read_language(head)
+    if language not in LANGUAGES:
+        language = ""
     for piece in _cut(source, _PAGE_END):
         last = piece.content
-        yield piece._replace(content=(last, namespaces))
+        yield piece._replace(content=(last, namespaces), language=language)
     if last.rfind(wikipedia.PAGE) > last.rfind(wikipedia.PAGE_END):
         print(f"warning: {source} ends within a page, which is left out; if the dump was cut, "
               "download it again.", flush=True)

@@ -21,10 +21,11 @@ from bert_tf.files import (
     write_aside,
 )
 from bert_tf.tokenization.blocks import slices
-from data_prep import prose
+from data_prep import sentences
 from data_prep.containers import Piece, checksum, container_of, is_plain, version_of
 
 _WHITE_SPACE = re.compile(r"\s")
+AUTO = "auto"
 PART = 50          # sentences of each document that a text of one document is cut into
 _FILE = re.compile(r"\d{5,}\.txt(\.tmp-.*)?")
 
@@ -38,11 +39,13 @@ class Maker:
             document.
         column: the column of the texts.
         lines_are_paragraphs: whether a line break ends a paragraph.
+        language: whose rules end sentences, or `AUTO`: the piece's own, else English.
     """
 
     folder: str
     column: str
     lines_are_paragraphs: bool
+    language: str
 
     def path(self, index: int) -> str:
         """Returns the name of a piece's file."""
@@ -50,8 +53,8 @@ class Maker:
 
     def __call__(self, index: int, piece: Piece) -> dict[str, Any]:
         """Writes the file of a piece; returns its source, size and checksum."""
-        found = (self._sentences(text) for text in container_of(piece.source).documents(
-            piece, self.column))
+        texts = container_of(piece.source).documents(piece, self.column)
+        found = (self._sentences(text, piece.language) for text in texts)
         documents = ["".join(f"{line}\n" for line in lines) + "\n" for lines in found if lines]
         content = "".join(documents).encode("utf-8", "replace")
         with write_aside(self.path(index), "wb") as file:
@@ -59,11 +62,14 @@ class Maker:
         return {"source": piece.source, "index": index, "bytes": len(content),
                 "crc32c": checksum(content)}
 
-    def _sentences(self, text):
+    def _sentences(self, text, own_language):
         lines = [line.strip() for line in text.split("\n")]
         paragraphs = lines if self.lines_are_paragraphs else re.split(r"\n\n+", "\n".join(lines))
+        language = self.language
+        if language == AUTO:
+            language = own_language or sentences.ENGLISH
         return [sentence for paragraph in paragraphs
-                for sentence in prose.sentences(_join_blanks(paragraph))]
+                for sentence in sentences.sentences(_join_blanks(paragraph), language)]
 
     def is_intact(self, result: dict[str, Any]) -> bool:
         """Returns whether a piece's file is as its note describes it."""
@@ -92,9 +98,9 @@ class Corpus:
     """
 
     def __init__(self, sources: list[str], output: str, column: str, lines_are_paragraphs: bool,
-                 num_workers: int) -> None:
+                 language: str, num_workers: int) -> None:
         self._sources, self._workers = sources, num_workers
-        self._maker = Maker(f"{output}.parts", column, lines_are_paragraphs)
+        self._maker = Maker(f"{output}.parts", column, lines_are_paragraphs, language)
         self.is_plain = all(map(is_plain, sources))
         self._results: list[dict[str, Any]] = []
 
@@ -104,6 +110,7 @@ class Corpus:
             remove_folder(self._maker.folder)
 
         fingerprint = {"column": column, "lines_are_paragraphs": lines_are_paragraphs,
+                       "language": language,
                        "sources": list(map(version_of, sources))}
         self._progress = FinishedPieces(f"{output}.progress", fingerprint, begin)
 

@@ -41,8 +41,8 @@ from bert_tf.files import (
 )
 from bert_tf.flags import REQUIRED, Scope, option
 from bert_tf.tasks.libraries import is_library_name
-from data_prep import prose
-from data_prep.corpora import PART, Corpus
+from data_prep import prose, sentences
+from data_prep.corpora import AUTO, PART, Corpus
 
 STANDARD_LIBRARY = "stdlib"
 # Folders whose docstrings are hardly prose, or copies of other packages.
@@ -68,6 +68,10 @@ class ExtractTextFlags:
     lines_are_paragraphs: bool = option(
         False, "A line break ends a paragraph, as in text from web pages; if false, only a blank "
         "line ends it.", for_=_OWN)
+    language: str = option(
+        AUTO, "Language whose abbreviations and ordinals end no sentence; Chinese, Hindi, Japanese "
+        "and Korean need none. auto: a Wikipedia dump's own language, else English.",
+        choices=(AUTO, *sentences.LANGUAGES), for_=_OWN)
     num_workers: int = option(
         0, "Processes that read your own text; 0: one per core.", least=0, most=4096)
     packages: list[str] = option(
@@ -176,7 +180,7 @@ def documentation(files, note):
 
 def _sentences_of(texts):
     return (sentence for text in texts for paragraph in prose.paragraphs(text)
-            for sentence in prose.sentences(paragraph) if prose.is_english(sentence))
+            for sentence in sentences.sentences(paragraph) if prose.is_english(sentence))
 
 
 def hold_out(sizes, share):
@@ -237,7 +241,7 @@ def main(job):
         flags.keep(job, folder, name + ".")
         if sources:
             text = Corpus(sources, job.output_file, job.text_column, job.lines_are_paragraphs,
-                          job.num_workers)
+                          job.language, job.num_workers)
             text.make()
             documents = text.documents()
         else:

@@ -1,8 +1,10 @@
-"""Prose out of marked-up text, and sentences out of prose. Written for docstrings."""
+"""Prose out of marked-up text. Written for docstrings."""
 
 import inspect
 import itertools
 import re
+
+from data_prep.sentences import CLEAR_STOPS
 
 _HEADING_MARK = "\0"
 _ANY = 1 << 16      # deeper than any line
@@ -26,19 +28,8 @@ _MARKUP = [(re.compile(pattern), new) for pattern, new in (
     (r"`([^`<]+?)\s*<[^`]*>`_*", r"\1"), (r"\[([^\]]+)\]\([^)]*\)", r"\1"),     # links
     (r"``?([^`]+)``?_*", r"\1"), (r"\*\*(\S[^*]*)\*\*", r"\1"), (r"(?<!\w)\*(\S[^*]*)\*", r"\1"),
     (r"\s*\[[\w.-]+\]_", ""), (r"\s+", " "))]
-_ABBREVIATIONS = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|cf|vs|approx|resp|al|Fig|Eq|Eqs|Sec|Ch|No|Vol|pp?|Mr|Mrs|Ms|Dr|Prof|St"
-    r"|Jr|Sr|Inc|Ltd|Co|Corp|Ref|Refs|w\.r\.t|a\.k\.a|U\.S)|(?:^|\s|\()[A-Z])\.$")
-# Closing marks after the stops of Chinese and Japanese, which no blank follows.
-_CLOSING = "\"'”’」』）】》〉"
-# Stops that no abbreviation has: of Devanagari, Arabic, Urdu, Armenian, Amharic, Burmese, Khmer.
-_CLEAR_STOPS = "।॥؟۔։።။។"
-_BOUNDARY = re.compile(
-    r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*([^\Wa-z_]))"
-    rf"|(?:(?<=[。！？])|(?<=[。！？][{_CLOSING}])|(?<=[。！？][{_CLOSING}]{{2}}))(?![。！？{_CLOSING}])"
-    rf"|(?<=[{_CLEAR_STOPS}])[\"'”’)\]»]*\s+")
 _WORD = re.compile(r"[\"'“‘(\[]*[A-Za-z]+(?:['’-][A-Za-z]+)*[\"'”’)\],;:.!?]*")
-_STOPS = frozenset(".!?:;。！？" + _CLEAR_STOPS)
+_STOPS = frozenset(".!?:;。！？" + CLEAR_STOPS)
 _OPENING = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ\"'(")
 _CODE = re.compile(r"\\|[{}<>]|==|://|__\w")
 _COMMON = frozenset("the a an is are of to and in this that for it be by as with or not from on if "
@@ -113,26 +104,6 @@ def _plain(text):
     for pattern, new in _MARKUP:
         text = pattern.sub(new, text)
     return text.strip()
-
-
-def sentences(paragraph):
-    """The sentences (list of str) of a paragraph on one line."""
-    found, start = [], 0
-    for boundary in _BOUNDARY.finditer(paragraph):
-        end = boundary.end()
-        if _is_small(boundary[1] or ""):
-            continue
-        if not _ABBREVIATIONS.search(paragraph[start:boundary.start()]):
-            found.append(paragraph[start:end].strip())
-            start = end
-    found.append(paragraph[start:].strip())
-    return [sentence for sentence in found if sentence]
-
-
-def _is_small(letter):
-    """Whether a letter is lower case and has another form at the begin of a sentence; Georgian
-    letters are lower case and have none."""
-    return letter.islower() and letter.title() != letter
 
 
 def is_wrapped(lines):

@@ -45,6 +45,7 @@ _EMPTY = [(re.compile(pattern), new) for pattern, new in (
     (r"([(（])(?:\s*[,;:/–-])+\s*", r"\1"), (r"(?:\s*[,;:]|\s)+([)）])", r"\1"),
     (r"[ \t]*[(（]\s*[)）]", ""), (r"[ \t]+([,;.!?])(?=\s|$)", r"\1"), (r"[ \t]{2,}", " "))]
 _NAMESPACE = re.compile(r'<namespace key="(-?\d+)"[^>]*>([^<]+)</namespace>')
+_LANGUAGE_OF_DUMP = re.compile(rb'<mediawiki\b[^>]*\bxml:lang="([a-z]+)')
 _REDIRECT = re.compile(r"\s*#[^\W\d_]+\s*:?\s*\[\[", re.I)
 
 
@@ -58,6 +59,12 @@ def read_namespaces(head: bytes) -> dict[str, set[str]]:
         if key in _HIDDEN_NUMBERS:
             found["hidden"].add(name)
     return found
+
+
+def read_language(head: bytes) -> str:
+    """Returns the language that the beginning of a dump names, such as de; "" if it names none."""
+    named = _LANGUAGE_OF_DUMP.search(head)
+    return named[1].decode() if named else ""
 
 
 def articles(pages: bytes, namespaces: dict[str, set[str]]) -> Iterator[tuple[str, str]]:

@@ -434,6 +434,14 @@ def test_a_dump_that_ends_within_a_page_is_told(tmp_path, capsys):
         assert (f"{name} ends within a page" in capsys.readouterr().out) == warns
 
 
+def test_sentences_of_a_dump_end_as_in_its_language(tmp_path):
+    pytest.importorskip("mwparserfromhell")
+    (tmp_path / "wiki.xml").write_text(HEAD + page("A", "Am 3. Mai kam er.") + "</mediawiki>\n")
+    assert extract(tmp_path / "out", tmp_path / "wiki.xml") == b"Am 3. Mai kam er.\n"
+    assert extract(tmp_path / "out", tmp_path / "wiki.xml", language="en") == (
+        b"Am 3.\nMai kam er.\n")
+
+
 def test_pages_of_old_dumps_have_no_number_of_a_namespace():
     names = wikipedia.read_namespaces(HEAD.encode())
     pages = page("Diskussion:A", "x") + page("A: b", "y <ref>")

@@ -1,4 +1,4 @@
-"""Prose from docstrings, sentences from prose, and the job that writes them."""
+"""Prose from docstrings, and the job that writes its sentences."""
 
 import importlib.util
 import subprocess
@@ -71,35 +71,6 @@ def test_prose_of_a_docstring():
         "The second item is short."]
 
 
-def test_sentences_are_cut_at_their_ends_only():
-    text = ('Dr. A. Smith came, e.g. by Train. "Why?" he asked. It cost 3.5 (see Fig. 2). ok. '
-            'He left! Done')
-    assert prose.sentences(text) == [
-        "Dr. A. Smith came, e.g. by Train.", '"Why?" he asked.', "It cost 3.5 (see Fig. 2). ok.",
-        "He left!", "Done"]
-    assert prose.sentences("这是。那是。") == ["这是。", "那是。"]
-    for parts in (["他说：“我们走吧。”"], ["「行こう！」", "と言った。", "「はい。」"],
-                  ["什么？！", "“他走了！！”", "真的。。。"], ["『「はい。」』", "そう（です。）"]):
-        assert prose.sentences("".join(parts)) == parts
-    for ends in ("यह है। वह है।", "هل هذا؟ نعم هذا.", "یہ ہے۔ وہ ہے۔", "Սա է։ Նա է։", "ይህ ነው። ያ ነው።"):
-        first, second = prose.sentences(ends)
-        assert f"{first} {second}" == ends and len(first) > 3
-
-
-@pytest.mark.parametrize("whole", [
-    "Это было в 1990 г. до н. э. и т. д. в городе.", "Il habite rue Foch, p. ex. à Paris.",
-    "Το σπίτι κ. ά. είναι εδώ.", "Wir sahen ca. (über) zehn Häuser."])
-def test_no_sentence_begins_with_a_small_letter_of_any_alphabet(whole):
-    assert prose.sentences(whole) == [whole]
-
-
-@pytest.mark.parametrize("ends", ["Это он. Это она.", "Il part. À demain.", "ეს არის. ის არის.",
-                                  "זה כאן. זה שם.", "นี่. นั่น.", "It was. 5 came."])
-def test_capital_letters_and_letters_without_case_begin_sentences(ends):
-    first, second = prose.sentences(ends)
-    assert f"{first} {second}" == ends and first.endswith(".")
-
-
 @pytest.mark.parametrize("sentence, expected", [
     ("This is a whole sentence of words.", True),
     ("Too short.", False),
@@ -167,6 +138,15 @@ def test_own_text(tmp_path):
         ["Étrange!", "Ça va."]]
 
 
+def test_the_language_of_own_text(tmp_path):
+    path = tmp_path / "own.txt"
+    path.write_text("Am 3. Mai kam er. Er blieb.\n", encoding="utf-8")
+    assert extract(tmp_path / "a.txt", input_file=[str(path)], language="de") == [
+        ["Am 3. Mai kam er.", "Er blieb."]]
+    assert extract(tmp_path / "b.txt", input_file=[str(path)]) == [
+        ["Am 3.", "Mai kam er.", "Er blieb."]]
+
+
 @pytest.mark.parametrize("content, options, parts", [
     (b"\n \n", {}, ["no text"]),
     (b"Good.\nBad \xff.\n", {}, ["own.txt", "line 2", "byte 5"]),
@@ -177,6 +157,8 @@ def test_own_text(tmp_path):
     (b"Good.", {"max_megabytes": 1.0}, ["is for documentation, without --input_file"]),
     (b"Good.", {"input_file": [], "text_column": "x"}, ["is for your own text, --input_file"]),
     (b"Good.", {"input_file": [], "lines_are_paragraphs": True}, ["is for your own text"]),
+    (b"Good.", {"input_file": [], "language": "de"}, ["is for your own text"]),
+    (b"Good.", {"language": "xx"}, ["--language", "de, fr"]),
 ])
 def test_refusals(tmp_path, content, options, parts):
     path = tmp_path / "own.txt"
