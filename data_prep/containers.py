@@ -201,7 +201,7 @@ def _dump_documents(piece, column):
     content, namespaces = piece.content
     try:
         for _, markup in wikipedia.articles(content, namespaces):
-            yield wikipedia.plain_text(markup, namespaces["hidden"])
+            yield wikipedia.plain_text(markup, namespaces["hidden"], piece.language)
     except xml.etree.ElementTree.ParseError as error:
         raise InputError(f"{piece.source}: the pages from line {piece.first} on are not XML "
                          f"({error}); if the file is damaged, download it again.") from error

@@ -10,8 +10,10 @@ import re
 import unicodedata
 import xml.etree.ElementTree
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from bert_tf.errors import InputError
+from data_prep import wikipedia_templates
 
 PAGE, PAGE_END = b"<page>", b"</page>"
 # Links into these show no text, in dumps of any language; a dump has their names in its language.
@@ -25,25 +27,39 @@ _DROPPED = {"ref", "references", "gallery", "table", "math", "chem", "ce", "scor
             "mapframe", "maplink", "templatestyles", "templatedata", "indicator", "inputbox", "th",
             "td", "tr", "hr", "ol", "ul", "dl", "includeonly", "categorytree"}
 _BREAKS = {"p", "div", "blockquote", "center", "br", "poem"}
-# Templates that show some of their arguments as they are, in the words of English and some others.
-_SHOWN: dict[str, tuple[str, ...]] = {
-    "lang": ("2",), "langue": ("2",), "transl": ("2",), "transliteration": ("2",), "nowrap": ("1",),
-    "nobr": ("1",), "nobold": ("1",), "small": ("1",), "abbr": ("1",), "convert": ("1", "2"),
-    "cvt": ("1", "2"), "val": ("1",), "as of": ("1",), "'": (), "ndash": (), "mdash": ()}
+_INLINE_CODE = {"source", "syntaxhighlight"}
+_CODE = {"code", "tt", "kbd", "samp"}
+# Signs of markup in text that shows them; they return when the markup is gone.
+_SIGNS = "'[]{}|<>_-*#"
+_PROTECT = str.maketrans({sign: chr(0xE000 + number) for number, sign in enumerate(_SIGNS)})
+_PROTECT_CODE = {sign: new for sign, new in _PROTECT.items() if sign != ord("'")}
+_RESTORE = str.maketrans({chr(0xE000 + number): sign for number, sign in enumerate(_SIGNS)})
+_GAP = "\1"         # where something is left out
+_NOTHING = "\2"     # where a node begins or ends, so that apostrophes on its sides stay apart
+_WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\u0e00-\u0eff"  # no blanks
+_TOUCHING = re.compile(
+    rf"(?<=[^\W{_WIDE}]){_GAP}+(?=[^\W{_WIDE}])|(?<=[.,;:!?)\]%°”’»]){_GAP}+(?=[^\W\d{_WIDE}])"
+    rf"|(?<=[^\W{_WIDE}]){_GAP}+(?=[(\[“«„])")
+# -{zh-hans:...; zh-hant:...}-, a text in two scripts; of braces it has those of templates alone.
+_VARIANTS = re.compile(r"-\{(?!\{)((?:[^{}]|\{\{[^{}]*\}\})*)\}-")
+_VARIANT = re.compile(r"(?:^|;)\s*(?:[^;:{}]*=>\s*)?([a-z]{2,3}(?:-[a-z]+)?)\s*:")
+_FIRST_VARIANTS = ("zh-hans", "zh-cn", "zh", "zh-hant", "zh-tw")
 _ITEM = "\0"        # where an item of a list begins
-_ITEMS = re.compile(rf"^[^\n]*{_ITEM}[^\n]*$|^[ \t]*\|[^\n]*$", re.M)      # and rows of tables
+_ITEMS = re.compile(rf"^[^\n]*{_ITEM}[^\n]*$|^[ \t\1\2]*\|[^\n]*$", re.M)      # and rows of tables
 # A label at the end of a passage, whose list or table is left out.
 _LABEL = re.compile(r"(?:^|(?<=[.!?]) )(?:[^\s.!?]+ ){0,3}[^\s.!?]+:$")
 _SIMPLE_FORMULA = re.compile(r"[^\\{}_^<>\n]{1,30}")
-_SWITCH = re.compile(r"__[^\W\d_]+__")      # __NOTOC__
-_STYLE = re.compile(r"'{2,5}")
+_SWITCH = re.compile(r"__(?:(?![a-z])[^\W\d_])+(?:_(?:(?![a-z])[^\W\d_])+)*__")      # __NOTOC__
+_STYLE = re.compile(r"('{2,})")
+_POSSESSIVE = re.compile(rf"{_NOTHING}*[^\W\d_]{{1,2}}\b")      # the s of ''Titanic'''s
 _TAGS = re.compile(r"</?[A-Za-z][^<>]*>")
 _CLOSING = re.compile(r"\]\]|\}\}|\|\}|(?<!\w)\|-+(?!\w)")
 # Markup that does not end: the parser does not take it for markup, so its text can't be told apart.
 _OPEN = re.compile(r"\[\[|\{\{|\{\||</?\s*(?:ref|math|nowiki|table|div|span)\b|<!--")
 _EMPTY = [(re.compile(pattern), new) for pattern, new in (
     (r"([(（])(?:\s*[,;:/–-])+\s*", r"\1"), (r"(?:\s*[,;:]|\s)+([)）])", r"\1"),
-    (r"[ \t]*[(（]\s*[)）]", ""), (r"[ \t]+([,;.!?])(?=\s|$)", r"\1"), (r"[ \t]{2,}", " "))]
+    (rf"[ \t]*[(（]\s*[)）](?=[^\W{_WIDE}])", " "), (r"[ \t]*[(（]\s*[)）]", ""),
+    (r"[ \t]+([,;.!?])(?=\s|$)", r"\1"), (r"[ \t]{2,}", " "))]
 _NAMESPACE = re.compile(r'<namespace key="(-?\d+)"[^>]*>([^<]+)</namespace>')
 _LANGUAGE_OF_DUMP = re.compile(rb'<mediawiki\b[^>]*\bxml:lang="([a-z]+)')
 _REDIRECT = re.compile(r"\s*#[^\W\d_]+\s*:?\s*\[\[", re.I)
@@ -88,14 +104,18 @@ def articles(pages: bytes, namespaces: dict[str, set[str]]) -> Iterator[tuple[st
             yield title, markup
 
 
-def plain_text(markup: str, hidden: Collection[str] = frozenset(_HIDDEN)) -> str:
+def plain_text(markup: str, hidden: Collection[str] = frozenset(_HIDDEN),
+               language: str = "") -> str:
     """Returns the passages of an article, with blank lines between them.
 
     The text of links is kept, and headings, lists, tables, templates, pictures, references and
-    formulas are left out, as is a passage with markup that does not end.
+    formulas are left out, as is a passage with markup that does not end. Templates that stand for
+    a character, or show their arguments, are replaced; of text in several variants of Chinese, the
+    one in simplified characters is taken.
 
     Args:
         hidden: names, in lower case, of namespaces whose links show no text.
+        language: the dump's language, for the form of numbers.
     """
     try:
         import mwparserfromhell  # an extra
@@ -103,68 +123,102 @@ def plain_text(markup: str, hidden: Collection[str] = frozenset(_HIDDEN)) -> str
         raise InputError("reading Wikipedia's markup needs a package that is not installed; pip "
                          "install 'bert_tf[corpora]'.") from error
     try:
-        parsed = mwparserfromhell.parse(markup, skip_style_tags=True)
+        parsed = mwparserfromhell.parse(_VARIANTS.sub(_one_variant, markup), skip_style_tags=True)
     except mwparserfromhell.parser.ParserError:
         return ""       # of deep nesting, on no page that people read
     parts: list[str] = []
-    _collect(parsed.nodes, hidden, parts)
+    _collect(parsed.nodes, _Page(hidden, language), parts)
     text = _ITEMS.sub("", "".join(parts))
-    passages = (_clean(passage) for passage in re.split(r"\n[ \t]*\n+", text))
+    passages = (_clean(passage) for passage in re.split(rf"\n[ \t{_GAP}{_NOTHING}]*\n+", text))
     return "\n\n".join(filter(None, passages))
 
 
-def _collect(nodes, hidden, parts):
+class _Page(NamedTuple):
+    """What a page's nodes are read with: see `plain_text`."""
+
+    hidden: Collection[str]
+    language: str
+    protect: dict[int, str] = {}        # signs of markup that text shows
+
+
+def _one_variant(match):
+    """The text of -{...}- that a reader of simplified Chinese sees."""
+    flags, bar, text = match[1].rpartition("|")
+    flags = {flag.strip() for flag in flags.split(";")}
+    if bar and flags & {"H", "T", "-"}:     # a rule, or the title
+        return ""
+    starts = list(_VARIANT.finditer(text))
+    if "R" in flags or not starts or text[:starts[0].start()].strip():
+        return text
+    ends = [*(start.start() for start in starts[1:]), len(text)]
+    variants = {start[1]: text[start.end():end].strip().removesuffix(";")
+                for start, end in zip(starts, ends)}
+    return next(variants[name] for name in (*_FIRST_VARIANTS, *variants) if name in variants)
+
+
+def _collect(nodes, page, parts):
     """Appends the text of nodes of mwparserfromhell's tree."""
     from mwparserfromhell import nodes as kinds
     for node in nodes:
         if isinstance(node, kinds.Text):
-            parts.append(node.value)
-        elif isinstance(node, kinds.Wikilink):
-            _collect_link(node, hidden, parts)
+            parts.append(node.value.translate(page.protect))
+            continue
+        parts.append(_NOTHING)
+        if isinstance(node, kinds.Wikilink):
+            _collect_link(node, page, parts)
         elif isinstance(node, kinds.HTMLEntity):
-            parts.append(_character(node))
+            parts.append(_character(node).translate(_PROTECT))
         elif isinstance(node, kinds.ExternalLink):
             if node.title is not None:
-                _collect(node.title.nodes, hidden, parts)
+                _collect(node.title.nodes, page, parts)
             elif not node.brackets:
-                parts.append(str(node.url))
+                parts.append(str(node.url).translate(_PROTECT))
         elif isinstance(node, kinds.Heading):
             parts.append("\n\n")
         elif isinstance(node, kinds.Template):
-            for number in _SHOWN.get(str(node.name).strip().lower(), ()):
-                if node.has(number):
-                    _collect(node.get(number).value.nodes, hidden, parts)
-                    parts.append(" ")
-            if parts and parts[-1] == " ":
-                parts.pop()
+            pieces = wikipedia_templates.shown(node, page.language)
+            for piece in [_GAP] if pieces is None else pieces:
+                if isinstance(piece, str):
+                    parts.append(piece.translate(_PROTECT))
+                else:
+                    _collect(piece.nodes, page, parts)
         elif isinstance(node, kinds.Tag):
-            _collect_tag(node, hidden, parts)
+            _collect_tag(node, page, parts)
+        parts.append(_NOTHING)
 
 
-def _collect_link(node, hidden, parts):
-    title = str(node.title).strip()
+def _collect_link(node, page, parts):
+    title = html.unescape(str(node.title))
     space = title.partition(":")
-    if space[1] and space[0].strip().lower() in hidden or _LANGUAGE.match(title):
-        return
-    if node.text is None:
-        parts.append(title.removeprefix(":").partition("#")[0] or title.removeprefix("#"))
+    if space[1] and space[0].strip().lower() in page.hidden or _LANGUAGE.match(title.strip()):
+        parts.append(_GAP)
+    elif node.text is not None:
+        _collect(node.text.nodes, page, parts)
     else:
-        _collect(node.text.nodes, hidden, parts)
+        name, _, section = title.partition("#")
+        parts.append(name.replace(":", "", 1) if name.lstrip().startswith(":") else name or section)
 
 
-def _collect_tag(node, hidden, parts):
+def _collect_tag(node, page, parts):
     name = str(node.tag).strip().lower()
+    contents = node.contents.nodes if node.contents is not None else []
     if node.wiki_markup and node.wiki_markup[0] in "*#:;":
         parts.append(_ITEM)
+    elif name == "nowiki" or name in _INLINE_CODE and node.has("inline"):
+        _collect(contents, page._replace(protect=_PROTECT), parts)
+    elif name in _CODE:
+        _collect(contents, page._replace(protect=_PROTECT_CODE), parts)
     elif name in _BREAKS:
         parts.append(" " if name == "br" else "\n\n")
-        if node.contents is not None and name != "br":
-            _collect(node.contents.nodes, hidden, parts)
+        if contents and name != "br":
+            _collect(contents, page, parts)
             parts.append("\n\n")
     elif name == "math" and _SIMPLE_FORMULA.fullmatch(str(node.contents or "")):
         parts.append(str(node.contents).strip())
-    elif name not in _DROPPED and node.contents is not None:
-        _collect(node.contents.nodes, hidden, parts)
+    elif name in _DROPPED:
+        parts.append(_GAP)
+    else:
+        _collect(contents, page, parts)
 
 
 def _character(node):
@@ -179,9 +233,56 @@ def _clean(passage):
     not end, or no letters."""
     if _OPEN.search(passage):
         return ""
-    text = _CLOSING.sub("", _SWITCH.sub("", _STYLE.sub("", _TAGS.sub("", passage))))
-    text = " ".join(html.unescape(text).split())
+    text = "\n".join(map(_without_style, _TAGS.sub(_NOTHING, passage).split("\n")))
+    text = _CLOSING.sub("", _SWITCH.sub("", text.replace(_NOTHING, "")))
+    text = " ".join(html.unescape(_TOUCHING.sub(" ", text).replace(_GAP, "")).split())
     for pattern, new in _EMPTY:
         text = pattern.sub(new, text)
-    text = _LABEL.sub("", text.strip())
+    text = _LABEL.sub("", text.strip()).translate(_RESTORE)
     return text if any(unicodedata.category(char)[0] == "L" for char in text) else ""
+
+
+def _without_style(line):
+    """Returns a line without the apostrophes of bold and italics.
+
+    As in MediaWiki, four are one and bold, and over five are the rest and both; if neither kind has
+    its end, one apostrophe of a bold mark is text. MediaWiki looks for one in a line; here each
+    mark of three after a letter is an apostrophe and italics, if these end as in l'''amour'' or
+    began as in ''Titanic'''s.
+    """
+    parts = _STYLE.split(line)
+    marks = range(1, len(parts), 2)
+    for at in marks:
+        count = len(parts[at])
+        marked = min(3 if count == 4 else count, 5)
+        parts[at - 1] += "'" * (count - marked)
+        parts[at] = marked
+    is_bold = is_italic = False
+    for at in marks:
+        following = [parts[other] for other in (at + 2, at + 4, at + 6) if other < len(parts)]
+        begins = not is_bold and not is_italic and following[:1] == [2] and following != [2, 2, 3]
+        is_ended = is_italic and _POSSESSIVE.match(parts[at + 1])
+        if parts[at] == 3 and (begins or is_ended) and (
+                parts[at - 1].rstrip(_NOTHING)[-1:].isalpha()):
+            parts[at - 1] += "'"
+            parts[at] = 2
+        is_italic ^= parts[at] in (2, 5)
+        is_bold ^= parts[at] in (3, 5)
+    bold = [at for at in marks if parts[at] in (3, 5)]
+    italic = [at for at in marks if parts[at] in (2, 5)]
+    if len(bold) % 2 and len(italic) % 2:
+        at = _apostrophe([at for at in bold if parts[at] == 3], parts)
+        if at:
+            parts[at - 1] += "'"
+    return "".join(parts[::2])
+
+
+def _apostrophe(bold, parts):
+    """The bold mark that begins with an apostrophe of the text: the first after a word of a letter,
+    else after a longer word, else after a blank; None if there is no bold mark."""
+    def rank(at):
+        before = parts[at - 1]
+        if before.endswith(" "):
+            return 2
+        return 0 if before[-2:-1] == " " else 1
+    return min(bold, key=rank, default=None)

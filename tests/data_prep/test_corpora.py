@@ -295,7 +295,7 @@ has [[bridge]]s.<!-- how many? --> See [http://example.org its page] or [[:Categ
 |}
 It rises at {{coord|1|2}}Ash&nbsp;Hill,<br />then falls {{unknown template}}. Water is
 H<sub>2</sub>O, and <math>n</math>
-of its <nowiki>''springs''</nowiki> are dry.
+of its <nowiki>{{springs}}</nowiki> are dry.
 * [[Ash]]
 ** a town
 # ''first''
@@ -316,7 +316,7 @@ __NOTOC__
 PLAIN = """The Lune (from luna) is a river in the North. It is 12 km long and has bridges. \
 See its page or Category:Rivers.
 
-It rises at Ash Hill, then falls. Water is H2O, and n of its springs are dry.
+It rises at Ash Hill, then falls. Water is H2O, and n of its {{springs}} are dry.
 
 Fish live there."""
 
@@ -353,10 +353,49 @@ def test_the_passages_of_an_article():
     ("A <math>\\frac{1}{2}</math>b.", "A b."), ("x<ref>[[a]]</ref> <ref group=n/>y.", "x y."),
     ("<div>In a box.</div>", "In a box."), ("{{{1|arg}}}T.", "T."),
     ("=Head=\nT.\n----\nU.", "T.\n\nU."),
+    # What is left out leaves a blank where its neighbours would touch.
+    ("Ash{{x1}}Hill, a{{x1}}. ({{x1}}b) 東京{{x1}}都市", "Ash Hill, a. (b) 東京都市"),
+    ("A ({{x1}})is [[b ]][[c]], [[Erd&#337;s]]. ({{x1}})東京", "A is b c, Erdős.東京"),
+    ("''B'''ash''' or sh'''ell'''''.", "Bash or shell."),
+    ("''x''<sub>''m''</sub> [[a|''b'']]''c''.", "xm bc."),
+    ("One<ref>x</ref>two.<ref>y</ref>Three.", "One two. Three."),
+    # Templates that stand for a character, or show their arguments.
+    ("In 1990{{ndash}}2000{{snd}}a{{nbsp}}b{{·}}c{{mdash}}d.", "In 1990–2000 – a b · c—d."),
+    ("2{{x}}3 m, Jones{{'}} H{{sub|2}}O, 10{{sup|3}}.", "2×3 m, Jones' H2O, 103."),
+    ("{{As of|2009|3}}, {{as of|2010|lc=y}}, {{As_of|2009|3|8|since=y}}.",
+     "As of March 2009, as of 2010, Since 8 March 2009."),
+    ("A {{formatnum:1234567.5}} {{formatnum:1,2|R}} {{formatnum:12}}.", "A 1,234,567.5 1,2 12."),
+    ("{{convert|10|to|20|km|mi|0}}, {{convert|2|x|3|m}}, {{convert|5|ft|10|in|m}}, "
+     "{{cvt|1200|sqmi|km2|0|abbr=on}}, {{convert|-5|–|7|C}}.",
+     "10 to 20 km, 2 × 3 m, 5 ft 10 in, 1,200 sq mi, -5–7 °C."),
+    ("A {{lang-fr|La ''Lune''}}, {{frac|3|1|2}}, {{val|1.5|0.1|u=km}}, {{circa|1480}}, {{uc:x}}.",
+     "A La Lune, 3 1/2, 1.5±0.1 km, c. 1480, X."),
+    # Apostrophes before bold and italics, as MediaWiki divides them.
+    ("L'''amour'' et l'''or'' d'''Orly''.", "L'amour et l'or d'Orly."),
+    ("x'''bold ''and'' bold''' '''b''' ''i''.", "xbold and bold b i."),
+    ("d''''Artagnan''' ''''''x''''' l''[[a|'''b''']]''.", "d'Artagnan 'x lb."),
+    ("''It is l''''''an'''.", "It is l'an."), ("''Ada'''s and ''Bo'''s.", "Ada's and Bo's."),
+    # Text of nowiki and code.
+    ("See <nowiki>[[a]] ''b'' <ref></nowiki> l'<nowiki/>''x''.",
+     "See [[a]] ''b'' <ref> l'x."),
+    ("Type <code>a[b[0]] {{'}} &lt;div&gt; __init__</code>, __NOTOC__c.",
+     "Type a[b[0]] ' <div> __init__, c."),
+    ("Is <syntaxhighlight lang=c inline>x|}</syntaxhighlight> C?", "Is x|} C?"),
+    # Variants of Chinese.
+    ("他是-{zh-hans:计算机; zh-hant:電腦}-人，-{zh-tw:乙;zh-cn:[[甲]];}-。", "他是计算机人，甲。"),
+    ("-{H|zh-cn:x;zh-tw:y}-也-{里}-，-{R|甲:乙}-，-{A|zh-hant:丙;zh-hk:丁}-。",
+     "也里，甲:乙，丙。"),
 ])
 def test_markup(markup, text):
     pytest.importorskip("mwparserfromhell")
     assert wikipedia.plain_text(markup) == text
+
+
+def test_numbers_are_written_as_in_the_language_of_the_dump():
+    pytest.importorskip("mwparserfromhell")
+    assert [wikipedia.plain_text("Es sind {{formatnum:12345}}.", language=language)
+            for language in ("de", "fr", "")] == [
+                "Es sind 12.345.", "Es sind 12 345.", "Es sind 12,345."]
 
 
 @pytest.mark.parametrize("name, pack", [
