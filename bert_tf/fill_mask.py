@@ -21,6 +21,7 @@ from bert_tf.files import absolute, is_folder
 from bert_tf.models import Model, open_model
 from bert_tf.tokenization import Tokenizer
 from bert_tf.tokenization.base import listed
+from bert_tf.tokenization.coverage import Coverage
 from bert_tf.tokenization.packing import pack_parts
 from bert_tf.tokenization.vocabulary import MASK, Vocabulary
 from bert_tf.tracing import compiled
@@ -55,6 +56,10 @@ class FillMask:
     `token` in the vocabulary, its `text` as a reader writes it, and its `probability`. Masks are
     predicted independently of each other.
 
+    Attributes:
+        coverage: what the vocabulary knows of all texts so far; a warning comes after the first
+            ones of which it knows too little.
+
     A mask is written "[MASK]", or as the vocabulary's own token, such as "<mask>". Everything else
     is plain text, as in training. The probabilities equal the probabilities of the pipeline
     "fill-mask" of Hugging Face's transformers.
@@ -83,6 +88,7 @@ class FillMask:
         self._opened = (absolute(path), batch_size, dtype, vocab_file and absolute(vocab_file),
                         do_lower_case, mask)
         self.tokenizer: Tokenizer = model.tokenizer
+        self.coverage = Coverage()
         self._vocabulary, self._path = model.tokenizer.vocabulary, os.fspath(path)
         if self._vocabulary.mask_id is None:
             raise InputError(f"{path}: its vocabulary has no mask token; give a model that was "
@@ -129,6 +135,10 @@ class FillMask:
             yield {"masks": [
                 [self._describe(*guess) for guess in zip(ids.tolist(), probabilities.tolist())]
                 for ids, probabilities, _ in zip(tokens, likely, row.positions)]}
+        self._warn()
+
+    def _warn(self):
+        self.coverage.warn_once(("do_lower_case",))
 
     def _describe(self, index, probability):
         return {"id": index, "token": self._vocabulary.tokens[index],
@@ -148,6 +158,7 @@ class FillMask:
             lambda batch: [self._network.follows(batch[0])],
             (self._pair_row(pair, where(number)) for number, pair in enumerate(
                 pairs if isinstance(pairs, list) else [pairs])))]
+        self._warn()
         return found if isinstance(pairs, list) else found[0]
 
     def pseudo_perplexity(self, texts: str | list, where: Callable[[int], str] = "text {}".format
@@ -167,6 +178,7 @@ class FillMask:
         for (owner, _), (_, (logs,)) in zip(owners, scored):
             sums[:, owner] += logs[0], 1
         found = np.exp(-sums[0] / sums[1]).tolist()
+        self._warn()
         return found if isinstance(texts, list) else found[0]
 
     # From texts to rows
@@ -195,17 +207,26 @@ class FillMask:
             ids += self.tokenizer.encode(part.rstrip())
             places.append(len(ids))
             ids.append(self._vocabulary.mask_id)
-        return ids + self.tokenizer.encode(last), places
+        ids += self.tokenizer.encode(last)
+        # Masks are no tokens of the text; a text of masks alone, or the absent second one, is none.
+        known = [index for place, index in enumerate(ids) if place not in places]
+        self.coverage.add(self.tokenizer, [" ".join([*parts, last])], known, [len(known)])
+        return ids, places
+
+    def _encode_plain(self, text, where):
+        """Returns the ids of a text in which "[MASK]" is plain text."""
+        ids = self.tokenizer.encode(_checked_text(text, where))
+        self.coverage.add(self.tokenizer, [text], ids, [len(ids)])
+        return ids
 
     def _pair_row(self, pair, where):
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise InputError(f"{where} must be a tuple of two texts.")
-        return self._checked(_Row(*(self.tokenizer.encode(_checked_text(text, where))
-                                    for text in pair)), where)
+        return self._checked(_Row(*(self._encode_plain(text, where) for text in pair)), where)
 
     def _rows_of_tokens(self, text, where):
         """Yields rows of a text; each row masks another token."""
-        ids = self.tokenizer.encode(_checked_text(text, where))
+        ids = self._encode_plain(text, where)
         if not ids:
             raise InputError(f"{where} has no token; give a text of at least one word.")
         for place, token in enumerate(ids):

@@ -19,6 +19,7 @@ from bert_tf.tasks.reading import without_breaks
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tokenization import check_fits
 from bert_tf.tokenization.base import listed
+from bert_tf.tokenization.coverage import Coverage
 from bert_tf.tracing import compiled
 from bert_tf.training.batches import answer_rows
 from bert_tf.training.distribution import counted_heads
@@ -102,7 +103,7 @@ class Predictor:
         check_least("batch_size", batch_size)
         _check(learner, tokenizer, saved_task.task)
         self._saved, self._kind = saved_task, saved_task.task.kind
-        self._tokenizer, self._batch_size = tokenizer, batch_size
+        self._tokenizer, self._batch_size, self._coverage = tokenizer, batch_size, Coverage()
         self._length = saved_task.max_seq_length
         self._positional = learner.objectives[0].positional
         # Sizes are unknown, so that the model is traced once and not for every length.
@@ -156,6 +157,7 @@ class Predictor:
             return list(self._fill.stream(examples, where=where))
         given = [self._example(example, index, where(index))
                  for index, example in enumerate(examples)]
+        self._count(given)
         # Pairs and single texts, or more and fewer choices, do not share a batch.
         alike = collections.defaultdict(list)
         for index, example in enumerate(given):
@@ -170,6 +172,19 @@ class Predictor:
                 for index, answer in zip(piece, predicted):
                     found[index] = self._kind.placed(examples[index], answer)
         return found
+
+    @property
+    def coverage(self) -> Coverage:
+        """What the vocabulary knows of all examples so far; a warning came with the first ones of
+        which it knows too little."""
+        return self._fill.coverage if self._fill else self._coverage
+
+    def _count(self, examples):
+        texts = [text for example in examples for text in (
+            [" ".join(example.texts)] if self._kind.name == "tagging" else example.texts)]
+        if texts:
+            self._coverage.add(self._tokenizer, texts, *self._tokenizer.encode_lines(texts))
+            self._coverage.warn_once()
 
     def _example(self, given, number, where):
         """Makes the `Example` of a string or a tuple."""

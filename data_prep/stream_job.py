@@ -16,6 +16,7 @@ from bert_tf.data.text import corpus
 from bert_tf.errors import InputError, counted
 from bert_tf.files import identity, open_unpacked
 from bert_tf.options import defaults_of
+from bert_tf.tokenization.coverage import Coverage, join
 from data_prep.record_job import RecordJob, piece_seed
 from data_prep.stream_flags import StreamFlags
 
@@ -39,20 +40,18 @@ def _checksum(path, version):
 def _report(record):
     counts, options = record["counts"], record["options"]
     passes = len(record["shards"])
+    coverage = Coverage(record.get("coverage") or {
+        name: counts[name] for name in ("tokens", "unknown_tokens")})
     kept = counts["batches"] * options["bsz_per_host"] * options["reuse_len"] / (
         1 + options["bi_data"])
     lines = [
         f"{counted(counts['documents'], 'document')}, {counted(counts['lines'], 'sentence')}, "
-        f"{counts['tokens']:,} tokens, "
-        f"{counts['unknown_tokens'] / max(counts['tokens'], 1):.2%} unknown tokens, "
-        f"in {counted(passes, 'stream')}",
+        f"{counts['tokens']:,} tokens, {coverage.shares}, in {counted(passes, 'stream')}",
         f"{counted(counts['instances'], 'record')} of {options['max_seq_length']} tokens in "
         f"{counts['batches']:,} batches of {options['bsz_per_host']}; "
         f"{counts['in_order'] / counts['instances']:.1%} of the second segments follow the first; "
         f"{counts['targets'] / counts['positions']:.1%} of the tokens are predicted"]
-    if counts["unknown_tokens"] > 0.01 * counts["tokens"]:
-        lines.append("warning: many tokens are unknown: the vocabulary or --do_lower_case does "
-                     "not fit the text.")
+    lines += [f"warning: {text}" for text in coverage.warnings(("vocab_file", "do_lower_case"))]
     if counts.get("repeated_lines", 0) > 0.1 * max(counts["lines"], 1):
         lines.append("warning: many lines are repeated: the model will learn them by heart; "
                      "remove them first.")
@@ -117,12 +116,13 @@ class StreamJob(RecordJob):
         task, turn, paths = piece
         vocabulary, shape = self.tokenizer.vocabulary, self.stream.shape(self.job)
         eod_id = vocabulary.ids[vocabulary.special["eod"]] if self.stream.use_eod else None
-        found, checksums, counts = [], [], collections.Counter[str]()
+        found, checksums, counts, coverage = [], [], collections.Counter[str](), Coverage()
+        tokenizer = coverage.watch(self.tokenizer)
         for path in paths:
             lines, checksum = _read_lines(path)
             checksums.append(checksum)
             try:
-                found.append(xlnet_records.read_stream(lines, self.tokenizer, eod_id,
+                found.append(xlnet_records.read_stream(lines, tokenizer, eod_id,
                                                        not self.stream.from_raw_text))
             except ValueError as error:
                 raise InputError(f"{path} has a line that is not a list of ids ({error}); leave "
@@ -150,7 +150,8 @@ class StreamJob(RecordJob):
             raise InputError(f"--output_file: {name} can't be written ({error}); make room and run "
                              "the command again: finished shards are kept.") from error
         return {"shards": [{**shard, "task": task, "pass": turn}], "counts": dict(counts),
-                "checksum": [task, turn, checksums], "version": self.version(piece)}
+                "coverage": coverage.totals(), "checksum": [task, turn, checksums],
+                "version": self.version(piece)}
 
     def _counted(self, batches, counts):
         for batch in batches:
@@ -171,4 +172,5 @@ class StreamJob(RecordJob):
                 f"--input_file: task {empty[0]['task']} is too short for a batch of "
                 f"{self.stream.bsz_per_host} rows of {size} tokens each; give more text, a smaller "
                 "--bsz_per_host, or fewer tasks.")
-        return {**super().describe(results), "counts": dict(counts)}
+        return {**super().describe(results), "counts": dict(counts),
+                "coverage": join(result.get("coverage", {}) for result in results)}

@@ -20,6 +20,7 @@ from bert_tf.data.text.token_labels import capitals
 from bert_tf.data.text.units import BOUNDARY, PhraseList, TaggedText, make_marker
 from bert_tf.errors import InputError
 from bert_tf.recipes import Recipe
+from bert_tf.tokenization.coverage import Coverage, join
 from data_prep.input_notes import notes_on, why_no_record
 from data_prep.pretraining_flags import PretrainingDataFlags, needs_tags
 from data_prep.record_job import RecordJob, piece_seed
@@ -78,6 +79,7 @@ class TextJob(RecordJob):
         return {
             **super().describe(results),
             "counts": counts,
+            "coverage": join(result.get("coverage", {}) for result in results),
             **({"token_counts": manifest.join_counts(
                 [result["token_counts"] for result in results])}
                if draws_of_corpus(self.recipe) else {}),
@@ -99,11 +101,14 @@ class TextJob(RecordJob):
             tags = needs_tags(self.recipe)
             text = TaggedText(lines, self.tokenizer, self.job.tag_column if tags else None, paths)
             lines = text.lines
+        coverage = Coverage()
         lines, documents = self._documents(
-            lines, make_marker(text, self.phrases, self._label), ", ".join(paths))
+            lines, coverage.watch(self.tokenizer), make_marker(text, self.phrases, self._label),
+            ", ".join(paths))
         vocabulary = self.tokenizer.vocabulary
         counts, sample = statistics.count_text(
-            lines, documents, vocabulary, self.recipe.segments.pairing == "doc_blocks")
+            lines, documents, vocabulary, self.recipe.segments.pairing == "doc_blocks",
+            self.recipe.corruption.units)
         del lines
         instances, more = self._make(documents, piece_seed(self.job.random_seed, index))
         counts.update(more)
@@ -113,8 +118,8 @@ class TextJob(RecordJob):
             raise InputError(
                 f"--output_file: piece {index + 1} can't be written ({error}); make room and run "
                 "the command again: finished pieces are kept.") from error
-        result = {"shards": shards, "counts": counts, "line_sample": sample,
-                  "checksum": checksum, "version": self.version(piece)}
+        result = {"shards": shards, "counts": counts, "coverage": coverage.totals(),
+                  "line_sample": sample, "checksum": checksum, "version": self.version(piece)}
         if draws_of_corpus(self.recipe):
             # DistilBERT's code counts lines that it leaves out, too.
             is_whole = masking.find(self.recipe.corruption).by_rarity
@@ -123,18 +128,23 @@ class TextJob(RecordJob):
                 minlength=vocabulary.size).tolist()
         return result
 
-    def _documents(self, lines, marker, names):
+    def _documents(self, lines, tokenizer, marker, names):
         """The lines with one sentence each, and the `Documents` of them."""
         del names
         tokenize = (corpus.tokenize_sentences if self.recipe.segments.sentence_ends
                     else corpus.tokenize_documents)
-        return lines, tokenize(lines, self.tokenizer, self.job.blanks_separate_docs, marker)
+        return lines, tokenize(lines, tokenizer, self.job.blanks_separate_docs, marker)
 
     def _make(self, documents, seed):
         instances = create_instances(documents, self.tokenizer.vocabulary, seed, self.recipe,
                                      self.job, self.options.get("bsz_per_host", 0))
-        return instances, statistics.count_instances(instances, self.job.max_seq_length,
-                                                     instances.layout)
+        counts = statistics.count_instances(instances, self.job.max_seq_length, instances.layout)
+        pairing = PAIRINGS[self.recipe.segments.pairing]
+        if not pairing.in_rows:
+            counts |= statistics.count_cut(
+                instances, instances.layout.room(self.job.max_seq_length, pairing.segments == 2),
+                self.recipe.segments.sentence_ends)
+        return instances, counts
 
     @property
     def _label(self):
@@ -195,9 +205,9 @@ class LabelledJob(TextJob):
                              "each named once.")
         return recipe.vary({"num_labels": len(job.labels)})
 
-    def _documents(self, lines, marker, names):
+    def _documents(self, lines, tokenizer, marker, names):
         lines, labels = labelled_pairs.as_documents(lines, self.job.labels, names)
-        documents = corpus.tokenize_documents(lines, self.tokenizer, True, marker)
+        documents = corpus.tokenize_documents(lines, tokenizer, True, marker)
         labelled_pairs.give_labels(documents, labels, names)
         return lines, documents
 

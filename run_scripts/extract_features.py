@@ -28,6 +28,7 @@ from bert_tf.files import check_input, file_size, make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import forms
 from bert_tf.tokenization import Tokenizer
+from bert_tf.tokenization.coverage import Coverage
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import POLICIES
 from run_scripts.encoder_flags import EncoderFlags
@@ -171,7 +172,8 @@ def split(rows: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
 
 
 class Extraction:
-    """The vectors of a whole file. `cut` counts the lines that were too long."""
+    """The vectors of a whole file. `cut` counts the lines that were too long, and `coverage` what
+    the vocabulary knows of all lines."""
 
     def __init__(self, job, num_heads, widths, run_model, progress):
         """Opens an extraction.
@@ -184,15 +186,16 @@ class Extraction:
         self._job, self._num_heads, self._widths = job, num_heads, widths
         self._run_model, self._progress = run_model, progress
         self._pooled = job.pooling != "none"
-        self.cut = 0
+        self.cut, self.coverage = 0, Coverage()
 
     def pieces(self, tokenizer: Tokenizer) -> Iterator[vectors.Piece]:
         """Yields a `Piece` after the other."""
         most = _PIECE_BYTES // (4 * sum(self._widths.values()))
-        first = 0
+        first, tokenizer = 0, self.coverage.watch(tokenizer)
         for lines in read_lines(self._job.input_file, _PIECE_LINES):
             texts = _TEXTS[self._job.long_text](lines, tokenizer, self._job.max_seq_length)
             self.cut += texts.cut
+            self.coverage.warn_once(("do_lower_case",))
             rows = np.ones_like(texts.lengths) if self._pooled else texts.lengths
             for start, end in split(rows, most):
                 yield self._extract(texts, start, end, first + start)
@@ -255,6 +258,7 @@ def main(job: ExtractFeaturesFlags) -> None:
     if extraction.cut:
         print(f"{extraction.cut:,} lines were cut to {job.max_seq_length} tokens")
     print(f"{progress}\n{job.output_file}: {file_size(job.output_file):,} bytes")
+    extraction.coverage.tell(noun="text: ")
 
 
 def run() -> None:

@@ -106,6 +106,7 @@ def main(job: FillMaskFlags) -> None:
         functools.partial(writer, job), "--text" if job.text else "")
     if job.output_file != STANDARD:
         print(f"{job.output_file}: {counted(count, 'text')}")
+    fill.coverage.tell(job.output_file == STANDARD)
 
 
 def run() -> None:

@@ -140,6 +140,7 @@ def main(job: PredictFlags) -> None:
     if job.output_file != STANDARD:
         left = f", {counted(omissions.malformed, 'line')} left out" if omissions.malformed else ""
         print(f"{job.output_file}: {counted(count, 'prediction')}{left}")
+    predictor.coverage.tell(job.output_file == STANDARD)
 
 
 def run() -> None:

@@ -9,6 +9,7 @@ import dataclasses
 import itertools
 import os
 import random
+import unicodedata
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -76,16 +77,13 @@ def records_of(run: str) -> dict[str, list[str]]:
 
 
 class Guess(NamedTuple):
-    """A sentence with [MASK], the word that stood there, and (text, probability) of each guess."""
+    """A sentence with [MASK], the word that stood there, (text, probability) of each guess, and
+    whether the word's token is one of the guesses."""
 
     sentence: str
     word: str
     guesses: list[tuple[str, float]]
-
-    @property
-    def is_hit(self) -> bool:
-        """Whether the word is among the guesses."""
-        return self.word.lower() in (text.lower() for text, _ in self.guesses)
+    is_hit: bool
 
 
 class Learned(NamedTuple):
@@ -157,14 +155,15 @@ def count_labels(objectives: Sequence, records: "data.RecordSet | data.TaskMixtu
 
 
 def draw_words(tokenizer: Tokenizer, sentences: Sequence[str], common: Collection[int], seed: int,
-               count: int) -> list[tuple[str, str]]:
-    """Draws whole words that are single tokens, one of a sentence, and masks them.
+               count: int) -> list[tuple[str, str, int]]:
+    """Draws whole words that are single tokens, one of a sentence, and masks them. A word has the
+    marks after its letters that the tokenizer drops.
 
     Args:
         common: ids of tokens that are not drawn, such as the ids of "the" and ",".
 
     Returns:
-        At most `count` pairs: the sentence with [MASK], and the masked word.
+        At most `count` tuples: the sentence with [MASK], the masked word, and its token's id.
     """
     rng, found = random.Random(seed), []
     for sentence in rng.sample(sentences, len(sentences)):
@@ -172,13 +171,22 @@ def draw_words(tokenizer: Tokenizer, sentences: Sequence[str], common: Collectio
         tokens = [tokenizer.readable(index).strip() for index in ids]
         goes_on = tokenizer.continues[ids]
         places = [place for place, token in enumerate(tokens)
-                  if len(token) > 2 and token.isalpha() and ids[place] not in common
+                  if len(token) > 2 and _is_word(token) and ids[place] not in common
                   and not goes_on[place] and not (place + 1 < len(ids) and goes_on[place + 1])]
         if places and len(found) < count:
-            begin, end = offsets[rng.choice(places)]
+            place = rng.choice(places)
+            begin, end = offsets[place]
+            while end < len(sentence) and not tokenizer.plain.fold(sentence[end]):
+                end += 1
             answer = sentence[begin:end].strip()
-            found.append((f"{sentence[:end - len(answer)]}{MASK}{sentence[end:]}", answer))
+            found.append((f"{sentence[:end - len(answer)]}{MASK}{sentence[end:]}", answer,
+                          ids[place]))
     return found
+
+
+def _is_word(token):
+    """Whether all of a token's characters are letters, or the marks of such."""
+    return all(unicodedata.category(char)[0] in "LM" for char in token)
 
 
 def plot(output_dir: str, baselines: dict[str, tuple[float, float]], path: str,
@@ -330,9 +338,10 @@ def _guess(fill, sentences, counts, seed):
           f"were known;\nthe {len(common)} most frequent tokens are left out. By frequency alone "
           f"the guess is always {always!r}.")
     guesses = [Guess(shown, answer, [(guess["text"].strip(), guess["probability"])
-                                     for guess in found["masks"][0]])
-               for (shown, answer), found in zip(
-                   words, fill.stream([shown for shown, _ in words], _GUESSES))]
+                                     for guess in found["masks"][0]],
+                     index in [guess["id"] for guess in found["masks"][0]])
+               for (shown, answer, index), found in zip(
+                   words, fill.stream([shown for shown, *_ in words], _GUESSES))]
     for one in guesses:
         print(f"  {one.sentence}\n      {one.word!r} stood there; guesses: " + ", ".join(
             f"{text} {probability:.0%}" for text, probability in one.guesses)

@@ -82,6 +82,18 @@ def check_same(one, other):
             [guess["probability"] for guess in wanted], rel=1e-5)
 
 
+def test_a_text_that_the_vocabulary_does_not_know_is_named_once(run, capsys):
+    fill = FillMask(run)
+    fill("a b [MASK]")
+    assert not fill.coverage.counts["unknown_tokens"] and not capsys.readouterr().err
+    fill(["좋은 [MASK]", ("a", "나쁜 [MASK]")])
+    said = capsys.readouterr().err
+    assert said.count("in words that the vocabulary does not know; 2 of 4 texts") == 1
+    fill.pseudo_perplexity("좋은")
+    assert not capsys.readouterr().err
+    assert fill.coverage.counts["unknown_texts"] == 3 and fill.coverage.counts["texts"] == 5
+
+
 @pytest.mark.parametrize("form", ["google", "huggingface", "model_garden", "keras"])
 def test_every_format_gives_the_same(run, fill, form, tmp_path):
     checkpoints.convert(run, tmp_path / form, form)

@@ -22,7 +22,7 @@ from safetensors.numpy import load_file, save_file
 import bert_tf
 from bert_tf import checkpoints, objectives
 from bert_tf.config import GPTConfig, XLNetConfig
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.metrics import entities
 from bert_tf.networks import build
@@ -80,6 +80,19 @@ def _saved(tmp_path_factory):
         learner = write(folder, kind, SPAN_OPTIONS if kind == "span" else {})
         return folder, learner, bert_tf.Predictor(folder, batch_size=3)
     return get
+
+
+@pytest.mark.parametrize("kind", ["classification", "tagging"])
+def test_a_text_that_the_vocabulary_does_not_know_is_named_once(saved, kind, capsys):
+    warn.cache_clear()      # the other kind has said the same
+    predictor = bert_tf.Predictor(saved(kind)[0])
+    predictor([text(random.Random(1)) for _ in range(5)])
+    assert not capsys.readouterr().err
+    for _ in range(2):
+        predictor(["좋은 영화", "나쁜 영화"])
+    assert capsys.readouterr().err.count("in words that the vocabulary does not know") == 1
+    counts = predictor.coverage.counts
+    assert (counts["texts"], counts["unknown_texts"], counts["unknown_tokens"]) == (9, 4, 8)
 
 
 def text(rng, words=None):

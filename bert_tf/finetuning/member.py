@@ -9,6 +9,8 @@ from bert_tf import data
 from bert_tf.files import make_folder
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import Wanted
+from bert_tf.tokenization.coverage import Coverage, join
+from bert_tf.training import trials
 
 
 @dataclasses.dataclass
@@ -156,6 +158,16 @@ class Member:
         """The scores of splits in one dict, after the scores of all splits together."""
         return {**self.task.kind.overall(found), **{
             name: value for scores in found for name, value in scores.items()}}
+
+    def advice(self) -> list[str]:
+        """What helps a model that gives all examples one answer: another vocabulary, if much of the
+        text is unknown, else another training. Without either it has no sentence."""
+        seen = Coverage(join(getattr(examples, "manifest", {}).get("coverage", {})
+                             for examples in self.sets.values()))
+        if seen.is_poor:
+            return [f"Much of the text is unknown to its vocabulary, {seen.shares}: "
+                    f"{seen.remedy(('do_lower_case',))}."]
+        return [trials.REMEDY] if self.flags.do_train else []
 
     def write(self, found: dict) -> None:
         """Writes the predictions of `answer_all`."""

@@ -179,8 +179,7 @@ class FineTuneRun:
         scores = {**({"loss": _own_loss(measured[0])} if measured else {}),
                   **member.join_scores([member.score(split, found[split]) for split in scored])}
         if any(member.is_degenerate(split, found[split]) for split in scored):
-            print(training.trials.REMEDY if self.flags.do_train else training.trials.ONE_ANSWER,
-                  flush=True)
+            print(training.trials.ONE_ANSWER, *member.advice(), flush=True)
         for name, value in scores.items():
             print(f"{name} = {value:.4f}", flush=True)
         task = member.task

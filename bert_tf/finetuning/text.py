@@ -22,7 +22,7 @@ from bert_tf.tasks.kinds.text_to_text import GENERATION
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import Wanted
-from bert_tf.tasks.text_files import TextFile, longest_target
+from bert_tf.tasks.text_files import TextFile, check_labels, longest_target
 from bert_tf.tasks.text_flags import TextFlags
 from bert_tf.tasks.text_predictions import TextPredictions
 from bert_tf.tokenization import check_sentinels
@@ -125,6 +125,7 @@ def _plan(job, settings, sources):
     """The `Member` of all tasks together, whose splits are the files to score and to predict."""
     model = _open_model(job, settings.output_dir)
     saved = None if job.do_train else model.saved
+    check_labels(sources, model.tokenizer, job.max_target_length)
     longest = longest_target(sources, model.tokenizer)
     options = settle(
         {name: getattr(job, name) for name in GENERATION}, saved.options if saved else {},

@@ -20,6 +20,7 @@ from bert_tf.files import absolute
 from bert_tf.options import defaults_of
 from bert_tf.tasks.reading import Example, KeptRows, read_examples
 from bert_tf.tasks.rows import Omissions
+from bert_tf.tokenization import coverage
 
 _BLOCK_EXAMPLES = 1 << 11       # made into bytes at a time
 _MOST_LABELS = 12               # that a report counts one by one
@@ -130,19 +131,21 @@ class PieceWriter:
     """Makes one piece's shard; every worker process has a writer."""
 
     def __init__(self, task, options, tokenizer, output_file, count):
+        self.coverage = coverage.Coverage()
         self._task, self._options, self._tokenizer = task, options, tokenizer
         self._output_file, self._count = output_file, count
 
     def __call__(self, index, examples):
         """Writes the shard of piece `index`; returns its entry and counts for the manifest."""
-        counts = collections.Counter(examples=len(examples))
+        counts, self.coverage = collections.Counter(examples=len(examples)), coverage.Coverage()
         path = manifest.shard_name(self._output_file, index, self._count)
         try:
             shard = write_shard(path, os.path.dirname(path), self._blocks(examples, counts))
         except OSError as error:
             raise InputError(f"--output_dir: {path} cannot be written ({error}); make room and run "
                              "the command again: finished pieces are kept.") from error
-        return {"shards": [shard], "counts": {**counts, "records": shard["records"]}}
+        return {"shards": [shard], "counts": {**counts, "records": shard["records"]},
+                "coverage": self.coverage.totals()}
 
     @property
     def by_document(self):
@@ -158,9 +161,13 @@ class PieceWriter:
 
     def encode(self, examples):
         """Returns the features of examples, and how many were cut to fit."""
-        return self._task.kind.encode(self._task, examples, self._tokenizer,
-                                      self._options.max_seq_length,
-                                      dataclasses.asdict(self._options))
+        texts = self.coverage.counts["texts"]
+        features, cut = self._task.kind.encode(
+            self._task, examples, self.coverage.watch(self._tokenizer),
+            self._options.max_seq_length, dataclasses.asdict(self._options))
+        if self.coverage.counts["texts"] == texts:      # words, or other parts of texts
+            self.coverage.add_rows(features["input_ids"], self._tokenizer.vocabulary)
+        return features, cut
 
 
 class SplitRecords:
@@ -253,6 +260,7 @@ class SplitRecords:
             print("  labels: " + ", ".join(f"{label} ({n:,})" for label, n in labels.items()))
         for note in record["notes"]:
             print(f"  note: {note}")
+        coverage.Coverage(record.get("coverage")).report(record["task"]["split"])
 
     @property
     def by_document(self) -> bool:
@@ -283,6 +291,7 @@ class SplitRecords:
             "vocabulary": vocabulary.describe(),
             "inputs": [{"name": self._source.path}],
             "counts": counts,
+            "coverage": coverage.join(result.get("coverage", {}) for result in results),
             "notes": self._notes(counts),
         }
 

@@ -14,6 +14,7 @@ from bert_tf.files import absolute
 from bert_tf.options import defaults_of
 from bert_tf.tasks.answer_spans import FIRST_UNIQUE_ID, AnswerSpans, SpanOptions, cut_spans
 from bert_tf.tasks.squad import PIECE_QUESTIONS, identify, read_pieces
+from bert_tf.tokenization import coverage
 from bert_tf.tokenization.base import Tokenizer
 
 _MOST_NOTES = 5         # that are printed
@@ -91,6 +92,7 @@ class SquadRecords:
               f"left out, {counts['cut']:,} cut to fit{', there already' * was_there}", flush=True)
         for note in notes[:_MOST_NOTES]:
             print(f"  note: {note}")
+        coverage.Coverage(record.get("coverage")).report(name)
         if len(notes) > _MOST_NOTES:
             print(f"  and {len(notes) - _MOST_NOTES:,} more notes, in {name}{manifest.SUFFIX}",
                   flush=True)
@@ -108,7 +110,8 @@ class SquadRecords:
     def _write_piece(self, index, numbered_piece):
         """Writes one shard; returns its entry, counts and notes for the manifest."""
         count, first_id, piece = numbered_piece
-        spans = cut_spans(piece, self.tokenizer, self.options)
+        seen = coverage.Coverage()
+        spans = cut_spans(piece, seen.watch(self.tokenizer), self.options)
         path = absolute(manifest.shard_name(self.output_file, index, count))
         try:
             shard = tfrecord.write_shard(path, os.path.dirname(path), self._blocks(spans, first_id))
@@ -120,7 +123,7 @@ class SquadRecords:
         notes = skipped + [
             f"{self.input_file}: question {name!r} is cut to --max_query_length="
             f"{self.options.max_query_length} tokens; raise it to keep all." for name in cut]
-        return {"shards": [shard], "notes": notes,
+        return {"shards": [shard], "notes": notes, "coverage": seen.totals(),
                 "counts": {"questions": len(spans.questions),
                            "impossible": sum(q.is_impossible for q in spans.questions),
                            "skipped": len(skipped), "cut": len(cut),
@@ -147,5 +150,6 @@ class SquadRecords:
             "inputs": [{"name": self.input_file, "bytes": size}],
             "counts": {name: sum(result["counts"][name] for result in results)
                        for name in results[0]["counts"]},
+            "coverage": coverage.join(result.get("coverage", {}) for result in results),
             "notes": [note for result in results for note in result["notes"]],
         }

@@ -95,6 +95,10 @@ class AddingTokenizer(Tokenizer):
             raise AttributeError(name)
         return getattr(self._plain, name)
 
+    @property
+    def plain(self):
+        return self._plain
+
     def encode_lines(self, lines):
         return self._encode(lines, self._plain.encode_lines)
 

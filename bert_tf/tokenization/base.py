@@ -156,6 +156,11 @@ class Tokenizer:
         case = "lower-cases" if self.do_lower_case else "cased"
         return f"{type(self).__name__}({self.vocabulary.size:,} tokens, {case})"
 
+    @property
+    def plain(self) -> "Tokenizer":
+        """The tokenizer that splits words: without added tokens, or the first one of several."""
+        return self
+
     def encode(self, text: str) -> list[int]:
         """Returns the ids of `text`, without special tokens."""
         return self.encode_lines([text])[0].tolist()

@@ -65,6 +65,10 @@ class DualTokenizer(Tokenizer):
         return cls(DualVocabulary([part.vocabulary for part in parts]), do_lower_case,
                    second_share, **known)
 
+    @property
+    def plain(self):
+        return self._parts[0]
+
     def encode_lines(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         words = list(map(self._parts[0].split, lines))
         flat = [word for line in words for word in line]

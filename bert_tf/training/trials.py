@@ -26,7 +26,7 @@ from bert_tf.training.settings import FineTuneSettings
 
 ONE_ANSWER = "The model gives all examples one answer, or all answers to an example one score."
 REMEDY = (
-    f"{ONE_ANSWER} Train for more epochs, with another --learning_rate, or with several seeds "
+    "Train for more epochs, with another --learning_rate, or with several seeds "
     "(--num_trials), of which the best is kept.")
 RESULTS, RESULT, SETTINGS = "results.json", "result.json", "settings.json"
 DEGENERATE = "DEGENERATE: one answer to all examples, or one score for all answers"

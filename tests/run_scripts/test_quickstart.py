@@ -104,8 +104,8 @@ def test_the_report_is_one_page_whose_texts_are_escaped(with_answers, tmp_path):
     (tmp_path / "attention.html").write_text("<p>a \"page\"</p>")
     learned = Learned([("masked LM", 4.5, 0.3, 90.02),
                        ("  unigram baseline", 7.4176, 0.066, 1665.14), ("order", 0.6, 0.7, None)],
-                      [Guess(f"{odd} [MASK]", "tree", [("house", 0.5), ("Tree", 0.25)])], "the",
-                      True)
+                      [Guess(f"{odd} [MASK]", "tree", [("house", 0.5), ("Tree", 0.25)], True)],
+                      "the", True)
     answers = Answers({"pre-trained": [0.5, 0.7], "random weights": [0.3, 0.4]}, 432,
                       [Answer(odd, "scipy", "scipy", 0.9)], "out/pre-trained-1")
     path = tmp_path / "report.html"

@@ -21,7 +21,7 @@ import bert_tf
 from bert_tf import checkpoints, metrics
 from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
-from bert_tf.finetuning import one_task
+from bert_tf.finetuning import member, one_task
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import TASKS
@@ -47,6 +47,19 @@ def sentences(seed, count):
         words += rng.choices(GOOD if is_good else BAD, k=3)
         rng.shuffle(words)
         yield " ".join(words), is_good
+
+
+def test_one_answer_to_unknown_text_names_the_vocabulary():
+    """Not another training."""
+    def advice(hidden, do_train=True):
+        known = {"tokens": 100, "unknown_tokens": hidden, "characters": 100,
+                 "hidden_characters": hidden}
+        sets = {"train": types.SimpleNamespace(manifest={"coverage": known}),
+                "dev": types.SimpleNamespace(manifest={})}
+        return " ".join(member.Member.advice(types.SimpleNamespace(
+            sets=sets, flags=types.SimpleNamespace(do_train=do_train))))
+    assert "use a model whose vocabulary" in advice(40) and "epochs" not in advice(40)
+    assert "epochs" in advice(1) and advice(1, do_train=False) == ""
 
 
 def write_lines(path, lines):

@@ -6,6 +6,7 @@ import functools
 import io
 import json
 import random
+import re
 import shutil
 
 import numpy as np
@@ -252,6 +253,19 @@ def test_the_score_without_each_head(learned, folder, tmp_path):
     with pytest.raises(InputError, match="give --form=zero"):
         heads.main(heads.HeadsFlags(model_dir=str(model), dev_file=pairs,
                                     output_dir=str(tmp_path / "heads")))
+
+
+def test_labels_that_become_the_same_tokens_are_refused(run, tmp_path):
+    for labels, changes, part in (
+            (("青", "緑"), {}, "labels '緑' and '青' are the same tokens, ▁ <unk>, so no model"),
+            (("blue green", "blue deep"), {"max_target_length": 2},
+             "'blue deep' and 'blue green' are the same in their first tokens; raise")):
+        path = tmp_path / "labels.tsv"
+        path.write_text("".join(f"color: {number}\t{label}\n" for number in range(40)
+                                for label in labels), encoding="utf-8")
+        with pytest.raises(InputError, match=re.escape(part)):
+            run("refused", files=(), train_file=str(path), do_eval=False, **changes)
+    assert not (tmp_path / "refused").exists()
 
 
 def test_what_cannot_work_is_refused(run, folder, tmp_path):

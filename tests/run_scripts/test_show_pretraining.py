@@ -4,11 +4,12 @@ import json
 import re
 import shutil
 
+import numpy as np
 import pytest
 
 from bert_tf.errors import InputError
 from bert_tf.recipes import Term
-from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization import Vocabulary, WordpieceTokenizer, open_tokenizer
 from bert_tf.training import Learner
 from run_scripts import show_pretraining
 from tests.training import tiny
@@ -83,11 +84,47 @@ def test_whole_words_are_drawn_one_of_a_sentence(test_data, vocabulary):
     answers = set()
     for words in drawn:
         assert len(words) == 2
-        for shown, answer in words:
+        for shown, answer, index in words:
             assert shown.replace("[MASK]", answer) in SENTENCES
+            assert [index] in map(tokenizer.encode, (answer, f" {answer}"))
             assert answer in re.findall(r"\w+", shown.replace("[MASK]", answer))
             answers.add(answer)
     assert {"house", "sailor"} <= answers and not {"where", "stood"} & answers
+
+
+@pytest.mark.parametrize("sentence, word, token", [
+    ("la fene\u0302tre est", "fene\u0302tre", "fenetre"),
+    # A mark at the end of a word belongs to it.
+    ("le cafe\u0301 est", "cafe\u0301", "cafe"), ("एक हिन्दी है", "हिन्दी", "हिनदी")])
+def test_a_word_is_masked_with_the_marks_that_its_token_lacks(sentence, word, token):
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", token]
+    lower = WordpieceTokenizer(Vocabulary(tokens), True)
+    drawn = show_pretraining.draw_words(lower, [sentence], {1}, 0, 1)
+    assert drawn == [(sentence.replace(word, "[MASK]"), word, 5)]
+
+
+def test_words_with_marks_are_words():
+    cased = WordpieceTokenizer(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
+                                           "हिन्दी"]), False)
+    assert show_pretraining.draw_words(cased, ["एक हिन्दी है"], {1}, 0, 1) == [
+        ("एक [MASK] है", "हिन्दी", 5)]
+
+
+def test_a_guess_is_right_by_its_token(monkeypatch, capsys):
+    """The text has accents and capitals that the tokens lack."""
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "fenetre", "chateau", "la"]
+
+    class Fill:
+        tokenizer = WordpieceTokenizer(Vocabulary(tokens), True)
+
+        def stream(self, texts, top_k):
+            for _ in texts:
+                yield {"masks": [[{"id": 5, "text": "fenetre", "probability": 0.5}]]}
+
+    guesses, _ = show_pretraining._guess(
+        Fill(), ["La Fenêtre la", "la château la"], np.array([0] * 7 + [9]), 1)
+    assert {guess.word: guess.is_hit for guess in guesses} == {"Fenêtre": True, "château": False}
+    assert "1 of 2 words are among the 5 guesses" in capsys.readouterr().out
 
 
 def test_records_are_those_of_the_run(tmp_path):

@@ -13,11 +13,14 @@ from bert_tf.data.masking import masks, word_order
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import counted
+from bert_tf.tokenization.coverage import Coverage
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 from bert_tf.tokenization.words import SpelledVocabulary
 
 _LENGTH_BINS = 8
 _LINE_SAMPLE = 64       # one line in so many is compared across pieces
+# Shares of the tokens: that continue a unit if whole units are worth masking, and that may be cut.
+_FEW_JOINED, _MOST_CUT = 0.01, 0.05
 # Rate, and the two counts whose quotient it is.
 _RATES = (
     ("unknown_tokens", "unknown_tokens", "tokens"),
@@ -34,10 +37,11 @@ _RATES = (
 
 
 def count_text(lines: Sequence[str], documents: Documents, vocabulary: Vocabulary,
-               by_document: bool = False) -> tuple[dict[str, int], list[int]]:
+               by_document: bool = False, units: str = "words") -> tuple[dict[str, int], list[int]]:
     """Counts of one piece of text.
 
     Args:
+        units: that are masked whole, see `MaskTokens`.
         by_document: whether documents that no blank line ends are left out, and counted.
 
     Returns:
@@ -50,6 +54,7 @@ def count_text(lines: Sequence[str], documents: Documents, vocabulary: Vocabular
     if isinstance(vocabulary, SpelledVocabulary):
         unknown |= documents.tokens >= vocabulary.size
     encoded = (line.encode("utf-8") for line in lines)
+    joins = documents.joins(units)
     counts = {
         "documents": len(documents.ranges),
         "one_sentence_documents": int((lengths == 1).sum()),
@@ -57,6 +62,7 @@ def count_text(lines: Sequence[str], documents: Documents, vocabulary: Vocabular
         "tokens": len(documents.tokens),
         **({"open_documents": 1} if documents.is_open and by_document else {}),
         "unknown_tokens": int(unknown.sum()),
+        **({} if joins is None else {"joined_tokens": int(joins.sum())}),
         "lines": len(lines),
         "repeated_lines_within_pieces": len(lines) - len(set(lines)),
     }
@@ -94,6 +100,37 @@ def count_instances(instances: Instances, max_seq_length: int, layout: Layout) -
     if instances.masks is not None:
         counts |= _count_masks(instances)
     return {**counts, "length_histogram": np.bincount(bins, minlength=_LENGTH_BINS).tolist()}
+
+
+def count_cut(instances: Instances, room: int, has_ends: bool) -> dict[str, int]:
+    """Counts what no record of a piece has: `cut_tokens` of its text, those of them that are in
+    `long_lines`, which are longer than a sequence, as `long_cut_tokens`.
+
+    Args:
+        room: the most tokens of text in a sequence.
+        has_ends: whether each sentence ends with a separator, which is no text.
+    """
+    documents, (begins, ends) = instances.documents, _runs(instances.slices)
+    starts, total = np.array(documents.sentence_starts), len(documents.tokens)
+    is_used = np.cumsum(np.bincount(begins, minlength=total + 1)
+                        - np.bincount(ends, minlength=total + 1))[:total] > 0
+    is_left = ~is_used[:starts[-1]]
+    copied = documents.origins[is_used[starts[-1]:]]
+    is_left[copied[copied >= 0]] = False
+    if has_ends:
+        is_left[starts[1:] - 1] = False
+    if len(starts) == 1:
+        return {}
+    left, is_long = np.add.reduceat(is_left, starts[:-1], dtype=np.int64), (
+        np.diff(starts) - has_ends > room)
+    return {"cut_tokens": int(left.sum()), "long_lines": int(is_long.sum()),
+            "long_cut_tokens": int(left[is_long].sum())}
+
+
+def _runs(slices):
+    """The begins and the ends of both segments of all `Slices`, where these have tokens."""
+    begins, lengths = slices[:, [0, 2]].ravel(), slices[:, [1, 3]].ravel()
+    return begins[lengths > 0], (begins + lengths)[lengths > 0]
 
 
 def _count_masks(instances):
@@ -153,13 +190,23 @@ def _instances(record):
     return line
 
 
+def _cut(record):
+    """Yields the line on the text that is in no record."""
+    counts = record["counts"]
+    if counts.get("cut_tokens"):
+        long = (f"; {counted(counts['long_lines'], 'line')} of it are longer than a sequence"
+                if counts["long_lines"] and not counts.get("left_out") else "")
+        yield (f"{counts['cut_tokens']:,} tokens, {counts['cut_tokens'] / counts['tokens']:.1%} of "
+               f"the text, are cut and in no record{long}")
+
+
 def report(record: dict[str, Any]) -> str:
     """The text of the report on a manifest: figures, then warnings."""
     counts, rates, options = record["counts"], record["rates"], record["options"]
     lines = [
         f"{counted(counts['documents'], 'document')}, {counted(counts['sentences'], 'sentence')}, "
-        f"{counts['tokens']:,} tokens, {rates['unknown_tokens']:.2%} unknown tokens, "
-        f"{rates['repeated_lines']:.1%} repeated lines", _instances(record)]
+        f"{counts['tokens']:,} tokens, {_coverage(record).shares}, "
+        f"{rates['repeated_lines']:.1%} repeated lines", _instances(record), *_cut(record)]
     if "pairs" in counts:
         length, share = (counts[name] / counts[of] for name, of in (
             ("target_tokens", "pairs"), ("pairs", "instances")))
@@ -188,22 +235,52 @@ def _is_swapped(record):
     return recipes.of_manifest(record).segments.negatives == "swapped"
 
 
+def _coverage(record):
+    """The `Coverage` of the text; of records of earlier versions of their tokens alone."""
+    return Coverage(record.get("coverage") or {
+        name: record["counts"][name] for name in ("tokens", "unknown_tokens")})
+
+
 def _warnings(record):
     """Yields the faults that spoil pre-training on the records, then the notes on their input."""
     rates = record["rates"]
     # A network of spelled words reads any word; earlier versions did not list the features.
-    has_spelling = "spelling_0" in record.get("features", ())
-    if rates["unknown_tokens"] > 0.01 and not has_spelling:
-        yield "many tokens are unknown: the vocabulary or --do_lower_case does not fit the text."
+    if "spelling_0" not in record.get("features", ()):
+        yield from _coverage(record).warnings(("vocab_file", "do_lower_case", "strip_accents"))
     is_labelled = PAIRINGS[recipes.of_manifest(record).segments.pairing].is_labelled
     if rates["repeated_lines"] > 0.1 and not is_labelled:      # a text may be in many pairs
         yield "many lines are repeated: the model will learn them by heart; remove them first."
     yield from (_warnings_on_pairs if "random_next" in rates else _warnings_on_texts)(record)
+    yield from _warnings_on_units(record)
     yield from record["notes"]
+
+
+def _warnings_on_units(record):
+    """Yields a warning if what is masked whole are single tokens, as the words of Chinese are."""
+    counts, units = record["counts"], recipes.of_manifest(record).corruption.units
+    share = counts.get("joined_tokens", counts["tokens"]) / max(counts["tokens"], 1)
+    if share > _FEW_JOINED:
+        return
+    if units == "words":
+        yield (f"{_almost('no word', share)} of the text has two tokens, so whole-word masks are "
+               "masks of single tokens. In Chinese and other text whose words are runs of "
+               "characters, say which characters are a word: give --input_format=columns and a "
+               "file with one word per line, or --masking_units=phrases and a --phrase_file with "
+               "one word per line.")
+    elif units == "phrases":
+        yield (f"{_almost('no phrase', share)} of --phrase_file is in the text, so masks are masks "
+               "of single tokens: give the phrases of this text, as it writes them.")
+
+
+def _almost(name, share):
+    return f"almost {name}" if share else name
 
 
 def _warnings_on_pairs(record):
     counts, rates, swapped = record["counts"], record["rates"], _is_swapped(record)
+    if (cut := counts.get("long_cut_tokens", 0) / max(counts["tokens"], 1)) > _MOST_CUT:
+        yield (f"{cut:.0%} of the tokens are cut from lines that are longer than a sequence: raise "
+               "--max_seq_length, or give one sentence per line.")
     if rates["one_sentence_documents"] > 0.1:
         yield (f"{rates['one_sentence_documents']:.0%} of the documents have one sentence, so "
                "their next sentence is always a random one. Put blank lines between documents "

@@ -49,7 +49,7 @@ def sentence_reordering(documents: Documents, stream: PythonRandom, room: int, o
     starts, tokens = documents.sentence_starts, documents.tokens
     separator = np.array([documents.sep_id], tokens.dtype)
     stream.shuffle(documents.ranges)
-    slices, added, end_of_all = [], [], len(tokens)
+    slices, added, origins, end_of_all = [], [], [], len(tokens)
     for _ in range(options.dupe_factor):
         for first, end in documents.ranges:
             while first < end:
@@ -63,15 +63,18 @@ def sentence_reordering(documents: Documents, stream: PythonRandom, room: int, o
                 cuts = [first, *sorted(places[:parts - 1]), last]
                 number = stream.below(math.factorial(parts))
                 label = sum(map(math.factorial, range(1, parts))) + number
-                pieces = []
+                pieces, places_of = [], []
                 for part in permutation(label):
-                    pieces += [separator, tokens[starts[cuts[part]]:starts[cuts[part + 1]]]]
+                    run = np.arange(starts[cuts[part]], starts[cuts[part + 1]])
+                    pieces += [separator, tokens[run]]
+                    places_of += [np.array([-1]), run]
                 length = sum(map(len, pieces[1:]))
                 slices.append((end_of_all, length, 0, 0, label))
                 added += pieces[1:]
+                origins += places_of[1:]
                 end_of_all += length
                 first = last
-    documents.append(added)
+    documents.append(added, origins)
     return iter(slices)
 
 

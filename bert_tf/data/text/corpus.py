@@ -99,6 +99,8 @@ class Documents:
         labels: uint8 [T], labels of the tokens; None if there are none.
         pair_labels: the labels of documents of two sentences, where a file gives them.
         sep_id, unk_id: the ids of the separator and of unknown words.
+        origins: int [], of the tokens after the text's T, the places in the text that they repeat;
+            -1 for separators.
     """
 
     tokens: np.ndarray
@@ -113,6 +115,7 @@ class Documents:
     pair_labels: Sequence[int] = ()
     sep_id: int | None = None
     unk_id: int | None = None
+    origins: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
     _placed: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     _end: int = 0
 
@@ -131,10 +134,14 @@ class Documents:
     def add_copies(self) -> None:
         """Adds the copies that `place` promised to `tokens` and to the other arrays by token."""
         self._extend(lambda name, array: [array[start:end] for start, end in self._placed])
+        self.origins = np.concatenate(
+            [self.origins, *(np.arange(start, end) for start, end in self._placed)])
         self._placed.clear()
 
-    def append(self, parts: Sequence[np.ndarray]) -> None:
-        """Adds tokens without marks at the end of the arrays; they belong to no document."""
+    def append(self, parts: Sequence[np.ndarray], origins: Sequence[np.ndarray]) -> None:
+        """Adds tokens without marks at the end of the arrays; they belong to no document. For
+        `origins` see the attribute."""
+        self.origins = np.concatenate([self.origins, *origins])
         added = np.concatenate([self.tokens[:0], *parts])
         self._extend(lambda name, array: [
             added if name == "tokens" else np.zeros(len(added), array.dtype)])

@@ -1,5 +1,7 @@
 """A text for a text, whatever the task (arXiv:1910.10683)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bert_tf.data.denoising.inputs_and_targets import Runs
@@ -43,7 +45,7 @@ class TextToText(Kind):
         return [{"text": tokenizer.decode(row.tolist())} for row in found]
 
 
-def encode(texts: list[str], tokenizer, length: int) -> tuple[Runs, int]:
+def encode(texts: Sequence[str], tokenizer, length: int) -> tuple[Runs, int]:
     """Returns texts as runs of at most `length` tokens, with a final token, and how many texts were
     cut to fit."""
     ids, lengths = tokenizer.encode_lines(texts)

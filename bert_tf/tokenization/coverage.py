@@ -1,0 +1,388 @@
+"""What a vocabulary cannot spell of a text, and what normalisation takes from it.
+
+Every program that tokenizes counts with a `Coverage`, reports its `sentence`, and gives its
+`warnings`. Counts are sums: those of several processes add up.
+"""
+
+import collections
+import sys
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.errors import counted, warn
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
+from bert_tf.tokenization.words import SpelledVocabulary
+
+_MOST_HIDDEN = 0.03     # of the characters; above it a warning is due
+_MOST_TEXTS = 0.05      # of the texts that are nothing but unknown tokens
+_MOST_LOST = 0.02       # of the letters that lose their marks
+_MOST_MISFITS = 0.1     # of the characters that a setting may leave unknown to be a remedy
+_LOOKED_AT = 1 << 17    # characters that are all looked at; of more text a sample
+_SAMPLE = 1 << 5        # one character in so many
+_TRIED_WORDS = 256      # words that are read with other settings
+
+# Other settings of a tokenizer: the flag, its value, and the setting in the tokenizer's files.
+_REMEDIES = {"lower": ("do_lower_case", "True"), "cased": ("do_lower_case", "False"),
+             "accents": ("strip_accents", "False"), "kept": ("keep_accents", "True")}
+
+
+class Findings:
+    """What counts of texts and of their tokens show.
+
+    Attributes:
+        counts: `tokens`; `unknown_tokens`; `characters` without blanks; `hidden_characters`, those
+            of the words that became unknown tokens, estimated from a sample where there are many;
+            `texts` that have tokens; `unknown_texts`, which have no other tokens than unknown ones;
+            of a sample, `letters`, and `lost_letters`, whose marks normalisation drops; and, of
+            words with unknown tokens and of words with such letters, `tried` and `lossy`
+            characters, with those that other settings leave unknown, such as `tried_cased`, and
+            those of words over WordPiece's limit, `tried_long`.
+    """
+
+    def __init__(self, counts: Mapping[str, int] | None = None):
+        self.counts: collections.Counter[str] = collections.Counter(counts or {})
+        self._has_warned = False
+
+    def totals(self) -> dict[str, int]:
+        """Returns the counts."""
+        return dict(self.counts)
+
+    @property
+    def hidden(self) -> float:
+        """The share of the characters that unknown tokens hide; of records of earlier versions the
+        share of unknown tokens."""
+        name, of = (("hidden_characters", "characters") if self.counts["characters"] else
+                    ("unknown_tokens", "tokens"))
+        return self.counts[name] / max(self.counts[of], 1)
+
+    @property
+    def lost(self) -> float:
+        """The share of the letters whose marks are dropped."""
+        return self.counts["lost_letters"] / max(self.counts["letters"], 1)
+
+    @property
+    def is_poor(self) -> bool:
+        """Whether a model cannot learn from the text, since too much of it is unknown."""
+        return self.hidden > _MOST_HIDDEN or self._unknown_texts > _MOST_TEXTS
+
+    @property
+    def _unknown_texts(self):
+        return self.counts["unknown_texts"] / max(self.counts["texts"], 1)
+
+    @property
+    def shares(self) -> str:
+        """The shares of unknown tokens, of characters and of texts, as a report has them."""
+        counts = self.counts
+        found = f"{counts['unknown_tokens'] / max(counts['tokens'], 1):.2%} unknown tokens"
+        if counts["hidden_characters"]:
+            found += f" ({self.hidden:.2%} of the characters)"
+        if counts["unknown_texts"]:
+            found += (f"; {counts['unknown_texts']:,} of {counted(counts['texts'], 'text')} are "
+                      "nothing else")
+        return found
+
+    def sentence(self) -> str:
+        """Returns the line of a report: the number of tokens, and `shares`."""
+        return f"{counted(self.counts['tokens'], 'token')}, {self.shares}"
+
+    def warnings(self, flags: Collection[str] = ()) -> list[str]:
+        """Returns the faults of the text for this tokenizer, each with its likely remedy.
+
+        Args:
+            flags: which of `vocab_file`, `do_lower_case` and `strip_accents` the program has.
+        """
+        self.totals()
+        found = []
+        if self.is_poor:
+            texts = (f"; {self.counts['unknown_texts']:,} of "
+                     f"{counted(self.counts['texts'], 'text')} are nothing else"
+                     if self.counts["unknown_texts"] else "")
+            found.append(f"{self.hidden:.1%} of the characters are in words that the vocabulary "
+                         f"does not know{texts}: {self.remedy(flags)}.")
+        if self.lost > _MOST_LOST:
+            found.append(f"{self.lost:.1%} of the letters lose their vowel signs, accents or other "
+                         f"marks in normalisation: {self._keeping_marks(flags)}.")
+        return found
+
+    def warn_once(self, flags: Collection[str] = ()) -> None:
+        """Prints `warnings` to standard error, unless it has done so."""
+        if not self._has_warned:
+            for text in self.warnings(flags):
+                self._has_warned = True
+                warn(text)
+
+    def report(self, name: str) -> None:
+        """Prints the report on the text of a fine-tuning task, of which `name` is a part."""
+        self.tell(noun=f"  text of {name}: ")
+        for text in self.warnings(("do_lower_case",)):
+            print(f"  warning: {name}: {text}", flush=True)
+
+    def tell(self, is_piped: bool = False, noun: str = "") -> None:
+        """Prints the line of a report; if standard output has other content, then only of text
+        with unknown tokens, to standard error."""
+        if not self.counts["tokens"] or is_piped and not self.counts["unknown_tokens"]:
+            return
+        print(f"{noun}{self.sentence()}", file=sys.stderr if is_piped else sys.stdout, flush=True)
+
+    def remedy(self, flags: Collection[str] = ()) -> str:
+        """Returns what helps where words are unknown: another case, or another vocabulary."""
+        if setting := self._fitting("tried"):
+            left = self.counts[f"tried_{setting}"] / self.counts["tried"] * self.hidden
+            return f"{_given(setting, flags)}, which leaves about {left:.1%}"
+        if 2 * self.counts["tried_long"] > self.counts["tried"]:
+            return (f"most of them are in words of more than {MAX_WORD_CHARS} letters, each of "
+                    "which is one unknown token; put blanks between the words")
+        return ("give a --vocab_file of the language of the text" if "vocab_file" in flags else
+                "use a model whose vocabulary has the language of the text")
+
+    def _keeping_marks(self, flags):
+        settings = [name for name in ("accents", "kept", "cased") if self._fits("lossy", name)]
+        settings.sort(key=lambda name: _REMEDIES[name][0] not in flags)
+        if settings:
+            return f"{_given(settings[0], flags)}, which keeps them"
+        if "strip_accents" in flags:
+            return ("the vocabulary has no letters with marks either; make one with "
+                    "bert-build-vocab --do_lower_case=False, and give --do_lower_case=False here, "
+                    "or --strip_accents=False in both places")
+        return ("the vocabulary has no letters with marks either; use a model of cased text, which "
+                "is read with --do_lower_case=False and keeps them")
+
+    def _fitting(self, name):
+        """The setting that leaves least unknown, if it is a remedy; else None."""
+        found = [setting for setting in _REMEDIES if self._fits(name, setting)]
+        return min(found, key=lambda setting: self.counts[f"{name}_{setting}"], default=None)
+
+    def _fits(self, name, setting):
+        most = 0.5 if name == "tried" else _MOST_MISFITS
+        return f"{name}_{setting}" in self.counts and (
+            self.counts[f"{name}_{setting}"] <= most * self.counts[name])
+
+
+class Coverage(Findings):
+    """Counts texts and their tokens, all of one tokenizer at a time."""
+
+    def __init__(self, counts: Mapping[str, int] | None = None):
+        super().__init__(counts)
+        self._left = {"hidden": _LOOKED_AT, "lost": _LOOKED_AT}
+        self._words: dict[str, set[str]] = {"tried": set(), "lossy": set()}
+        # Of the tokenizer: the characters of each token, int [V], and whether each character loses
+        # marks; None if none does.
+        self._tokenizer: Any = None
+        self._sizes = np.zeros(0, np.int64)
+        self._loses: dict[str, bool] | None = None
+
+    def watch(self, tokenizer: Any) -> "Any":
+        """Returns the tokenizer, such that all texts that it encodes are counted."""
+        return _Watched(tokenizer, self)
+
+    def add(self, tokenizer: Any, texts: Sequence[str], ids: Any, lengths: Any,
+            are_whole: bool = True) -> None:
+        """Counts texts.
+
+        Args:
+            ids, lengths: see `Tokenizer.encode_lines`.
+            are_whole: whether each is a text; otherwise they are parts, such as words.
+        """
+        ids, lengths = np.asarray(ids, np.int64), np.asarray(lengths, np.int64)
+        vocabulary = tokenizer.vocabulary
+        if tokenizer is not self._tokenizer:
+            self._take(tokenizer)
+        unknown = _is_unknown(ids, vocabulary)
+        self.counts["tokens"] += len(ids)
+        self.counts["unknown_tokens"] += int(unknown.sum())
+        if isinstance(vocabulary, SpelledVocabulary):       # the network reads their characters
+            return
+        sizes = self._sizes[ids]
+        self.counts["characters"] += int(sizes.sum())
+        places = np.flatnonzero(unknown)
+        owners = np.searchsorted(np.cumsum(lengths), places, "right")
+        unknown_of = np.bincount(owners, minlength=len(lengths))
+        if are_whole:
+            known = np.searchsorted(np.cumsum(lengths), np.flatnonzero(sizes), "right")
+            known_of = np.bincount(known, minlength=len(lengths))
+            self.counts["texts"] += int((lengths > 0).sum())
+            self.counts["unknown_texts"] += int(((unknown_of > 0) & (known_of == 0)).sum())
+        if len(places):
+            owning = np.flatnonzero(unknown_of).tolist()
+            self._add_hidden(tokenizer, [texts[index] for index in owning], len(places))
+        if self._loses is not None:
+            self._add_letters(tokenizer.plain, texts)
+
+    def add_rows(self, input_ids: np.ndarray, vocabulary: Vocabulary) -> None:
+        """Counts rows, int [N, S], as texts: where only parts of texts were given to `add`."""
+        if isinstance(vocabulary, SpelledVocabulary) or vocabulary.unk_id is None:
+            return
+        unknown = _is_unknown(input_ids, vocabulary)
+        known = ~np.isin(input_ids, vocabulary.special_ids)
+        self.counts["texts"] += len(input_ids)
+        self.counts["unknown_texts"] += int((unknown.any(1) & ~known.any(1)).sum())
+
+    def totals(self) -> dict[str, int]:
+        """See `Findings`; adds those of trials with other settings where these are due."""
+        for name, is_due in (("tried", self.hidden > _MOST_HIDDEN / 2 or self._unknown_texts > 0),
+                             ("lossy", self.lost > _MOST_LOST / 2)):
+            if words := sorted(self._words.pop(name, ())) if is_due else []:
+                self._try(name, words)
+        return dict(self.counts)
+
+    def _take(self, tokenizer):
+        self._tokenizer, vocabulary = tokenizer, tokenizer.vocabulary
+        self._loses = {} if _drops_marks(tokenizer.plain) else None
+        self._sizes = np.array([
+            len(token.removeprefix("second:").removeprefix("##").removesuffix("</w>")
+                .replace("\u2581", "")) for token in vocabulary.tokens], np.int64)
+        self._sizes[_is_unknown(np.arange(len(self._sizes)), vocabulary)] = 0
+
+    def _add_hidden(self, tokenizer, texts, count):
+        """Counts the characters of `count` unknown tokens, all of which are in `texts`."""
+        seen = hidden = 0
+        for text in self._sample("hidden", texts):
+            ids, offsets = tokenizer.plain.encode_with_offsets(text)
+            unknown = _is_unknown(np.asarray(ids, np.int64), tokenizer.plain.vocabulary)
+            for place in np.flatnonzero(unknown).tolist():
+                word = text[slice(*offsets[place])]
+                seen += 1
+                hidden += len(word)
+                self._keep("tried", [word])
+        hidden = round(hidden / seen * count) if seen else count
+        self.counts["hidden_characters"] += hidden
+        self.counts["characters"] += hidden
+
+    def _add_letters(self, tokenizer, texts):
+        texts = self._sample("lost", texts)
+        chars = collections.Counter(unicodedata.normalize("NFC", "".join(texts)))
+        for char in chars.keys() - self._loses.keys():
+            self._loses[char] = not char.isascii() and _loses(char, tokenizer)
+        lost = set(filter(self._loses.__getitem__, chars))
+        self.counts["letters"] += sum(count for char, count in chars.items() if _is_letter(char))
+        self.counts["lost_letters"] += sum(chars[char] for char in lost)
+        if lost:
+            self._keep("lossy", (word for text in texts
+                                 for word in unicodedata.normalize("NFC", text).split()
+                                 if not lost.isdisjoint(word)))
+
+    def _sample(self, name, texts):
+        """Returns all texts while few characters were looked at; of more text a part of them."""
+        sizes = sum(map(len, texts))
+        most = max(self._left[name], sizes // _SAMPLE)
+        self._left[name] = max(0, self._left[name] - sizes)
+        step = -(-sizes // max(most, 1)) if sizes else 1
+        return [text[:_LOOKED_AT] for text in texts[::step]]
+
+    def _keep(self, name, words):
+        known = self._words.get(name)
+        for word in words:
+            if known is None or len(known) >= _TRIED_WORDS:
+                return
+            known.add(word)
+
+    def _try(self, name, words):
+        """Reads words with other settings, and counts the characters that stay unknown."""
+        self.counts[name] += sum(map(len, words))
+        for setting, tokenizer in _others(self._tokenizer.plain):
+            if name == "tried" or not _drops_marks(tokenizer):
+                trial = Coverage()
+                trial.watch(tokenizer).encode_lines(words)
+                self.counts[f"{name}_{setting}"] += trial.counts["hidden_characters"]
+        if name == "tried" and self._tokenizer.name == "wordpiece":
+            self.counts["tried_long"] += sum(
+                len(word) for word in words if len(word) > MAX_WORD_CHARS)
+
+
+def join(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Returns the sums of the counts of several processes."""
+    return dict(sum(map(collections.Counter, counts), collections.Counter()))
+
+
+class _Watched:
+    """A tokenizer whose texts a `Coverage` counts."""
+
+    def __init__(self, tokenizer, coverage):
+        self._watched, self._coverage = tokenizer, coverage
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._watched, name)
+
+    def encode_lines(self, lines):
+        return self._lines("encode_lines", lines, True)
+
+    def encode_words(self, words):
+        return self._lines("encode_words", words, False)
+
+    def encode_parts(self, parts):
+        return self._lines("encode_parts", parts, False)
+
+    def encode(self, text):
+        ids = self._watched.encode(text)
+        self._coverage.add(self._watched, [text], ids, [len(ids)])
+        return ids
+
+    def encode_with_offsets(self, text):
+        return self._text("encode_with_offsets", text)
+
+    def encode_with_surfaces(self, text):
+        return self._text("encode_with_surfaces", text)
+
+    def _lines(self, name, lines, are_whole):
+        ids, lengths = getattr(self._watched, name)(lines)
+        self._coverage.add(self._watched, lines, ids, lengths, are_whole)
+        return ids, lengths
+
+    def _text(self, name, text):
+        ids, places = getattr(self._watched, name)(text)
+        self._coverage.add(self._watched, [text], ids, [len(ids)])
+        return ids, places
+
+
+def _given(setting, flags):
+    """Advice to give a flag, or to change the setting of a tokenizer's files without one."""
+    name, value = _REMEDIES[setting]
+    return (f"give --{name}={value}" if name in flags else
+            f"the vocabulary fits with {name}={value.lower()} in its tokenizer's settings")
+
+
+def _others(tokenizer) -> Iterator[tuple[str, Any]]:
+    """Yields (name, tokenizer) of the same vocabulary read with other settings, see `_REMEDIES`."""
+    if not tokenizer.has_choice_of_case:
+        return
+    kind, vocabulary, lower = type(tokenizer), tokenizer.vocabulary, tokenizer.do_lower_case
+    settings = {name: value for name, value in tokenizer.settings.items()
+                if name not in ("strip_accents", "keep_accents")}
+    yield "cased" if lower else "lower", kind(vocabulary, not lower, **settings)
+    if _drops_marks(tokenizer) and "strip_accents" in kind.setting_names:
+        yield "accents", kind(vocabulary, lower, **settings, strip_accents=False)
+    if _drops_marks(tokenizer) and "keep_accents" in kind.setting_names:
+        yield "kept", kind(vocabulary, lower, **settings, keep_accents=True)
+
+
+def _is_unknown(ids, vocabulary):
+    """Whether each id is that of an unknown token."""
+    if isinstance(vocabulary, SpelledVocabulary):
+        return (ids == vocabulary.unk_id) | (ids >= vocabulary.size)
+    if vocabulary.parts:
+        first, second = vocabulary.parts
+        return (ids == first.unk_id) | (ids == first.size + second.unk_id)
+    return ids == (-1 if vocabulary.unk_id is None else vocabulary.unk_id)
+
+
+def _drops_marks(tokenizer):
+    return not _marks(tokenizer.fold("\u00e9"))
+
+
+def _is_letter(char):
+    return unicodedata.category(char)[0] in "LM"
+
+
+def _loses(char, tokenizer):
+    """Whether normalisation drops marks of a letter, or a letter that is a mark."""
+    return _is_letter(char) and _marks(tokenizer.fold(char)) < _marks(char.lower())
+
+
+def _marks(text):
+    return sum(unicodedata.category(char) == "Mn" for char in unicodedata.normalize("NFD", text))
