@@ -104,9 +104,9 @@ def main(job: FillMaskFlags) -> None:
     count = example_files.answer_rows(
         rows, job.input_file, job.output_file, answer,
         functools.partial(writer, job), "--text" if job.text else "")
+    fill.coverage.tell(job.output_file == STANDARD)
     if job.output_file != STANDARD:
         print(f"{job.output_file}: {counted(count, 'text')}")
-    fill.coverage.tell(job.output_file == STANDARD)
 
 
 def run() -> None:

@@ -137,10 +137,10 @@ def main(job: PredictFlags) -> None:
     predictor = predictor or bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)
     count = example_files.answer_rows(rows, job.input_file, job.output_file, predictor.predict,
                                       functools.partial(example_files.writer, to))
+    predictor.coverage.tell(job.output_file == STANDARD)
     if job.output_file != STANDARD:
         left = f", {counted(omissions.malformed, 'line')} left out" if omissions.malformed else ""
         print(f"{job.output_file}: {counted(count, 'prediction')}{left}")
-    predictor.coverage.tell(job.output_file == STANDARD)
 
 
 def run() -> None:

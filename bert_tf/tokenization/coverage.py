@@ -21,7 +21,7 @@ _MOST_HIDDEN = 0.03     # of the characters; above it a warning is due
 _MOST_TEXTS = 0.05      # of the texts that are nothing but unknown tokens
 _MOST_LOST = 0.02       # of the letters that lose their marks
 _MOST_MISFITS = 0.1     # of the characters that a setting may leave unknown to be a remedy
-_LOOKED_AT = 1 << 17    # characters that are all looked at; of more text a sample
+_LOOKED_AT = 1 << 16    # characters that are all looked at; of more text a sample
 _SAMPLE = 1 << 5        # one character in so many
 _TRIED_WORDS = 256      # words that are read with other settings
 
@@ -187,7 +187,7 @@ class Coverage(Findings):
             ids, lengths: see `Tokenizer.encode_lines`.
             are_whole: whether each is a text; otherwise they are parts, such as words.
         """
-        ids, lengths = np.asarray(ids, np.int64), np.asarray(lengths, np.int64)
+        ids, lengths = np.asarray(ids, np.int32), np.asarray(lengths, np.int64)
         vocabulary = tokenizer.vocabulary
         if tokenizer is not self._tokenizer:
             self._take(tokenizer)
@@ -198,15 +198,13 @@ class Coverage(Findings):
             return
         sizes = self._sizes[ids]
         self.counts["characters"] += int(sizes.sum())
-        places = np.flatnonzero(unknown)
-        owners = np.searchsorted(np.cumsum(lengths), places, "right")
-        unknown_of = np.bincount(owners, minlength=len(lengths))
         if are_whole:
-            known = np.searchsorted(np.cumsum(lengths), np.flatnonzero(sizes), "right")
-            known_of = np.bincount(known, minlength=len(lengths))
             self.counts["texts"] += int((lengths > 0).sum())
-            self.counts["unknown_texts"] += int(((unknown_of > 0) & (known_of == 0)).sum())
+        places = np.flatnonzero(unknown)
         if len(places):
+            unknown_of, known_of = (_sums(marks, lengths) for marks in (unknown, sizes > 0))
+            if are_whole:
+                self.counts["unknown_texts"] += int(((unknown_of > 0) & (known_of == 0)).sum())
             owning = np.flatnonzero(unknown_of).tolist()
             self._add_hidden(tokenizer, [texts[index] for index in owning], len(places))
         if self._loses is not None:
@@ -338,6 +336,13 @@ class _Watched:
         ids, places = getattr(self._watched, name)(text)
         self._coverage.add(self._watched, [text], ids, [len(ids)])
         return ids, places
+
+
+def _sums(marks, lengths):
+    """How many tokens of each text are marked; `marks` is bool [sum of lengths]."""
+    ends = np.cumsum(lengths)
+    before = np.concatenate([[0], np.cumsum(marks)])
+    return before[ends] - before[ends - lengths]
 
 
 def _given(setting, flags):
