@@ -85,11 +85,6 @@ class AddingTokenizer(Tokenizer):
     def __reduce__(self):
         return type(self), (self._plain, self.settings[ADDED])
 
-    @property
-    def plain(self) -> Tokenizer:
-        """The tokenizer without added tokens."""
-        return self._plain
-
     def __getattr__(self, name):
         if name.startswith("_"):        # a copy that is not filled yet
             raise AttributeError(name)
