@@ -14,15 +14,11 @@ from bert_tf.tokenization.base import ADDED, Tokenizer
 
 # A part of a text: its start, its end, and the id of an added token; None for other text.
 _Part = tuple[int, int, int | None]
-# Categories of characters of words.
+# Blanks and characters of words, as the library's regular expressions have them (\s and \w).
+_BLANK = r"[^\S\x1c-\x1f]"
+_BEFORE, _AFTER = re.compile(f"{_BLANK}*\\Z"), re.compile(f"{_BLANK}*")
 _IN_WORDS = ("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "Pc")
-
-
-def _expression(key, content, entry):
-    """Returns the regular expression of a token. A group, which has its id, is its own text."""
-    name = "word" if entry.get("single_word") else "text"
-    return (r"\s*" * bool(entry.get("lstrip")) + f"(?P<{name}_{key}>{re.escape(content)})"
-            + r"\s*" * bool(entry.get("rstrip")))
+_JOINERS = "\u200c\u200d"
 
 
 class _Finder:
@@ -32,37 +28,50 @@ class _Finder:
     def __init__(self, added: Mapping[str, dict], fold: Callable[[str], str]):
         self._passes = []
         for normal, change in ((False, str), (True, fold)):
-            rows = [(key, content, entry) for key, entry in added.items()
-                    if normal == entry.get("normalized", not entry.get("special"))
-                    and (content := "".join(map(change, entry["content"])))]
-            rows.sort(key=lambda row: -len(row[1]))
-            if rows:
-                self._passes.append((re.compile("|".join(itertools.starmap(_expression, rows))),
+            entries = {content: (int(key), entry) for key, entry in added.items()
+                       if normal == entry.get("normalized", not entry.get("special"))
+                       and (content := "".join(map(change, entry["content"])))}
+            if entries:
+                longest = sorted(entries, key=len, reverse=True)
+                self._passes.append((re.compile("|".join(map(re.escape, longest))), entries,
                                      change))
 
     def __call__(self, text: str) -> list[_Part]:
         """Returns the parts of a text in order, without empty ones."""
         parts: list[_Part] = [(0, len(text), None)] if text else []
-        for regex, change in self._passes:
+        for regex, entries, change in self._passes:
             parts = [found for start, end, index in parts for found in (
-                _cut(text, start, end, regex, change) if index is None else [(start, end, index)])]
+                _cut(text, start, end, regex, entries, change) if index is None
+                else [(start, end, index)])]
         return parts
 
 
-def _cut(text, start, end, regex, change) -> Iterator[_Part]:
-    """Yields the parts of a part of a text."""
+def _is_in_word(char):
+    return unicodedata.category(char) in _IN_WORDS or char in _JOINERS
+
+
+def _cut(text, start, end, regex, entries, change) -> Iterator[_Part]:
+    """Yields the parts of a part of a text. Tokens are found first, and then take the blanks beside
+    them, also those that `change` puts around an ideograph: the ideograph stays in the text."""
     pairs = [(new, place) for place in range(start, end) for new in change(text[place])]
-    changed = "".join(char for char, _ in pairs)
+    changed, taken = "".join(char for char, _ in pairs), 0
     for match in regex.finditer(changed):
-        kind, index = match.lastgroup.split("_")
-        first, last = match.span(match.lastgroup)
-        if kind == "word" and any(unicodedata.category(char) in _IN_WORDS for char in (
-                *changed[max(first - 1, 0):first], *changed[last:last + 1])):
+        index, entry = entries[match.group()]
+        first, last = match.span()
+        if entry.get("single_word") and any(map(_is_in_word, (
+                *changed[max(first - 1, 0):first], *changed[last:last + 1]))):
             continue
-        if start < pairs[match.start()][1]:
-            yield start, pairs[match.start()][1], None
-        yield pairs[first][1], pairs[last - 1][1] + 1, int(index)
-        start = pairs[match.end() - 1][1] + 1
+        before, after = first, last
+        if entry.get("lstrip") and taken < first:
+            before = _BEFORE.search(changed, taken, first).start()
+        if entry.get("rstrip"):
+            after = _AFTER.match(changed, last).end()
+        if taken < before and start <= (until := pairs[before - 1][1]):
+            yield start, until + 1, None
+        yield pairs[first][1], pairs[last - 1][1] + 1, index
+        start, taken = pairs[last - 1][1] + 1, after
+        if after > last:
+            start = max(start, pairs[after][1] if after < len(pairs) else end)
     if start < end:
         yield start, end, None
 

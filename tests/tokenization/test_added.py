@@ -80,6 +80,33 @@ def test_wordpiece(vocabulary, tmp_path, capsys, lower, file):
     assert ADDED not in open_tokenizer(tmp_path / "copy", rows=vocabulary.size).settings
 
 
+def test_ideographs_beside_added_tokens_stay(vocabulary, tmp_path):
+    """Tokens that take the blanks beside them take those around an ideograph, but not itself."""
+    rng, path = random.Random(5), tmp_path / "vocab.txt"
+    path.write_text("".join(f"{token}\n" for token in [
+        *vocabulary.tokens, *"\u65b0\u51a0\u75ab\u82d7"]))
+    contents = ["covid", "\u65b0\u51a0", "un mask", "Caf\u00e9", "..", " q", "a\u75ab"]
+    parts = ["\u65b0", "\u51a0", "\u75ab", "\u82d7", "covid", "Covid", "covids", "un mask",
+             "Cafe\u0301", "a", " ", "  ", "\t", "\u3000", "\u200b", ".", "q", "\u30ab\u3099"]
+    for number in range(40):
+        lower = number % 2 == 0
+        peer = tokenizers.BertWordPieceTokenizer(
+            str(path), lowercase=lower, handle_chinese_chars=number % 5 > 0)
+        size = peer.get_vocab_size()
+        peer.add_tokens([AddedToken(
+            content, single_word=rng.random() < 0.3, lstrip=rng.random() < 0.5,
+            rstrip=rng.random() < 0.5, normalized=rng.random() < 0.8)
+            for content in rng.sample(contents, 3)])
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps({
+            "do_lower_case": lower, "tokenize_chinese_chars": number % 5 > 0,
+            ADDED: added(peer, size)}))
+        opened = open_tokenizer(tmp_path)
+        for text in ["\u65b0\u51a0covid\u75ab\u82d7", *(
+                "".join(rng.choices(parts, k=6)) for _ in range(20))]:
+            ids = peer.encode(text, add_special_tokens=False).ids
+            assert opened.encode(text) == opened.encode_with_offsets(text)[0] == ids, text
+
+
 @pytest.mark.parametrize("prefix", [False, True])
 def test_byte_bpe(tmp_path, prefix):
     old = make_files(tmp_path, [("e", "r"), ("p", "l"), ("Ġ", "a"), ("Ġ", "pl")])
