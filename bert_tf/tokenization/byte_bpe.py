@@ -19,14 +19,18 @@ from bert_tf.errors import InputError
 from bert_tf.files import is_file, parse_json
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.blocks import Memory, encode_blocks, pack, unpack
-from bert_tf.tokenization.vocabulary import Layout, Vocabulary, read_vocabulary_file
+from bert_tf.tokenization.vocabulary import (
+    ROBERTA_ROLES,
+    Layout,
+    Vocabulary,
+    read_vocabulary_file,
+)
 from bert_tf.tokenization.wordpiece import members
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 # The same two files under GPT-2's names, and fairseq's list that gives the order of the ids.
 _GPT2_FILES = ("encoder.json", "vocab.bpe")
 _FAIRSEQ_FILE = "dict.txt"
-ROBERTA_ROLES = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
 _KINDS = ((ROBERTA_ROLES, Layout(1, 2, 1)), ({"sep": "<|endoftext|>"}, Layout(0, 0, 1)))
 
 # Unicode's property White_Space; str.isspace holds more.

@@ -25,8 +25,9 @@ _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
     "added_tokens.json": lambda read: {
         str(index): {"content": token, "special": True, "normalized": True}
         for token, index in read.items()},
-    "tokenizer.json": lambda read: {str(token["id"]): token
-                                    for token in read.get("added_tokens", [])},
+    "tokenizer.json": lambda read: {
+        str(token["id"]): {name: value for name, value in token.items() if name != "id"}
+        for token in read.get("added_tokens", [])},
     _SETTINGS: lambda read: read.get("added_tokens_decoder", {})}
 
 

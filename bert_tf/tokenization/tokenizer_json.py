@@ -11,8 +11,11 @@ from typing import Any
 from bert_tf.errors import InputError, warn
 from bert_tf.files import is_file, read_json
 from bert_tf.tokenization.library_settings import added_tokens, settings_beside
+from bert_tf.tokenization.vocabulary import BERT_ROLES, PADDING, ROBERTA_ROLES
 
 NAME = "tokenizer.json"
+# Special tokens, which older files hold even if they were added to the vocabulary.
+_ROLES = frozenset((*BERT_ROLES.values(), PADDING, *ROBERTA_ROLES.values(), "<|endoftext|>"))
 _OF_WORDPIECE = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 # The values that keys may have, None if absent, by the kind of pre-tokenizer: any other value makes
 # another tokenizer. Words of more than 100 characters, the library's limit, are cut as in BERT.
@@ -55,12 +58,13 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
         model = read["model"]
         tokens = {**model["vocab"], **{added["content"]: added["id"]
                                        for added in read.get("added_tokens") or []}}
-        ordered = sorted(tokens, key=tokens.__getitem__)
         if sorted(tokens.values()) != list(range(len(tokens))):
             raise InputError(f"{path}: the ids of the tokens have gaps; take another file of the "
                              "vocabulary.")
-        added = added_tokens(path, ordered, model["vocab"],
-                             0 if model.get("end_of_word_suffix") else rows)    # not of GPT
+        is_gpt = bool(model.get("end_of_word_suffix"))
+        tokens = tokens if is_gpt else _without_added(tokens, model["vocab"])
+        ordered = sorted(tokens, key=tokens.__getitem__)
+        added = added_tokens(path, ordered, {*model["vocab"], *_ROLES}, 0 if is_gpt else rows)
         more: dict[str, Any] = {"added_tokens_decoder": added} if added else {}
         beside = settings_beside(path)
         if kind == "WordPiece":
@@ -76,6 +80,14 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} does not describe a tokenizer ({error!r}); save it again with "
                          "transformers.") from error
+
+
+def _without_added(tokens, vocabulary):
+    """Returns {token: id} without the tokens that were added behind the vocabulary and its special
+    tokens: words are not cut into these."""
+    size = 1 + max((index for token, index in tokens.items()
+                    if token in vocabulary or token in _ROLES), default=-1)
+    return {token: index for token, index in tokens.items() if index < size}
 
 
 def _check_values(path, read, kind):

@@ -153,6 +153,23 @@ def test_a_class_that_finds_other_words_is_refused(vocabulary, tmp_path, file, n
             open_tokenizer(str(tmp_path))
 
 
+@pytest.mark.parametrize("lower", [True, False])
+def test_added_tokens_are_no_pieces_of_words(vocabulary, tmp_path, lower):
+    peer = save(tmp_path, vocabulary, lowercase=lower)
+    peer.add_tokens([tokenizers.AddedToken("un", single_word=True), "Plain"])
+    peer.save(str(tmp_path / "tokenizer.json"))
+    opened = open_tokenizer(str(tmp_path))
+    (tmp_path / "saved").mkdir()
+    opened.save(str(tmp_path / "saved"))
+    lines = (tmp_path / "saved" / "vocab.txt").read_text().splitlines()
+    assert lines == vocabulary.tokens
+    saved = json.loads((tmp_path / "saved" / "tokenizer_settings.json").read_text())
+    assert not any("id" in token for token in saved["added_tokens_decoder"].values())
+    for text in ("unplain un", "Un aplain Plains", "unun un."):
+        ids = peer.encode(text, add_special_tokens=False).ids
+        assert opened.encode(text) == open_tokenizer(str(tmp_path / "saved")).encode(text) == ids
+
+
 @pytest.mark.parametrize("file", ["vocab.txt", "tokenizer.json", "spiece.model"])
 @pytest.mark.parametrize("setting, usual, other, said", [
     ("truncation_side", "right", "left", "texts that are too long lose their end here"),
