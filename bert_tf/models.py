@@ -16,7 +16,7 @@ from bert_tf.heads import HEADS
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import OWN, Task
-from bert_tf.tokenization import Tokenizer, check_fits, open_tokenizer
+from bert_tf.tokenization import Tokenizer, check_fits, open_tokenizer, tokenizer_json
 
 # Heads that Hugging Face's classes have for tasks, and the kinds of tasks that they answer.
 TASK_HEADS = {**dict(zip(names.CLASSIFIERS, names.CLASSIFIERS)), "answer_span": "span",
@@ -66,6 +66,8 @@ class Model:
         own = self.weights and self.weights.vocab_file
         path = self.vocab_file or own
         if not path:
+            if self.weights:
+                tokenizer_json.check(self.folder)
             where = f"beside {self.weights.source}" if self.weights else "without --init_checkpoint"
             raise InputError(f"--vocab_file must be given: there is no vocabulary {where}.")
         lower = next((known for known in (
@@ -187,6 +189,7 @@ def _described_by_labels(path):
                              f"{weights.ignored[unused]}.")
         return None
     if not weights.vocab_file:
+        tokenizer_json.check(folder_of(path))
         raise InputError(f"there is no vocabulary beside {weights.source} that can be read; put "
                          "its vocab.txt, vocab.json and merges.txt, or spiece.model there.")
     model = Model(path, weights.config, weights)

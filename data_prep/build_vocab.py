@@ -6,6 +6,10 @@ GPT's encoding; both write merges.txt next to --output_file. SentencePiece has t
 ALBERT, XLNet or T5. elmo_words are words between white space, for the recipe elmo; sequence_words
 are the words of the recipes lm_lstm and sa_lstm. In both the most frequent words come first.
 
+The file tokenizer_config.json beside the vocabulary says how text is read: all commands, and
+transformers, follow it. If --output_file has not the usual name, or the folder holds another
+vocabulary, the file begins with the vocabulary's name, as in my.txt.tokenizer_config.json.
+
 With --init_vocab_file it adds words to a vocabulary: bert-build-vocab --init_vocab_file --help.
 
 Example:
@@ -48,6 +52,7 @@ from bert_tf.tokenization import (
     wordpiece,
 )
 from bert_tf.tokenization.blocks import slices
+from bert_tf.tokenization.library_settings import new_settings_file
 from bert_tf.tokenization.sentencepiece import ALBERT, T5, XLNET, Style, prepare
 from bert_tf.tokenization.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
@@ -113,6 +118,9 @@ class BuildVocabFlags:
     do_lower_case: bool = option(
         True, "Lower-case the text and drop accents (byte_bpe, elmo_words and T5's SentencePiece "
         "keep the text as it is).")
+    strip_accents: bool | None = option(
+        None, "Drop accents: é becomes e, a Hangul syllable its letters. Default: as "
+        "--do_lower_case.", for_=_of("wordpiece"))
     min_frequency: int = option(
         2, "Merge only pairs of pieces with at least this frequency; of whole words, keep only "
         "words with it.", least=1,
@@ -160,7 +168,7 @@ def count_words(paths: Sequence[str], job: BuildVocabFlags) -> collections.Count
     if job.tokenizer == "wordpiece":
         words = collections.Counter()
         for chunk, count in parts.items():
-            for word in split_words(chunk, job.do_lower_case):
+            for word in split_words(chunk, job.do_lower_case, job.strip_accents):
                 words[word] += count
     if not any(map(str.strip, words)):
         raise InputError(f"there is no word in {', '.join(map(str, paths))}; give files with text.")
@@ -308,13 +316,15 @@ def main(job: BuildVocabFlags) -> None:
     make_folder(folder, "output_file")
     with locked(job.output_file, "--output_file"):
         flags.keep(job, folder, os.path.basename(job.output_file) + ".")
-        announce_replacing(outputs)
+        announce_replacing([*outputs, new_settings_file(job.output_file)])
         words = count_words(paths, job)
         for name, content in _TRAINERS[job.tokenizer](words, job).items():
             path = os.path.join(folder, name) if name else job.output_file
             with write_aside(path, "wb") as file:
                 file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
-    tokenizer = open_tokenizer(job.output_file, job.do_lower_case)
+    accents = {} if job.strip_accents is None else {"strip_accents": job.strip_accents}
+    tokenizer = open_tokenizer(job.output_file, job.do_lower_case, saved=accents)
+    tokenizer.describe_beside(job.output_file)
     print(f"{job.output_file}: {report(words, tokenizer)}")
     if tokenizer.vocabulary.size > job.vocab_size:
         more = tokenizer.vocabulary.size - job.vocab_size

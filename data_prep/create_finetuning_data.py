@@ -33,7 +33,9 @@ class FinetuningDataFlags:
 
     output_dir: str = option(REQUIRED, "Folder of the records: train.tfrecord, dev.tfrecord ...")
     vocab_file: str = option(REQUIRED, "The vocabulary of the tokenizer.", alias="tokenizer_file")
-    do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
+    do_lower_case: bool | None = option(
+        None, "Lower-case the text. Default: as the vocabulary's tokenizer_config.json says, else "
+        "as its tokens show.")
     splits: list[str] = option([], "Splits to make. Default: all splits whose files exist.")
     max_seq_length: int | None = option(
         None, "Maximum tokens of a sequence, special tokens included. Default: the task's default.",
@@ -58,7 +60,7 @@ class FinetuningDataFlags:
         if given:
             task.kind.options(given, {}, False, "")
             task.kind.check_options(given, size, tokenizer)
-        return RecordOptions(size, self.do_lower_case, self.document_context, **given)
+        return RecordOptions(size, tokenizer.do_lower_case, self.document_context, **given)
 
 
 def main(task_flags: TaskFlags, job: FinetuningDataFlags, runner: RunnerFlags | None = None

@@ -19,6 +19,7 @@ Example:
         --vocab_file=vocab.txt --max_seq_length=128 --max_predictions_per_seq=20
 """
 
+import dataclasses
 import functools
 import os
 
@@ -47,7 +48,6 @@ from bert_tf.tokenization.base import (
     open_tokenizer,
 )
 from bert_tf.tokenization.dual import DualTokenizer
-from bert_tf.tokenization.vocabulary import share_cased
 from data_prep import prose
 from data_prep.denoising_flags import DenoisingFlags
 from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
@@ -58,7 +58,6 @@ from data_prep.stream_job import StreamJob
 from data_prep.text_job import LabelledJob, RowJob, TargetJob, TextJob
 
 _SAMPLE = 1 << 17       # bytes of text that show how its lines are
-_FEW = 0.01     # share of tokens with capitals that users may have added to an uncased vocabulary
 
 
 def _check_vocabulary(job, recipe, vocabulary):
@@ -83,8 +82,6 @@ def _check_vocabulary(job, recipe, vocabulary):
 
 
 def _warn_of_case(job, tokenizer):
-    if 0 < share_cased(tokenizer.vocabulary) < _FEW:
-        return
     try:
         check_case(tokenizer, f"--vocab_file: {job.vocab_file}")
     except InputError as found:
@@ -167,7 +164,9 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     print(f"reading {counted(len(job.input_file), 'input file')}", flush=True)
     if record_job.has_sentences and job.input_format != "columns":
         _warn_of_prose(job.input_file[0])
-    made = record_job(job, recipe, tokenizer, folder, stream, target_length)
+    settled = dataclasses.replace(job, do_lower_case=tokenizer.do_lower_case,
+                                  strip_accents=tokenizer.settings.get("strip_accents", True))
+    made = record_job(settled, recipe, tokenizer, folder, stream, target_length)
     keep = functools.partial(flags.keep, job, folder,
                              os.path.basename(path).removesuffix("manifest.json"), RunnerFlags)
     if not exists(path):

@@ -30,8 +30,9 @@ class ExtendVocabFlags:
     input_file: list[str] = option(
         [], "Files with words to add, one per line, plain or compressed.")
     fill_unused: bool = option(False, "Fill [unused...] slots first.")
-    do_lower_case: bool = option(True, "Lower-case the words and drop accents, as the tokenizer "
-                                 "does with text.")
+    do_lower_case: bool | None = option(
+        None, "Lower-case the words, as the tokenizer does with text. Default: as the "
+        "tokenizer_config.json beside the vocabulary says, else as its tokens show.")
 
 
 def _given_words(job):
@@ -89,6 +90,7 @@ def main(job):
     folder, name = os.path.split(job.output_file)
     make_folder(folder, "output_file")
     flags.keep(job, folder, name + ".")
+    tokenizer.describe_beside(job.output_file)
     with write_aside(job.output_file, newline="\n") as file:
         file.writelines(f"{token}\n" for token in new.tokens)
     added = [word for word in words if word not in vocabulary.ids]

@@ -31,6 +31,10 @@ _NGRAMS = Scope("recipes that mask n-grams, such as albert", lambda recipe: (
     "ngram" in masking.find(recipe.corruption).own_settings()))
 _SPANS = Scope("recipes that mask spans, such as spanbert", lambda recipe: (
     "span_upper" in masking.find(recipe.corruption).own_settings()))
+_CASE = ("Lower-case the text. Default: as the vocabulary's tokenizer_config.json says, else as "
+         "its tokens show.")
+_ACCENTS = ("Drop accents (WordPiece). Default: as the vocabulary's tokenizer_config.json says, "
+            "else as its tokens show, else as --do_lower_case.")
 
 
 @dataclasses.dataclass
@@ -47,7 +51,7 @@ class PretrainingDataFlags:
     vocab_file: str = option(
         REQUIRED, "The vocabulary of the tokenizer: vocab.txt, one token per line, or a folder.",
         alias="tokenizer_file")
-    do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
+    do_lower_case: bool | None = option(None, _CASE)
     do_whole_word_mask: bool | None = option(
         None, "Mask all sub-words of a word, or none.", for_=_MASKS)
     max_seq_length: int = option(
@@ -126,7 +130,7 @@ class PretrainingDataFlags:
         most=1, rare=True, for_=LINES)
     blanks_separate_docs: bool = option(
         True, "A blank line ends a document.", rare=True, for_=LINES)
-    strip_accents: bool = option(True, "Lower-casing also drops accents (WordPiece).", rare=True)
+    strip_accents: bool | None = option(None, _ACCENTS, rare=True)
     masking: str | None = option(
         None, "static: the records hold masks, different in each of --dupe_factor passes. "
         "dynamic: masks are drawn during training.", choices=("static", "dynamic"))
@@ -224,7 +228,7 @@ def _of_task(recipe, job):
 
 
 def _vary(recipe, job):
-    accents = {} if job.strip_accents else {"strip_accents": False}
+    accents = {} if job.strip_accents is None else {"strip_accents": job.strip_accents}
     return recipe.vary(_segments(recipe, job), _corruption(recipe, job),
                        tokenizer_settings={**recipe.tokenizer_settings, **accents})
 

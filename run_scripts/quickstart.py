@@ -56,6 +56,9 @@ class QuickstartFlags:
     num_train_steps: int = option(1500, "Training steps, of 32 sequences of 128 tokens each.",
                                   least=1)
     random_seed: int = option(12345, "Seed of everything.", least=0, most=(1 << 31) - 1)
+    do_lower_case: bool = option(
+        True, "Lower-case the text and drop accents. If false, the model tells capital letters and "
+        "accents apart.")
     working_dir: str = option(".", "Folder that relative paths start from.")
 
     __post_init__ = flags.check
@@ -69,11 +72,11 @@ def _check_same_text(job, folder):
     """Raises InputError if the folder holds a quickstart on another text."""
     path = os.path.join(folder, "quickstart.json")
     started = {"input_file": [[name, file_size(name)] for name in job.input_file],
-               "random_seed": job.random_seed}
+               "random_seed": job.random_seed, "do_lower_case": job.do_lower_case}
     if exists(path):
         if with_whole_names(read_json(path)) != with_whole_names(started):
-            raise InputError(f"{folder} holds a quickstart on another text or seed; give another "
-                             "--output_dir.")
+            raise InputError(f"{folder} holds a quickstart on another text, seed or case; give "
+                             "another --output_dir.")
     else:
         write_json(path, started)
 
@@ -87,12 +90,12 @@ def _make_text(job, text, held_out):
         packages=[] if job.input_file else _PACKAGES))
 
 
-def _make_vocabulary(text, vocab):
+def _make_vocabulary(job, text, vocab):
     if exists(vocab):
         print(f"{vocab} is there already")
         return
     build_vocab.main(build_vocab.BuildVocabFlags(input_file=[text], output_file=vocab,
-                                     vocab_size=_VOCAB_SIZE))
+                                     vocab_size=_VOCAB_SIZE, do_lower_case=job.do_lower_case))
 
 
 def _make_records(job, text, records, vocab, dupe_factor):
@@ -139,7 +142,7 @@ def main(job: QuickstartFlags) -> None:
     _say(1, "text: one sentence per line, a blank line between documents")
     _make_text(job, path("train.txt"), path("held_out.txt"))
     _say(2, f"vocabulary: up to {_VOCAB_SIZE:,} WordPieces learned from the text")
-    _make_vocabulary(path("train.txt"), path("vocab.txt"))
+    _make_vocabulary(job, path("train.txt"), path("vocab.txt"))
     _say(3, "records: pairs of sentences with masked words")
     _make_records(job, path("train.txt"), path("train.tfrecord"), path("vocab.txt"), 5)
     _make_records(job, path("held_out.txt"), path("held_out.tfrecord"), path("vocab.txt"), 1)

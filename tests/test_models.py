@@ -153,7 +153,7 @@ def test_a_classifier_that_google_names_by_no_task(tmp_path, reads):
 
 def test_a_tokenizer_of_electra_keeps_its_settings(tmp_path):
     folder = write_keras(tmp_path / "run", build(EncoderConfig(**SMALL, model_type="electra")))
-    (folder / "tokenizer_settings.json").write_text('{"strip_accents": false}')
+    (folder / "tokenizer_config.json").write_text('{"strip_accents": false}')
     assert open_model(folder).tokenizer.settings == {"strip_accents": False,
                                                      "drop_category_c": True}
 

@@ -159,12 +159,15 @@ def _check_segments(config, vocabulary, path):
     """Raises InputError for a RoBERTa with BERT's tokenizer, which gives pairs segments. Warns of
     another network with a tokenizer that gives it none."""
     beside = rules.beside(vocabulary, "tokenizer_config.json")
-    inputs = read_json(beside).get("model_input_names") if beside else None
+    settings = read_json(beside) if beside else {}
+    # What transformers 5 writes names its backend; there ALBERT's class gives no segments.
+    inputs = settings.get("model_input_names", [] if "backend" in settings and str(
+        settings.get("tokenizer_class")).startswith("Albert") else None)
     gives = not isinstance(inputs, list) or "token_type_ids" in inputs
     if config.segment_types < 2 or gives == config.has_segments:
         return
     if not gives:
-        warn(f"{beside}: model_input_names lacks token_type_ids, so transformers gives both texts "
+        warn(f"{beside}: model_input_names has no token_type_ids, so transformers gives both texts "
              "of a pair the segment 0; here the second text has the segment 1.")
     elif os.path.basename(vocabulary) == "vocab.txt":
         raise InputError(f"{path}: type_vocab_size is {config.segment_types}, and the tokenizer of "

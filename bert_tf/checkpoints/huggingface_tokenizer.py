@@ -24,8 +24,6 @@ from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
 _ADDED_KEYS = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
 # Names of transformers for the roles of special tokens.
 _NAMES = {role: f"{role}_token" for role in ("unk", "cls", "sep", "mask", "pad")}
-# Settings of ours that transformers has no name for.
-_OURS = ("drop_category_c", "join_quotes", ADDED)
 # Padding has no role in WordPiece's vocabularies.
 PADDING = ("[PAD]", "<pad>")
 _NUMBER = re.compile(r".*\d,", re.DOTALL)
@@ -36,23 +34,15 @@ _TRAINER, _MODEL_TYPE, _IS_UNIGRAM = 2, 3, 1
 _NORMALIZER, _CHARSMAP = 3, 2
 
 
-def _class_of(tokenizer):
-    """The class of transformers, and what only this class has among the settings."""
+def _own_settings(tokenizer):
+    """The settings that only one class of transformers has."""
     special = tokenizer.vocabulary.special
-    if tokenizer.name == "wordpiece":
-        return "BertTokenizer", {}
-    if tokenizer.name == "gpt_bpe":     # transformers' class cuts words by other rules
-        return "PreTrainedTokenizerFast", {}
-    if tokenizer.name == "byte_bpe" and "cls" in special:
-        return "RobertaTokenizer", {"bos_token": special["cls"], "eos_token": special["sep"],
-                                    "add_prefix_space": False}
-    if tokenizer.name == "byte_bpe":        # of GPT-2: transformers' class ends no sequence
-        return "PreTrainedTokenizerFast", {"eos_token": special["sep"]}
-    if tokenizer.has_sentinels:
-        return "T5Tokenizer", {"extra_ids": 100, "eos_token": special["sep"]}
-    if tokenizer.vocabulary.layout.cls_last:
-        return "XLNetTokenizer", {"padding_side": "left"}
-    return "AlbertTokenizer", {"bos_token": special["cls"], "eos_token": special["sep"]}
+    ends = {"eos_token": special["sep"]} if "sep" in special else {}
+    begins = {"bos_token": special["cls"]} if "cls" in special else {}
+    return {"RobertaTokenizer": begins | ends, "AlbertTokenizer": begins | ends,
+            "T5Tokenizer": {"extra_ids": 100, **ends}, "XLNetTokenizer": {"padding_side": "left"},
+            "PreTrainedTokenizerFast": ends if tokenizer.name == "byte_bpe" else {},
+            }.get(tokenizer.library_class, {})
 
 
 def _special(tokenizer):
@@ -84,14 +74,9 @@ def settings(tokenizer: Tokenizer, has_segments: bool, length: int | None) -> di
             them, and others give them to models without any.
         length: of the longest sequence; None: any.
     """
-    name, own = _class_of(tokenizer)
-    added = {key: {name: entry[name] for name in _ADDED_KEYS if name in entry}
-             for key, entry in tokenizer.settings.get(ADDED, {}).items()}
-    return {"tokenizer_class": name,
-            **({"do_lower_case": tokenizer.do_lower_case} if tokenizer.has_choice_of_case else {}),
-            **own, **_special(tokenizer),
-            **{key: value for key, value in tokenizer.settings.items() if key not in _OURS},
-            **({ADDED: added} if added else {}),
+    described = tokenizer.library_settings()
+    described.pop("join_quotes", None)      # transformers joins them, and so does who reads this
+    return {**described, **_own_settings(tokenizer), **_special(tokenizer),
             "model_input_names": ["input_ids", *["token_type_ids"] * has_segments,
                                   "attention_mask"],
             **({"model_max_length": length} if length else {})}
@@ -178,7 +163,7 @@ def _wordpiece(tokenizer):
 
     made = Tokenizer(models.WordPiece(
         tokenizer.vocabulary.ids, unk_token=tokenizer.vocabulary.special["unk"],
-        max_input_chars_per_word=MAX_WORD_CHARS))
+        max_input_chars_per_word=tokenizer.settings.get("max_characters", MAX_WORD_CHARS)))
     made.normalizer = normalizers.BertNormalizer(
         clean_text=True, lowercase=tokenizer.do_lower_case,
         strip_accents=tokenizer.settings.get("strip_accents"),

@@ -18,7 +18,7 @@ _EXPORTS = {
              "open_tokenizer"],
     "added": ["AddingTokenizer"],
     "dual": ["DualTokenizer", "DualVocabulary"],
-    "vocabulary": ["Layout", "Vocabulary", "check_fits", "is_unused", "looks_lower_case"],
+    "vocabulary": ["Layout", "Vocabulary", "check_fits", "is_unused"],
     "wordpiece": ["split_chunks", "split_words"],
     "wordpiece_graph": ["WordpieceGraph"],
 }

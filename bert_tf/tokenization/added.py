@@ -15,8 +15,8 @@ from bert_tf.tokenization.base import ADDED, Tokenizer
 # A part of a text: its start, its end, and the id of an added token; None for other text.
 _Part = tuple[int, int, int | None]
 # Blanks and characters of words, as the library's regular expressions have them (\s and \w).
-_BLANK = r"[^\S\x1c-\x1f]"
-_BEFORE, _AFTER = re.compile(f"{_BLANK}*\\Z"), re.compile(f"{_BLANK}*")
+_BLANKS = "".join(char for char in map(chr, range(0x3001))
+                  if char.isspace() and not "\x1c" <= char <= "\x1f")
 _IN_WORDS = ("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "Pc")
 _JOINERS = "\u200c\u200d"
 
@@ -63,9 +63,9 @@ def _cut(text, start, end, regex, entries, change) -> Iterator[_Part]:
             continue
         before, after = first, last
         if entry.get("lstrip") and taken < first:
-            before = _BEFORE.search(changed, taken, first).start()
+            before = taken + len(changed[taken:first].rstrip(_BLANKS))
         if entry.get("rstrip"):
-            after = _AFTER.match(changed, last).end()
+            after = len(changed) - len(changed[last:].lstrip(_BLANKS))
         if taken < before and start <= (until := pairs[before - 1][1]):
             yield start, until + 1, None
         yield pairs[first][1], pairs[last - 1][1] + 1, index
@@ -90,6 +90,10 @@ class AddingTokenizer(Tokenizer):
                                if index >= tokenizer.vocabulary.size)
         self.name, self.blank, self.word_prefix, self.has_choice_of_case = (
             tokenizer.name, tokenizer.blank, tokenizer.word_prefix, tokenizer.has_choice_of_case)
+        self.library_class = tokenizer.library_class
+
+    def library_settings(self):
+        return {**self._plain.library_settings(), ADDED: self.settings[ADDED]}
 
     def __reduce__(self):
         return type(self), (self._plain, self.settings[ADDED])

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,32 +10,35 @@ from typing import Any
 import numpy as np
 
 from bert_tf import tokenization
-from bert_tf.errors import InputError, check_least
+from bert_tf.errors import InputError, check_least, warn
 from bert_tf.files import (
-    exists,
     fetched,
     is_file,
     is_folder,
     match_names,
-    read_json,
-    remove_file,
     write_aside,
     write_json,
 )
 from bert_tf.tokenization import tokenizer_json
-from bert_tf.tokenization.library_settings import added_tokens, check_settings, settings_beside
+from bert_tf.tokenization.library_settings import (
+    SETTINGS_FILE,
+    added_tokens,
+    check_settings,
+    new_settings_file,
+    settings_beside,
+    settings_file,
+    warn_of_defaults,
+)
 from bert_tf.tokenization.packing import encode_pairs
 from bert_tf.tokenization.vocabulary import (
     PADDING,
     Vocabulary,
-    is_cased,
+    has_accents,
     looks_lower_case,
     shown_case,
 )
 
 MODEL_FILE = "spiece.model"
-# Settings of a saved tokenizer that are not at their defaults.
-SETTINGS_FILE = "tokenizer_settings.json"
 _CASE = "do_lower_case"
 # The setting that has the added tokens, transformers' name of it.
 ADDED = "added_tokens_decoder"
@@ -52,9 +56,10 @@ class Tokenizer:
         word_prefix: the text put before a word that is encoded alone, so that it gets the tokens
             that it has after a space.
         blank: the character that replaces a space in tokens; empty if there is no such character.
+        library_class: the class in transformers, if there is one.
     """
 
-    name = word_prefix = blank = ""
+    name = word_prefix = blank = library_class = ""
     setting_names: tuple[str, ...] = ()
     has_choice_of_case = True
 
@@ -246,18 +251,20 @@ class Tokenizer:
         told = {name: self.settings[name] for name in self.settings if name != "drop_category_c"}
         return {"tokenizer": told} if told else {}
 
+    def library_settings(self) -> dict[str, Any]:
+        """Returns what `SETTINGS_FILE` has: transformers' names, and settings that it ignores."""
+        return {**({"tokenizer_class": self.library_class} if self.library_class else {}),
+                "do_lower_case": self.do_lower_case, **self.settings}
+
+    def describe_beside(self, path: str) -> None:
+        """Writes the settings beside the vocabulary at `path`, where `open_tokenizer` reads them.
+        """
+        write_json(new_settings_file(path), self.library_settings())
+
     def save(self, folder: str) -> None:
-        """Writes the vocabulary's files as they were read, and a file with `settings` and with a
-        `do_lower_case` that the tokens leave open. `open_tokenizer` reads the folder."""
-        settings = dict(self.settings)
-        if {self.do_lower_case} != {looks_lower_case(self.vocabulary),
-                                    not is_cased(self.vocabulary)}:
-            settings[_CASE] = self.do_lower_case
-        path = os.path.join(folder, SETTINGS_FILE)
-        if settings:
-            write_json(path, settings)
-        elif exists(path):      # of another tokenizer
-            remove_file(path)
+        """Writes the vocabulary's files as they were read, and `SETTINGS_FILE`. `open_tokenizer`
+        reads the folder."""
+        write_json(os.path.join(folder, SETTINGS_FILE), self.library_settings())
         # The vocabulary comes last: where there is one, its settings are there too.
         for name, content in self.vocabulary.files.items():
             with write_aside(os.path.join(folder, name), "wb") as file:
@@ -333,6 +340,7 @@ def _vocabulary_file(path):
         return path
     found = find_vocabulary(path)
     if not found:
+        tokenizer_json.check(path)
         raise InputError(f"there is no vocabulary in {path}; name the file of the vocabulary.")
     return found
 
@@ -360,67 +368,87 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
     """
     path = _vocabulary_file(path)
     check_settings(path)
-    if os.path.basename(path) == tokenizer_json.NAME:
-        return _open_old_files(path, do_lower_case, rows, saved, settings)
+    is_new = os.path.basename(path) == tokenizer_json.NAME
+    made = (_open_old_files if is_new else _open)(path, do_lower_case, rows, saved, settings)
+    if do_lower_case is None and saved is None and made.name == "wordpiece":
+        warn_of_defaults(path, {"tokenize_chinese_chars": True, **made.library_settings()})
+    return made
+
+
+def _open(path, do_lower_case, rows, saved, settings, described=None):
+    """Returns the tokenizer of a vocabulary's file. `described`: the file that describes it, and
+    what this says; None: the one beside it."""
     kind = next(name for name, (_, endings, _) in tokenization.TOKENIZERS.items()
                 if path.endswith(endings) and getattr(tokenization, name).reads(path))
     tokenizer = getattr(tokenization, kind)
     vocabulary = tokenizer.read_vocabulary(path)
-    if saved is None:
-        saved = _saved_settings(path, tokenizer, vocabulary, rows)
-    added = {key: token for key, token in saved.pop(ADDED, {}).items()
+    file, beside = described or (settings_file(path), None)
+    if saved is not None:
+        beside = {**saved}
+    elif beside is None:
+        beside = _saved_settings(path, tokenizer, vocabulary, rows)
+    added = {key: token for key, token in beside.pop(ADDED, {}).items()
              if rows is None or int(key) < rows}
-    kept = saved.pop(_CASE, None)
-    lower = kept if do_lower_case is None else do_lower_case
-    settings = {**saved, **settings}
+    in_file = beside.pop(_CASE, None)
+    if do_lower_case is not None and in_file not in (None, do_lower_case):
+        beside.pop("strip_accents", None)       # it goes with the other case
+    settings = {**beside, **settings}
     unknown = sorted(settings.keys() - set(tokenizer.setting_names))
     if unknown:
         raise InputError(f"the tokenizer of {path} has no setting {unknown[0]}; leave the setting "
                          "out, or give a WordPiece vocab.txt.")
-    made = tokenizer(vocabulary, looks_lower_case(vocabulary) if lower is None else bool(lower),
-                     **settings)
+    lower = next((bool(known) for known in (do_lower_case, in_file) if known is not None), None)
+    if lower is None:
+        lower = looks_lower_case(vocabulary)
+    if lower and saved is None and "strip_accents" in tokenizer.setting_names:
+        settings = _accents(vocabulary, file if in_file else "", settings) | settings
+    made = tokenizer(vocabulary, lower, **settings)
     return tokenization.AddingTokenizer(made, added) if added else made
 
 
+def _accents(vocabulary, file, settings):
+    """Returns the setting that keeps the accents of lower-cased text if the vocabulary has accents,
+    else {}. Where `file` says that text is lower-cased, they go as in transformers, and a warning
+    says so."""
+    if "strip_accents" in settings or not has_accents(vocabulary):
+        return {}
+    if not file:
+        return {"strip_accents": False}
+    warn(f"{file} says that text is lower-cased, so accents are dropped, as in transformers, but "
+         "the vocabulary has tokens with accents; if the model was trained on text with accents, "
+         'write "strip_accents": false there.')
+    return {}
+
+
 def _saved_settings(path, tokenizer, vocabulary, rows):
-    """Returns the settings beside a vocabulary: ours, else the ones that other libraries saved."""
-    saved = _own_settings(os.path.join(os.path.dirname(path), SETTINGS_FILE))
-    if not saved and tokenizer.setting_names:
-        saved = {name: value for name, value in settings_beside(path).items()
-                 if name in (_CASE, *tokenizer.setting_names)}
+    """Returns the settings beside a vocabulary, and its added tokens."""
+    if not tokenizer.setting_names and not tokenizer.has_choice_of_case:
+        return {}
+    saved = {name: value for name, value in settings_beside(path).items()
+             if name in (_CASE, *tokenizer.setting_names)}
+    if tokenizer.setting_names:
         saved[ADDED] = added_tokens(path, vocabulary.tokens, vocabulary.ids, rows)
     return saved
 
 
-def _own_settings(path):
-    """Returns the settings in a file of ours; {} if there is none."""
-    settings = read_json(path) if is_file(path) else {}
-    for name, value in settings.items():
-        if isinstance(value, str):      # all of them would count as true
-            raise InputError(f"{path}: {name} is the text {value!r}; write true, false or a number "
-                             "without quotes.")
-    return settings
-
-
-def _open_old_files(path, do_lower_case, rows, given, settings):
-    """Returns the tokenizer of a tokenizer.json."""
-    files, saved = tokenizer_json.old_files(path, rows)
+def _open_old_files(path, do_lower_case, rows, saved, settings):
+    """Returns the tokenizer of a tokenizer.json, which errors name."""
+    files, described = tokenizer_json.old_files(path, rows)
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files.items():
             with write_aside(os.path.join(folder, name), "wb") as file:
                 file.write(content)
-        write_json(os.path.join(folder, SETTINGS_FILE), saved)
-        return open_tokenizer(folder, do_lower_case, rows, given, **settings)
+        try:
+            return _open(os.path.join(folder, next(iter(files))), do_lower_case, rows, saved,
+                         settings, (path, described))
+        except InputError as error:
+            raise InputError(re.sub(f"{re.escape(folder)}/[\\w.]+", path, str(error))) from error
 
 
 def default_case(path: str) -> bool:
-    """Whether fine-tuning lower-cases text for the vocabulary file at `path` where no flag says it:
-    as we saved it, else as the tokens show, else as other libraries saved it, else true."""
-    path = _vocabulary_file(path)
-    beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
+    """Whether fine-tuning lower-cases text for the vocabulary at `path` where no flag says it: as
+    the tokens show, else as `open_tokenizer`. Hugging Face calls Google's Chinese vocabulary cased.
+    """
     tokenizer = open_tokenizer(path)
-    known = (_own_settings(beside).get(_CASE),
-             shown_case(tokenizer.vocabulary),
-             tokenizer.do_lower_case if os.path.basename(path) == tokenizer_json.NAME else
-             settings_beside(path).get(_CASE))
-    return next((bool(case) for case in known if case is not None), True)
+    shown = shown_case(tokenizer.vocabulary) if tokenizer.has_choice_of_case else None
+    return tokenizer.do_lower_case if shown is None else shown

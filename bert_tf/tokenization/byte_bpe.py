@@ -113,6 +113,9 @@ class ByteBpeTokenizer(Tokenizer):
         text that begins without a blank gets one (transformers)."""
         del do_lower_case
         super().__init__(vocabulary, **({"add_prefix_space": True} if add_prefix_space else {}))
+        # Of GPT-2: transformers' own class ends no sequence.
+        self.library_class = ("RobertaTokenizer" if "cls" in vocabulary.special else
+                              "PreTrainedTokenizerFast")
         special = set(vocabulary.special.values())
         pairs = read_merges(vocabulary.files[MERGES_FILE])
         # Text never becomes a special token, even if merges would spell it.
@@ -120,6 +123,9 @@ class ByteBpeTokenizer(Tokenizer):
                        if "".join(pair) not in special}
         self._words = Memory(self._encode_word)
         self._chunks = Memory(self._encode_chunk)
+
+    def library_settings(self):
+        return {"add_prefix_space": False, **super().library_settings()}
 
     @staticmethod
     def read_vocabulary(path):

@@ -50,19 +50,19 @@ class DualTokenizer(Tokenizer):
                          **self._parts[0].settings)
 
     @classmethod
-    def open(cls, path: str, second: str, do_lower_case: bool, second_share: float
+    def open(cls, path: str, second: str, do_lower_case: bool | None, second_share: float
              ) -> "DualTokenizer":
         """Opens two vocab.txt files. The files next to the first say how words are split."""
-        parts = []
+        parts: list[Tokenizer] = []
         for flag, name in (("vocab_file", path), ("second_vocab_file", second)):
-            found = open_tokenizer(name, do_lower_case)
+            found = open_tokenizer(name, parts[0].do_lower_case if parts else do_lower_case)
             if found.name != "wordpiece":
                 raise InputError(f"--{flag}: {name} is not a WordPiece vocab.txt, and only "
                                  "WordPiece vocabularies can be mixed; name one.")
             parts.append(found)
         known = {name: value for name, value in parts[0].settings.items()
                  if name in WordpieceTokenizer.setting_names}
-        return cls(DualVocabulary([part.vocabulary for part in parts]), do_lower_case,
+        return cls(DualVocabulary([part.vocabulary for part in parts]), parts[0].do_lower_case,
                    second_share, **known)
 
     @property

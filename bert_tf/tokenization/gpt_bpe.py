@@ -109,7 +109,8 @@ def expressions(rounds: int = 4) -> list[str]:
 class GptTokenizer(Tokenizer):
     """Text -> ids of GPT's byte pair encoding; an unknown piece is token 0."""
 
-    name = "gpt_bpe"
+    # transformers' own class cuts words by other rules.
+    name, library_class = "gpt_bpe", "PreTrainedTokenizerFast"
     has_choice_of_case = False
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True):

@@ -12,14 +12,21 @@ from bert_tf.files import is_file, read_json
 # keras-hub's places of a vocabulary and of its tokenizer's settings, in the folder of a preset.
 KERAS_HUB_VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.txt")
 _KERAS_HUB = "tokenizer.json"
-_SETTINGS = "tokenizer_config.json"
-# Our settings, which are true or false, with transformers' names.
+SETTINGS_FILE = "tokenizer_config.json"
+# Settings with transformers' names, and in the second row those that it does not know.
 _KNOWN = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents",
-          "add_prefix_space")
+          "add_prefix_space",
+          "drop_category_c", "join_quotes", "max_characters")
+_USUAL_NAMES = ("vocab.txt", "vocab.json", "spiece.model")
 _MOST_ROWS = 1 << 40
-# Classes of transformers with files as others have them, which find the words otherwise.
-_OTHER_WORDS = ("BertJapaneseTokenizer", "BertweetTokenizer", "HerbertTokenizer",
-                "PhobertTokenizer")
+# Classes of transformers and PaddleNLP, without "Tokenizer" and "Fast", that find words as one of
+# the tokenizers here.
+_SAME_WORDS = frozenset((
+    "Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert",
+    "Electra", "Ernie", "LayoutLM", "Lxmert", "MobileBert", "Nezha", "RetriBert", "Splinter",
+    "SqueezeBert", "TinyBert", "Bart", "GPT2", "Longformer", "OpenAIGPT", "Roberta", "Albert",
+    "XLNet", "MT5", "T5", "PreTrained"))
+_OF_BERT = ("BertTokenizer", "BertTokenizerFast")
 # Functions that give the added tokens in transformers' files, {id: token}; the last file counts.
 _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
     "added_tokens.json": lambda read: {
@@ -28,13 +35,13 @@ _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
     "tokenizer.json": lambda read: {
         str(token["id"]): {name: value for name, value in token.items() if name != "id"}
         for token in read.get("added_tokens", [])},
-    _SETTINGS: lambda read: read.get("added_tokens_decoder", {})}
+    SETTINGS_FILE: lambda read: read.get("added_tokens_decoder", {})}
 
 
 def check_settings(path: str) -> None:
     """Raises InputError if transformers' tokenizer_config.json next to the vocabulary at `path`
     names a class that cuts texts as no tokenizer here does. Warns of settings that none follows."""
-    beside = os.path.join(os.path.dirname(path), _SETTINGS)
+    beside = settings_file(path)
     given = read_json(beside) if is_file(beside) else {}
     if given.get("truncation_side") == "left":
         warn(f"{beside}: truncation_side is left, but texts that are too long lose their end "
@@ -42,35 +49,95 @@ def check_settings(path: str) -> None:
     if path.endswith(".model") and (count := given.get("extra_ids", 100)) != 100:
         warn(f"{beside}: extra_ids is {count}, but the tokenizer here has 100 sentinels, so "
               "<extra_id_0> and the like get other ids than in transformers.")
-    named = str(given.get("tokenizer_class"))
-    if named.removesuffix("Fast") in _OTHER_WORDS:
-        raise InputError(f"{beside}: tokenizer_class is {named}, which finds words as no tokenizer "
-                         "here does; take another model, or cut your texts into words in the same "
-                         "way and name BertTokenizer there.")
+    _check_class(path, beside, given)
+
+
+def _check_class(path, beside, settings):
+    """Raises InputError if transformers' files beside a vocabulary name a class that finds words as
+    no tokenizer here does."""
+    model, key = os.path.join(os.path.dirname(path), "config.json"), "tokenizer_class"
+    named = settings.get(key)
+    if named is None and is_file(model) and read_json(model).get(key) is not None:
+        beside, named = model, read_json(model)[key]
+    name = str(named).removesuffix("Fast").removesuffix("Tokenizer")
+    if named is None or named == "TokenizersBackend" or name in _SAME_WORDS:
+        # Code of the model's own, and the rules of the Japanese class.
+        key = next((key for key in ("auto_map", "word_tokenizer_type") if settings.get(key)), "")
+        beside, named = settings_file(path), settings.get(key)
+    if key:
+        raise InputError(f"{beside}: {key} is {named}, which finds words as no tokenizer here "
+                         "does; take another model, or cut your texts into words in the same way, "
+                         f"and leave {key} out there.")
+
+
+def warn_of_defaults(path: str, used: Mapping[str, Any]) -> None:
+    """Warns if transformers 5 reads the tokenizer of the vocabulary at `path` otherwise, since its
+    file names BERT's class and lacks settings: the class's defaults then count, not those of a
+    tokenizer.json.
+
+    Args:
+        used: the settings here, also those that are at their defaults.
+    """
+    beside = settings_file(path)
+    given = read_json(beside) if is_file(beside) else {}
+    if given.get("tokenizer_class") not in _OF_BERT:
+        return
+    lower = given.get("do_lower_case", True)
+    defaults = {"do_lower_case": True, "strip_accents": lower, "tokenize_chinese_chars": True}
+    for name, value in defaults.items():
+        if given.get(name) is None and used[name] != value:
+            warn(f"{beside} lacks {name}, so transformers 5 takes {str(value).lower()}, the "
+                 f"default of {given['tokenizer_class']}, but here it is "
+                 f"{str(used[name]).lower()}, as the vocabulary or tokenizer.json shows; write the "
+                 f"right {name} there.")
+            break       # the others go with it
+
+
+def settings_file(path: str) -> str:
+    """Returns the file that describes the tokenizer of the vocabulary at `path`: its own one, whose
+    name begins with the vocabulary's, else the folder's."""
+    own = f"{path}.{SETTINGS_FILE}"
+    return own if is_file(own) else os.path.join(os.path.dirname(path), SETTINGS_FILE)
+
+
+def new_settings_file(path: str) -> str:
+    """Returns the file to write for a new vocabulary at `path`, which `settings_file` will find:
+    the folder's, where transformers looks, if that describes no other vocabulary."""
+    folder, name = os.path.split(path)
+    own = f"{path}.{SETTINGS_FILE}"
+    others = [os.path.join(folder, other) for other in _USUAL_NAMES if other != name]
+    if name not in _USUAL_NAMES or is_file(own) or any(
+            is_file(other) and not is_file(f"{other}.{SETTINGS_FILE}") for other in others):
+        return own
+    return os.path.join(folder, SETTINGS_FILE)
 
 
 def settings_beside(path: str) -> dict[str, Any]:
-    """Returns the settings in transformers' tokenizer_config.json next to the file at `path`, or of
-    keras-hub's tokenizer whose vocabulary the file is. All classes of transformers that prepare
-    text for SentencePiece join quotation marks."""
-    beside = os.path.join(os.path.dirname(path), _SETTINGS)
+    """Returns the settings in the `settings_file` of the vocabulary at `path`, or of keras-hub's
+    tokenizer whose vocabulary the file is. All classes of transformers that prepare text for
+    SentencePiece join quotation marks."""
+    beside = settings_file(path)
     preset = path.removesuffix(KERAS_HUB_VOCABULARY) + _KERAS_HUB
     given: Any = {}
     if is_file(beside):
-        given = read_json(beside)
+        given = {"join_quotes": True, **read_json(beside)}
     elif path.endswith(KERAS_HUB_VOCABULARY) and is_file(preset):
         given = read_json(preset).get("config")
         given = {**given, "do_lower_case": given.get("lowercase")} if isinstance(
             given, dict) else {}
-    found = {name: given[name] for name in _KNOWN if given.get(name) in (True, False)}
-    return found | {"join_quotes": True} if is_file(beside) else found
+    for name in _KNOWN:
+        if isinstance(given.get(name), str):      # all of them would count as true
+            raise InputError(f"{beside}: {name} is the text {given[name]!r}; write true, false or "
+                             "a number without quotes.")
+    return {name: given[name] for name in _KNOWN if isinstance(given.get(name), int)}
 
 
 def _read_added(path):
     """Returns {id: token} of the files next to the vocabulary at `path`."""
     found: dict[str, Any] = {}
     for name, read in _ADDED.items():
-        file = os.path.join(os.path.dirname(path), name)
+        file = (settings_file(path) if name == SETTINGS_FILE
+                else os.path.join(os.path.dirname(path), name))
         if is_file(file):
             # The reader that needs a damaged file raises the error.
             with contextlib.suppress(InputError, AttributeError, TypeError, KeyError):

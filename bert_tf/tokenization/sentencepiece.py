@@ -43,10 +43,12 @@ class Style:
         by_letters: whether a piece with a character that is neither a mark nor a letter begins a
             word.
         extra_ids: number of pieces <extra_id_0>, ... that follow the file's, the last one first.
+        library_class: transformers' class of the tokenizer.
     """
 
     roles: dict
     layout: Layout
+    library_class: str
     prepares: bool = False
     strips: bool = False
     quotes: bool = False
@@ -62,12 +64,13 @@ class Style:
 
 
 ALBERT = Style({"unk": "<unk>", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]", "pad": "<pad>"},
-               Layout(1, 1, 1), prepares=True, by_letters=True)
+               Layout(1, 1, 1), "AlbertTokenizer", prepares=True, by_letters=True)
 # Sequences are padded with <unk>, id 0; <pad> and <mask> are not used.
 XLNET = Style({"unk": "<unk>", "cls": "<cls>", "sep": "<sep>", "mask": "<mask>", "eod": "<eod>"},
-              Layout(0, 1, 2, cls_last=True, pads_left=True, pad_segment=4), prepares=True,
-              strips=True, quotes=True)
-T5 = Style({"unk": "<unk>", "sep": "</s>", "pad": "<pad>"}, Layout(0, 0, 1), extra_ids=100)
+              Layout(0, 1, 2, cls_last=True, pads_left=True, pad_segment=4), "XLNetTokenizer",
+              prepares=True, strips=True, quotes=True)
+T5 = Style({"unk": "<unk>", "sep": "</s>", "pad": "<pad>"}, Layout(0, 0, 1), "T5Tokenizer",
+           extra_ids=100)
 _STYLES = {"ALBERT": ALBERT, "XLNet": XLNET, "T5": T5}
 
 
@@ -119,7 +122,7 @@ class SentencepieceTokenizer(Tokenizer):
         """The settings have no effect for T5. `join_quotes`: whether ALBERT's text is read with the
         quotation marks of XLNet's (transformers)."""
         self._style = style = _style_of(vocabulary.tokens)
-        self.has_choice_of_case = style.prepares
+        self.has_choice_of_case, self.library_class = style.prepares, style.library_class
         joins = join_quotes and style.prepares and not style.quotes
         super().__init__(vocabulary, do_lower_case and style.prepares, **(
             {"keep_accents": True} if keep_accents and style.prepares else {}),
@@ -143,6 +146,10 @@ class SentencepieceTokenizer(Tokenizer):
         except RuntimeError as error:
             raise InputError(f"vocabulary {path!r} is not a model of SentencePiece; give the path "
                              f"of a {MODEL_FILE}.") from error
+
+    def library_settings(self):
+        """See `Tokenizer`. A file that does not say it is transformers', which joins quotes."""
+        return {"join_quotes": False, **super().library_settings()}
 
     def encode_lines(self, lines):
         return encode_blocks(lines, _BOUNDARY, self._encode_block)

@@ -38,6 +38,14 @@ def find(folder: str) -> str | None:
     return path if is_file(path) and _kind(read_json(path)) else None
 
 
+def check(folder: str) -> None:
+    """Raises InputError, which says why, if a folder without another vocabulary has a
+    tokenizer.json that `find` leaves out."""
+    path = os.path.join(folder, NAME)
+    if is_file(path) and isinstance(read_json(path).get("model"), dict):
+        old_files(path)
+
+
 def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dict[str, Any]]:
     """Returns the contents of the older files by name, and the tokenizer's settings. The settings
     in a tokenizer_config.json next to it come first, as in transformers.
@@ -48,8 +56,10 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
     read = read_json(path)
     kind = _kind(read)
     if not kind:
-        raise InputError(f"{path} holds no WordPiece or BPE of BERT, RoBERTa or GPT; name another "
-                         "file of the vocabulary, such as spiece.model.")
+        kind, step = (_value_in(read, part, "type") for part in ("model", "pre_tokenizer"))
+        raise InputError(f"{path} holds no WordPiece or BPE of BERT, RoBERTa or GPT: model.type is "
+                         f"{json.dumps(kind)} and pre_tokenizer.type is {json.dumps(step)}; name "
+                         "another file of the vocabulary, such as spiece.model.")
     _check_values(path, read, kind)
     if _value_in(read, "truncation", "direction") == "Left":
         warn(f"{path}: truncation.direction is Left, but texts that are too long lose their end "

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import operator
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 
 from bert_tf.errors import InputError
@@ -16,6 +17,8 @@ ROBERTA_ROLES = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "m
 VOCAB_FILE = "vocab.txt"
 # Tables of embeddings are padded to a multiple of 8 or 128.
 _MOST_PADDING_ROWS = 127
+# Shares of tokens that text may never become: vocabularies have a few odd ones.
+_FEW_WORDS, _FEW_LETTERS = 0.01, 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,23 +189,25 @@ def is_unused(token: str) -> bool:
     return re.fullmatch(r"\[unused\d+\]", token) is not None
 
 
-def looks_lower_case(vocabulary: Vocabulary) -> bool:
-    """Whether no token has a capital letter, special tokens aside."""
-    special = set(vocabulary.special.values())
-    return all(token == token.lower() or token.startswith("[") or token in special
-               for token in vocabulary.tokens)
-
-
-def share_cased(vocabulary: Vocabulary) -> float:
-    """The share of the tokens that begin with a capital letter from A to Z."""
-    # A SentencePiece token that begins a word has a mark before the word.
-    capitals = ["A" <= token.lstrip("\u2581")[:1] <= "Z" for token in vocabulary.tokens]
-    return sum(capitals) / max(1, len(capitals))
-
-
 def is_cased(vocabulary: Vocabulary) -> bool:
-    """Whether a token begins with a capital letter from A to Z."""
-    return share_cased(vocabulary) > 0
+    """Whether the tokens show that text keeps its case: more than a few have a capital letter."""
+    return _shows(vocabulary, str.lower, lambda char: char.lower() != char.upper())
+
+
+def has_accents(vocabulary: Vocabulary) -> bool:
+    """Whether the tokens show that text keeps its accents: dropping these, as lower-casing BERT
+    does, changes more than a few, such as \u00e9, a Hangul syllable or a voiced kana."""
+    return _shows(vocabulary, _without_accents, lambda char: not char.isascii()
+                  and not unicodedata.name(char, "").startswith("CJK"))
+
+
+def looks_lower_case(vocabulary: Vocabulary) -> bool:
+    """Whether text is lower-cased as far as the tokens show. Letters with accents that have no case
+    are not."""
+    if is_cased(vocabulary):
+        return False
+    return not has_accents(vocabulary) or any(
+        word.lower() != word.upper() for word in _words(vocabulary))
 
 
 def shown_case(vocabulary: Vocabulary) -> bool | None:
@@ -210,6 +215,31 @@ def shown_case(vocabulary: Vocabulary) -> bool | None:
     if is_cased(vocabulary):
         return False
     return None if vocabulary.ids.keys().isdisjoint(("the", "\u2581the")) else True
+
+
+def _words(vocabulary):
+    """Returns the tokens of letters, and marks on them, without what says that they begin or
+    continue a word."""
+    special = set(vocabulary.special.values())
+    words = [token.removeprefix("##").removeprefix("\u2581") for token in vocabulary.tokens
+             if token not in special]
+    return [word for word in words if word and (
+        word.isalpha() or {unicodedata.category(char)[0] for char in word} <= {"L", "M"})]
+
+
+def _without_accents(text):
+    return "".join(char for char in unicodedata.normalize("NFD", text)
+                   if unicodedata.category(char) != "Mn")
+
+
+def _shows(vocabulary, change, concerns):
+    """Whether `change` changes more than a few tokens, or of the letters that are tokens, more than
+    a few that it `concerns`. Every vocabulary that was learned from text holds its letters; words
+    that a user added do not show how text is read."""
+    words = _words(vocabulary)
+    letters = [word for word in words if len(word) == 1 and concerns(word)]
+    return any(sum(change(token) != token for token in tokens) > few for tokens, few in (
+        (words, _FEW_WORDS * vocabulary.size), (letters, _FEW_LETTERS * len(letters))))
 
 
 def check_fits(vocabulary: Vocabulary, vocab_size: int, source: str = "the vocabulary") -> None:

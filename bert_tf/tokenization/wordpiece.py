@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from bert_tf.errors import InputError
 from bert_tf.tokenization import blocks
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.blocks import Memory, encode_blocks, pack, unpack
@@ -197,7 +198,7 @@ class WordpieceTokenizer(Tokenizer):
     `tokenize_chinese_chars` (see `split_words`).
     """
 
-    name = "wordpiece"
+    name, library_class = "wordpiece", "BertTokenizer"
     setting_names = ("strip_accents", "drop_category_c", "tokenize_chinese_chars")
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True,
@@ -217,7 +218,21 @@ class WordpieceTokenizer(Tokenizer):
         self._words = Memory(self._match)
         self._chunks = Memory(self._encode_chunk, **{_LINE_END: pack([-1])})
 
-    read_vocabulary = staticmethod(Vocabulary.from_file)
+    @staticmethod
+    def read_vocabulary(path):
+        """See `Vocabulary.from_file`; InputError for pieces of SentencePiece."""
+        vocabulary = Vocabulary.from_file(path)
+        pieces = [token for token in vocabulary.tokens
+                  if len(token) > 1 and token.startswith("\u2581")]
+        if pieces and not any(token.startswith("##") for token in vocabulary.tokens):
+            raise InputError(f"{vocabulary.source} has pieces of SentencePiece, such as "
+                             f"{pieces[0]!r}, and none that begins with ##, so WordPiece would "
+                             "read most words as [UNK]; take a model with a WordPiece vocabulary.")
+        return vocabulary
+
+    def library_settings(self):
+        return {**super().library_settings(),
+                "strip_accents": self.settings.get("strip_accents", self.do_lower_case)}
 
     def split(self, text: str) -> list[str]:
         """Returns the words of a text, which are then cut into pieces."""

@@ -89,9 +89,10 @@ def test_finished_records_are_kept(folder, command, capsys, name, flags):
             f"--output_file=records/{name}")
     after = content(folder / "records")
     assert {path: after[path] for path in before} == before
-    # The vocabulary, which earlier versions did not keep, comes beside them.
+    # The tokenizer, which earlier versions did not keep, comes beside them.
     assert {str(path) for path in after.keys() - before.keys()} == {
-        f"{name.partition('.')[0]}.tokenizer/vocab.txt"}
+        f"{name.partition('.')[0]}.tokenizer/{file}"
+        for file in ("vocab.txt", "tokenizer_config.json")}
     assert "there already" in capsys.readouterr().out
 
 

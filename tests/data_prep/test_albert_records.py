@@ -122,7 +122,9 @@ def test_random_flags_and_texts(prepare, model, model_file, seed, monkeypatch):
 @pytest.mark.parametrize("seed", range(6))
 def test_wordpiece(prepare, random_text, seed, monkeypatch):
     monkeypatch.setattr(python_random, "_BLOCK", 1 << 14)
-    job = prepare(random_text(seed), **FLAGS | random_flags(random.Random(seed)))
+    flags = FLAGS | random_flags(random.Random(seed))
+    job = prepare(random_text(seed), strip_accents=flags.get("do_lower_case", True), **{
+        "do_lower_case": True, **flags})
     vocab = {token: index for index, token in enumerate(TOKENS)}
 
     def tokenize(line):

@@ -1,6 +1,7 @@
 """Training a vocabulary: what it covers, that it repeats itself, what it refuses."""
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -62,6 +63,21 @@ def test_cased_keeps_capitals_and_accents(text_file):
     assert WordpieceTokenizer(vocabulary, False).tokenize("Café") == ["Café"]
 
 
+@pytest.mark.parametrize("flags, kept", [
+    ({}, "cafe"), ({"strip_accents": False}, "caf\u00e9"),
+    ({"do_lower_case": False}, "Caf\u00e9"), ({"do_lower_case": False, "strip_accents": True},
+                                             "Cafe")])
+def test_readers_follow_the_file_beside_the_vocabulary(text_file, flags, kept):
+    text_file.write_text("Caf\u00e9 Caf\u00e9 na\u00efve\n" * 9, encoding="utf-8")
+    build(text_file, **flags)
+    opened = open_tokenizer(str(text_file.parent / "vocab.txt"))
+    assert opened.tokenize("Caf\u00e9") == [kept] and opened.vocabulary.unk_id not in opened.encode(
+        "Na\u00efve".swapcase() if opened.do_lower_case else "na\u00efve")
+    assert json.loads((text_file.parent / "tokenizer_config.json").read_text()) == {
+        "tokenizer_class": "BertTokenizer", "do_lower_case": flags.get("do_lower_case", True),
+        "strip_accents": kept.isascii()}
+
+
 def test_the_file_is_the_same_in_every_process(text_file):
     contents = set()
     for seed in "012":
@@ -82,7 +98,8 @@ def test_other_tokenizers_are_the_same_in_every_process(text_file, kind, name, o
         subprocess.run([sys.executable, "-m", "data_prep.build_vocab", f"--input_file={text_file}",
                         f"--output_file={output}", f"--vocab_size={size}", f"--tokenizer={kind}"],
                        check=True, env={**os.environ, "PYTHONHASHSEED": seed})
-        assert sorted(os.listdir(output.parent)) == sorted([name, f"{name}.flags.txt", *others])
+        assert sorted(os.listdir(output.parent)) == sorted([
+            name, f"{name}.flags.txt", "tokenizer_config.json", *others])
         contents.add(tuple((output.parent / n).read_bytes() for n in (name, *others)))
     assert len(contents) == 1
 
@@ -163,9 +180,10 @@ def test_one_job_at_a_time_writes_and_says_what_it_replaces(text_file, monkeypat
     monkeypatch.setattr(build_vocab, "count_words", count_words)
     build(text_file, "vocab.json", tokenizer="byte_bpe", vocab_size=300)
     assert capsys.readouterr().out.startswith(
-        f"{folder / 'vocab.json'}, {folder / 'merges.txt'} will be replaced.\n")
+        f"{folder / 'vocab.json'}, {folder / 'merges.txt'}, {folder / 'tokenizer_config.json'} "
+        "will be replaced.\n")
     assert sorted(path.name for path in folder.iterdir()) == [
-        "merges.txt", "text.txt", "vocab.json"]
+        "merges.txt", "text.txt", "tokenizer_config.json", "vocab.json"]
 
 
 LINES = ["wider café ", "The  lowest", " 中文字 ab\u00ad", "\tΣΣ, x.y ''``"]

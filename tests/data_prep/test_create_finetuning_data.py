@@ -173,7 +173,7 @@ def test_another_setting_of_the_tokenizer_replaces_the_old(prepare, folder, voca
     (folder / "data/dev.tsv").write_text(RTE + "0\tcaf\u00e9\tthe\tentailment\n", encoding="utf-8")
     prepare(splits=["dev"])
     before = content(folder / "out")
-    (vocab_file.parent / "tokenizer_config.json").write_text('{"strip_accents": false}')
+    (vocab_file.parent / "tokenizer_config.json").write_text('{"strip_accents": true}')
     prepare(splits=["dev"])
     assert content(folder / "out")["dev.tfrecord"] != before["dev.tfrecord"]
 

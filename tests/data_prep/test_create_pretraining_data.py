@@ -51,6 +51,13 @@ def read(*paths):
     return records
 
 
+@pytest.fixture
+def prepare(prepare):
+    """Lower-cases and drops accents by default, as the original, whatever the tokens are."""
+    return lambda texts, **flags: prepare(texts, **{
+        "do_lower_case": True, "strip_accents": flags.get("do_lower_case", True), **flags})
+
+
 def expected(job):
     """What the reference makes of the files of a job."""
     with open(job.vocab_file, encoding="utf-8") as file:

@@ -68,7 +68,7 @@ def test_the_slow_reference(prepare, random_text, seed, blanks):
     files = [random_text(10 * seed + i) for i in range(1 + seed % 4)]
     files[0] = " \n\u3000\n\u00ad\n" + files[0] + "\u2029\n\n\n"
     job = prepare(files, recipe="electra", dupe_factor=1, short_seq_prob=0.05, max_seq_length=size,
-                  random_seed=seed, blanks_separate_docs=blanks)
+                  random_seed=seed, blanks_separate_docs=blanks, do_lower_case=True)
     tokenizer = open_tokenizer(job.vocab_file, True, drop_category_c=True)
     found = columns(job.output_file[0])
     records = [{name: column[row] for name, column in found.items()}

@@ -60,7 +60,8 @@ def read(content):
 
 @pytest.mark.parametrize("column", (1, -1))
 def test_units_are_the_runs_of_the_column(folder, column):
-    found = parsed(make(folder, f"dynamic{column}", masking_units="tags", tag_column=column))
+    found = parsed(make(folder, f"dynamic{column}", masking_units="tags", tag_column=column,
+                        do_lower_case=True))
     tokenizer = open_tokenizer(str(folder / "vocab.txt"), do_lower_case=True)
     lines = (folder / "tagged.txt").read_text().split("\n")
     text = units.TaggedText(lines, tokenizer, column, [])

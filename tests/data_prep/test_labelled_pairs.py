@@ -48,7 +48,8 @@ def make(folder, name, file, task, **changes):
     create_pretraining_data.main(recipes.fill(PretrainingDataFlags, **{
         "recipe": "ernie2", "task": task, "input_file": [str(folder / file)],
         "output_file": [str(folder / name / "r.tfrecord")], "vocab_file": str(folder / "vocab.txt"),
-        "max_seq_length": 24, "max_predictions_per_seq": 4, "num_workers": 1, **changes}))
+        "max_seq_length": 24, "max_predictions_per_seq": 4, "num_workers": 1,
+        "do_lower_case": True, **changes}))
     return ({path.name: path.read_bytes() for path in (folder / name).glob("*.tfrecord*")},
             json.loads((folder / name / "r.manifest.json").read_text()))
 

@@ -125,7 +125,7 @@ def test_other_records_have_another_fingerprint(prepare, tmp_path, random_text, 
 
 def test_settings_beside_the_vocabulary_are_in_the_fingerprint(prepare, tmp_path, vocab_file):
     found = []
-    for settings in ("{}", '{"tokenize_chinese_chars": false}', '{"strip_accents": false}'):
+    for settings in ("{}", '{"tokenize_chinese_chars": false}', '{"strip_accents": true}'):
         (vocab_file.parent / "tokenizer_config.json").write_text(settings)
         prepare("the caf\u00e9\n\u4e2d\u6587\n\nthe house\na b c\n", dupe_factor=1)
         found.append((described(tmp_path)["fingerprint"], *columns(

@@ -66,7 +66,8 @@ def fixture_made(prepare, random_text):
     """Function that makes records of two tasks in two passes."""
     def make(stream=None, **flags):
         return prepare([random_text(seed) * 3 for seed in range(2)], **{
-            "recipe": "xlnet", "max_seq_length": 16, "max_predictions_per_seq": 4, "dupe_factor": 2,
+            "recipe": "xlnet", "do_lower_case": True, "max_seq_length": 16,
+            "max_predictions_per_seq": 4, "dupe_factor": 2,
             "stream": StreamFlags(**{"num_task": 2, **STREAM, **(stream or {})}), **flags})
     return make
 

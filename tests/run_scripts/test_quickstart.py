@@ -149,7 +149,7 @@ def test_text_to_report(eagerly, tmp_path, monkeypatch, capsys):
     again = quickstart.QuickstartFlags(**job | {"input_file": ["mine.txt"]})     # the same text
     quickstart._check_same_text(again, job["output_dir"])
     again.random_seed += 1
-    with pytest.raises(InputError, match="holds a quickstart on another text or seed"):
+    with pytest.raises(InputError, match="holds a quickstart on another text, seed or case"):
         quickstart._check_same_text(again, job["output_dir"])
 
 

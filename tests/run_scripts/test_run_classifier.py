@@ -81,7 +81,7 @@ def fixture_data(tmp_path_factory):
     write_lines(folder / "vocab.txt", tokens)
     write_lines(folder / "other_vocab.txt", reversed(tokens))
     write_lines(folder / "long_vocab.txt", [*tokens, "more"])
-    write_lines(folder / "cased_vocab.txt", ["The", *tokens[:-1]])
+    write_lines(folder / "cased_vocab.txt", ["The", "A", *tokens[:-2]])
     tiny.config(vocab_size=VOCAB, num_hidden_layers=1, max_position_embeddings=24).to_json_file(
         folder / "config.json")
     write_csv(folder / "train.csv", 1, 60)
@@ -181,7 +181,7 @@ def test_own_csv_is_learned_and_scored(data, model):
     assert {path.name for path in model.iterdir()} == {
         "README.md", "bert_config.json", "dev_predictions.jsonl", "eval_results.txt",
         "metrics.json", "metrics.jsonl", "model.keras", "records", "results.json",
-        "task.json", "trials", "vocab.txt"}
+        "task.json", "tokenizer_config.json", "trials", "vocab.txt"}
     assert not list(model.rglob("checkpoint-*"))
 
 
@@ -342,7 +342,7 @@ def test_initial_weights_of_other_formats(eagerly, data, flags, tmp_path, capsys
 
 def test_records_are_those_of_the_tokenizers_settings(eagerly, data, flags, tmp_path):
     shutil.copy(data / "vocab.txt", tmp_path / "vocab.txt")
-    settings = tmp_path / "tokenizer_settings.json"
+    settings = tmp_path / "tokenizer_config.json"
     settings.write_text('{"tokenize_chinese_chars": false}')
     command = flags(do_eval=True, records_dir=str(tmp_path / "records"), num_train_steps=2,
                     vocab_file=str(tmp_path / "vocab.txt"))

@@ -153,6 +153,31 @@ def test_a_class_that_finds_other_words_is_refused(vocabulary, tmp_path, file, n
             open_tokenizer(str(tmp_path))
 
 
+@pytest.mark.parametrize("file, value, said", [
+    ("tokenizer_config.json", {"tokenizer_class": "KoBertTokenizer"}, "tokenizer_class is KoBertT"),
+    ("tokenizer_config.json", {"word_tokenizer_type": "mecab"}, "word_tokenizer_type is mecab"),
+    ("tokenizer_config.json", {"auto_map": {"AutoTokenizer": ["my.T", None]}}, "auto_map is"),
+    ("config.json", {"tokenizer_class": "BertJapaneseTokenizer"}, "tokenizer_class is BertJ")])
+def test_other_rules_for_words_are_refused_wherever_they_are_named(
+        vocabulary, tmp_path, file, value, said):
+    (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in vocabulary.tokens))
+    (tmp_path / file).write_text(json.dumps(value))
+    with pytest.raises(InputError, match=f"{file}: {said}"):
+        open_tokenizer(str(tmp_path))
+
+
+@pytest.mark.parametrize("config, said", [
+    ({"tokenizer_class": "BertTokenizer"}, "lacks do_lower_case, so transformers 5 takes true"),
+    ({"tokenizer_class": "BertTokenizer", "do_lower_case": False}, ""),
+    ({"tokenizer_class": "TokenizersBackend"}, ""), ({}, "")])
+def test_defaults_of_transformers_that_differ_are_told(vocabulary, tmp_path, capsys, config, said):
+    save(tmp_path, vocabulary, lowercase=False)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    assert not open_tokenizer(str(tmp_path)).do_lower_case
+    told = capsys.readouterr().err
+    assert said in told and bool(told) == bool(said)
+
+
 @pytest.mark.parametrize("lower", [True, False])
 def test_added_tokens_are_no_pieces_of_words(vocabulary, tmp_path, lower):
     peer = save(tmp_path, vocabulary, lowercase=lower)
@@ -163,11 +188,23 @@ def test_added_tokens_are_no_pieces_of_words(vocabulary, tmp_path, lower):
     opened.save(str(tmp_path / "saved"))
     lines = (tmp_path / "saved" / "vocab.txt").read_text().splitlines()
     assert lines == vocabulary.tokens
-    saved = json.loads((tmp_path / "saved" / "tokenizer_settings.json").read_text())
+    saved = json.loads((tmp_path / "saved" / "tokenizer_config.json").read_text())
     assert not any("id" in token for token in saved["added_tokens_decoder"].values())
     for text in ("unplain un", "Un aplain Plains", "unun un."):
         ids = peer.encode(text, add_special_tokens=False).ids
         assert opened.encode(text) == open_tokenizer(str(tmp_path / "saved")).encode(text) == ids
+
+
+def test_a_folder_says_why_its_tokenizer_json_is_not_read(vocabulary, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    for model, said in (({"type": "Unigram", "vocab": []}, 'model.type is "Unigram"'),
+                        ({"type": "WordPiece", "vocab": {"a": 0}}, "lacks")):
+        path.write_text(json.dumps({
+            "model": model, "normalizer": {"type": "BertNormalizer"},
+            "pre_tokenizer": {"type": "BertPreTokenizer"}}))
+        with pytest.raises(InputError, match=f"{path}.*{said}") as error:
+            open_tokenizer(str(tmp_path))
+        assert str(error.value).count("/vocab.txt") == 0
 
 
 @pytest.mark.parametrize("file", ["vocab.txt", "tokenizer.json", "spiece.model"])
@@ -182,7 +219,7 @@ def test_settings_of_transformers_that_nothing_follows_are_told(
             vocab_size=12, hard_vocab_limit=False, minloglevel=2, num_threads=1, bos_id=-1,
             pad_id=0, eos_id=1, unk_id=2)
     else:
-        save(tmp_path, vocabulary)
+        save(tmp_path, vocabulary, strip_accents=False)
     if file == "vocab.txt":
         open_tokenizer(str(tmp_path)).save(str(tmp_path))
     path = tmp_path / "tokenizer_config.json"
@@ -217,7 +254,7 @@ def test_tokens_of_other_vocabularies_are_told(tmp_path, capsys):
 
 
 def test_special_tokens_of_the_vocabulary_are_plain_text(vocabulary, tmp_path, capsys):
-    peer = save(tmp_path, vocabulary)
+    peer = save(tmp_path, vocabulary, strip_accents=False)
     peer.save(str(tmp_path / "tokenizer.json"))
     open_tokenizer(str(tmp_path))
     assert not capsys.readouterr().err

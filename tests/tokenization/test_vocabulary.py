@@ -119,3 +119,57 @@ def test_the_case_of_a_vocabulary_is_seen(tmp_path):
     check_case(open_tokenizer(str(tmp_path)), "v")
     (tmp_path / "added_tokens.json").write_text('{"<e1>": 4}')
     check_case(open_tokenizer(str(tmp_path)), "v")
+
+
+@pytest.mark.parametrize("words, lower, accents", [
+    (["the", "\u00e9t\u00e9", "##\u00e9"], True, {"strip_accents": False}),
+    (["\ud55c", "##\uad6d", "the"], True, {"strip_accents": False}),
+    (["\ud55c", "##\uad6d"], False, {}), (["\u30ab", "##\u30ac"], False, {}),
+    (["\u0915\u093f", "##\u0941"], False, {}), (["\u00c4pfel", "an"], False, {}),
+    (["\u4e2d", "##\u56fd", "<S>"], True, {}), (["the", "[MASK]ed", "caf"], True, {})])
+def test_case_and_accents_are_those_of_the_tokens(tmp_path, words, lower, accents):
+    """Without another description, text keeps what makes it into tokens."""
+    opened = open_tokenizer(str(write(tmp_path, SPECIAL + "\n".join(words))))
+    assert (opened.do_lower_case, opened.settings) == (lower, accents)
+    for word in words:
+        if word.isalpha():
+            assert opened.tokenize(word) == [word]
+    # An explicit case leaves the accents to the tokens; explicit accents count.
+    again = open_tokenizer(str(tmp_path), True)
+    assert all(again.tokenize(word) == [word] for word in words
+               if word.isalpha() and word.islower())
+    assert open_tokenizer(str(tmp_path), True, strip_accents=True).settings == {}
+
+
+def test_a_few_odd_tokens_show_nothing(test_data, tmp_path):
+    """Words that users added, and letters of a script that Unicode divided later."""
+    for name, lower in (("uncased", True), ("cased", False), ("chinese", True)):
+        path = test_data / f"vocabs/bert-base-{name}/vocab.txt"
+        tokenizer = open_tokenizer(str(path))
+        assert tokenizer.do_lower_case == lower and not tokenizer.settings
+        with open(tmp_path / "vocab.txt", "wb") as file:
+            file.write(path.read_bytes() + "COVIDs\nCaf\u00e9s\n\u13a0\n".encode())
+        assert open_tokenizer(str(tmp_path)).describe() == tokenizer.describe()
+
+
+def test_the_file_beside_a_vocabulary_counts_and_is_its_own(tmp_path, capsys):
+    path = write(tmp_path, SPECIAL + "the\ncaf\u00e9\n")
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
+    assert open_tokenizer(str(path)).settings == {}         # as in transformers
+    assert "the vocabulary has tokens with accents; if the model" in capsys.readouterr().err
+    own = WordpieceTokenizer(Vocabulary.from_file(path), False)
+    own.describe_beside(str(tmp_path / "my.txt"))
+    (tmp_path / "my.txt").write_bytes(path.read_bytes())
+    assert open_tokenizer(str(tmp_path / "my.txt")).describe() == own.describe()
+    assert open_tokenizer(str(path)).do_lower_case
+    (tmp_path / "vocab.json").write_text("{}")      # which the folder's file may describe
+    own.describe_beside(str(path))
+    assert open_tokenizer(str(path)).describe() == own.describe()
+    assert not capsys.readouterr().err.count("lacks")
+
+
+def test_pieces_of_sentencepiece_are_refused(tmp_path):
+    path = write(tmp_path, SPECIAL + "\u2581the\ns\n")
+    with pytest.raises(InputError, match=f"{path}.* has pieces of SentencePiece, such as"):
+        open_tokenizer(str(path))
+    assert open_tokenizer(str(write(tmp_path, SPECIAL + "the\n##s\n\u2581x\n")))

@@ -239,10 +239,10 @@ def test_settings_of_libraries_beside_a_vocabulary(tmp_path):
         given["lowercase"] = given.pop("do_lower_case")
         (tmp_path / "tokenizer.json").write_text(json.dumps({"config": given}))
         assert open_tokenizer(hub / "vocabulary.txt").tokenize("Schön 中中") == tokens
-    (tmp_path / "tokenizer_settings.json").write_text('{"do_lower_case": true}')
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
     assert open_tokenizer(tmp_path).tokenize("Schön") == ["sch", "##on"]
-    (tmp_path / "tokenizer_settings.json").write_text('{"do_lower_case": "false"}')
-    with pytest.raises(InputError, match="settings.json: do_lower_case is the text 'false'; write"):
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": "false"}')
+    with pytest.raises(InputError, match="config.json: do_lower_case is the text 'false'; write"):
         open_tokenizer(tmp_path)
 
 
