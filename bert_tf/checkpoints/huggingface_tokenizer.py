@@ -163,7 +163,7 @@ def _wordpiece(tokenizer):
 
     made = Tokenizer(models.WordPiece(
         tokenizer.vocabulary.ids, unk_token=tokenizer.vocabulary.special["unk"],
-        max_input_chars_per_word=tokenizer.settings.get("max_characters", MAX_WORD_CHARS)))
+        max_input_chars_per_word=MAX_WORD_CHARS))
     made.normalizer = normalizers.BertNormalizer(
         clean_text=True, lowercase=tokenizer.do_lower_case,
         strip_accents=tokenizer.settings.get("strip_accents"),

@@ -32,9 +32,8 @@ _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
     "added_tokens.json": lambda read: {
         str(index): {"content": token, "special": True, "normalized": True}
         for token, index in read.items()},
-    "tokenizer.json": lambda read: {
-        str(token["id"]): {name: value for name, value in token.items() if name != "id"}
-        for token in read.get("added_tokens", [])},
+    "tokenizer.json": lambda read: {str(token["id"]): token
+                                    for token in read.get("added_tokens", [])},
     SETTINGS_FILE: lambda read: read.get("added_tokens_decoder", {})}
 
 
@@ -157,7 +156,8 @@ def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows:
         rows: of the table, if it is known.
     """
     rows = _MOST_ROWS if rows is None else rows
-    found = {key: token for key, token in _read_added(path).items()
+    found = {key: {name: value for name, value in token.items() if name != "id"}
+             for key, token in _read_added(path).items()
              if key.isdecimal() and _is_added(token, known)}
     size, held = len(tokens), {int(key) for key in found if int(key) >= len(tokens)}
     taken = {key: token for key, token in found.items() if int(key) < rows and (
