@@ -9,7 +9,6 @@ from typing import Any
 
 from bert_tf import checkpoints, networks, objectives, recipes, training
 from bert_tf.checkpoints import huggingface, keras_file, names, quantised, task_heads
-from bert_tf.config import read_config
 from bert_tf.errors import InputError, warn
 from bert_tf.files import fetched, is_folder
 from bert_tf.heads import HEADS
@@ -152,7 +151,7 @@ def open_model(path: str | os.PathLike, config_file: str | None = None,
         return model
     file, saved = finetuned_file(path) if finetuned else (path, SavedTask.read(folder_of(path))
                                                            if path else None)
-    config: Any = read_config(config_file) if config_file else None
+    config: Any = checkpoints.read_config_file(config_file) if config_file else None
     weights = None
     if path:
         weights = checkpoints.read_for(file, config) if config else checkpoints.read(file)

@@ -26,8 +26,7 @@ import functools
 import os
 from typing import Any
 
-from bert_tf import flags
-from bert_tf.config import read_config
+from bert_tf import checkpoints, flags
 from bert_tf.errors import InputError
 from bert_tf.files import is_file
 from bert_tf.finetuning.model import ModelFlags
@@ -263,7 +262,7 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     adversarial.check_gold(settings, [row])
     teaching = Teaching(job, row)
     if any(term.objective == "Patience" for term in row.terms):     # before a student is written
-        config = read_config(job.student) if job.student.endswith(".json") else (
+        config = checkpoints.read_config_file(job.student) if job.student.endswith(".json") else (
             open_model(job.student).config)
         teaching.compared_layers(config, len(job.student_layers) or config.depth)
     check_long_text(task_flags.long_text, saved.task)

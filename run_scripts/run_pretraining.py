@@ -21,8 +21,9 @@ from bert_tf.model_card import write_card
 from bert_tf.training.recipe_settings import GeneratorSettings, StackingSettings
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.transfer_settings import TransferSettings
+from run_scripts.pretraining import adapting
 from run_scripts.pretraining.flags import PretrainingFlags, recipe_defaults, recipe_of
-from run_scripts.pretraining.network import make_learner, own_settings, read_network
+from run_scripts.pretraining.network import check_named, make_learner, own_settings, read_network
 from run_scripts.pretraining.packing import pack
 from run_scripts.pretraining.records import (
     beside_teacher,
@@ -69,13 +70,15 @@ def main(job: PretrainingFlags, settings: TrainSettings, generator: GeneratorSet
          stack: StackingSettings | None = None, transfer: TransferSettings | None = None
          ) -> "training.Trainer | None":
     """Checks everything, trains and evaluates; returns the trainer of the last stage reached."""
+    job = adapting.complete(job, settings)
     if not (job.do_train or job.do_eval):
         raise InputError("give --do_train, --do_eval or both.")
+    check_named(job)
     config = read_network(job)
     if job.max_seq_length > config.max_position_embeddings:
         raise InputError(f"--max_seq_length ({job.max_seq_length}) is more than "
                          f"max_position_embeddings ({config.max_position_embeddings}) in "
-                         f"{job.bert_config_file or job.model_size}.")
+                         f"{job.bert_config_file or job.model_size or job.init_checkpoint}.")
     records, recipe = open_records(job, job.input_file, "input_file", config)
     eval_records = open_eval_records(job, records, config, recipe) if job.do_eval else None
     if not job.do_train:

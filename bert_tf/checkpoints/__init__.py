@@ -12,6 +12,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "conversion": ["Changes", "convert"],
         "loading": ["FORMATS", "check_exists", "config_of", "load", "read", "read_config",
-                    "read_for", "read_source", "weights_at"],
+                    "read_config_file", "read_for", "read_source", "weights_at"],
         "weights": ["Account", "Weights"],
     })

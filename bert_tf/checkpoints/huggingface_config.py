@@ -9,7 +9,7 @@ from bert_tf.checkpoints.huggingface_albert import check_groups
 from bert_tf.checkpoints.huggingface_models import KEYS, MODEL_OF, MODELS, Model
 from bert_tf.checkpoints.huggingface_tokenizer import PADDING
 from bert_tf.checkpoints.weights import Weights
-from bert_tf.config import EncoderConfig, Sizes, config_from_dict
+from bert_tf.config import CONFIGS, EncoderConfig, Sizes, config_from_dict
 from bert_tf.errors import InputError, naming
 from bert_tf.heads import HEADS
 from bert_tf.tokenization import Vocabulary
@@ -25,6 +25,8 @@ _TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingfa
 TASK_CLASSES = tuple((f"For{head.huggingface}", {head.name}) for head in _TASKS)
 # The key of `config.json` that names a kind of BERT, which transformers keeps and does not read.
 _KIN = "kind_of_bert"
+# Keys that transformers alone writes into a config.json.
+OWN_KEYS = {"architectures", "transformers_version", "_name_or_path"}
 # The problems that a model for the classification of sequences is trained for; files may omit them.
 PROBLEMS = {head.problem_type: head.name for head in HEADS.values() if head.problem_type}
 
@@ -81,6 +83,20 @@ def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
     if "num_hidden_groups" in model.keys:
         check_groups(config, path)
     return config
+
+
+def read_config_file(values: dict[str, Any], path: str) -> Sizes:
+    """The configuration in a `config.json` that is read without its weights.
+
+    Raises:
+        InputError: see `find_type` and `read_config`; or the weights have to show the network.
+    """
+    kind = values.get("model_type")
+    if isinstance(kind, str) and kind not in MODELS and kind in CONFIGS:
+        raise InputError(f"{path}: the configuration of a {kind} is read together with its "
+                         "weights; name the folder with --init_checkpoint, and leave out "
+                         "--bert_config_file.")
+    return read_config(values, find_type(values, {}, path, MODELS), path)
 
 
 def _check_values(values, model, path):

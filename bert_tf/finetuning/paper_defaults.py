@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import checkpoints, finetuning_defaults
-from bert_tf.config import Sizes, read_config
+from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
 from bert_tf.training.settings import without_tried
@@ -21,7 +21,8 @@ _WARMUP = (*_STEPS, "num_warmup_steps", "warmup_proportion")
 def config_of(given: Mapping[str, Any]) -> Sizes:
     """The configuration of the model that flags name."""
     file = given.get("bert_config_file")
-    return read_config(file) if file else checkpoints.read_config(given.get("init_checkpoint", ""))
+    return (checkpoints.read_config_file(file) if file else
+            checkpoints.read_config(given.get("init_checkpoint", "")))
 
 
 def named_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -17,8 +17,8 @@ import time
 
 import numpy as np
 
-from bert_tf import analysis, data, flags, training
-from bert_tf.config import PATTERNS, EncoderConfig, FixedPatternConfig, read_config
+from bert_tf import analysis, checkpoints, data, flags, training
+from bert_tf.config import PATTERNS, EncoderConfig, FixedPatternConfig
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, option
@@ -69,7 +69,7 @@ def make_config(variant: str, config: EncoderConfig, empty_rows: str) -> Encoder
 
 def make_jobs(job: PatternsFlags, output_dir: str) -> dict[str, PretrainingFlags]:
     """Checks all settings and returns each variant's flags for bert-run-pretraining."""
-    config = read_config(job.bert_config_file)
+    config = checkpoints.read_config_file(job.bert_config_file)
     if type(config) is not EncoderConfig or config.model_type != EncoderConfig.model_type:
         raise InputError(f"--bert_config_file: {job.bert_config_file} is not a configuration of "
                          "BERT; give one, and its heads are replaced.")

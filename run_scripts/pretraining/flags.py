@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,10 +10,15 @@ from bert_tf import recipes
 from bert_tf.data import masking
 from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
+from bert_tf.files import file_size, find_files, is_packed, open_unpacked
 from bert_tf.flags import REQUIRED, Scope, option
 from bert_tf.training.optimizers.table import SCHEDULES
 from bert_tf.training.settings import TrainSettings
 
+_LENGTH_BYTES = 8       # at the start of a TFRecord file
+# Further pre-training: share of the predicted tokens, readings of the text, usual bytes of a token,
+# and how much shorter a packed text is.
+_SHARE, _READINGS, _TOKEN_BYTES, _PACKED = 0.15, 3, 4, 3
 _TASKS = Scope("recipes with several tasks, such as ernie2", lambda recipe: bool(recipe.tasks))
 _DUAL = Scope("recipe dual_training", lambda recipe: recipe.learner == "DualTraining")
 _ORDERED = Scope("recipes that draw the order of prediction, such as xlnet",
@@ -27,9 +33,13 @@ _SAMPLED = Scope("recurrent language models, such as elmo", lambda recipe: any(
 class PretrainingFlags:
     """Records, model and recipe of pre-training."""
 
-    input_file: list[str] = option(REQUIRED, "Records to train on: files, manifests, globs or "
-                                 "folders.")
-    bert_config_file: str = option("", "The bert_config.json of the model.")
+    input_file: list[str] = option(
+        REQUIRED, "Records to train on: files, manifests, globs or folders. With --init_checkpoint "
+        "also text, one sentence per line and a blank line between documents: the records are then "
+        "made in --output_dir, with the tokenizer of that model.")
+    bert_config_file: str = option(
+        "", "The bert_config.json or config.json of the model. Default: the configuration of "
+        "--init_checkpoint.")
     model_size: str = option(
         "", "A published size of the recipe, such as base, instead of --bert_config_file; the "
         "vocabulary size comes from the records. An unknown name gives an error that lists the "
@@ -108,7 +118,10 @@ def recipe_of(given: Mapping[str, Any]) -> recipes.Recipe:
 
 def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Returns the defaults of the recipe, and of the records that it is trained on (see
-    `flags.take_defaults`)."""
+    `flags.take_defaults`); for a text, those of further pre-training."""
+    if given.get("init_checkpoint") and (text := _found_text(given)):
+        values = text_defaults(given, text)
+        return "the text", values | _short_warmup(given, values)
     record = _first_manifest(given)
     made, recipe = recipes.of_manifest(record), recipe_of(given)
     values = dict(recipe.defaults)
@@ -129,6 +142,38 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         if "max_seq_length" in recipe.defaults or "bsz_per_host" in options:
             values["max_seq_length"] = options["max_seq_length"]
     return f"recipe {recipe.name}", values | _short_warmup(given, values)
+
+
+def _found_text(given):
+    """The files of --input_file if they are text, else []."""
+    with contextlib.suppress(InputError):       # `main` checks the files, after the other flags
+        files = find_files(given.get("input_file", []), "input_file")
+        return files if is_text(files) else []
+    return []
+
+
+def is_text(files: Sequence[str]) -> bool:
+    """Returns whether files are text, not records: the first bytes of a TFRecord file, the length
+    of its first record, have zeros among them."""
+    path = files[0]
+    if path.endswith(".json"):
+        return False
+    try:
+        with open_unpacked(path) as file:
+            head = file.read(_LENGTH_BYTES)
+    except (OSError, EOFError):     # whoever reads the file names it
+        return False
+    return bool(head) and b"\0" not in head
+
+
+def text_defaults(given: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
+    """Returns the defaults of further pre-training on a text: predictions for 15% of the tokens,
+    and the steps in which the text is read about three times."""
+    length = given.get("max_seq_length", PretrainingFlags.max_seq_length)
+    batch = given.get("train_batch_size", TrainSettings.train_batch_size)
+    size = sum(file_size(path) * (_PACKED if is_packed(path) else 1) for path in files)
+    return {"max_predictions_per_seq": math.ceil(_SHARE * length),
+            "num_train_steps": math.ceil(_READINGS * size / (_TOKEN_BYTES * length * batch))}
 
 
 def _short_warmup(given, values):

@@ -4,21 +4,31 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import networks, recipes, training
-from bert_tf.config import EncoderConfig, Sizes, published, read_config
+from bert_tf import checkpoints, networks, recipes, training
+from bert_tf.config import EncoderConfig, Sizes, published
 from bert_tf.data.batches.record_files import RecordFiles
 from bert_tf.errors import InputError, naming
 from bert_tf.flags import check
 from run_scripts.pretraining.flags import PretrainingFlags, first_manifest
 
 
-def read_network(job: PretrainingFlags) -> Sizes:
-    """Returns the configuration of --bert_config_file or --model_size, of the recipe's network."""
-    path = job.bert_config_file
-    if bool(path) == bool(job.model_size):
+def check_named(job: PretrainingFlags) -> None:
+    """Raises InputError unless the flags give one network."""
+    if job.bert_config_file and job.model_size or not (
+            job.bert_config_file or job.model_size or job.init_checkpoint):
         raise InputError("give either --bert_config_file (a configuration) or --model_size (a "
-                         "published size).")
-    config = read_config(path) if path else None
+                         "published size), or --init_checkpoint, whose configuration counts "
+                         "without them.")
+
+
+def read_network(job: PretrainingFlags) -> Sizes:
+    """Returns the configuration of --bert_config_file, --model_size or --init_checkpoint, of the
+    recipe's network."""
+    config: Sizes | None = None
+    if job.bert_config_file:
+        config = checkpoints.read_config_file(job.bert_config_file)
+    elif not job.model_size:
+        config = checkpoints.read_config(job.init_checkpoint)
     record = first_manifest(job.input_file)
     recipe = recipes.find(job.recipe or recipes.of_manifest(record).name)
     check(job, recipe)
@@ -34,11 +44,17 @@ def read_network(job: PretrainingFlags) -> Sizes:
     found = [networks.NETWORKS[cls.__name__] for cls in type(config).__mro__
              if cls.__name__ in networks.NETWORKS]
     if recipe.network not in found:
-        raise InputError(f"--bert_config_file: {path} describes a {found[0]}, but recipe "
+        raise InputError(f"{_named(job)} describes a {found[0]}, but recipe "
                          f"{recipe.name} trains a {recipe.network}; give a configuration of "
                          f"{recipe.network}.")
-    config = adapt(config, recipe, path) if isinstance(config, EncoderConfig) else config
+    config = adapt(config, recipe, _named(job)) if isinstance(config, EncoderConfig) else config
     return with_memory(config, job, record)
+
+
+def _named(job):
+    """The flag that gives the configuration, with its value."""
+    flag = "bert_config_file" if job.bert_config_file else "init_checkpoint"
+    return f"--{flag}: {getattr(job, flag)}"
 
 
 def with_memory(config: Sizes, job: PretrainingFlags, record: Mapping[str, Any] | None) -> Sizes:
@@ -63,8 +79,8 @@ def adapt(config: EncoderConfig, recipe: recipes.Recipe, path: str) -> EncoderCo
         if wanted in (None, found):
             continue
         if found != getattr(EncoderConfig, key):
-            raise InputError(f"--bert_config_file: {path} has the {key} {found}, but recipe "
-                             f"{recipe.name} trains the {key} {wanted}; change the configuration.")
+            raise InputError(f"{path} has the {key} {found}, but recipe {recipe.name} trains the "
+                             f"{key} {wanted}; change the configuration, or the recipe.")
         config = dataclasses.replace(config, **{key: wanted})
     return config
 

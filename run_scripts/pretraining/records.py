@@ -26,7 +26,7 @@ _NAMES = {**{objective: head.name for objective, head in OBJECTIVES.items()},
           **{objective: name for objective, (name, _) in TAUGHT.items()}}
 
 
-def _name(term):
+def name_of(term):
     """Returns the name of a term in flags and reports."""
     return term.options.get("metrics_name", _NAMES[term.objective])
 
@@ -40,7 +40,7 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
     Terms for other networks than `config`'s are left out, and optional ones without features in the
     `records`, if these are given. `samples` is --n_negative_samples_batch.
     """
-    terms = {_name(term): term for term in recipe.terms}
+    terms = {name_of(term): term for term in recipe.terms}
     _check_names(names, recipe, terms, config)
     found = tuple(term for name, term in terms.items() if _fits(term, config) and (
         name in names if names else _is_default(term, records)))
@@ -130,10 +130,10 @@ def check_features(terms: Sequence[recipes.Term], records: "data.RecordSet", fla
     for term in terms:
         missing = _missing(term, records)
         if missing:
-            rest = ",".join(_name(t) for t in terms if t != term)
+            rest = ",".join(name_of(t) for t in terms if t != term)
             raise InputError(
                 f"the records of --{flag} hold no {', '.join(sorted(missing))}, which "
-                f"{_name(term)} reads ({records.paths[0]}); "
+                f"{name_of(term)} reads ({records.paths[0]}); "
                 + (f"train without it (--terms={rest}), or " if rest else "")
                 + "make them with another --recipe.")
 
@@ -259,7 +259,7 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
     if not job.recipe:
         line += (", as the manifest of the records names it" if records.manifest else
                  f"; no manifest names {records.paths[0]}")
-    line += f": {', '.join(map(_name, terms))}"
+    line += f": {', '.join(map(name_of, terms))}"
     rows = getattr(records, "rows", 0)
     if rows and "next_token_ids" in records.format.names:
         line += (f"; {job.max_seq_length} steps at once, in batches of {rows} rows that continue "

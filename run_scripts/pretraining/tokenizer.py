@@ -8,7 +8,7 @@ from bert_tf import recipes
 from bert_tf.config import Sizes
 from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
-from bert_tf.files import exists, find_files, is_folder
+from bert_tf.files import exists, is_folder
 from bert_tf.tokenization import Tokenizer, find_vocabulary, open_tokenizer
 from run_scripts.pretraining.flags import PretrainingFlags
 
@@ -20,7 +20,7 @@ def find_tokenizer(job: PretrainingFlags) -> Tokenizer | None:
     Raises:
         InputError: the records were made with another vocabulary.
     """
-    manifests = manifest.find_manifests(find_files(job.input_file, "input_file"))
+    manifests = manifest.find_manifests(manifest.record_files(job.input_file, "input_file"))
     kept = (manifest.tokenizer_folder(path) for *_, path in manifests)
     path = job.vocab_file or next((folder for folder in kept if find_vocabulary(folder)), None)
     if not path:

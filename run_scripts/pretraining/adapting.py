@@ -1,0 +1,161 @@
+"""Further pre-training of a model on a text: records, recipe and heads follow from its folder."""
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Sequence
+
+from bert_tf import recipes
+from bert_tf.config import EncoderConfig, Sizes
+from bert_tf.data import masking
+from bert_tf.data.segments.pairing import PAIRINGS
+from bert_tf.errors import InputError
+from bert_tf.files import find_files, make_folder
+from bert_tf.heads import HEADS, OBJECTIVES
+from bert_tf.models import Model, open_model
+from bert_tf.training.settings import TrainSettings
+from data_prep import create_pretraining_data
+from data_prep.pretraining_flags import PretrainingDataFlags
+from data_prep.pretraining_flags import recipe_defaults as data_defaults
+from run_scripts.pretraining.flags import PretrainingFlags, is_text
+from run_scripts.pretraining.records import name_of
+
+_MASKED_LM = "masked_lm"
+_BY_HAND = "make records with bert-create-pretraining-data, and name them with --input_file"
+
+
+def complete(job: PretrainingFlags, settings: TrainSettings) -> PretrainingFlags:
+    """Returns the flags of a run on records. If --input_file is text, they are made first, in the
+    output folder, and the recipe and the terms of the loss are those of the heads that the model
+    has; other flags are returned as they are.
+
+    Raises:
+        InputError: the text has no model whose tokenizer reads it, or the model has no recipe that
+            a text is enough for.
+    """
+    patterns = {"input_file": job.input_file, "eval_input_file": job.eval_input_file}
+    texts = {}
+    with contextlib.suppress(InputError):       # of a file that is not there, which is named later
+        texts = {flag: is_text(find_files(names, flag))
+                 for flag, names in patterns.items() if names}
+    if not any(texts.values()):
+        return job
+    if not all(texts.values()):
+        raise InputError("one of --input_file and --eval_input_file is text, and the other is "
+                         "records; name texts or records with both flags.")
+    if not job.init_checkpoint:
+        raise InputError(f"--input_file: {job.input_file[0]} is text, which is read with the "
+                         f"tokenizer of --init_checkpoint; give that flag, or {_BY_HAND}.")
+    if settings.distribution_strategy == "multi_worker":
+        raise InputError(f"--input_file: {job.input_file[0]} is text, and several machines read "
+                         f"records; {_BY_HAND}.")
+    model = open_model(job.init_checkpoint, job.bert_config_file, job.vocab_file)
+    recipe = _recipe(job, model)
+    terms = job.terms or _terms(recipe, model)
+    job = dataclasses.replace(job, do_train=job.do_train or not job.do_eval, recipe=recipe.name,
+                              terms=terms)
+    records = _make_records(job, settings, model, recipe,
+                            [flag for flag in patterns if patterns[flag]])
+    return dataclasses.replace(
+        job, vocab_file=None, **records, max_predictions_per_seq=masking.find(
+            recipe.corruption).slots(job.max_predictions_per_seq, job.max_seq_length))
+
+
+def _recipe(job: PretrainingFlags, model: Model) -> recipes.Recipe:
+    """The recipe of --recipe, else of the model's type; BERT's masked LM for a model whose own
+    recipe needs a second network."""
+    config, heads = model.config, model.weights.heads if model.weights else []
+    if job.recipe:
+        recipe = recipes.find(job.recipe)
+    elif getattr(config, "is_causal", False):
+        recipe = recipes.find("ltr")
+    else:
+        recipe = recipes.RECIPES.get(config.model_type, recipes.RECIPES["bert"])
+        if _needs_another(recipe, model) and _MASKED_LM in heads:
+            recipe = recipes.RECIPES["bert"]
+    pairing = PAIRINGS[recipe.segments.pairing]
+    if (pairing.in_rows or pairing.in_streams or recipe.denoising or recipe.tasks
+            or not masking.find(recipe.corruption).hides or not _has_encoder(config, recipe)):
+        raise InputError(f"--init_checkpoint: {model.path} is a {config.model_type}, which learns "
+                         f"no masked words from a text; {_BY_HAND}.")
+    if not job.recipe and _needs_another(recipe, model):
+        what = "generator" if recipe.learner == "Electra" else "teacher"
+        raise InputError(f"--init_checkpoint: {model.path} has neither a masked LM nor the {what} "
+                         f"that recipe {recipe.name} needs; give a checkpoint of its pre-training, "
+                         "or --recipe=bert to train a new masked LM on the encoder.")
+    if job.max_seq_length > config.max_position_embeddings:
+        raise InputError(f"--max_seq_length ({job.max_seq_length}) is more than the "
+                         f"{config.max_position_embeddings} positions of {model.path}; give at "
+                         "most that many.")
+    return recipe
+
+
+def _has_encoder(config: Sizes, recipe: recipes.Recipe) -> bool:
+    return isinstance(config, EncoderConfig) or recipe.sizes.get("model_type") == config.model_type
+
+
+def _needs_another(recipe: recipes.Recipe, model: Model) -> bool:
+    """Whether a recipe trains with a network that the model's folder does not hold."""
+    if any(term.objective not in OBJECTIVES for term in recipe.terms):      # learned from a teacher
+        return True
+    origin = model.weights and model.weights.origin
+    return recipe.learner == "Electra" and not (origin and origin.generator)
+
+
+def _terms(recipe: recipes.Recipe, model: Model) -> list[str]:
+    """The names of the terms to train: the masked LM, and others whose head the model has. Prints
+    which heads are new and which are left out."""
+    heads = set(model.weights.heads if model.weights else ())
+    if model.weights and model.weights.origin and model.weights.origin.generator:
+        heads.add(_MASKED_LM)       # of the generator
+    names = {name_of(term): OBJECTIVES[term.objective].name for term in recipe.terms
+             if not term.by_name}
+    held = [name for name, head in names.items() if head in heads or not HEADS[head].shapes]
+    first = next(iter(names))
+    if first not in held:
+        print(f"{model.path} has no head for {first}: a new one is trained, from random weights",
+              flush=True)
+    chosen = [name for name in names if name in held or name == first]
+    if left := [name for name in names if name not in chosen]:
+        print(f"{', '.join(left)} is left out, since {model.path} has no such head "
+              f"(--terms={','.join(names)} trains a new one)", flush=True)
+    return chosen
+
+
+def _make_records(job: PretrainingFlags, settings: TrainSettings, model: Model,
+                  recipe: recipes.Recipe, names: Sequence[str]) -> dict[str, list[str]]:
+    """Makes the records of the texts of some flags, or keeps those that a run before has made;
+    returns the flags' new values."""
+    folder = os.path.join(settings.output_dir, "records")
+    tokenizer_folder = os.path.join(folder, "tokenizer")
+    make_folder(settings.output_dir, "output_dir")
+    make_folder(tokenizer_folder, "output_dir")
+    model.tokenizer.save(tokenizer_folder)
+    options = _options(job, recipe)
+    made = {}
+    for name in names:
+        path = os.path.join(folder, f"{name.removesuffix('_input_file').removesuffix('_file')}"
+                            ".tfrecord")
+        create_pretraining_data.main(PretrainingDataFlags(**{
+            **options, "input_file": list(getattr(job, name)), "output_file": [path],
+            "vocab_file": tokenizer_folder, "do_lower_case": model.tokenizer.do_lower_case,
+            "max_seq_length": job.max_seq_length, "recipe": recipe.name,
+            "max_predictions_per_seq": job.max_predictions_per_seq}))
+        made[name] = [create_pretraining_data.manifest.manifest_path(path)]
+    return made
+
+
+def _options(job: PretrainingFlags, recipe: recipes.Recipe) -> dict[str, object]:
+    """The flags of the records that the recipe, its terms and --masking decide."""
+    known = {field.name for field in dataclasses.fields(PretrainingDataFlags)}
+    options = {name: value for name, value in data_defaults({"recipe": recipe.name})[1].items()
+               if name in known}
+    can_be_dynamic = masking.find(recipe.corruption).can_be_dynamic
+    options["masking"] = job.masking or ("dynamic" if can_be_dynamic else "static")
+    labelled = [name_of(term) for term in recipe.terms if term.objective == "SentencePrediction"]
+    if PAIRINGS[recipe.segments.pairing].num_labels and not set(labelled) & set(job.terms):
+        # Whole sentences of one document: nothing learns from a second segment.
+        options |= {"segments": "doc_sentences", "random_next_sentence": None}
+        if options["masking"] == "dynamic":
+            options["dupe_factor"] = 1      # copies would be equal
+    return options
