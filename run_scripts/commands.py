@@ -182,9 +182,13 @@ def _find_program(command):
             _print_help(command, found)
         sys.exit()
     if name not in found:
-        start = (f"there is no {command} {name}" if name else
-                 "give --task, --tasks or --task_kind, or a name as the first argument"
-                 if command == "bert-finetune" else f"{command} needs a name as its first argument")
+        start = f"{command} needs a name as its first argument"
+        if name:
+            start = f"there is no {command} {name}"
+        elif command == "bert-finetune":
+            if sentence := _missing_column():
+                sys.exit(f"error: {sentence}")
+            start = "give --task, --tasks or --task_kind, or a name as the first argument"
         sys.exit(f"error: {start}: {choose_from(name or '', found)}")
     sys.argv[0] += f" {name}"
     return found[name]
@@ -203,6 +207,14 @@ def _choose():
     except InputError as error:
         sys.exit(f"error: {error}")
     return script and script.removeprefix("run_").replace("_", "-")
+
+
+def _missing_column():
+    """The sentence that asks for the columns of the user's files; "" if no flag names files."""
+    from bert_tf.tasks.task_flags import TaskFlags
+    given = given_flags(parsing.expand_flagfiles(sys.argv[1:]))
+    return TaskFlags(**{name: given[name] for name in (
+        "data_dir", "train_file", "dev_file", "test_file") if name in given}).missing_column()
 
 
 def _print_help(command, found):

@@ -105,12 +105,20 @@ def _make_records(job, text, records, vocab, dupe_factor):
         random_seed=job.random_seed))
 
 
+def loop_steps(steps: int) -> int:
+    """Returns the steps between two points of the curves, of which there are 40 to 80. They divide
+    `steps` if any such number does, so each point is a mean over equally many steps."""
+    most = max(1, steps // 40)
+    return next((loop for loop in range(most, steps // 80, -1) if steps % loop == 0), most)
+
+
 def _train(job, folder, train_records, eval_records, vocab):
     config_file = os.path.join(folder, "bert_config.json")
     vocab_size = open_tokenizer(vocab).vocabulary.size
     # A model that reads its text less than once needs no dropout.
     EncoderConfig.preset("tiny", vocab_size=vocab_size, hidden_dropout_prob=0.0,
                          attention_probs_dropout_prob=0.0).to_json_file(config_file)
+    loop, tenth = loop_steps(job.num_train_steps), max(1, job.num_train_steps // 10)
     run = run_pretraining.PretrainingFlags(
         bert_config_file=config_file, input_file=[train_records], eval_input_file=[eval_records],
         do_train=True, do_eval=True, max_seq_length=_LENGTH,
@@ -118,9 +126,9 @@ def _train(job, folder, train_records, eval_records, vocab):
     settings = TrainSettings(
         output_dir=os.path.join(folder, "model"), learning_rate=2e-3,
         num_train_steps=job.num_train_steps, num_warmup_steps=job.num_train_steps // 10,
-        save_checkpoints_steps=max(1, job.num_train_steps // 4), eval_batch_size=32,
-        iterations_per_loop=max(1, job.num_train_steps // 40), max_eval_steps=0,
-        eval_steps=max(1, job.num_train_steps // 10), random_seed=job.random_seed)
+        save_checkpoints_steps=loop * max(1, job.num_train_steps // 4 // loop), eval_batch_size=32,
+        iterations_per_loop=loop, max_eval_steps=0, eval_steps=loop * max(1, tenth // loop),
+        random_seed=job.random_seed)
     run_pretraining.main(run, settings)
     flags.keep_for("bert-run-pretraining", settings.output_dir, run, settings)
 

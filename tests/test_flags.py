@@ -222,7 +222,7 @@ def test_an_error_follows_the_output_before_it(run):
     (["--number=1", "--kind=zebr"], 1, "did you mean zebra? The choices are x, y, zebra;"),
     (["--number=-1"], 1, "error: --number is -1; it must be at least 0.\n"),
     (["--number=1", "--kind=x", "--deep=2"], 1,
-     "error: --deep=2 is for --kind=zebra; leave the flag out.\n"),
+     "error: --deep=2 is for --kind=zebra; add --kind=zebra, or leave the flag out.\n"),
     (["--number=1", "more"], 1, "error: unexpected argument 'more'"),
     (["--flagfile=absent.txt"], 1, "error: --flagfile: there is no file absent.txt; check"),
     (["--flagfile"], 1, "error: --flagfile: there is no file ''; check the name.\n"),
@@ -332,7 +332,7 @@ class Values:
     ({"words": ["a", "birt"]},
      "--words is a,birt; there is no birt: did you mean bird? The choices are a, bird."),
     ({"slope": float("nan")}, "--slope is nan; it must be a number."),
-    ({"student": True}, "--student=true is for --teacher; leave the flag out."),
+    ({"student": True}, "--student=true is for --teacher; add --teacher, or leave the flag out."),
     ({"deep": 10 ** 20}, f"--deep is {10 ** 20}; give at most 9223372036854775807."),
 ])
 def test_values_that_can_not_be(values, message):

@@ -7,6 +7,7 @@ own reader doesn't check: some damaged files end its process.
 
 import functools
 import os
+import re
 import struct
 
 import ml_dtypes
@@ -160,8 +161,22 @@ def find(path: str) -> str | None:
             name for name in list_folder(path) if name.endswith(".index"))
         if len(names) > 1:
             raise InputError(f"{path} holds several checkpoints ({', '.join(names)}); name one of "
-                             "them.")
+                             f"them{_named_in_state(path, names)}.")
         if not names:
             return None
         prefix = os.path.join(path, names[0].removesuffix(".index"))
     return prefix
+
+
+def _named_in_state(folder, names):
+    """The end of a sentence that gives the checkpoint which the file `checkpoint` names, if it is
+    one of the index files `names`; else ""."""
+    path = os.path.join(folder, "checkpoint")
+    if not is_file(path):
+        return ""
+    with open_file(path, "rt", encoding="utf-8", errors="replace") as file:
+        named = re.search(r'^model_checkpoint_path: "(.*)"', file.read(), re.M)
+    base = re.split(r"[/\\\\]", named[1])[-1] if named else ""
+    if f"{base}.index" not in names:
+        return ""
+    return f", such as {os.path.join(folder, base)}, which the file {path} names as the newest"

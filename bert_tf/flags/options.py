@@ -107,8 +107,10 @@ def check_scope(settings, recipe=None) -> None:
             continue
         if value != scope.off and not scope.holds(
                 getattr(settings, scope.flag) if scope.flag else recipe):
-            raise InputError(f"--{field.name}={shown(value)} is for {scope.what}; leave the flag "
-                             "out" + ("." if scope.flag else f" with --recipe={recipe.name}."))
+            missing = f"add {scope.what}, or " * scope.what.startswith("--")
+            raise InputError(f"--{field.name}={shown(value)} is for {scope.what}; {missing}leave "
+                             "the flag out" + (
+                                 "." if scope.flag else f" with --recipe={recipe.name}."))
 
 
 def check_used(settings, *uses: tuple[str, typing.Any, str],

@@ -1,5 +1,6 @@
 """The flags that name a task and its files: a named task, a user's own files, or SQuAD's."""
 
+import contextlib
 import dataclasses
 import typing
 
@@ -12,7 +13,7 @@ from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.libraries import is_library_name, split_of
 from bert_tf.tasks.named import SQUAD, TASK_NAMES, find_task
 from bert_tf.tasks.reading import KeptRows, discover_labels, with_tags_judged
-from bert_tf.tasks.rows import Omissions
+from bert_tf.tasks.rows import Omissions, Table
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.tag_schemes import SCHEMES, labels_in, scheme_of
 from bert_tf.tasks.task import OWN, Split, Task
@@ -152,13 +153,25 @@ class TaskFlags:
         text_a, label = (given or default for given, default in zip(
             (self.text_a_column, self.label_column), columns))
         if not text_a:
-            raise InputError(f"--task must be given (one of {', '.join(TASK_NAMES)}), or "
-                             "--text_a_column for your own files.")
+            raise InputError(self.missing_column() or (
+                f"--task must be given (one of {', '.join(TASK_NAMES)}), or --text_a_column for "
+                "your own files."))
         return self._in_scheme(own_task(
             kind, files, [column for column in (text_a, self.text_b_column) if column],
             label or None, choices=self.choice_columns, labels=self.labels,
             header=self.header, labelled_test=self.labelled_test, tfds_name=self.tfds_name,
             data_dir=self.data_dir))
+
+    def missing_column(self) -> str:
+        """The sentence that asks for the text's column in the user's tables; "" without one."""
+        for split in ("train", "dev", "test"):
+            file = getattr(self, f"{split}_file")
+            if file and forms.ending(file) in forms.TABLES:
+                known = _columns_of(join_path(self.data_dir, file), self.header)
+                return (f"--text_a_column must be given: the column of the text in --{split}_file"
+                        f"={file}, by name or number from 0{known}; --label_column names the "
+                        "column of the label.")
+        return ""
 
     def _named(self):
         """The task of --task; InputError if a flag describes own files."""
@@ -380,6 +393,15 @@ def _format(file, kind, data_dir):
     """The format of a user's file."""
     path = join_path(data_dir, file)
     return forms.form_of_words(path) if kind.format == forms.WORDS else forms.form_of_table(path)
+
+
+def _columns_of(path, header):
+    """The end of a sentence that lists the columns of a table, if it names any; else ""."""
+    names = None
+    with contextlib.suppress(InputError, OSError):      # whoever reads the file names it
+        names = Table(path, Split((), (), format=forms.TABLES[forms.ending(path)], header=header),
+                      Omissions(True)).names
+    return f" (its columns are {', '.join(names)})" if names else ""
 
 
 def _one_format(files, kind, data_dir):

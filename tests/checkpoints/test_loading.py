@@ -49,13 +49,14 @@ def tf1(tmp_path):
 
 
 def assert_refused(path, message, model=None):
-    """`load` names the trouble and leaves the model as it was."""
+    """`load` names the trouble, which is returned, and leaves the model as it was."""
     model = model or make_learner(read_config(
         GOLDEN / {"hf": "hf_gelu", "tf1": "google_gelu"}[pathlib.Path(path).name]))
     before = model.get_weights()
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as error:
         load(path, model)
     assert all(np.array_equal(a, b) for a, b in zip(before, model.get_weights()))
+    return str(error.value)
 
 
 def test_configs_keep_the_two_gelus_apart():
@@ -168,7 +169,13 @@ def test_a_stale_checkpoint_file_and_a_prefix(tf1):
     for path in (tf1, tf1 / "bert_model.ckpt", tf1 / "bert_model.ckpt.index"):
         assert load(path, make_learner(config)).source == str(tf1 / "bert_model.ckpt")
     shutil.copy(tf1 / "bert_model.ckpt.index", tf1 / "model.ckpt-7.index")
-    assert_refused(tf1, "several", make_learner(config))
+    message = assert_refused(tf1, "several", make_learner(config))
+    assert f"such as {tf1 / 'model.ckpt-7'}, which the file {tf1}/checkpoint names" in message
+    (tf1 / "checkpoint").write_text('model_checkpoint_path: "C:\\\\gone\\\\bert_model.ckpt"\n')
+    assert f"such as {tf1 / 'bert_model.ckpt'}, " in assert_refused(
+        tf1, "several", make_learner(config))
+    (tf1 / "checkpoint").write_text('model_checkpoint_path: "/gone/other"\n')
+    assert assert_refused(tf1, "several", make_learner(config)).endswith("name one of them.")
 
 
 def test_a_damaged_file(tf1, hf):

@@ -128,11 +128,17 @@ def test_flags_choose_the_program(arguments, module, monkeypatch, tmp_path):
     assert found == [module]
 
 
-def test_what_decides_nothing_is_said():
+def test_what_decides_nothing_is_said(tmp_path):
     status, out, err = run("bert-finetune", "--help")
     assert (status, err) == (0, "") and "  squad            Fine-tunes BERT to find answers" in out
     status, out, err = run("bert-finetune", "--do_train", "--train_file=a.txt")
     assert (status, out) == (1, "") and "classifier, squad" in err and err.count("\n") == 1
+    path = tmp_path / "mail.csv"
+    path.write_text("folder,body\nham,a b\n")
+    status, out, err = run("bert-finetune", "--do_train", f"--train_file={path}")
+    assert (status, out) == (1, "") and err.startswith(
+        f"error: --text_a_column must be given: the column of the text in --train_file={path}")
+    assert "(its columns are folder, body); --label_column names" in err and "--task" not in err
     status, out, err = run("bert-finetune", "--flagfile=absent.txt")
     assert (status, out, err) == (
         1, "", "error: --flagfile: there is no file absent.txt; check the name.\n")

@@ -153,6 +153,11 @@ def test_text_to_report(eagerly, tmp_path, monkeypatch, capsys):
         quickstart._check_same_text(again, job["output_dir"])
 
 
+@pytest.mark.parametrize("steps, loop", [(1500, 30), (1000, 25), (40, 1), (7, 1), (2003, 50)])
+def test_points_of_the_curves_are_means_over_equally_many_steps(steps, loop):
+    assert quickstart.loop_steps(steps) == loop
+
+
 @pytest.mark.parametrize("name, value", [("random_seed", -1), ("random_seed", 1 << 31),
                                          ("num_train_steps", 0)])
 def test_numbers_that_training_would_refuse_are_refused_before_the_work(name, value):

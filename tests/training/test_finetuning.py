@@ -166,9 +166,18 @@ def test_a_grid_is_all_combinations():
     ({"cluster_hosts": ["a", "b"], "distribution_strategy": "multi_worker"},
      {"cluster": "indexed_job"})])
 def test_a_setting_that_changes_nothing_is_refused(flag, needs):
-    with pytest.raises(InputError, match=f"--{next(iter(flag))}=.* is for .*; leave the flag out"):
+    with pytest.raises(InputError, match=f"--{next(iter(flag))}=.* is for .*leave the flag out"):
         FineTuneSettings(output_dir="out", **flag)
     FineTuneSettings(output_dir="out", **{**flag, **needs})
+
+
+@pytest.mark.parametrize("flag, asked", [
+    ({"grid_learning_rate": ["1e-4"]}, "--grid"),
+    ({"grid_train_batch_size": ["8"]}, "--grid"),
+    ({"cluster": "slurm"}, "--distribution_strategy=multi_worker")])
+def test_a_flag_of_another_names_it(flag, asked):
+    with pytest.raises(InputError, match=f"is for {asked}; add {asked}, or leave the flag out"):
+        FineTuneSettings(output_dir="out", **flag)
 
 
 def test_schedules_without_an_end_are_equal_in_longer_runs():
