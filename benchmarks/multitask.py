@@ -101,7 +101,7 @@ class Trials:
     def _model(self, start, **changes):
         return ModelFlags(do_train=True, do_eval=True, init_checkpoint=start, num_workers=1,
                           max_seq_length=self.job.max_seq_length, vocab_file=self.job.vocab_file,
-                          do_lower_case=self.job.do_lower_case, **changes)
+                          do_lower_case=self.job.do_lower_case, **{"keep_head": False, **changes})
 
     def _learn_together(self, names, folder, model, keep=False):
         """Scores of tasks by their names, after `run_multitask`."""

@@ -90,6 +90,7 @@ def run_row(job: RobustnessComparisonFlags, row: str, task: Any, seed: int) -> d
         script.main, f"{folder}.log", folder,
         TaskFlags(task=task.name, data_dir=job.path("data", task.name)),
         ModelFlags(do_train=True, do_eval=True, init_checkpoint=job.init_checkpoint, num_workers=1,
+                   keep_head=False,
                    max_seq_length=job.max_seq_length, do_lower_case=job.do_lower_case),
         FineTuneSettings(
             output_dir=folder, random_seed=seed, train_batch_size=job.train_batch_size,

@@ -176,6 +176,17 @@ def _options_of_spans(model, head):
     return {"squad_style": "transformers"} if model.tokenizer.word_prefix else {}
 
 
+def task_of_labels(path: str) -> SavedTask | None:
+    """Returns the task that the config.json of a folder in Hugging Face's format describes, if it
+    has the head of a task; None for other folders.
+
+    Raises:
+        InputError: the head is none of ours, or the vocabulary can't be read.
+    """
+    model = _described_by_labels(path) if path else None
+    return model.saved if model else None
+
+
 def _described_by_labels(path):
     """The `Model` of a folder in Hugging Face's format with a head of a task; None of others."""
     if SavedTask.read(path) or not huggingface.find(path):

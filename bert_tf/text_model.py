@@ -1,5 +1,6 @@
 """A model that is trained on texts in memory, used and saved, in a few lines of Python."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from bert_tf.errors import InputError, counted
 from bert_tf.files import absolute, exists, fetched, folder_aside
 from bert_tf.finetuning.jobs import finetune
 from bert_tf.model_card import write_card
+from bert_tf.models import task_of_labels
 from bert_tf.predictor import Predictor
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.saved_task import SavedTask
@@ -59,7 +61,8 @@ class TextModel:
 
         Args:
             path: a folder of any format, or hf://OWNER/NAME.
-            kind: the task's kind; None: the fine-tuned model's kind, else "classification".
+            kind: the task's kind; None: the fine-tuned model's kind, also as a config.json of
+                Hugging Face names it, else "classification".
 
         Raises:
             InputError: there is no model at `path`, or its task has another kind.
@@ -74,8 +77,34 @@ class TextModel:
         if saved and kind not in (None, known[saved.task.kind]):
             raise InputError(f"{path} was fine-tuned for {known[saved.task.kind]}, not for {kind}; "
                              "leave kind out, or start from the pre-trained model.")
-        model.kind = known[saved.task.kind] if saved else model.kind
+        learned = model._saved()
+        if kind is None and learned and learned.task.kind in known:
+            model.kind = known[learned.task.kind]
         return model
+
+    def _saved(self) -> SavedTask | None:
+        """The task that the model was fine-tuned for, by us or in Hugging Face's format."""
+        saved = SavedTask.read(self.path)
+        with contextlib.suppress(InputError):       # of a head that is not one of ours
+            saved = saved or task_of_labels(self.path)
+        return saved
+
+    def _knows(self, labels: Sequence, names: Sequence[str]) -> bool:
+        """Whether the model has learned these labels; new examples may lack some of its labels.
+        `names` are those of flags."""
+        saved = self._saved()
+        if not saved or saved.task.kind != KINDS[self.kind]:
+            return False
+        known = saved.task.labels
+        if names:
+            return {*names} == {*known}
+        if self.kind == "multi_label" and len(labels) and all(
+                isinstance(label, (list, tuple)) and len(label) == len(known)
+                and all(one in (0, 1) for one in label) for label in labels):
+            return True
+        each = [one for label in labels for one in (
+            label if isinstance(label, (list, tuple)) else [label])]
+        return not known or {str(_plain(one, 0)).strip() for one in each} <= {*known}
 
     def __getstate__(self) -> dict[str, Any]:
         if self._discard:
@@ -86,7 +115,7 @@ class TextModel:
                 "_predictor": None}
 
     def __repr__(self) -> str:
-        task = SavedTask.read(self.path)
+        task = self._saved()
         what = f"labels {', '.join(map(str, task.task.labels))}" if task and task.task.labels else (
             "trained" if task else "not trained for a task yet: call fit")
         return f"TextModel({self.path!r}, {self.kind}; {what})"
@@ -96,8 +125,8 @@ class TextModel:
             **settings: Any) -> dict[str, float]:
         """Trains the model, and returns its scores on `dev_texts`, if there are such.
 
-        A model that was fine-tuned before keeps its labels and is trained further; with
-        `keep_head=False` it gets a new head, for other labels.
+        If the model was fine-tuned before, and knows all of these labels, its head is trained
+        further; for other labels, or with `keep_head=False`, it gets a new head.
 
         Args:
             texts: str, or tuples of two; a list, an array, or a column or a table of pandas.
@@ -115,7 +144,7 @@ class TextModel:
         folder = tempfile.mkdtemp(prefix="bert_tf_")
         discard = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         files = {"train_file": os.path.join(folder, "train.jsonl")}
-        saved = SavedTask.read(self.path) if settings.get("keep_head") in (None, True) else None
+        saved = None if settings.get("keep_head") is False else self._saved()
         labels, names = _label_rows(self.kind, labels, label_names,
                                     saved.task.labels if saved else ())
         width = _write(files["train_file"], texts, labels)
@@ -133,7 +162,7 @@ class TextModel:
                 {**files, **dict(zip(("text_a_column", "text_b_column"), _TEXTS[:width])),
                  "label_column": _LABEL, "task_kind": self.kind, "labels": list(names)},
                 self.path, output,
-                **{"keep_head": SavedTask.read(self.path) is not None, **given})
+                **{**({"keep_head": True} if self._knows(labels, names) else {}), **given})
         except InputError as error:         # the files are this method's own
             message = str(error)
             for path, name in zip(files.values(), ("texts and labels", "dev_texts and dev_labels")):
@@ -150,7 +179,7 @@ class TextModel:
     def predict(self, texts: Any) -> Any:
         """Returns the predictions of `bert_tf.Predictor`: a dict, or a list of dicts for a list, an
         array, or a column or a table of pandas."""
-        if not SavedTask.read(self.path):
+        if not self._saved():
             raise InputError(f"{self.path} is not trained for a task yet; call fit first.")
         self._predictor = self._predictor or Predictor(self.path)
         return self._predictor(texts)
@@ -189,11 +218,8 @@ def _label_rows(kind, labels, names, known=()):
     if columns and len(columns) != width:
         raise InputError(f"label_names are {', '.join(columns)}, but labels have "
                          f"{counted(width, 'column')}; give a name for each.")
-    if not known or not columns:
+    if not columns or sorted(columns) != sorted(known):
         return rows, columns
-    if sorted(columns) != sorted(known):
-        raise InputError(f"the columns of labels are {', '.join(columns)}, but the labels are "
-                         f"{', '.join(known)}; give a column for each.")
     order = list(map(columns.index, known))
     return [[row[place] for place in order] for row in rows], tuple(known)
 

@@ -230,7 +230,7 @@ def _model_flags(job: DistillFlags, saved: SavedTask, settings: FineTuneSettings
         do_predict=job.do_predict, init_checkpoint=path,
         bert_config_file=job.student if is_config else "", vocab_file=vocabulary,
         do_lower_case=lower, max_seq_length=job.max_seq_length or saved.max_seq_length,
-        records_dir=job.records_dir)
+        records_dir=job.records_dir, keep_head=False)
 
 
 def _start(job, settings):

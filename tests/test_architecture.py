@@ -60,8 +60,8 @@ ALLOWED = {
                             "objectives", "predictor", "recipes", "tasks", "tokenization",
                             "training"},
     "model_card": COMMON | {"checkpoints", "heads", "tasks"},
-    "text_model": COMMON | {"checkpoints", "finetuning", "model_card", "predictor", "tasks",
-                            "tokenization"},
+    "text_model": COMMON | {"checkpoints", "finetuning", "model_card", "models", "predictor",
+                            "tasks", "tokenization"},
     "": {"heads", "networks", "registration"},
     "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "recipes"},
 }

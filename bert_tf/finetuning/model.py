@@ -5,6 +5,7 @@ import dataclasses
 import math
 import operator
 import os
+from collections.abc import Callable
 from typing import Any
 
 from bert_tf import training
@@ -42,8 +43,8 @@ def open_beginning(flags: Any, output_dir: str) -> Model:
     return open_model(path, flags.bert_config_file, flags.vocab_file)
 
 
-def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task_dir: str = ""
-                 ) -> Model:
+def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task_dir: str = "",
+                 find_head: Callable[[Model], SavedTask | None] | None = None) -> Model:
     """The model that flags name, an encoder that takes heads, with its length.
 
     Args:
@@ -51,6 +52,8 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
         default_length: S if neither the flag nor a saved model gives it; at most the model's
             positions are taken.
         task_dir: where a run in `output_dir` would have its task; "": in `output_dir`.
+        find_head: function of the model that returns the task whose head is trained further, or
+            None; by default --keep_head decides alone.
 
     Raises:
         InputError: there is no such model, or the flags, the vocabulary and the model disagree.
@@ -64,7 +67,11 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
     if flags.encoder_dropout is not None and flags.do_train:
         config = dataclasses.replace(
             config, **dict.fromkeys(config.dropout_keys, flags.encoder_dropout))
-    saved = found.saved if flags.keep_head or not flags.do_train else None
+    saved = found.saved
+    if flags.do_train and find_head:
+        saved = find_head(found)
+    elif flags.do_train and not flags.keep_head:
+        saved = None
     # A run that was begun keeps its length and its tokens, whatever the defaults are now.
     run = (task_dir or output_dir) if flags.do_train else ""
     begun_task = SavedTask.read(run) if run else None
@@ -108,7 +115,8 @@ def _length(flags, known, default, config):
     """The length S: the flag's, else the first `SavedTask`'s among `known`, else the default."""
     most = config.max_position_embeddings
     length = flags.max_seq_length or next(
-        (saved.max_seq_length for saved in known if saved), min(default, most))
+        (saved.max_seq_length for saved in known if saved and saved.max_seq_length),
+        min(default, most))
     if not 4 <= length <= most:
         raise InputError(f"--max_seq_length is {length}; it must be from 4 to {most}, the model's "
                          "max_position_embeddings.")
@@ -220,8 +228,10 @@ class ModelFlags(QuantisationFlags):
     ensemble: list[str] = option(
         [], "Folders of fine-tuned models, instead of --init_checkpoint. Their predicted "
         "probabilities or numbers are averaged, scored and written.", rare=True)
-    keep_head: bool = option(
-        False, "Train the head of --init_checkpoint further, instead of a new head.", rare=True,
+    keep_head: bool | None = option(
+        None, "Train the head of --init_checkpoint further; false: begin with a new head. Default: "
+        "further, if the model was fine-tuned for the same kind of task with the same labels; with "
+        "several tasks, a new head.", rare=True,
         for_=Scope("runs with --init_checkpoint", bool, "init_checkpoint"))
     bert_config_file: str = option(
         "", "The bert_config.json of the model; default: the file beside --init_checkpoint. "

@@ -3,11 +3,13 @@ starts.
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
-from bert_tf.checkpoints.task_heads import with_head_of
+from bert_tf.checkpoints.task_heads import tasks_beside, with_head_of
 from bert_tf.errors import InputError
 from bert_tf.finetuning.head_masks import masked_heads
+from bert_tf.finetuning.kept_head import find_head
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import (
     ModelFlags,
@@ -47,10 +49,18 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
     if model_flags.do_train:
         check_has_training_set(task)
     model_flags.check(settings)
-    if model_flags.keep_head or not model_flags.do_train:
+    if model_flags.keep_head or not model_flags.do_train or (
+            model_flags.keep_head is None and task.name in tasks_beside(
+                model_flags.init_checkpoint)):
         model_flags = dataclasses.replace(model_flags, init_checkpoint=with_head_of(
             model_flags.init_checkpoint, task.name))
-    model = open_encoder(model_flags, settings.output_dir, task.defaults.max_seq_length)
+    model = open_encoder(
+        model_flags, settings.output_dir, task.defaults.max_seq_length, find_head=functools.partial(
+            find_head, task=task, task_flags=task_flags, flags=model_flags, settings=settings,
+            options=options))
+    if model_flags.do_train:
+        model_flags = dataclasses.replace(
+            model_flags, keep_head=bool(model_flags.keep_head or model.saved))
     if model.saved:
         task = as_trained(task, model.saved, model.path, kinds, task_flags.names_kind)
     elif not model_flags.do_train:

@@ -7,7 +7,9 @@ from typing import Any
 from bert_tf import checkpoints, finetuning_defaults
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
+from bert_tf.models import folder_of
 from bert_tf.tasks.named import find_task
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.training.settings import without_tried
 
 # Flags that set the number of steps in another way; a paper's number of steps is then not used.
@@ -37,6 +39,14 @@ def squad_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         given, lambda: "squad_v2" if given.get("version_2_with_negative") else "squad")
 
 
+def _may_keep(given, name):
+    """Whether the model was fine-tuned for a task with the labels of the task `name`, or, if it is
+    a task of the user, for any."""
+    path = given.get("init_checkpoint")
+    saved = SavedTask.read(folder_of(path)) if path else None
+    return bool(saved) and (not name or find_task(name).labels == saved.task.labels)
+
+
 def _defaults(given, task_of):
     # The papers train the encoder, but with --feature_layers it is not trained.
     if not given.get("do_train") or given.get("feature_layers"):
@@ -50,7 +60,7 @@ def _defaults(given, task_of):
         for name, others in (("num_train_steps", _STEPS), ("num_warmup_steps", _WARMUP)):
             if any(given.get(other) for other in others):
                 values.pop(name, None)
-        if given.get("keep_head"):
+        if given.get("keep_head", _may_keep(given, task_of())):
             for name in _OF_HEAD:
                 values.pop(name, None)
     return (f"fine-tuning of {config.model_type}", values) if values else ("", {})

@@ -180,6 +180,9 @@ class FineTuneRun:
                   **member.join_scores([member.score(split, found[split]) for split in scored])}
         if any(member.is_degenerate(split, found[split]) for split in scored):
             print(training.trials.ONE_ANSWER, *member.advice(), flush=True)
+            if self.flags.do_train and self.flags.keep_head:
+                print(f"The training began with the head of {self.model.path}; --keep_head=False "
+                      "begins with a new one.", flush=True)
         for name, value in scores.items():
             print(f"{name} = {value:.4f}", flush=True)
         task = member.task
@@ -296,7 +299,7 @@ def open_run(script: str, task_flags, model_flags, settings, options: dict | Non
     member = plan_task(script, task_flags, model_flags, settings, options or {})
     if model_flags.do_train:    # before the records of another run are replaced
         training.trials.check_output(member.settings.output_dir, list(member.settings.trials()))
-    run = FineTuneRun([member], model_flags, settings, note=teaching.note if teaching else "")
+    run = FineTuneRun([member], member.flags, settings, note=teaching.note if teaching else "")
     folder = run.records_folder(member)
     planned = member.plan_records(folder, teaching and (lambda: teaching.records(member, folder)))
     strategy = strategy or training.open_strategy(
@@ -333,7 +336,7 @@ def _tuning(run, member, strategy):
         {**options, **run.kept_padding},
         task.kind.scored_on([member.sets[split].identity() for split in eval_splits],
                             member.options),
-        init_checkpoint=member.model.path, keep_head=flags.keep_head or task.kind.keeps_head,
+        init_checkpoint=member.model.path, keep_head=bool(flags.keep_head) or task.kind.keeps_head,
         weights=member.model.take_weights())
 
 
@@ -390,7 +393,7 @@ def _mixture_tuning(run, strategy):
         {member.name: [member.sets[split].identity() for split in member.wanted.eval_splits]
          for member in members},
         compression.MultiTaskStudent if taught else training.MultiTaskLearner,
-        model.path, flags.keep_head, model.take_weights())
+        model.path, bool(flags.keep_head), model.take_weights())
 
 
 def open_task(script: str, task_flags, model_flags, settings,

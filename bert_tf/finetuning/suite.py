@@ -216,7 +216,7 @@ class SuiteRun:
             if not _is_held(held, cell.folder):
                 return False
             if not self.result(cell):
-                model = _begins(cell, chosen) if chosen else self.model
+                model = _begins(cell, chosen, self.family) if chosen else self.model
                 with (open_log(os.path.join(cell.folder, LOG)) as log,
                       contextlib.redirect_stdout(log)):
                     is_done = self._measure(cell, model)
@@ -309,10 +309,10 @@ def _diverges(run):
     return False
 
 
-def _begins(cell, chosen):
+def _begins(cell, chosen, family):
     """The settings that name another task's model to begin with."""
-    kept = {"keep_head": True} if cell.row.keeps_head else {}
-    return {"init_checkpoint": chosen.folder, **kept}
+    return {"init_checkpoint": chosen.folder,
+            **({"keep_head": cell.row.keeps_head} if type(family) is Heads else {})}
 
 
 def _begun_with(cell):

@@ -117,6 +117,7 @@ class Kind:
         is_grouped: whether a question or a line has several examples, which have its number for a
             `document`; a task's sizes then count these.
         keeps_head: whether training begins with the head of pre-training that has the same name.
+        head_options: names of the options that decide how the head is built.
         measures: whether records to predict hold labels, so that their loss can be measured.
         reads: names of the features that a model turns into texts; () for other models.
     """
@@ -126,6 +127,7 @@ class Kind:
     texts: tuple = (1, None, "a text")
     own_metrics: tuple = ()
     reads: tuple[str, ...] = ()
+    head_options: tuple[str, ...] = ("bilstm_size",)
     format: str | None = None
     default_columns: tuple = ("", "")
     lines = 1

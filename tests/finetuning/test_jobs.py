@@ -212,7 +212,7 @@ def test_errors_of_fit_name_its_arguments(folder):
     given = {"num_train_steps": 1, "train_batch_size": 4, "max_seq_length": 6}
     model.fit(["a", "b"] * 2, ["x", "y"] * 2, **given)
     with pytest.raises(InputError, match="^texts and labels, line 2: label 'z' is none of x, y"):
-        model.fit(["a", "b"], ["x", "z"], **given)
+        model.fit(["a", "b"], ["x", "z"], **given, keep_head=True)
     with pytest.raises(InputError, match="^dev_texts and dev_labels, line 1: label 'z' is none"):
         model.fit(["a", "b"], ["x", "y"], ["a"], ["z"], **given)
 

@@ -179,7 +179,7 @@ def test_text_is_refused_where_no_model_reads_it(model, text, tmp_path):
     folder = model()
     for changes, said in (
             ({"init_checkpoint": ""}, "is text, which is read with the tokenizer of"),
-            
+
             ({"max_seq_length": 64}, "is more than the 16 positions"),
             ({"distribution_strategy": "multi_worker"}, "several machines")):
         with pytest.raises(InputError, match=said):

@@ -25,6 +25,8 @@ class Classification(LabelledKind):
 
     name, title, script = "classification", "classification", "run_classifier"
     features = FINETUNING["classification"]
+    head_options = ("bilstm_size", "head", "head_size", "label_gain", "feature_layers",
+                    "lstm_size", "lstm_layers", "label_scale")
     own_metrics: tuple = ("accuracy", "macro_f1", "matthews")
     has_labels = True
     texts = (1, 2, "a text, or a tuple of two")

@@ -44,6 +44,7 @@ class Span(Kind):
     name, title, script = "span", "answers in paragraphs", "run_squad"
     features = features.ANSWER_SPAN + features.ANSWER_SPAN_LABELS
     smooths = measures = False
+    head_options = ("bilstm_size", "squad_style", "version_2_with_negative")
     texts = (2, 2, "a tuple of a question and a passage")
 
     def is_percent(self, score):

@@ -34,6 +34,7 @@ class Tagging(LabelledKind):
 
     name, title, script = "tagging", "tagging", "run_tagger"
     features = FINETUNING["tagging"]
+    head_options = ("bilstm_size", "feature_layers", "lstm_size", "lstm_layers")
     own_metrics = ("entity_f1", "entity_precision", "entity_recall", "tag_accuracy")
     has_labels, shows_probabilities = True, False
     default_columns, format = ("0", "-1"), "words"

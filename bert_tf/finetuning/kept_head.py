@@ -1,0 +1,95 @@
+"""Whether fine-tuning goes on with the head of a fine-tuned model, or begins with a new one."""
+
+import contextlib
+import dataclasses
+from typing import Any
+
+from bert_tf.errors import InputError
+from bert_tf.finetuning.model import ModelFlags
+from bert_tf.models import Model, task_of_labels
+from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.tag_schemes import scheme_of
+from bert_tf.tasks.task import Task
+from bert_tf.training.settings import FineTuneSettings
+
+# Options where no flag is not the same as the flag of the training: the encoder's training depends
+# on them too.
+_DECIDED = ("head", "feature_layers")
+_DEFAULTS = {"head": "linear", "bilstm_size": 0, "label_scale": 1, "version_2_with_negative": False,
+             "squad_style": "bert"}
+_SHOWN = 5      # labels in a message
+
+
+def find_head(model: Model, task: Task, task_flags: Any, flags: ModelFlags,
+              settings: FineTuneSettings, options: dict) -> SavedTask | None:
+    """Returns the task of the model whose head is trained further; None for a new head. Unless
+    --keep_head decides, the head is kept for the same kind of task with the same labels, and one
+    line says what happens.
+
+    Args:
+        model: the model to begin with.
+        task: to be learned; `task_flags` describe its files.
+        options: of the head, None where a flag is not given.
+    """
+    saved = model.saved or _of_huggingface(model)
+    if flags.keep_head is not None:
+        return saved if flags.keep_head else None
+    if saved is None or task.kind.keeps_head:
+        return None
+    reason = _obstacle(model, saved, task, task_flags, {**options,
+                                                        "bilstm_size": flags.bilstm_size})
+    if reason:
+        print(f"a new head is trained, since {reason}", flush=True)
+        return None
+    seeds = ("; all trials begin with it, so their seeds decide only the order of the examples and "
+             "dropout" if len(settings.trials()) > 1 else "")
+    what = f"with the labels {_list(saved.task.labels)}" if saved.task.labels else (
+        f"for {saved.task.kind.title}")
+    print(f"the head of {model.path}, {what}, is trained further{seeds} (--keep_head=False begins "
+          "with a new head)", flush=True)
+    return saved
+
+
+def _of_huggingface(model):
+    """The task that the labels in a config.json describe, of a length that is not decided."""
+    with contextlib.suppress(InputError):       # of a head that is not one of ours
+        saved = task_of_labels(model.path)
+        return saved and dataclasses.replace(saved, max_seq_length=0)
+    return None
+
+
+def _obstacle(model, saved, task, task_flags, options):
+    """Why the head of a model can't be trained for a task; "" if it can."""
+    path = model.path
+    if task.kind != saved.task.kind:
+        return f"{path} is a model for {saved.task.kind.title}, not for {task.kind.title}"
+    head = saved.task.kind.head(saved.task, saved.options)[0]
+    if head not in model.weights.heads:
+        return f"{model.weights.source} does not hold the head of its task"
+    for name in saved.task.kind.head_options:
+        value, known = (given.get(name, _DEFAULTS.get(name)) for given in (options, saved.options))
+        if name in _DECIDED:
+            value = value or _DEFAULTS.get(name)
+        elif value is None:
+            continue        # as in training
+        if value != known:
+            return f"{path} was trained with --{name}={known}, not {value}"
+    labels = task.labels or (task.kind.has_labels and _labels_of_files(task, task_flags, saved))
+    fits = (task.kind.fits_labels(labels, saved.task.labels) if task.labels else
+            set(labels or ()) == set(saved.task.labels))
+    if labels and not fits:
+        return f"{path} knows the labels {_list(saved.task.labels)}, and here are {_list(labels)}"
+    return ""
+
+
+def _labels_of_files(task, task_flags, saved):
+    """The labels of the files, tags in the scheme that the model has learned."""
+    if task_flags.tag_scheme is None and task.kind.name == "tagging":
+        task_flags = dataclasses.replace(task_flags, tag_scheme=scheme_of(saved.task.labels))
+    wanted = task_flags.find(task, True, False, False)
+    return wanted.sources["train"].task.labels
+
+
+def _list(labels):
+    shown = ", ".join(map(str, labels[:_SHOWN]))
+    return shown + (f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else "")

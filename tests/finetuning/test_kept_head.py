@@ -1,0 +1,161 @@
+"""Fine-tuning a fine-tuned model: its head is trained further for the same labels, else a new one.
+"""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import checkpoints
+from bert_tf.errors import InputError
+from tests.finetuning.test_jobs import TOKENS
+from tests.run_scripts.test_run_classifier import VOCAB
+from tests.training import tiny
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+TEXTS = ["seen 1 2", "seen 3", "4 5 6", "7 8 9"] * 2
+LABELS = {"classification": ["x", "y"] * 4, "regression": [0.5, 2.0] * 4,
+          "multi_label": [["x"], ["y", "x"]] * 4}
+GIVEN = {"num_train_steps": 2, "train_batch_size": 4, "max_seq_length": 6, "num_workers": 1}
+# Nothing is learned: what comes out is what went in.
+STILL = {**GIVEN, "num_train_steps": 1, "learning_rate": 0.0}
+FURTHER, NEW = "is trained further", "a new head is trained, since"
+
+
+@pytest.fixture(name="base", scope="module")
+def fixture_base(tmp_path_factory):
+    """A pre-trained model."""
+    folder = tmp_path_factory.mktemp("kept")
+    network = bert_tf.BertEncoder(tiny.config(
+        vocab_size=VOCAB, num_hidden_layers=1, max_position_embeddings=24))
+    network.save(folder / "model.keras")
+    (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
+    return folder
+
+
+@pytest.fixture(name="tuned", scope="module", params=LABELS)
+def fixture_tuned(request, base, tmp_path_factory):
+    """The kind of a task, and a model that was fine-tuned for it."""
+    folder = tmp_path_factory.mktemp("tuned") / "model"
+    model = bert_tf.TextModel.from_pretrained(base, request.param)
+    model.fit(TEXTS, LABELS[request.param], **GIVEN)
+    model.save(folder)
+    return request.param, folder
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def files_of(folder, kind, labels):
+    path = write(folder / "train.jsonl", [
+        {"text": text, "label": label} for text, label in zip(TEXTS, labels)])
+    return {"train_file": path, "text_a_column": "text", "label_column": "label",
+            "task_kind": kind}
+
+
+def answers(folder):
+    return bert_tf.Predictor(folder)(TEXTS[:4])
+
+
+def head_of(folder):
+    return {name: tensor.read() for name, tensor in checkpoints.read(folder).tensors.items()
+            if name.endswith("dense/kernel") and name.count("/") == 2
+            and not name.startswith("pooler")}
+
+
+def is_same(one, other):
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name])
+                                              for name in one)
+
+
+def test_the_same_labels_go_on_with_the_head(tuned, tmp_path, capsys):
+    kind, folder = tuned
+    bert_tf.finetune(files_of(tmp_path, kind, LABELS[kind]), folder, tmp_path / "out", **STILL)
+    assert FURTHER in capsys.readouterr().out
+    assert is_same(head_of(tmp_path / "out"), head_of(folder))
+    assert answers(tmp_path / "out") == answers(folder)
+    bert_tf.finetune(files_of(tmp_path, kind, LABELS[kind]), folder, tmp_path / "new", **STILL,
+                     keep_head=False)
+    assert FURTHER not in capsys.readouterr().out
+    assert not is_same(head_of(tmp_path / "new"), head_of(folder))
+
+
+def test_a_folder_of_hugging_face_follows_the_same_rule(tuned, tmp_path, capsys):
+    kind, folder = tuned
+    hf = tmp_path / "hf"
+    checkpoints.convert(str(folder), str(hf), "huggingface")
+    shutil.copy(folder / "vocab.txt", hf)
+    bert_tf.finetune(files_of(tmp_path, kind, LABELS[kind]), hf, tmp_path / "out", **STILL)
+    if kind == "classification":
+        assert f"the head of {hf}, with the labels x, y, {FURTHER}" in capsys.readouterr().out
+    assert is_same(head_of(tmp_path / "out"), head_of(folder))
+    model = bert_tf.TextModel.from_pretrained(hf)
+    assert model.kind == kind and "call fit" not in repr(model)
+    before = model.predict(TEXTS[:4])
+    model.fit(TEXTS, LABELS[kind], **STILL)
+    assert model.predict(TEXTS[:4]) == before
+
+
+def test_labels_in_another_order_stay_with_their_rows(base, tmp_path):
+    """A config.json may number the labels otherwise than the training file's order."""
+    model = bert_tf.TextModel.from_pretrained(base)
+    model.fit(TEXTS, LABELS["classification"], **GIVEN)
+    model.save(tmp_path / "model")
+    checkpoints.convert(str(tmp_path / "model"), str(tmp_path / "hf"), "huggingface")
+    shutil.copy(base / "vocab.txt", tmp_path / "hf")
+    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    config |= {"id2label": {"0": "y", "1": "x"}, "label2id": {"y": 0, "x": 1}}
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(config))
+    wanted = bert_tf.Predictor(tmp_path / "hf")(TEXTS[:4])
+    bert_tf.finetune(files_of(tmp_path, "classification", LABELS["classification"]),
+                     tmp_path / "hf", tmp_path / "out", **STILL)
+    assert bert_tf.Predictor(tmp_path / "out")(TEXTS[:4]) == wanted
+
+
+@pytest.mark.parametrize("labels, kind, more, reason", [
+    (["x", "z"] * 4, "classification", {}, "knows the labels x, y, and here are x, z"),
+    (["x", "y", "z", "x"] * 2, "classification", {}, "and here are x, y, z"),
+    (["x"] * 7 + ["y"], "multi_label", {}, "a model for classification, not for"),
+    ([0.5, 2.0] * 4, "regression", {}, "a model for classification, not for"),
+    (["x", "y"] * 4, "classification", {"bilstm_size": 4}, "--bilstm_size=0, not 4"),
+    (["x", "y"] * 4, "classification", {"head": "step"}, "--head=linear, not step")])
+def test_other_tasks_get_a_new_head_and_say_so(labels, kind, more, reason, base, tmp_path, capsys):
+    model = bert_tf.TextModel.from_pretrained(base)
+    model.fit(TEXTS, LABELS["classification"], **GIVEN)
+    model.save(tmp_path / "model")
+    capsys.readouterr()
+    bert_tf.finetune(files_of(tmp_path, kind, labels), tmp_path / "model", tmp_path / "out",
+                     **STILL, **more)
+    said = capsys.readouterr().out
+    assert NEW in said and reason in said and FURTHER not in said
+    with pytest.raises(InputError):
+        bert_tf.finetune(files_of(tmp_path, kind, labels), tmp_path / "model", tmp_path / "2",
+                         **STILL, **more, keep_head=True)
+
+
+def test_texts_in_memory_may_lack_a_label(base, tmp_path, capsys):
+    model = bert_tf.TextModel.from_pretrained(base)
+    model.fit(TEXTS, LABELS["classification"], **GIVEN)
+    model.fit(TEXTS[:4], ["x"] * 4, **STILL)
+    assert "labels x, y" in repr(model)
+    capsys.readouterr()
+    model.fit(TEXTS, ["x", "z"] * 4, **STILL)
+    assert NEW in capsys.readouterr().out and "labels x, z" in repr(model)
+
+
+def test_trials_begin_with_the_same_head_and_resume(base, tmp_path, capsys):
+    model = bert_tf.TextModel.from_pretrained(base)
+    model.fit(TEXTS, LABELS["classification"], **GIVEN)
+    model.save(tmp_path / "model")
+    task = {**files_of(tmp_path, "classification", LABELS["classification"]),
+            "dev_file": str(tmp_path / "train.jsonl")}
+    given = {**GIVEN, "num_trials": 2}
+    bert_tf.finetune(task, tmp_path / "model", tmp_path / "whole", **given)
+    assert "all trials begin with it" in capsys.readouterr().out
+    bert_tf.finetune(task, tmp_path / "model", tmp_path / "out", **given, stop_at_step=1)
+    bert_tf.finetune(task, tmp_path / "model", tmp_path / "out", **given)
+    assert is_same(head_of(tmp_path / "whole"), head_of(tmp_path / "out"))
