@@ -31,7 +31,7 @@ def find_head(model: Model, task: Task, task_flags: Any, flags: ModelFlags,
         task: to be learned; `task_flags` describe its files.
         options: of the head, None where a flag is not given.
     """
-    saved = model.saved or _of_huggingface(model)
+    saved = model.saved or _of_huggingface(model, task)
     if flags.keep_head is not None:
         return saved if flags.keep_head else None
     if saved is None or task.kind.keeps_head:
@@ -50,12 +50,19 @@ def find_head(model: Model, task: Task, task_flags: Any, flags: ModelFlags,
     return saved
 
 
-def _of_huggingface(model):
-    """The task that the labels in a config.json describe, of a length that is not decided."""
+def _of_huggingface(model, task):
+    """The task that the labels in a config.json describe, of a length that is not decided. If they
+    are the names of the task's labels, they become those labels."""
+    saved = None
     with contextlib.suppress(InputError):       # of a head that is not one of ours
         saved = task_of_labels(model.path)
-        return saved and dataclasses.replace(saved, max_seq_length=0)
-    return None
+    if not saved:
+        return None
+    labels, numbers = saved.task.labels, dict(zip(task.label_names, task.labels))
+    if labels and set(labels) == set(numbers):
+        labels = tuple(numbers[label] for label in labels)
+    return dataclasses.replace(saved, max_seq_length=0,
+                               task=dataclasses.replace(saved.task, labels=labels))
 
 
 def _obstacle(model, saved, task, task_flags, options):
@@ -75,6 +82,9 @@ def _obstacle(model, saved, task, task_flags, options):
         if value != known:
             return f"{path} was trained with --{name}={known}, not {value}"
     labels = task.labels or (task.kind.has_labels and _labels_of_files(task, task_flags, saved))
+    names, known = task.label_names, saved.task.label_names
+    if names and known and set(names) != set(known):      # what the numbers of two tasks mean
+        return f"{path} knows the labels {_list(known)}, and here are {_list(names)}"
     fits = (task.kind.fits_labels(labels, saved.task.labels) if task.labels else
             set(labels or ()) == set(saved.task.labels))
     if labels and not fits:

@@ -44,7 +44,11 @@ def _may_keep(given, name):
     a task of the user, for any."""
     path = given.get("init_checkpoint")
     saved = SavedTask.read(folder_of(path)) if path else None
-    return bool(saved) and (not name or find_task(name).labels == saved.task.labels)
+    if not saved or not name:
+        return bool(saved)
+    mine, its = find_task(name), saved.task
+    return (mine.labels, mine.label_names or its.label_names) == (
+        its.labels, its.label_names or mine.label_names)
 
 
 def _defaults(given, task_of):

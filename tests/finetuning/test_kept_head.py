@@ -159,3 +159,20 @@ def test_trials_begin_with_the_same_head_and_resume(base, tmp_path, capsys):
     bert_tf.finetune(task, tmp_path / "model", tmp_path / "out", **given, stop_at_step=1)
     bert_tf.finetune(task, tmp_path / "model", tmp_path / "out", **given)
     assert is_same(head_of(tmp_path / "whole"), head_of(tmp_path / "out"))
+
+
+def test_numbers_that_mean_other_labels_get_a_new_head(base, tmp_path, capsys):
+    """CoLA's labels and MRPC's are 0 and 1 in the files; acceptable is not equivalent."""
+    for name, header in (("cola", ""), ("mrpc", "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n")):
+        (tmp_path / name).mkdir()
+        for split in ("train", "dev"):
+            (tmp_path / name / f"{split}.tsv").write_text(header + "".join(
+                f"{number % 2}\t1\t2\t{text}\t{text}\n" if header else
+                f"x\t{number % 2}\t\t{text}\n" for number, text in enumerate(TEXTS)))
+    given = {**GIVEN, "do_eval": False, "max_seq_length": 12}
+    bert_tf.finetune("cola", base, tmp_path / "1", data_dir=str(tmp_path / "cola"), **given)
+    for task, said in (("mrpc", "a new head is trained, since"), ("cola", FURTHER)):
+        capsys.readouterr()
+        bert_tf.finetune(task, tmp_path / "1", tmp_path / f"2{task}",
+                         data_dir=str(tmp_path / task), **given)
+        assert said in capsys.readouterr().out
