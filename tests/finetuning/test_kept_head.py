@@ -176,3 +176,17 @@ def test_numbers_that_mean_other_labels_get_a_new_head(base, tmp_path, capsys):
         bert_tf.finetune(task, tmp_path / "1", tmp_path / f"2{task}",
                          data_dir=str(tmp_path / task), **given)
         assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("scheme", ["bio", "bioes"])
+def test_a_tagger_goes_on_in_its_scheme(scheme, base, tmp_path, capsys):
+    (tmp_path / "words.txt").write_text("seen B-X\n1 I-X\n2 O\n\n3 B-Y\n4 O\n\n" * 3)
+    task = {"task_kind": "tagging", "train_file": str(tmp_path / "words.txt")}
+    given = {**GIVEN, "num_train_steps": 1}
+    bert_tf.finetune({**task, "tag_scheme": scheme}, base, tmp_path / "1", **given)
+    bert_tf.finetune(task, tmp_path / "1", tmp_path / "2", **given, learning_rate=0.0)
+    assert FURTHER in capsys.readouterr().out
+    assert is_same(head_of(tmp_path / "1"), head_of(tmp_path / "2"))
+    (tmp_path / "words.txt").write_text("seen B-X\n1 I-X\n2 O\n\n3 B-Z\n4 O\n\n" * 3)
+    bert_tf.finetune(task, tmp_path / "1", tmp_path / "3", **given)
+    assert NEW in capsys.readouterr().out
