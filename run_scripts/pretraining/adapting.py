@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from bert_tf import recipes
 from bert_tf.config import EncoderConfig, Sizes
@@ -17,7 +18,7 @@ from bert_tf.training.settings import TrainSettings
 from data_prep import create_pretraining_data
 from data_prep.pretraining_flags import PretrainingDataFlags
 from data_prep.pretraining_flags import recipe_defaults as data_defaults
-from run_scripts.pretraining.flags import PretrainingFlags, is_text
+from run_scripts.pretraining.flags import READINGS, PretrainingFlags, is_text
 from run_scripts.pretraining.records import name_of
 
 _MASKED_LM = "masked_lm"
@@ -109,7 +110,7 @@ def _terms(recipe: recipes.Recipe, model: Model) -> list[str]:
     if model.weights and model.weights.origin and model.weights.origin.generator:
         heads.add(_MASKED_LM)       # of the generator
     names = {name_of(term): OBJECTIVES[term.objective].name for term in recipe.terms
-             if not term.by_name}
+             if not (term.by_name or term.optional)}
     held = [name for name, head in names.items() if head in heads or not HEADS[head].shapes]
     first = next(iter(names))
     if first not in held:
@@ -145,13 +146,16 @@ def _make_records(job: PretrainingFlags, settings: TrainSettings, model: Model,
     return made
 
 
-def _options(job: PretrainingFlags, recipe: recipes.Recipe) -> dict[str, object]:
+def _options(job: PretrainingFlags, recipe: recipes.Recipe) -> dict[str, Any]:
     """The flags of the records that the recipe, its terms and --masking decide."""
     known = {field.name for field in dataclasses.fields(PretrainingDataFlags)}
     options = {name: value for name, value in data_defaults({"recipe": recipe.name})[1].items()
                if name in known}
     can_be_dynamic = masking.find(recipe.corruption).can_be_dynamic
     options["masking"] = job.masking or ("dynamic" if can_be_dynamic else "static")
+    if options["masking"] == "dynamic":     # one copy for each reading, with pairs of its own
+        options["dupe_factor"] = min(
+            options.get("dupe_factor", PretrainingDataFlags.dupe_factor), READINGS)
     labelled = [name_of(term) for term in recipe.terms if term.objective == "SentencePrediction"]
     if PAIRINGS[recipe.segments.pairing].num_labels and not set(labelled) & set(job.terms):
         # Whole sentences of one document: nothing learns from a second segment.

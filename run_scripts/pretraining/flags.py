@@ -18,7 +18,7 @@ from bert_tf.training.settings import TrainSettings
 _LENGTH_BYTES = 8       # at the start of a TFRecord file
 # Further pre-training: share of the predicted tokens, readings of the text, usual bytes of a token,
 # and how much shorter a packed text is.
-_SHARE, _READINGS, _TOKEN_BYTES, _PACKED = 0.15, 3, 4, 3
+_SHARE, READINGS, _TOKEN_BYTES, _PACKED = 0.15, 3, 4, 3
 _TASKS = Scope("recipes with several tasks, such as ernie2", lambda recipe: bool(recipe.tasks))
 _DUAL = Scope("recipe dual_training", lambda recipe: recipe.learner == "DualTraining")
 _ORDERED = Scope("recipes that draw the order of prediction, such as xlnet",
@@ -173,7 +173,7 @@ def text_defaults(given: Mapping[str, Any], files: Sequence[str]) -> dict[str, A
     batch = given.get("train_batch_size", TrainSettings.train_batch_size)
     size = sum(file_size(path) * (_PACKED if is_packed(path) else 1) for path in files)
     return {"max_predictions_per_seq": math.ceil(_SHARE * length),
-            "num_train_steps": math.ceil(_READINGS * size / (_TOKEN_BYTES * length * batch))}
+            "num_train_steps": math.ceil(READINGS * size / (_TOKEN_BYTES * length * batch))}
 
 
 def _short_warmup(given, values):
