@@ -146,7 +146,7 @@ class TextModel:
         files = {"train_file": os.path.join(folder, "train.jsonl")}
         saved = None if settings.get("keep_head") is False else self._saved()
         labels, names = _label_rows(self.kind, labels, label_names,
-                                    saved.task.labels if saved else ())
+                                    saved.task.labels if saved else (), may_differ=True)
         width = _write(files["train_file"], texts, labels)
         dev_texts, dev_labels = (() if dev is None else dev for dev in (dev_texts, dev_labels))
         dev_labels, _ = _label_rows(self.kind, dev_labels, (), names)
@@ -200,10 +200,10 @@ class TextModel:
                        name=os.path.basename(absolute(os.fspath(folder))))
 
 
-def _label_rows(kind, labels, names, known=()):
+def _label_rows(kind, labels, names, known=(), may_differ=False):
     """Returns labels, and the names of flags, () without any. The rows of an array or a table
-    become lists, in the order of the `known` labels if its columns are these; a single column that
-    holds no flags becomes the labels."""
+    become lists, in the order of the `known` labels, from which its columns may differ or not; a
+    single column that holds no flags becomes the labels."""
     if len(getattr(labels, "shape", ())) != 2:
         return labels, tuple(names)
     columns = tuple(str(name).strip() for name in (
@@ -218,8 +218,12 @@ def _label_rows(kind, labels, names, known=()):
     if columns and len(columns) != width:
         raise InputError(f"label_names are {', '.join(columns)}, but labels have "
                          f"{counted(width, 'column')}; give a name for each.")
-    if not columns or sorted(columns) != sorted(known):
+    differs = sorted(columns) != sorted(known)
+    if not known or not columns or differs and may_differ:
         return rows, columns
+    if differs:
+        raise InputError(f"the columns of labels are {', '.join(columns)}, but the labels are "
+                         f"{', '.join(known)}; give a column for each.")
     order = list(map(columns.index, known))
     return [[row[place] for place in order] for row in rows], tuple(known)
 

@@ -211,10 +211,10 @@ def _choose():
 
 def _missing_column():
     """The sentence that asks for the columns of the user's files; "" if no flag names files."""
-    from bert_tf.tasks.task_flags import TaskFlags
+    from bert_tf.tasks.task_flags import TaskFlags, missing_column
     given = given_flags(parsing.expand_flagfiles(sys.argv[1:]))
-    return TaskFlags(**{name: given[name] for name in (
-        "data_dir", "train_file", "dev_file", "test_file") if name in given}).missing_column()
+    return missing_column(TaskFlags(**{name: given[name] for name in (
+        "data_dir", "train_file", "dev_file", "test_file") if name in given}))
 
 
 def _print_help(command, found):

@@ -21,8 +21,12 @@ from bert_tf.model_card import write_card
 from bert_tf.training.recipe_settings import GeneratorSettings, StackingSettings
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.transfer_settings import TransferSettings
-from run_scripts.pretraining import adapting
-from run_scripts.pretraining.flags import PretrainingFlags, recipe_defaults, recipe_of
+from run_scripts.pretraining.flags import (
+    PretrainingFlags,
+    recipe_defaults,
+    recipe_of,
+    text_flags,
+)
 from run_scripts.pretraining.network import check_named, make_learner, own_settings, read_network
 from run_scripts.pretraining.packing import pack
 from run_scripts.pretraining.records import (
@@ -70,7 +74,9 @@ def main(job: PretrainingFlags, settings: TrainSettings, generator: GeneratorSet
          stack: StackingSettings | None = None, transfer: TransferSettings | None = None
          ) -> "training.Trainer | None":
     """Checks everything, trains and evaluates; returns the trainer of the last stage reached."""
-    job = adapting.complete(job, settings)
+    if any(text_flags(job).values()):
+        from run_scripts.pretraining import adapting  # with the data job and all formats of weights
+        job = adapting.complete(job, settings)
     if not (job.do_train or job.do_eval):
         raise InputError("give --do_train, --do_eval or both.")
     check_named(job)

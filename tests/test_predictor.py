@@ -476,6 +476,8 @@ def test_hugging_faces_files_describe_their_task(saved, tmp_path, kind, capsys):
                 bert_tf.Predictor(tmp_path / "hf")
         return
     (tmp_path / "hf" / "vocab.txt").unlink()
+    bert_tf.Predictor(tmp_path / "hf")      # with the vocabulary of tokenizer.json
+    (tmp_path / "hf" / "tokenizer.json").unlink()
     with pytest.raises(InputError, match="no vocabulary beside .*model.safetensors .*put its"):
         bert_tf.Predictor(tmp_path / "hf")
 

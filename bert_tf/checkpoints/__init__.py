@@ -10,8 +10,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submodules=["checksummed", "google", "huggingface", "keras_file", "keras_hub", "model_garden",
                 "names", "rules", "training_checkpoint"],
     submod_attrs={
+        "config_file": ["read_config_file"],
         "conversion": ["Changes", "convert"],
         "loading": ["FORMATS", "check_exists", "config_of", "load", "read", "read_config",
-                    "read_config_file", "read_for", "read_source", "weights_at"],
+                    "read_for", "read_source", "weights_at"],
         "weights": ["Account", "Weights"],
     })

@@ -25,8 +25,6 @@ _TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingfa
 TASK_CLASSES = tuple((f"For{head.huggingface}", {head.name}) for head in _TASKS)
 # The key of `config.json` that names a kind of BERT, which transformers keeps and does not read.
 _KIN = "kind_of_bert"
-# Keys that transformers alone writes into a config.json.
-OWN_KEYS = {"architectures", "transformers_version", "_name_or_path"}
 # The problems that a model for the classification of sequences is trained for; files may omit them.
 PROBLEMS = {head.problem_type: head.name for head in HEADS.values() if head.problem_type}
 

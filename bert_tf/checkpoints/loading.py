@@ -6,13 +6,12 @@ import os
 import re
 import types
 
-from bert_tf.checkpoints import huggingface_config, names, rules
+from bert_tf.checkpoints import names, rules
 from bert_tf.checkpoints.rules import Source
 from bert_tf.checkpoints.weights import Account, Weights, assign, translate
 from bert_tf.config import EncoderConfig
-from bert_tf.config import read_config as read_config_of_ours
 from bert_tf.errors import InputError
-from bert_tf.files import exists, fetched, is_file, is_folder, list_folder, read_json
+from bert_tf.files import exists, fetched, is_file, is_folder, list_folder
 from bert_tf.files.hub import PICKLES
 
 
@@ -142,19 +141,6 @@ def config_of(source: Source) -> EncoderConfig:
 def read_config(path: str | os.PathLike) -> EncoderConfig:
     """Returns the configuration next to a checkpoint; all tensors must fit it."""
     return read(path).config
-
-
-def read_config_file(path: str | os.PathLike) -> EncoderConfig:
-    """Reads a configuration: a file such as `bert_config.json`, or the `config.json` of a folder in
-    Hugging Face's format, which a key of transformers shows.
-
-    Raises:
-        InputError: the file is not a configuration, or describes another network than one of ours.
-    """
-    values = read_json(path)
-    if not huggingface_config.OWN_KEYS.isdisjoint(values):
-        return huggingface_config.read_config_file(values, os.fspath(path))
-    return read_config_of_ours(path)
 
 
 def read_for(path: str | os.PathLike, config: EncoderConfig) -> Weights:

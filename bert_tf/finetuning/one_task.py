@@ -49,18 +49,7 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
     if model_flags.do_train:
         check_has_training_set(task)
     model_flags.check(settings)
-    if model_flags.keep_head or not model_flags.do_train or (
-            model_flags.keep_head is None and task.name in tasks_beside(
-                model_flags.init_checkpoint)):
-        model_flags = dataclasses.replace(model_flags, init_checkpoint=with_head_of(
-            model_flags.init_checkpoint, task.name))
-    model = open_encoder(
-        model_flags, settings.output_dir, task.defaults.max_seq_length, find_head=functools.partial(
-            find_head, task=task, task_flags=task_flags, flags=model_flags, settings=settings,
-            options=options))
-    if model_flags.do_train:
-        model_flags = dataclasses.replace(
-            model_flags, keep_head=bool(model_flags.keep_head or model.saved))
+    model, model_flags = _open_model(task, task_flags, model_flags, settings, options)
     if model.saved:
         task = as_trained(task, model.saved, model.path, kinds, task_flags.names_kind)
     elif not model_flags.do_train:
@@ -92,6 +81,23 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
         for split in member.predicted_splits:
             model.saved.check_texts(task.kind.num_texts(task, split), wanted.sources[split].path)
     return member
+
+
+def _open_model(task, task_flags, model_flags, settings, options):
+    """Returns the model to begin with, and its flags with a `keep_head` that is decided."""
+    beside = model_flags.keep_head is None and task.name in tasks_beside(
+        model_flags.init_checkpoint)
+    if model_flags.keep_head or beside or not model_flags.do_train:
+        model_flags = dataclasses.replace(model_flags, init_checkpoint=with_head_of(
+            model_flags.init_checkpoint, task.name))
+    model = open_encoder(
+        model_flags, settings.output_dir, task.defaults.max_seq_length, find_head=functools.partial(
+            find_head, task=task, task_flags=task_flags, flags=model_flags, settings=settings,
+            options=options))
+    if model_flags.do_train:
+        model_flags = dataclasses.replace(
+            model_flags, keep_head=bool(model_flags.keep_head or model.saved))
+    return model, model_flags
 
 
 def with_begun(task: Task, options: dict, source: Source, begun: SavedTask | None) -> dict:

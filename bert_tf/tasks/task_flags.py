@@ -153,7 +153,7 @@ class TaskFlags:
         text_a, label = (given or default for given, default in zip(
             (self.text_a_column, self.label_column), columns))
         if not text_a:
-            raise InputError(self.missing_column() or (
+            raise InputError(missing_column(self) or (
                 f"--task must be given (one of {', '.join(TASK_NAMES)}), or --text_a_column for "
                 "your own files."))
         return self._in_scheme(own_task(
@@ -161,17 +161,6 @@ class TaskFlags:
             label or None, choices=self.choice_columns, labels=self.labels,
             header=self.header, labelled_test=self.labelled_test, tfds_name=self.tfds_name,
             data_dir=self.data_dir))
-
-    def missing_column(self) -> str:
-        """The sentence that asks for the text's column in the user's tables; "" without one."""
-        for split in ("train", "dev", "test"):
-            file = getattr(self, f"{split}_file")
-            if file and forms.ending(file) in forms.TABLES:
-                known = _columns_of(join_path(self.data_dir, file), self.header)
-                return (f"--text_a_column must be given: the column of the text in --{split}_file"
-                        f"={file}, by name or number from 0{known}; --label_column names the "
-                        "column of the label.")
-        return ""
 
     def _named(self):
         """The task of --task; InputError if a flag describes own files."""
@@ -393,6 +382,18 @@ def _format(file, kind, data_dir):
     """The format of a user's file."""
     path = join_path(data_dir, file)
     return forms.form_of_words(path) if kind.format == forms.WORDS else forms.form_of_table(path)
+
+
+def missing_column(flags: TaskFlags) -> str:
+    """The sentence that asks for the text's column in the user's tables; "" without one."""
+    for split in ("train", "dev", "test"):
+        file = getattr(flags, f"{split}_file")
+        if file and forms.ending(file) in forms.TABLES:
+            known = _columns_of(join_path(flags.data_dir, file), flags.header)
+            return (f"--text_a_column must be given: the column of the text in --{split}_file"
+                    f"={file}, by name or number from 0{known}; --label_column names the "
+                    "column of the label.")
+    return ""
 
 
 def _columns_of(path, header):

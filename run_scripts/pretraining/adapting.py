@@ -1,6 +1,5 @@
 """Further pre-training of a model on a text: records, recipe and heads follow from its folder."""
 
-import contextlib
 import dataclasses
 import os
 from collections.abc import Sequence
@@ -11,14 +10,14 @@ from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.data import masking
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
-from bert_tf.files import find_files, make_folder
+from bert_tf.files import make_folder
 from bert_tf.heads import HEADS, OBJECTIVES
 from bert_tf.models import Model, open_model
 from bert_tf.training.settings import TrainSettings
 from data_prep import create_pretraining_data
 from data_prep.pretraining_flags import PretrainingDataFlags
 from data_prep.pretraining_flags import recipe_defaults as data_defaults
-from run_scripts.pretraining.flags import READINGS, PretrainingFlags, is_text
+from run_scripts.pretraining.flags import READINGS, PretrainingFlags, text_flags
 from run_scripts.pretraining.records import name_of
 
 _MASKED_LM = "masked_lm"
@@ -26,21 +25,14 @@ _BY_HAND = "make records with bert-create-pretraining-data, and name them with -
 
 
 def complete(job: PretrainingFlags, settings: TrainSettings) -> PretrainingFlags:
-    """Returns the flags of a run on records. If --input_file is text, they are made first, in the
-    output folder, and the recipe and the terms of the loss are those of the heads that the model
-    has; other flags are returned as they are.
+    """Returns the flags of a run on records, which are made first, in the output folder. The recipe
+    and the terms of the loss are those of the heads that the model has.
 
     Raises:
         InputError: the text has no model whose tokenizer reads it, or the model has no recipe that
             a text is enough for.
     """
-    patterns = {"input_file": job.input_file, "eval_input_file": job.eval_input_file}
-    texts = {}
-    with contextlib.suppress(InputError):       # of a file that is not there, which is named later
-        texts = {flag: is_text(find_files(names, flag))
-                 for flag, names in patterns.items() if names}
-    if not any(texts.values()):
-        return job
+    texts = text_flags(job)
     if not all(texts.values()):
         raise InputError("one of --input_file and --eval_input_file is text, and the other is "
                          "records; name texts or records with both flags.")
@@ -55,8 +47,7 @@ def complete(job: PretrainingFlags, settings: TrainSettings) -> PretrainingFlags
     terms = job.terms or _terms(recipe, model)
     job = dataclasses.replace(job, do_train=job.do_train or not job.do_eval, recipe=recipe.name,
                               terms=terms)
-    records = _make_records(job, settings, model, recipe,
-                            [flag for flag in patterns if patterns[flag]])
+    records = _make_records(job, settings, model, recipe, [*texts])
     return dataclasses.replace(
         job, vocab_file=None, **records, max_predictions_per_seq=masking.find(
             recipe.corruption).slots(job.max_predictions_per_seq, job.max_seq_length))

@@ -152,6 +152,14 @@ def _found_text(given):
     return []
 
 
+def text_flags(job: PretrainingFlags) -> dict[str, bool]:
+    """Returns which of the flags with input files are given, and whether each names text."""
+    given = {"input_file": job.input_file, "eval_input_file": job.eval_input_file}
+    with contextlib.suppress(InputError):       # of a file that is not there, which is named later
+        return {flag: is_text(find_files(names, flag)) for flag, names in given.items() if names}
+    return {}
+
+
 def is_text(files: Sequence[str]) -> bool:
     """Returns whether files are text, not records: the first bytes of a TFRecord file, the length
     of its first record, have zeros among them."""

@@ -115,6 +115,7 @@ def fixture_records(folder):
                 "output_file": [str(path)],
                 "vocab_file": str(folder / "vocab.txt"), "max_seq_length": LENGTH,
                 **({"max_predictions_per_seq": PREDICTIONS} if recipe.chooses_tokens else {}),
+                **({"do_lower_case": True} if recipe.tasks else {}),
                 "dupe_factor": 2, "num_workers": 1, **given}), STREAMS.get(case))
         return str(path)
     return make
@@ -615,4 +616,5 @@ finally:
     assert "bert_tf.training.run" in loaded and (tmp_path / "out" / "model.keras").exists()
     formats = {name for name in loaded if name.startswith("bert_tf.checkpoints.")}
     assert formats <= {f"bert_tf.checkpoints.{name}" for name in (
-        "checksummed", "names", "rules", "task_heads", "weights")}
+        "checksummed", "config_file", "names", "rules", "safetensors_files", "task_heads",
+        "weights")}

@@ -293,7 +293,7 @@ def test_a_run_that_is_resumed_says_what_it_began_with(flags, stopped, tmp_path,
         main({**first, "init_checkpoint": given, "stop_at_step": step})
         out = capsys.readouterr().out
         assert (said + str(stopped) in out) == ("is not used" in out) == (given == "elsewhere")
-        assert f"weights of `{stopped}`" in (tmp_path / "next" / "README.md").read_text()
+        assert f"weights of `{stopped.name}`" in (tmp_path / "next" / "README.md").read_text()
     # Earlier versions did not keep it.
     for path in resume.checkpoints(str(stopped)):
         tensors, extra = checksummed.read(path)

@@ -212,17 +212,19 @@ class Tagging(LabelledKind):
         columns = [[example.texts for example in examples], predicted]
         if source.task.split(source.split).label is not None:
             columns.insert(1, self.targets(source.task, examples))
-        columns = [[[cell.replace(" ", _NO_BREAK) for cell in cells] for cells in column]
-                   for column in columns]
         path = os.path.join(folder, f"{source.split}_predictions.txt")
         with write_aside(path) as file:
-            documents = [example.document for example in examples]
-            for sentence, document, before in zip(zip(*columns, strict=True), documents,
-                                                  documents[:1] + documents):
-                file.write("\n" * (document != before))
-                file.writelines(" ".join(line) + "\n" for line in zip(*sentence, strict=True))
-                file.write("\n")
+            _write_columns(file, columns, [example.document for example in examples])
         return [path]
+
+
+def _write_columns(file, columns, documents):
+    for sentence, document, before in zip(zip(*columns, strict=True), documents,
+                                          documents[:1] + documents):
+        file.write("\n" * (document != before))
+        file.writelines(" ".join(cell.replace(" ", _NO_BREAK) for cell in line) + "\n"
+                        for line in zip(*sentence, strict=True))
+        file.write("\n")
 
 
 def _with_characters(text, answer):
