@@ -64,23 +64,6 @@ VARIANTS = {
     "bert-distill": {"--recipe=theseus": "run_scripts.run_theseus"},
     "bert-quantise-model": {"--measure_sensitivity": "run_scripts.measure_sensitivity"},
 }
-# Names of earlier versions: the command that each is now, with its first arguments.
-OLD_NAMES = {
-    "bert-extend-vocab": "bert-build-vocab --init_vocab_file=",
-    "bert-import-ernie-data": "bert-create-pretraining-data --train_filelist=",
-    "bert-run-theseus": "bert-distill --recipe=theseus",
-    "bert-measure-sensitivity": "bert-quantise-model --measure_sensitivity",
-    **{f"bert-run-{name}": f"bert-finetune {name}" for name in _FINETUNE},
-    **{f"bert-analyze-{name}": f"bert-analyze {name}"
-       for name in ("attention", "heads", "identifiability", "layers")},
-    "bert-compare-fixed-patterns": "bert-analyze fixed-patterns",
-    **{f"bert-benchmark-{name}": f"bert-benchmark {name}"
-       for name in ("data", "padding", "sizes", "tokenization")},
-    "bert-check-pretraining-helps": "bert-benchmark pretraining-helps",
-    **{f"bert-compare-{name}": f"bert-benchmark {name}" for name in (
-        "adaptation", "compression", "directions", "finetuning", "history", "learning",
-        "multitask", "runtimes")},
-}
 
 
 def programs(command: str) -> dict[str, str]:
@@ -227,12 +210,11 @@ def _print_help(command, found):
 def run() -> None:
     """The console entry point of every command."""
     name = re.sub(r"(-script)?\.(exe|pyw?)$", "", os.path.basename(sys.argv[0]))
-    if name not in COMMANDS and name not in OLD_NAMES and len(sys.argv) > 1:
+    if name not in COMMANDS and len(sys.argv) > 1:
         name = sys.argv.pop(1)
-    command, *first = OLD_NAMES.get(name, name).split() or [""]
-    if command not in COMMANDS:
+    if name not in COMMANDS:
         sys.exit(f"error: there is no command {name!r}; {choose_from(name, COMMANDS)}")
-    sys.argv[:1] = [command, *first]
+    command = sys.argv[0] = name
     module = COMMANDS[command]
     if command in SEVERAL:
         sys.path.insert(0, str(_ROOT))      # for benchmarks, which is not installed
