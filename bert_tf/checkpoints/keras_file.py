@@ -18,8 +18,6 @@ from bert_tf.heads import BILSTM, HEADS, OBJECTIVES, objective_of
 from bert_tf.networks import NETWORKS
 
 NAME = names.MODEL_FILE
-# Keras's list of variables that have no values yet.
-_WAITING = "uninitialized_variables"
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
 _IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*",
              "optimizer and counters, which only a resumed run needs"),
@@ -79,7 +77,7 @@ def described_objectives(config: dict, source: str) -> list[tuple[str, dict]]:
 
 
 def _parse(values, source):
-    """The network's class and configuration, and a Learner's objectives or None, in `values`."""
+    """The network's configuration, and a Learner's objectives or None, in `values`."""
     config = _describe(values, ("Learner", *NETWORKS.values()), source)
     objectives = None
     if values["class_name"] == "Learner":
@@ -89,7 +87,7 @@ def _parse(values, source):
     if not isinstance(config.get("config"), dict):
         raise InputError(f"{source}: has no configuration of the encoder.")
     with naming(source):
-        return values["class_name"], config_from_dict(config["config"]), objectives
+        return config_from_dict(config["config"]), objectives
 
 
 def _name_heads(objectives, source):
@@ -108,26 +106,6 @@ def _name_heads(objectives, source):
         raise InputError(f"{source}: objectives of the same class need different names, not "
                          f"{', '.join(map(str, heads))}.")
     return heads
-
-
-def _names_of_model(network, config, objectives, source):
-    """The names of weights by Keras's paths, for a file of an earlier version, which lists none.
-    They come from the model that the file describes, built again without values."""
-    encoder = _described(network, config=config.to_dict())
-    heads = [_described(name, **{key: value for key, value in options.items() if key != "dtype"})
-             for name, options in objectives or ()]
-    import keras  # not lazily: see tests/test_architecture.py
-    from keras.src.backend.common import global_state
-
-    waiting = list(global_state.get_global_attribute(_WAITING) or ())
-    try:
-        with keras.StatelessScope(initialize_variables=False):
-            return keras.saving.deserialize_keras_object(encoder if objectives is None else (
-                _described("Learner", objectives=heads, encoder=encoder))).get_config()["weights"]
-    except Exception as error:      # as the description has it
-        raise InputError(f"{source} describes a model that can't be built ({error}).") from error
-    finally:
-        global_state.set_global_attribute(_WAITING, waiting)
 
 
 def _told_names(told, objectives, heads, source):
@@ -149,13 +127,10 @@ def read(file: str) -> Source:
     """
     members, source = _members(file), f"{file}, config.json"
     description = parse_json(members["config.json"], source)
-    network, config, objectives = _parse(description, source)
+    config, objectives = _parse(description, source)
     heads = _name_heads(objectives or (), source)
     rows = {head: OBJECTIVES[name] for head, (name, _) in zip(heads, objectives or ())}
-    told = description["config"].get("weights")
-    if told is None:
-        told = _names_of_model(network, config, objectives, source)
-    told = _told_names(told, objectives or (), heads, source)
+    told = _told_names(description["config"].get("weights"), objectives or (), heads, source)
     found = {told.get(path, f"/{path}"): tensor
              for path, tensor in hdf5.tensors(members["model.weights.h5"], file).items()}
     own = task_heads.resolve(file)[0]

@@ -275,8 +275,7 @@ def from_description(description: Mapping[str, Any] | None) -> Recipe:
     """The recipe that a manifest describes; a field that is absent has its default.
 
     Args:
-        description: a manifest's entry "recipe" (see `Recipe.describe`); None, as in manifests of
-            earlier versions, is BERT's.
+        description: a manifest's entry "recipe" (see `Recipe.describe`); None is BERT's.
 
     Raises:
         InputError: this version knows no such recipe.
@@ -338,10 +337,6 @@ def _check_types(recipe, description):
 
 
 def of_manifest(record: Mapping[str, Any] | None) -> Recipe:
-    """Returns the recipe of the records that a manifest describes; BERT's where there is no
-    manifest."""
-    if record is None or "recipe" in record:
-        return from_description(record and record["recipe"])
-    # Earlier versions knew these two, and had no names for them.
-    whole_words = record["options"].get("do_whole_word_mask", False)
-    return find("bert_wwm" if whole_words else "bert")
+    """Returns the recipe of the records that a manifest describes. Records without a manifest, and
+    examples of a task, are read as BERT's."""
+    return from_description(record and record.get("recipe"))

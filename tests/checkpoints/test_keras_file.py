@@ -1,11 +1,7 @@
-"""Files of Keras: their weights have our names, which files of earlier versions do not tell."""
+"""Files of Keras: their weights have our names, which the files tell."""
 
 import dataclasses
-import json
-import lzma
-import pathlib
 import warnings
-import zipfile
 
 import keras
 import numpy as np
@@ -23,11 +19,6 @@ from tests.networks.test_networks import FORMS
 
 CONFIG = EncoderConfig(vocab_size=11, hidden_size=8, num_hidden_layers=3, num_attention_heads=2,
                        intermediate_size=6, max_position_embeddings=5)
-
-
-# Models as files described them before they told the names of their weights, and these names.
-UNTOLD = json.loads(lzma.decompress((
-    pathlib.Path(__file__).parents[1] / "compatibility" / "keras_paths.json.xz").read_bytes()))
 
 
 def learner_of(*heads, encoder=None):
@@ -111,23 +102,6 @@ def test_a_second_dense_layer_in_the_encoder(tmp_path, monkeypatch):
     assert np.array_equal(tensors["dense/kernel"].read(), encoder.widening.kernel)
 
 
-@pytest.mark.parametrize("kind", UNTOLD)
-def test_the_names_of_weights_in_files_that_do_not_tell_them(kind):
-    """Against what the tables of names said by which such files were read."""
-    network, config, objectives = keras_file._parse(UNTOLD[kind]["description"], kind)
-    heads = keras_file._name_heads(objectives or (), kind)
-    found = keras_file._names_of_model(network, config, objectives, kind)
-    assert keras_file._told_names(found, objectives or (), heads, kind) == UNTOLD[kind]["names"]
-    assert keras.Variable(np.zeros(2)).value is not None
-
-
-def test_a_description_of_no_model_is_refused(tmp_path):
-    learner_of(bert_tf.Classification(CONFIG, 3)).save(tmp_path / "model.keras")
-    of_an_earlier_version(tmp_path / "model.keras", {"num_labels": "two"})
-    with pytest.raises(InputError, match="config.json describes a model that can't be built"):
-        checkpoints.read(tmp_path / "model.keras")
-
-
 def test_a_bare_encoder(tmp_path):
     encoder = learner_of().encoder
     encoder.save(tmp_path / "model.keras")
@@ -146,26 +120,8 @@ def test_a_network_without_a_table_of_segments(tmp_path):
     assert_same_weights(one, other)
 
 
-def of_an_earlier_version(file, changes=None):
-    """The file without the names of its weights, as it was written before they were in it."""
-    def bare(values):
-        if isinstance(values, dict):
-            values = {key: (changes or {}).get(key, value) for key, value in values.items()}
-            return {key: bare(value) for key, value in values.items()
-                    if key != "weights" or not isinstance(value, dict)}
-        return [bare(value) for value in values] if isinstance(values, list) else values
-
-    with zipfile.ZipFile(file) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    members["config.json"] = json.dumps(bare(json.loads(members["config.json"]))).encode()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-
-
 @pytest.mark.parametrize("name, sizes", [(name, forms[-1]) for name, forms in FORMS.items()])
 def test_a_file_tells_the_names_of_its_weights(name, sizes, tmp_path):
-    """Without them the same are found from the description of the model."""
     file = tmp_path / "model.keras"
     config = getattr(bert_tf.config, name).from_dict(sizes)
     network = networks.build(config)
@@ -173,19 +129,3 @@ def test_a_file_tells_the_names_of_its_weights(name, sizes, tmp_path):
     told = checkpoints.read(file)
     assert told.tensors.keys() == variables(network).keys()
     assert_same_weights(network, keras.models.load_model(file))
-    of_an_earlier_version(file)
-    found = checkpoints.read(file)
-    assert found.tensors.keys() == told.tensors.keys()
-    assert all(np.array_equal(told.tensors[key].read(), found.tensors[key].read())
-               for key in found.tensors)
-    assert_same_weights(network, keras.models.load_model(file))
-
-
-def test_two_heads_of_one_class_in_a_file_of_an_earlier_version(tmp_path):
-    learner, other = two_heads(), two_heads()
-    learner.save(tmp_path / "model.keras")
-    of_an_earlier_version(tmp_path / "model.keras")
-    for variable in other.weights:
-        variable.assign(np.zeros(variable.shape))
-    assert not checkpoints.load(tmp_path / "model.keras", other).missing
-    assert_same_weights(learner, other)

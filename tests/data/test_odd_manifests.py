@@ -11,12 +11,39 @@ import pytest
 from bert_tf import data, recipes
 from bert_tf.errors import InputError
 from data_prep import verify_records
+from run_scripts import commands
 from tests.checkpoints.test_damage import odd_values
 
-OLD = pathlib.Path(__file__).parent.parent / "compatibility" / "version_0_1_0"
 PRETRAINING, TAGS, CHOICES = (
-    "records/text.manifest.json", "tagger/records/train.manifest.json",
-    "multiple_choice/records/train.manifest.json")
+    "text/text.manifest.json", "tags/train.manifest.json", "choices/train.manifest.json")
+_LENGTHS = ["--vocab_file=vocab.txt", "--num_workers=1", "--max_seq_length=16"]
+COMMANDS = (
+    ["bert-create-pretraining-data", *_LENGTHS, "--input_file=text.txt", "--dupe_factor=1",
+     "--output_file=text/text.tfrecord", "--max_predictions_per_seq=4"],
+    ["bert-create-finetuning-data", *_LENGTHS, "--task_kind=tagging", "--train_file=tags.txt",
+     "--output_dir=tags"],
+    ["bert-create-finetuning-data", *_LENGTHS, "--task_kind=multiple_choice",
+     "--train_file=choices.jsonl", "--text_a_column=question", "--choice_columns=answer*",
+     "--label_column=right", "--output_dir=choices"])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with records of pre-training, of tags and of choices."""
+    folder = tmp_path_factory.mktemp("records")
+    words = ["house", "tree", "sings", "old", "near", "."]
+    (folder / "vocab.txt").write_text("\n".join(
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]))
+    (folder / "text.txt").write_text("house sings .\nold tree .\n\nnear tree .\nold house .\n")
+    (folder / "tags.txt").write_text("house B-PLACE\nsings O\n\nold O\ntree B-PLACE\n")
+    (folder / "choices.jsonl").write_text("".join(
+        json.dumps({"question": "house", "answer0": "sings", "answer1": word, "right": 0}) + "\n"
+        for word in words))
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        for command in COMMANDS:
+            main, settings = commands.parse(command)
+            main(*settings)
+    return folder
 
 
 def open_records(path):
@@ -39,8 +66,8 @@ def read_examples(path):
     (open_records, PRETRAINING, None), (open_records, PRETRAINING, "bert"),
     (verify, PRETRAINING, "bert"), (read_examples, TAGS, None), (read_examples, CHOICES, None),
     (verify, TAGS, None)])
-def test_odd_values_are_accepted_or_refused(tmp_path, use, name, recipe):
-    shutil.copytree((OLD / name).parent, tmp_path / "records")
+def test_odd_values_are_accepted_or_refused(made, tmp_path, use, name, recipe):
+    shutil.copytree((made / name).parent, tmp_path / "records")
     path = tmp_path / "records" / pathlib.Path(name).name
     whole = json.loads(path.read_text()) | (
         {"recipe": recipes.RECIPES[recipe].describe()} if recipe else {})

@@ -27,7 +27,7 @@ from bert_tf.training.settings import TrainSettings
 from bert_tf.training.transfer_settings import TransferSettings
 from data_prep import create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags, StreamFlags
-from run_scripts import run_pretraining, show_pretraining
+from run_scripts import commands, run_pretraining, show_pretraining
 from run_scripts.pretraining.flags import PretrainingFlags
 from tests import processes
 from tests.data_prep.conftest import TOKENS, WORDS
@@ -584,19 +584,15 @@ def test_odd_values_in_a_manifest_are_refused(
         train(shard, **options)
 
 
-def test_examples_of_a_task_are_refused(train):
-    path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "compatibility",
-                        "version_0_1_0", "classifier", "records", "train.tfrecord")
-    assert run_pretraining.recipe_defaults({"input_file": [path]}) == ("recipe bert", {})
+def test_examples_of_a_task_are_refused(folder, train, tmp_path):
+    (tmp_path / "train.csv").write_text("text,label\na,x\nb,y\n")
+    main, settings = commands.parse([
+        "bert-create-finetuning-data", f"--train_file={tmp_path / 'train.csv'}",
+        "--text_a_column=text", "--label_column=label", f"--vocab_file={folder / 'vocab.txt'}",
+        "--num_workers=1", "--max_seq_length=16", f"--output_dir={tmp_path}"])
+    main(*settings)
     with pytest.raises(InputError, match="--input_file: .*train.tfrecord holds examples of a task"):
-        train(path)
-
-
-def test_manifests_of_earlier_versions_mean_the_two_recipes_they_knew():
-    for whole_words, name in ((False, "bert"), (True, "bert_wwm")):
-        record = {"options": {"do_whole_word_mask": whole_words}}
-        assert recipes.of_manifest(record) == recipes.find(name)
-    assert recipes.of_manifest(None) == recipes.find("bert")
+        train(str(tmp_path / "train.tfrecord"))
 
 
 # Imports

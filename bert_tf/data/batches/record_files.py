@@ -240,9 +240,13 @@ def record_features(manifest: Mapping[str, Any]
     """
     try:
         found, sizes = _record_features(manifest)
+        if not found:
+            raise ValueError("there are none")
         for feature in found:
             if feature.dtype not in ("int64", "float32"):
                 raise ValueError(f"{feature.name} is of {feature.dtype}")
+            if feature.end not in (None, "V", "S", "labels"):
+                raise ValueError(f"{feature.name} ends at {feature.end}")
             check_shape(feature.length(**sizes) - 1, int, f"the length of {feature.name} less 1")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError("the manifest of the records does not describe their features "
@@ -255,10 +259,7 @@ def _record_features(manifest):
     sizes = {"max_seq_length": options["max_seq_length"]}
     if task:
         sizes["num_choices"], sizes["num_labels"] = task["num_choices"], len(task["labels"])
-        if "features" in task:      # earlier versions did not write them
-            return tuple(features.Feature(**feature) for feature in task["features"]), sizes
-        kind = "multi_label" if task["multi_label"] else task["kind"]
-        return features.FINETUNING[kind], sizes
+        return tuple(features.Feature(**feature) for feature in task["features"]), sizes
     if "doc_stride" in options:
         labels = features.ANSWER_SPAN_LABELS if options["is_training"] else ()
         # Of a teacher's answers there are two for each position: of the start and of the end.
@@ -271,8 +272,7 @@ def _record_features(manifest):
         options["max_predictions_per_seq"], options["max_seq_length"])
     if "max_target_length" in options:
         sizes["max_target_length"] = options["max_target_length"]
-    # Earlier versions knew the seven features of BERT only, and named none.
-    names = manifest.get("features", [feature.name for feature in features.PRETRAINING])
+    names = manifest["features"]
     if unknown := [name for name in names if name not in features.KNOWN]:
         raise InputError(f"the manifest of the records names {', '.join(unknown)}, which this "
                          "version does not know: a later version made the records. Update bert_tf.")
