@@ -30,8 +30,7 @@ class FirstWeightsFlags(TrainingStepsFlags):
     tasks: list[str] = option(
         [HELD_OUT], f"Tasks whose mean is the score; {HELD_OUT}: the share of masked words in "
         "held-out text that the model predicts, without fine-tuning; of --recipe=ltr, of next "
-        "words.", alias="task",
-        choices=(*COLUMNS, HELD_OUT))
+        "words.", choices=(*COLUMNS, HELD_OUT))
     recipe: str = option("bert", "How the model is pre-trained.",
                          choices=("bert", "roberta", "albert", "electra", "ltr"))
 

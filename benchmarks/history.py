@@ -120,7 +120,7 @@ def prepare(job: HistoryFlags, name: str) -> tuple[str, str]:
     make_folder(folder, "output_dir")
     start(job, "data_prep.create_pretraining_data", f"records-{system.recipe}", {
         "recipe": system.recipe, "input_file": job.input_file, "output_file": records,
-        "tokenizer_file": vocab, "dupe_factor": 1, "num_workers": 1, **_lengths(job, system),
+        "vocab_file": vocab, "dupe_factor": 1, "num_workers": 1, **_lengths(job, system),
         **_rows(job, system), **system.records})
     kind, size = getattr(configs, system.config), open_tokenizer(vocab).vocabulary.size
     kind(**{"vocab_size": size, **system.sizes(job)}).to_json_file(config)

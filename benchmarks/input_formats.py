@@ -33,7 +33,7 @@ PUBLISHED = {
 class InputFormatsFlags(TableFlags):
     """The material, the sizes, and how long to train."""
 
-    seeds: int = option(5, "Number of seeds, from 1 on.", least=1, alias="num_trials")
+    seeds: int = option(5, "Number of seeds, from 1 on.", least=1)
 
 
 def declare(job: InputFormatsFlags) -> Table:

@@ -30,7 +30,7 @@ PUBLISHED = {"static": (84.3, 92.5, 78.3), "dynamic": (84.0, 92.9, 78.7)}
 class StaticMasksFlags(TableFlags):
     """The material, the sizes, and how long to train."""
 
-    seeds: int = option(5, "Number of seeds, from 1 on.", least=1, alias="num_trials")
+    seeds: int = option(5, "Number of seeds, from 1 on.", least=1)
     dupe_factor: int = option(
         2, "Copies of each sequence with static masks; RoBERTa's paper has 10, and reads each copy "
         "4 times.", least=1)

@@ -33,7 +33,7 @@ class TrainingStepsFlags(TableFlags):
     """The material, the sizes, and how long to train."""
 
     num_train_steps: int = option(1200, "Steps of pre-training.", least=1)
-    tasks: list[str] = option(["MNLI-m"], "Tasks whose mean is the score.", alias="task",
+    tasks: list[str] = option(["MNLI-m"], "Tasks whose mean is the score.",
                               choices=tuple(COLUMNS))
     points: int = option(6, "Checkpoints of each pre-training.", least=1)
     include_start: bool = option(

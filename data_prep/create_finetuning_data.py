@@ -32,7 +32,7 @@ class FinetuningDataFlags:
     """Records that are made of the task's files."""
 
     output_dir: str = option(REQUIRED, "Folder of the records: train.tfrecord, dev.tfrecord ...")
-    vocab_file: str = option(REQUIRED, "The vocabulary of the tokenizer.", alias="tokenizer_file")
+    vocab_file: str = option(REQUIRED, "The vocabulary of the tokenizer.")
     do_lower_case: bool | None = option(
         None, "Lower-case the text. Default: as the vocabulary's tokenizer_config.json says, else "
         "as its tokens show.")

@@ -24,7 +24,7 @@ class ExtendVocabFlags:
     """Vocabulary, and words to add."""
 
     init_vocab_file: str = option(
-        REQUIRED, "The vocabulary that words are added to, one token per line.", alias="vocab_file")
+        REQUIRED, "The vocabulary that words are added to, one token per line.")
     output_file: str = option(REQUIRED, "File for the new vocabulary.")
     words: list[str] = option([], "Words to add.")
     input_file: list[str] = option(

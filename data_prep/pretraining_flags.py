@@ -49,8 +49,7 @@ class PretrainingDataFlags:
         REQUIRED, "One TFRecord file, or several files that share the records; .gz compresses. A "
         "corpus of several pieces gives one shard per piece: name.tfrecord-00000-of-00003.")
     vocab_file: str = option(
-        REQUIRED, "The vocabulary of the tokenizer: vocab.txt, one token per line, or a folder.",
-        alias="tokenizer_file")
+        REQUIRED, "The vocabulary of the tokenizer: vocab.txt, one token per line, or a folder.")
     do_lower_case: bool | None = option(None, _CASE)
     do_whole_word_mask: bool | None = option(
         None, "Mask all sub-words of a word, or none.", for_=_MASKS)

@@ -98,7 +98,7 @@ def test_links_lead_somewhere(page):
 
 # Flags that name what a command reads, and what it writes.
 READ = ("init_checkpoint", "vocab_file", "model_dir", "teacher", "student", "input", "predecessor",
-        "bert_config_file", "tokenizer_file", "ensemble", "fine_tuned_checkpoint")
+        "bert_config_file", "ensemble", "fine_tuned_checkpoint")
 WRITTEN = ("output_dir", "output", "output_file")
 
 

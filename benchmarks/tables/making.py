@@ -36,7 +36,7 @@ class RunFlags:
         "everything works; this takes two minutes.")
     rows: list[str] = option([], "Some of the rows; default: all.")
     columns: list[str] = option([], "Some of the columns; default: all.")
-    seeds: int = option(3, "Number of seeds, from 1 on.", least=1, alias="num_trials")
+    seeds: int = option(3, "Number of seeds, from 1 on.", least=1)
 
     def __post_init__(self) -> None:
         flags.check(self)

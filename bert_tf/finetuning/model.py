@@ -237,8 +237,7 @@ class ModelFlags(QuantisationFlags):
         "", "The bert_config.json of the model; default: the file beside --init_checkpoint. "
         "Without --init_checkpoint, training starts from random weights.")
     vocab_file: str = option(
-        "", "The vocabulary of the tokenizer; default: the file beside --init_checkpoint.",
-        alias="tokenizer_file")
+        "", "The vocabulary of the tokenizer; default: the file beside --init_checkpoint.")
     do_lower_case: bool | None = option(
         None, "Lower-case the text. Default: as in pre-training, if the files beside the model say "
         "so; else true, unless the vocabulary has capital letters.")

@@ -48,8 +48,7 @@ class TextModelFlags:
         "", "The configuration of the model; default: the file beside --init_checkpoint. Without "
         "--init_checkpoint, training starts from random weights.")
     vocab_file: str = option(
-        "", "The vocabulary of the tokenizer; default: the file beside --init_checkpoint.",
-        alias="tokenizer_file")
+        "", "The vocabulary of the tokenizer; default: the file beside --init_checkpoint.")
     max_seq_length: int | None = option(
         None, "Maximum tokens of an input, with its end token; longer inputs are cut. Default: as "
         "in the fine-tuned model, else 512.", least=2)

@@ -1,4 +1,4 @@
-"""Table 5 of BERT's paper at small size: its sentences, and flags of earlier versions."""
+"""Table 5 of BERT's paper at small size: its sentences, and its flags."""
 
 import csv
 
@@ -23,7 +23,7 @@ def fixture_job(tmp_path):
         "bert-benchmark", "directions", "--input_file=text.txt", "--mrpc_dir=mrpc",
         f"--snli_dir={tmp_path}", f"--squad_train_file={tmp_path / 'train.json'}",
         f"--squad_predict_file={tmp_path / 'dev.json'}", f"--output_dir={tmp_path / 'out'}",
-        "--num_train_steps=600", "--sentence_epochs=1", "--squad_epochs=2", "--num_trials=2"])
+        "--num_train_steps=600", "--sentence_epochs=1", "--squad_epochs=2", "--seeds=2"])
     return job
 
 
@@ -34,7 +34,7 @@ def test_sentences_are_those_that_are_entailed_or_contradicted(job, tmp_path):
             ["sentence", "label"], ["One.", "entailment"], ["Three.", "contradiction"]]
 
 
-def test_flags_of_earlier_versions_are_taken(job):
+def test_columns_follow_the_flags(job):
     table = directions.declare(job)
     assert job.all_seeds == [1, 2]
     columns = {column.title: column for column in table.columns}
