@@ -44,10 +44,3 @@ class FixedPatternEncoder(BertEncoder):
         boundary = inputs["token_boundary"] if config.further_features else None
         maps = fixed_patterns(mask, config.fixed_heads, config.empty_rows, boundary)
         return super().make_bias(inputs, attention_bias), maps          # [B, F, S, S]
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "FixedPatternEncoder":
-        # The first version stored the patterns next to the configuration.
-        beside = {key: config[key] for key in ("fixed_heads", "empty_rows") if key in config}
-        own = {key: value for key, value in config.items() if key not in beside}
-        return super().from_config({**own, "config": {**config["config"], **beside}})

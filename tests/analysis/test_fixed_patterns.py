@@ -140,10 +140,6 @@ def test_a_saved_encoder_is_read_again(fixed_heads, tmp_path):
     for other in (again, loaded):
         np.testing.assert_array_equal(other(inputs)["sequence_output"],
                                       encoder(inputs)["sequence_output"])
-    # The first version kept the patterns beside the configuration of a BERT.
-    values = {**encoder.get_config(), "config": PLAIN.to_dict(), "fixed_heads": list(fixed_heads),
-              "empty_rows": "end"}
-    assert type(encoder).from_config(values).config == encoder.config
     with pytest.raises(InputError, match="fixed_heads"):
         checkpoints.load(tmp_path, networks.build(PLAIN))
     for form in ("google", "huggingface", "model_garden", "keras_hub"):
