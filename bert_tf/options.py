@@ -33,21 +33,20 @@ def check_shape(value: Any, shape: Any, place: str = "it") -> None:
         raise ValueError(f"{place} is {str(value)[:40]}")
 
 
-def differing_options(mine: dict, theirs: dict, defaults: dict) -> list[str]:
-    """Returns the names of the options that differ between two descriptions of a job, in the order
-    of `mine`.
+def as_json(value: Any) -> Any:
+    """Returns a value as it is after it was written and read: tuples are lists.
 
-    Jobs keep on disk the options that decide their results, so that the next start knows whether it
-    continues the same work. An earlier or a later version may know other options. An absent name
-    therefore means its default on either side, or None without a default.
+    Jobs keep on disk all options that decide their results, so that the next start knows whether it
+    continues the same work: where what is on disk equals `as_json` of its own.
     """
-    def value(options, name):
-        return options[name] if name in options else defaults.get(name)
+    return json.loads(json.dumps(value))
 
-    # Through JSON, tuples become lists.
-    mine, theirs, defaults = (json.loads(json.dumps(o)) for o in (mine, theirs, defaults))
-    return [name for name in dict.fromkeys([*mine, *theirs])
-            if value(mine, name) != value(theirs, name)]
+
+def differing_options(mine: dict, other: dict) -> list[str]:
+    """Returns the names of the options that differ between two descriptions of a job, in the order
+    of `mine`. None means the same as an absent name."""
+    mine, other = as_json(mine), as_json(other)
+    return [name for name in dict.fromkeys([*mine, *other]) if mine.get(name) != other.get(name)]
 
 
 def defaults_of(dataclass: type) -> dict:
@@ -66,8 +65,3 @@ def settle(given: dict, *others: dict) -> dict:
     model's saved options, then the defaults."""
     return {name: next((source[name] for source in (given, *others)
                         if source.get(name) is not None), None) for name in given}
-
-
-def same_options(mine: dict, theirs: dict, defaults: dict) -> bool:
-    """Returns whether two descriptions of a job have equal options; see `differing_options`."""
-    return not differing_options(mine, theirs, defaults)

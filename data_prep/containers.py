@@ -284,10 +284,7 @@ def version_of(source: str) -> str:
     """Returns a text that changes when the documents of a source may."""
     if libraries.is_library_name(source):
         return str(libraries.find(source))
-    version = f"{source} {identity(source)}"
-    if _ending(source) in _BY_ENDING or is_plain(source):
-        return version
-    return f"{version} by its first line"      # earlier versions took such files for plain text
+    return f"{source} {identity(source)}"
 
 
 def checksum(content: bytes) -> str:

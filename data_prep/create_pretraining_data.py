@@ -174,7 +174,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     try:
         record, was_there = make_shards(
             path, made.fingerprint, made.pieces, made, job.num_workers, made.describe,
-            defaults=made.defaults, by_place=True, runner=made_by)
+            by_place=True, runner=made_by)
     except Unfinished as found:
         print(found)
         return

@@ -249,7 +249,7 @@ def _corruption(recipe, job):
     """The fields of `Corruption` that flags change, by name."""
     corruption = job.given(("shuffle_prob",))
     found = masking.find(recipe.corruption)
-    # As in records of earlier versions, a value that equals the default is left out.
+    # A value that equals the default is left out: equal masks have equal descriptions.
     corruption |= {name: value for name, value in job.given(MASKING_FLAGS).items()
                    if name in found.own_settings() and value != getattr(type(found), name)}
     if job.do_whole_word_mask is not None:

@@ -10,9 +10,7 @@ from bert_tf.data.records.shards import PlacedWork
 from bert_tf.data.text import places
 from bert_tf.errors import InputError
 from bert_tf.files import relative
-from bert_tf.options import defaults_of
 from bert_tf.recipes import Recipe
-from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.tokenization.base import Tokenizer
 from data_prep.pretraining_flags import MASKING_FLAGS, SHARE_FLAGS, PretrainingDataFlags
 from data_prep.stream_flags import StreamFlags
@@ -21,9 +19,6 @@ from data_prep.stream_flags import StreamFlags
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second_vocab_file",
                "recipe", "segments", "masking", "mask_by", "mask_shares", "random_next_sentence",
                "shuffle_prob", "masking_units", "task", *SHARE_FLAGS, *MASKING_FLAGS)
-# Those that earlier versions did not know: named only where they are not at their defaults.
-_ADDED = {"blanks_separate_docs": True, "strip_accents": True, "input_format": "lines",
-          "tag_column": -1, "phrase_file": "", "second_share": 0.5, "labels": []}
 
 
 @dataclasses.dataclass
@@ -39,7 +34,6 @@ class RecordJob(PlacedWork):
         options: the manifest's `options`, the flags that decide about the records and are no part
             of the recipe.
         fingerprint: values that the shards depend on.
-        defaults: defaults of the fingerprint's options.
         has_sentences: whether each line of the text is a sentence.
         in_order: what the records are read from in order, such as rows; "" for shuffled records.
     """
@@ -54,7 +48,6 @@ class RecordJob(PlacedWork):
     versions: dict[str, str] = dataclasses.field(init=False)
     options: dict[str, Any] = dataclasses.field(init=False)
     fingerprint: dict[str, Any] = dataclasses.field(init=False)
-    defaults = defaults_of(PretrainingDataFlags)
     has_sentences = True
     in_order = ""
 
@@ -71,7 +64,7 @@ class RecordJob(PlacedWork):
                              "there is one file; name one.")
         self.options = {
             **{name: value for name, value in dataclasses.asdict(self.job).items()
-               if name not in _NO_OPTIONS and (name, value) not in _ADDED.items()},
+               if name not in _NO_OPTIONS},
             **self.own_options()}
 
     def own_options(self) -> dict[str, Any]:
@@ -98,20 +91,10 @@ class RecordJob(PlacedWork):
         raise NotImplementedError
 
     def _fingerprint(self, pieces):
-        """The fingerprint with an entry for each piece of the text. An earlier version's records of
-        the same flags have an equal one."""
-        recipe, made = self.recipe, self.recipe.corruption
-        found = {"options": self.options, "vocabulary": self.tokenizer.vocabulary.hash,
-                 "pieces": pieces,
-                 "output_file": [relative(name, self.folder) for name in self.job.output_file]}
-        if made.units == "words":
-            made = dataclasses.replace(made, units="subwords")
-        # Files next to the vocabulary give the settings of the tokenizer that no flag gives.
-        of_files = recipe.tokenizer_settings.keys() - self.options.keys() - {"second_share"}
-        if recipe.denoising or of_files or (recipe.segments, made) != (Segments(), MaskTokens()):
-            found["recipe"] = recipe.describe()
-            del found["recipe"]["name"]
-        return found
+        """The fingerprint with an entry for each piece of the text."""
+        return {"options": self.options, "vocabulary": self.tokenizer.vocabulary.hash,
+                "pieces": pieces, "recipe": self.recipe.describe(),
+                "output_file": [relative(name, self.folder) for name in self.job.output_file]}
 
 
 def piece_seed(seed: int, index: int) -> int:

@@ -15,10 +15,8 @@ from bert_tf.data.segments import xlnet_records
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError, counted
 from bert_tf.files import identity, open_unpacked
-from bert_tf.options import defaults_of
 from bert_tf.tokenization.coverage import Coverage, join
 from data_prep.record_job import RecordJob, piece_seed
-from data_prep.stream_flags import StreamFlags
 
 
 def _read_lines(path):
@@ -40,8 +38,7 @@ def _checksum(path, version):
 def _report(record):
     counts, options = record["counts"], record["options"]
     passes = len(record["shards"])
-    coverage = Coverage(record.get("coverage") or {
-        name: counts[name] for name in ("tokens", "unknown_tokens")})
+    coverage = Coverage(record["coverage"])
     kept = counts["batches"] * options["bsz_per_host"] * options["reuse_len"] / (
         1 + options["bi_data"])
     lines = [
@@ -73,7 +70,6 @@ class StreamJob(RecordJob):
     original's seed, 100 * task + pass.
     """
 
-    defaults = RecordJob.defaults | defaults_of(StreamFlags)
     in_order = "a stream"
     report = staticmethod(_report)
 
@@ -95,7 +91,7 @@ class StreamJob(RecordJob):
                 raise InputError(f"--num_task={self.stream.num_task}: task {task} has no file, "
                                  f"there are {len(files)}.")
         pieces = [[task, turn, len(paths)] for task, turn, paths in self.pieces]
-        self.fingerprint = {**self._fingerprint(pieces), "recipe": self.recipe.describe()}
+        self.fingerprint = self._fingerprint(pieces)
         self.versions = {path: identity(path) for path in self.job.input_file}
 
     def checksum(self, piece: StreamPiece) -> list:
@@ -173,4 +169,4 @@ class StreamJob(RecordJob):
                 f"{self.stream.bsz_per_host} rows of {size} tokens each; give more text, a smaller "
                 "--bsz_per_host, or fewer tasks.")
         return {**super().describe(results), "counts": dict(counts),
-                "coverage": join(result.get("coverage", {}) for result in results)}
+                "coverage": join(result["coverage"] for result in results)}

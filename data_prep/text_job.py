@@ -79,7 +79,7 @@ class TextJob(RecordJob):
         return {
             **super().describe(results),
             "counts": counts,
-            "coverage": join(result.get("coverage", {}) for result in results),
+            "coverage": join(result["coverage"] for result in results),
             **({"token_counts": manifest.join_counts(
                 [result["token_counts"] for result in results])}
                if draws_of_corpus(self.recipe) else {}),

@@ -42,7 +42,6 @@ from bert_tf.tasks.kinds.span import THRESHOLD
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, check_kept, check_long_text
 from bert_tf.tokenization import find_vocabulary
-from bert_tf.tokenization.packing import TRUNCATE
 from bert_tf.training.settings import FineTuneSettings, without_tried
 
 # The options for reading texts that student and teacher share.
@@ -183,11 +182,8 @@ def _saved(job: DistillFlags) -> SavedTask:
 
 def _long_text(task_flags: TaskFlags, saved: SavedTask, begun: SavedTask | None) -> str | None:
     """How the student reads long texts: as --long_text says, else as in a run that was begun, else
-    as the first teacher does. Earlier versions cut all texts, and did not keep that."""
-    kept = (begun or saved).options.get("long_text")
-    if begun and not kept and task_flags.long_text == TRUNCATE:
-        return None
-    return task_flags.long_text or kept
+    as the first teacher does."""
+    return task_flags.long_text or (begun or saved).options.get("long_text")
 
 
 def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags | SquadFlags:

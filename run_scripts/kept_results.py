@@ -7,6 +7,7 @@ from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.files import exists, read_json, with_whole_names, write_json
+from bert_tf.options import differing_options
 
 
 class KeptResults:
@@ -15,8 +16,7 @@ class KeptResults:
 
     Args:
         forgets: whether results of other settings are dropped.
-        contents: values that identify the files that results depend on; a name that is absent on
-            disk, as in files of earlier versions, is not compared.
+        contents: values that identify the files that results depend on, by name.
 
     Raises:
         InputError: the file's results were made with other settings, and are not dropped.
@@ -28,14 +28,12 @@ class KeptResults:
         known, contents = self._content.get("contents", {}), contents or {}
         kept = self._content.get("settings", {})
         other = [] if with_whole_names(kept) == with_whole_names(settings) else ["flags"]
-        other += [name for name, value in contents.items() if known.get(name, value) != value]
+        other += differing_options(contents, known)
         if self._content and other and not forgets:
             raise InputError(f"{path} was made with other {' and '.join(other)}; name another "
                              "--output_dir.")
         self._content = {**({} if other else self._content), "settings": settings,
-                         **({"contents": contents} if contents else {})}
-        if contents != known and exists(path):
-            write_json(path, self._content)
+                         "contents": contents}
 
     def get(self, *keys: str, measure: Callable[[], Any]) -> Any:
         """Returns the result under these keys; without one, measures and keeps it."""

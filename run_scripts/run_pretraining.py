@@ -211,10 +211,8 @@ def _noticed(job, stack, records):
     """The settings, by flag, that neither the learner nor the records describe."""
     found = {name: getattr(stack, name) for name in ("stack_new_layers", "stack_optimizer")
              if stack.stack_layers}
-    if job.first_weights != "original":
-        found["first_weights"] = job.first_weights
-    if isinstance(records, data.PackedRecords):     # draws other dropout
-        found["pack"] = True
+    found["first_weights"] = job.first_weights
+    found["pack"] = isinstance(records, data.PackedRecords)     # draws other dropout
     is_ordered = "is_masked" in records.format.names
     return {**found, "perm_size": job.perm_size} if is_ordered else found
 

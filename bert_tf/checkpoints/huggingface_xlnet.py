@@ -89,7 +89,7 @@ def _check_summary(values, found):
         raise InputError(f"summary_activation must be 'tanh', not {act!r}")
     if not projects and act and "logits_proj.weight" in found:
         raise InputError(f"summary_activation must be '' where summary_use_proj is false, not "
-                         f"{act!r}; correct it if an earlier version of bert_tf wrote the file")
+                         f"{act!r}")
 
 
 def _read_config(values, found, beams):

@@ -16,7 +16,6 @@ from bert_tf import checkpoints
 from bert_tf.checkpoints import task_heads
 from bert_tf.compression.augmentation import MarkingTokenizer
 from bert_tf.compression.soft_targets import IS_LABELLED, TEACHER_CLS, TEACHER_LOGITS
-from bert_tf.data.records import manifest
 from bert_tf.data.records.features import Feature
 from bert_tf.errors import InputError
 from bert_tf.files import digest
@@ -251,27 +250,24 @@ class TaughtRecords(SplitRecords):
     shard_examples = _SHARD_EXAMPLES
 
     def __init__(self, source, options, tokenizer, output_dir: str, teachers: Teachers):
-        self._teachers, self._cuts_documents = teachers, False
+        self._teachers = teachers
         super().__init__(source, options, tokenizer, output_dir)
 
     @property
     def by_document(self) -> bool:
-        return super().by_document or (self._teachers.read_documents and not self._cuts_documents)
+        return super().by_document or self._teachers.read_documents
 
     @property
     def features(self):
         return (*super().features, *self._teachers.features(self._source.task, self._num_choices))
 
     def fingerprint(self):
-        return {**super().fingerprint(), "teachers": self._described}
+        return {**super().fingerprint(), "teachers": self._described,
+                "teacher_vocabularies": self._teachers.vocabularies()}
 
     @functools.cached_property
     def _described(self):
         return self._teachers.describe()
-
-    @functools.cached_property
-    def further_options(self):
-        return {"teacher_vocabularies": self._teachers.vocabularies()}
 
     def writer(self, count):
         made = _TaughtWriter(self._source.task, self._options, self._tokenizer, self._output_file,
@@ -281,11 +277,5 @@ class TaughtRecords(SplitRecords):
 
     def make(self, num_workers: int = 1, may_replace: bool = True, **more: Any
              ) -> tuple[dict, bool]:
-        """See `SplitRecords.make`; the teachers work in this process. A run that has learned from
-        records of an earlier version, whose shards cut documents in two, keeps them."""
-        if more.get("is_learned") and self._teachers.read_documents:
-            kept = manifest.load_manifest(manifest.manifest_path(self._output_file))
-            if kept["fingerprint"]["pieces"] != self._sizes:
-                self._cuts_documents = True
-                self._sizes = list(map(len, self._pieces()))
+        """See `SplitRecords.make`; the teachers work in this process."""
         return super().make(1, may_replace, **more)

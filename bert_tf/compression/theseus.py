@@ -172,18 +172,14 @@ def open_successor(path: str, layers: int, folder: str) -> str:
         InputError: the model is absent, or its number of layers no multiple; or the folder holds
             layers of another model, or another number of them.
     """
-    note, file = os.path.join(folder, _MADE_OF), os.path.join(folder, keras_file.NAME)
+    note = os.path.join(folder, _MADE_OF)
     weights = task_heads.resolve(os.path.join(path, keras_file.NAME))[1]
     made = {"predecessor": files.digest(weights), "successor_layers": layers}
-    found = {}
-    if is_whole := exists(note):
+    if exists(note):        # written last
         found = read_json(note)
-    elif exists(file):      # of an earlier version, or incomplete
-        found = {"successor_layers": checkpoints.read_config(file).depth}
-    if other := [name for name in found if found[name] != made.get(name)]:
-        raise InputError(f"{folder} holds a run with another --{other[0]}; name another "
-                         "--output_dir.")
-    if is_whole:
+        if other := [name for name in made if found.get(name) != made[name]]:
+            raise InputError(f"{folder} holds a run with another --{other[0]}; name another "
+                             "--output_dir.")
         return folder
     model = open_model(path, finetuned=True)
     learner = model.learner()

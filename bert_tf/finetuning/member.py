@@ -117,7 +117,7 @@ class Member:
             print(f"{self.name}:", flush=True)
         for split, one in records.items():
             may_replace = not self.flags.records_dir and split not in keeps
-            one.report(*one.make(self.flags.num_workers, may_replace, is_learned=bool(keeps)))
+            one.report(*one.make(self.flags.num_workers, may_replace))
 
     def open_records(self, folder: str, padding: str) -> None:
         """Opens the records of all splits, and frees the rows of the training file. For `padding`

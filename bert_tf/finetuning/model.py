@@ -92,7 +92,7 @@ def _check_overwrites(output_dir, task_dir):
 
 def _began_with(path, output_dir):
     """Returns whether a trial in an output folder began with the model at `path` ("": random)."""
-    return any(known.get("init_checkpoint", wanted) == wanted
+    return any(known["init_checkpoint"] == wanted
                for wanted in [path and absolute(path)]
                for known in training.trials.descriptions(output_dir))
 

@@ -54,8 +54,8 @@ def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: Mode
         task = as_trained(task, model.saved, model.path, kinds, task_flags.names_kind)
     elif not model_flags.do_train:
         task = _as_named(task, model)
-    options = task.kind.options(options, _saved_options(model, options, model_flags, settings),
-                                model_flags.do_train, model.path)
+    options = task.kind.options(options, _saved_options(model, model_flags), model_flags.do_train,
+                                model.path)
     options |= reader_options(model_flags, model)
     masked_heads(model_flags, model.config)
     check_directions(model, options)
@@ -117,15 +117,13 @@ def check_has_training_set(task: Task) -> None:
                          f"then give the model as --init_checkpoint to score --task={task.name}.")
 
 
-def _saved_options(model, given, model_flags, settings):
-    """The options that the model was trained with. A run that was begun continues with the options
-    that it has: earlier versions forgot some options that no flag gives."""
+def _saved_options(model, model_flags):
+    """The options that the model was trained with; without those of another head's numbers, for a
+    new head."""
     saved = model.saved.options if model.saved else {}
-    begun = SavedTask.read(settings.output_dir) if model_flags.do_train else None
     is_new = model_flags.do_train and not model_flags.keep_head
     return {name: value for name, value in saved.items()
-            if (not begun or name in given or name in begun.options)
-            and not (is_new and name in OF_NUMBERS)}        # of the numbers of another head
+            if not (is_new and name in OF_NUMBERS)}
 
 
 def as_trained(task: Task, saved: SavedTask, path: str, kinds: Sequence[str], is_named: bool,

@@ -225,11 +225,6 @@ class FineTuneRun:
             return _kept_padding(path)
         return padding_of(is_padded, self.settings, strategy)
 
-    @property
-    def kept_padding(self) -> dict[str, str]:
-        """The padding as an option of `FineTuning`; {} where earlier versions padded alike."""
-        return {"padding": self.padding} if self.padding == bucketing.LONGEST else {}
-
 
 def padding_of(is_padded: bool, settings: Any, strategy: Any) -> str:
     """Returns the padding of a new run's batches; with `is_padded` all have the maximum length."""
@@ -254,7 +249,7 @@ def _identities(kept):
 
 def _kept_padding(path):
     """The padding in the settings of a trial; InputError if it is not a padding."""
-    padding = read_json(path).get("padding", bucketing.BUCKETS)
+    padding = read_json(path).get("padding")
     if padding not in bucketing.PADDINGS:
         raise InputError(f"{path}: padding is {padding!r}, but it must be one of "
                          f"{', '.join(bucketing.PADDINGS)}; correct it, or name another "
@@ -333,7 +328,7 @@ def _tuning(run, member, strategy):
         lambda config, dtype: getattr(objectives, HEADS[head].objective)(
             config, dtype=dtype, **arguments),
         run.evaluate if eval_splits else None, member.headline, task.defaults,
-        {**options, **run.kept_padding},
+        {**options, "padding": run.padding},
         task.kind.scored_on([member.sets[split].identity() for split in eval_splits],
                             member.options),
         init_checkpoint=member.model.path, keep_head=bool(flags.keep_head) or task.kind.keeps_head,
@@ -389,7 +384,8 @@ def _mixture_tuning(run, strategy):
         run.evaluate if flags.do_eval else None, "average", mixture.DEFAULTS,
         {"tasks": {member.name: list(member.head()) for member in members},
          "input": {member.name: member.options for member in members},
-         "best_of": run.deciding, **run.kept_padding, **mixture_teaching.described(taught)},
+         "best_of": run.deciding, "padding": run.padding,
+         **mixture_teaching.described(taught)},
         {member.name: [member.sets[split].identity() for split in member.wanted.eval_splits]
          for member in members},
         compression.MultiTaskStudent if taught else training.MultiTaskLearner,

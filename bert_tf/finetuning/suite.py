@@ -32,7 +32,7 @@ from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.named import OF_SUITES, find_folder
 from bert_tf.tasks.suites import Row, Suite, is_of
 from bert_tf.training import resume
-from bert_tf.training.trials import DIVERGED, descriptions
+from bert_tf.training.trials import DIVERGED
 
 RESULT, LOG = "cell.json", "log.txt"
 DEFAULTS, MAJORITY = "defaults", "most_frequent_label"
@@ -154,10 +154,6 @@ class SuiteRun:
             if cell.begins_with and not self.chosen(cell.begins_with):
                 return None     # whether it began with the model to be chosen is not known yet
             found = read_json(path)
-            if cell.begins_with and "chosen" not in found["settings"]:      # of an earlier version
-                if not cell.trains:
-                    return None     # the model that answered is unknown
-                found["settings"]["chosen"] = _begun_with(cell)
             _check_settings(cell, found["settings"], self._described(cell))
             self._results[path] = found
         return self._results[path]
@@ -313,16 +309,6 @@ def _begins(cell, chosen, family):
     """The settings that name another task's model to begin with."""
     return {"init_checkpoint": chosen.folder,
             **({"keep_head": cell.row.keeps_head} if type(family) is Heads else {})}
-
-
-def _begun_with(cell):
-    """The point and the seed of the model that a cell of an earlier version began with, as its
-    trial has it; None if that is not known."""
-    for described in descriptions(cell.folder):
-        folder, seed = os.path.split(described.get("init_checkpoint") or "")
-        if seed.removeprefix("seed").isdecimal():
-            return [os.path.basename(folder), int(seed.removeprefix("seed"))]
-    return None
 
 
 def _check_settings(cell, found, wanted):

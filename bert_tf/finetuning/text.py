@@ -170,8 +170,8 @@ class TextTuning:
         return training.sole_writer(self.settings.output_dir, self.strategy)
 
     def in_order(self, mixture: Any) -> Any:
-        """Returns the mixture with the order and the padding of the run in the folder, which an
-        earlier version or another device may have begun.
+        """Returns the mixture with the padding of the run in the folder, which another device may
+        have begun.
 
         Raises:
             InputError: the folder holds another model, or a run with other examples.
@@ -182,9 +182,8 @@ class TextTuning:
             raise InputError(f"{folder} holds another model, for {present.task.kind.title}; name "
                              "another --output_dir.")
         others = [] if mixture.padding == bucketing.MAX_LENGTH else [
-            dataclasses.replace(mixture, padding=padding, by_length=by_length)
-            for padding, by_length in ((bucketing.LONGEST, True), (bucketing.BUCKETS, True),
-                                       (bucketing.BUCKETS, False))]
+            dataclasses.replace(mixture, padding=padding)
+            for padding in (bucketing.LONGEST, bucketing.BUCKETS)]
         for each in (mixture, *others):
             if training.resume.is_in_order(folder, each, self.settings):
                 return each
@@ -199,8 +198,7 @@ class TextTuning:
         best = training.BestWeights(trainer, settings.output_dir, "average", patience,
                                     settings.eval_steps) if patience else None
         run = training.Run(trainer, settings, mixture, self.evaluate and self._measure, best,
-                           {"early_stopping": patience, "eval_steps": settings.eval_steps}
-                           if best else {})
+                           {"early_stopping": patience})
         run.init_checkpoint = self.init_checkpoint
         if not run.resume() and self.init_checkpoint:
             print(self.member.model.load(trainer.learner.encoder), flush=True)

@@ -109,8 +109,7 @@ def softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor | None, dtype:
     of the scores' shape.
 
     On JAX, both together keep one number per probability for the backward pass, in `dtype`:
-    negative where the probability was dropped. JAX by itself keeps two, one of them in float32. On
-    TensorFlow, gradients have the bits of earlier versions, so their runs resume unchanged.
+    negative where the probability was dropped. JAX by itself keeps two, one of them in float32.
     """
     probs = ops.cast(ops.softmax(scores), dtype)
     if keras.config.backend() != "jax" or seed is None or not rate:

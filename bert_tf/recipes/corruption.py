@@ -1,6 +1,7 @@
 """The data half of a recipe: how documents become sequences, and which tokens are predicted."""
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,15 +36,6 @@ class Segments:
     autoencoder: bool = False
     reverse: bool = False
     num_labels: int = 0
-
-
-# Manifests name the first maskings by two names, of the way to choose and of the number of
-# predictions; any other masking by its own name.
-_NAMES_ON_DISK = {
-    "bert": ("units", "rounded"), "albert": ("ngrams", "rounded"), "spanbert": ("spans", "raised"),
-    "roberta": ("units", "drawn"), "electra": ("units", "with_repeats"), "ernie": ("units", "each"),
-    "distilbert": ("units", "of_batch"), "xlnet": ("units", "permutation"),
-    "next_token": ("units", "next_token"), "none": ("units", "none")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,22 +75,13 @@ class MaskTokens:
 
     def describe(self) -> dict[str, Any]:
         """Returns the JSON value that manifests have."""
-        choose, quota = _NAMES_ON_DISK.get(self.masking, (self.masking, "rounded"))
-        found = {"units": self.units, "choose": choose, "quota": quota,
-                 "replace_from": self.replace_from, "shares": self.shares, "dynamic": self.dynamic,
-                 **self.settings, "shuffle_prob": self.shuffle_prob}
-        absent = {"quota": "rounded", "replace_from": "vocabulary", "shuffle_prob": 0.0}
-        return {name: list(value) if isinstance(value, tuple) else value
-                for name, value in found.items() if name not in absent or value != absent[name]}
+        return json.loads(json.dumps(dataclasses.asdict(self)))
 
     @classmethod
     def from_description(cls, values: Mapping[str, Any]) -> "MaskTokens":
         """Returns what `describe` described; an absent field has its default."""
-        values = {name: tuple(value) if isinstance(value, list) else value
-                  for name, value in values.items()}
-        names = values.pop("choose", "units"), values.pop("quota", "rounded")
-        masking = next((name for name, on_disk in _NAMES_ON_DISK.items() if on_disk == names),
-                       names[0])
-        fields = {field.name for field in dataclasses.fields(cls)} - {"masking", "settings"}
-        shared = {name: values.pop(name) for name in fields & values.keys()}
-        return cls(masking, **shared, settings=values)
+        def with_tuples(values):
+            return {name: tuple(value) if isinstance(value, list) else value
+                    for name, value in values.items()}
+
+        return cls(**with_tuples({**values, "settings": with_tuples(values.get("settings", {}))}))

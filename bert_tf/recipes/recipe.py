@@ -58,12 +58,6 @@ class Task:
     labels: tuple[str, ...] = ()
 
 
-def _describe(segments):
-    """Returns `Segments` as JSON: the pairing, and the fields that differ from their defaults."""
-    return {field.name: value for field in dataclasses.fields(segments)
-            if (value := getattr(segments, field.name)) != field.default or field.name == "pairing"}
-
-
 @dataclasses.dataclass(frozen=True)
 class Recipe:
     """A kind of pre-training.
@@ -109,12 +103,11 @@ class Recipe:
 
     def describe(self) -> dict[str, Any]:
         """The data half as a JSON value, for the manifest of the records."""
-        settings = {"tokenizer_settings": dict(self.tokenizer_settings)}
         return {"name": self.name, "tokenizer": self.tokenizer,
-                **(settings if self.tokenizer_settings else {}),
-                **({"task": self.task} if self.task else {}),
-                "segments": _describe(self.segments), "corruption": self.corruption.describe(),
-                **({"denoising": dataclasses.asdict(self.denoising)} if self.denoising else {})}
+                "tokenizer_settings": dict(self.tokenizer_settings), "task": self.task,
+                "segments": dataclasses.asdict(self.segments),
+                "corruption": self.corruption.describe(),
+                "denoising": self.denoising and dataclasses.asdict(self.denoising)}
 
     @property
     def chooses_tokens(self) -> bool:

@@ -286,9 +286,9 @@ def from_description(description: Mapping[str, Any] | None) -> Recipe:
     _check_types(recipe, description)
     parts: dict[str, Any] = {}
     for name, kind in (("segments", Segments), ("denoising", Denoising)):
-        if name not in description and not getattr(recipe, name):
+        if not (description.get(name) or getattr(recipe, name)):
             continue
-        values: dict[str, Any] = dict(description.get(name, {}))
+        values: dict[str, Any] = dict(description.get(name) or {})
         unknown = sorted(values.keys() - {field.name for field in dataclasses.fields(kind)})
         if unknown:
             raise InputError(f"The records' manifest gives {name} with {', '.join(unknown)}, which "
@@ -316,9 +316,9 @@ def _check_types(recipe, description):
     pairs = [("", wanted, description)]
     for name, kind in (("segments", Segments), ("corruption", MaskTokens),
                        ("denoising", Denoising)):
-        if name in description:
+        part = getattr(recipe, name)
+        if name in description and (part or description[name] is not None):
             wanted[name] = {}
-            part = getattr(recipe, name)
             values = {field.name: field.default for field in dataclasses.fields(kind)}
             pairs.append((f"{name}.", {**values, **(vars(part) if part else {})},
                           description[name]))

@@ -43,11 +43,6 @@ class Omissions:
     comments: int = 0
     unpaired: int = 0
 
-    def describe(self) -> dict:
-        """Returns a JSON value; earlier versions paired no lines, and knew no comments."""
-        return {name: value for name, value in dataclasses.asdict(self).items()
-                if name not in ("unpaired", "comments") or value}
-
     def add_malformed(self, where: str, problem: str, is_expected: bool = False) -> None:
         """Counts a line, or raises InputError if it is neither expected nor to be skipped."""
         if not (self.skip_malformed or is_expected):

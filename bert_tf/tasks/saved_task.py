@@ -20,8 +20,8 @@ from bert_tf.tokenization.packing import LONG_TEXTS
 TASK_FILE = "task.json"
 _LONGEST = 1 << 20      # tokens
 _NEAR = 0.8             # likeness of a misspelled name; other unknown names are other versions'
-_SHAPE = {"task": {"name": str, "labels": [str], "metrics": [str], "label_names?": [str]},
-          "options": {}, "num_texts?": (int, type(None)), "columns?": {}}
+_SHAPE = {"task": {"name": str, "labels": [str], "metrics": [str], "label_names": [str]},
+          "options": {}, "num_texts": (int, type(None)), "columns": {}}
 
 
 def _is_count(value):
@@ -66,10 +66,10 @@ class SavedTask:
         task: `Task` without splits.
         max_seq_length: S.
         options: other settings of the input and the head.
-        num_texts: how many texts a training example had; None where the number is not known, as in
-            files of earlier versions, or does not matter.
+        num_texts: how many texts a training example had; None where the number is not known or does
+            not matter.
         columns: of a task of the user's tables, `Task.columns` of the training file; {} of other
-            tasks, and in files of earlier versions.
+            tasks.
     """
 
     task: Task
@@ -95,13 +95,10 @@ class SavedTask:
 
     def write(self, folder: str) -> None:
         """Writes the file into the folder of a model."""
-        known = {} if self.num_texts is None else {"num_texts": self.num_texts}
-        columns = {"columns": self.columns} if self.columns else {}
-        named = {"label_names": self.task.label_names} if self.task.label_names else {}
         write_json(os.path.join(folder, TASK_FILE), {
-            "task": {**_described(self.task), **named}, "max_seq_length": self.max_seq_length,
-            "do_lower_case": self.do_lower_case, "options": self.options, **known,
-            **columns})
+            "task": {**_described(self.task), "label_names": self.task.label_names},
+            "max_seq_length": self.max_seq_length, "do_lower_case": self.do_lower_case,
+            "options": self.options, "num_texts": self.num_texts, "columns": self.columns})
 
     @classmethod
     def require(cls, folder: str, flag: str) -> "SavedTask":
@@ -133,10 +130,10 @@ class SavedTask:
                 raise ValueError("task.labels is empty; write the labels in the order of their ids")
             task = Task(task["name"], kind, {}, tuple(task["labels"]),
                         tuple(task["metrics"]), task["bounds"] and tuple(task["bounds"]),
-                        label_names=tuple(task.get("label_names", ())))
+                        label_names=tuple(task["label_names"]))
             _check_labels(task)
             return cls(task, length, saved["do_lower_case"], dict(saved["options"]),
-                       saved.get("num_texts"), dict(saved.get("columns", {})))
+                       saved["num_texts"], dict(saved["columns"]))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path} does not describe a task ({error}); correct it, or fine-tune "
                              "the model again.") from error

@@ -6,7 +6,6 @@ import functools
 import hashlib
 import os
 import typing
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from bert_tf.data.records.shards import make_shards
 from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.errors import InputError, counted
 from bert_tf.files import absolute
-from bert_tf.options import defaults_of
 from bert_tf.tasks.reading import Example, KeptRows, read_examples
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tokenization import coverage
@@ -85,9 +83,6 @@ class Source:
                              "give a larger --train_fraction, or another --train_fraction_seed.")
 
 
-_LATER = ("max_qa_length", "carry_choices", "hypothesis_first", "long_text")
-
-
 @dataclasses.dataclass(frozen=True)
 class RecordOptions:
     """The settings for making records of examples.
@@ -107,12 +102,6 @@ class RecordOptions:
     carry_choices: bool = False
     hypothesis_first: bool = False
     long_text: str | None = None
-
-    def describe(self) -> dict:
-        """Returns a JSON value, whose hash identifies records in trials. Options that earlier
-        versions lacked are left out at their defaults."""
-        return {name: value for name, value in dataclasses.asdict(self).items()
-                if value or name not in _LATER}
 
 
 def _cut(examples, size, by_document):
@@ -178,12 +167,9 @@ class SplitRecords:
         name: the split's.
         shard_examples: number of examples a shard.
         features: the records' `Feature`s.
-        further_options: options that the records depend on and that earlier versions did not keep,
-            by name; compared where they are known.
     """
 
     shard_examples = 1 << 16
-    further_options: Mapping[str, typing.Any] = {}
 
     def __init__(self, source: Source, options: RecordOptions, tokenizer, output_dir: str):
         self.name = source.split
@@ -206,8 +192,8 @@ class SplitRecords:
         self._sha256 = digest.hexdigest()
         self._label_notes = source.task.kind.check_counted(source.task, self._labels, source.path)
 
-    def make(self, num_workers: int = 0, may_replace: bool = True, runner: Runner | None = None,
-             is_learned: bool = False) -> tuple[dict, bool]:
+    def make(self, num_workers: int = 0, may_replace: bool = True, runner: Runner | None = None
+             ) -> tuple[dict, bool]:
         """Writes `split`.tfrecord and its manifest, unless they exist.
 
         Args:
@@ -215,8 +201,6 @@ class SplitRecords:
             may_replace: whether other records of the same name may be removed; otherwise they are
                 an error.
             runner: see `make_shards`.
-            is_learned: whether a trial has learned from the records in the folder, and keeps its
-                tokenizer. Records of earlier versions lack the tokenizer's settings.
 
         Returns:
             the manifest, and whether it existed already.
@@ -225,18 +209,16 @@ class SplitRecords:
             manifest.manifest_path(self._output_file), self.fingerprint(), self._pieces(),
             self.writer(len(self._sizes)), num_workers,
             functools.partial(self._describe, self._tokenizer.vocabulary), may_replace,
-            {**defaults_of(RecordOptions), **(self._tokenizer.told if is_learned else {}),
-             **self.further_options},
             runner=runner)
 
     def fingerprint(self) -> dict:
         """Returns all that the records depend on."""
         task = self._source.task
         return {
-            "options": {**self._options.describe(), **self._tokenizer.told, **self.further_options},
+            "options": {**dataclasses.asdict(self._options), **self._tokenizer.told},
             "task": [task.name, *task.kind.on_disk.values(), list(task.labels)],
             "vocabulary": self._tokenizer.vocabulary.hash, "examples": self._sha256,
-            "omissions": self._omissions.describe(),
+            "omissions": dataclasses.asdict(self._omissions),
             "pieces": self._sizes, "output_file": [os.path.basename(self._output_file)]}
 
     def writer(self, count: int) -> PieceWriter:
@@ -260,7 +242,7 @@ class SplitRecords:
             print("  labels: " + ", ".join(f"{label} ({n:,})" for label, n in labels.items()))
         for note in record["notes"]:
             print(f"  note: {note}")
-        coverage.Coverage(record.get("coverage")).report(record["task"]["split"])
+        coverage.Coverage(record["coverage"]).report(record["task"]["split"])
 
     @property
     def by_document(self) -> bool:
@@ -282,7 +264,7 @@ class SplitRecords:
             counts["labels"] = {name: self._labels[i] for i, name in enumerate(task.labels)}
         return {
             "format": "bert_tf fine-tuning records 1",
-            "options": self._options.describe(),
+            "options": dataclasses.asdict(self._options),
             "task": {"name": task.name, "kind": task.kind.on_disk["kind"], "split": split,
                      "labels": task.labels, "labelled": labelled,
                      "multi_label": task.kind.on_disk["multi_label"],
@@ -291,7 +273,7 @@ class SplitRecords:
             "vocabulary": vocabulary.describe(),
             "inputs": [{"name": self._source.path}],
             "counts": counts,
-            "coverage": coverage.join(result.get("coverage", {}) for result in results),
+            "coverage": coverage.join(result["coverage"] for result in results),
             "notes": self._notes(counts),
         }
 

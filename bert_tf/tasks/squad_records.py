@@ -11,7 +11,6 @@ from bert_tf.data.records import features, manifest, shards, tfrecord
 from bert_tf.data.records.features import Feature
 from bert_tf.errors import InputError, counted
 from bert_tf.files import absolute
-from bert_tf.options import defaults_of
 from bert_tf.tasks.answer_spans import FIRST_UNIQUE_ID, AnswerSpans, SpanOptions, cut_spans
 from bert_tf.tasks.squad import PIECE_QUESTIONS, identify, read_pieces
 from bert_tf.tokenization import coverage
@@ -52,8 +51,7 @@ class SquadRecords:
         vocabulary and the options."""
         return {}
 
-    def make(self, num_workers: int = 0, may_replace: bool = True, is_learned: bool = False
-             ) -> tuple[dict, bool]:
+    def make(self, num_workers: int = 0, may_replace: bool = True) -> tuple[dict, bool]:
         """Writes the records and their manifest; see `SplitRecords.make`. The manifest's `notes`
         are sentences about questions left out or cut.
 
@@ -66,9 +64,6 @@ class SquadRecords:
         settings = {"is_training": self.is_training, "do_lower_case": self.tokenizer.do_lower_case,
                     "version_2_with_negative": self.version_2_with_negative,
                     **dataclasses.asdict(self.options), **self.tokenizer.told}
-        # The hash of this identifies records in trials, and earlier versions had no other style.
-        if settings["squad_style"] == SpanOptions.squad_style:
-            del settings["squad_style"]
         counts = [len(cut_spans(piece, self.tokenizer, self.options).start)
                   for piece in self._pieces()]
         if not sum(counts):
@@ -80,8 +75,7 @@ class SquadRecords:
                    "output_file": [os.path.basename(self.output_file)], "pieces": counts,
                    **self.further_fingerprint()},
             self._numbered_pieces(counts), self._write_piece, num_workers,
-            functools.partial(self._describe, settings, size), may_replace,
-            {**defaults_of(SpanOptions), **(self.tokenizer.told if is_learned else {})})
+            functools.partial(self._describe, settings, size), may_replace)
 
     def report(self, record: dict, was_there: bool) -> None:
         """Prints the report in the manifest `record`, the first of its notes in full."""
@@ -92,7 +86,7 @@ class SquadRecords:
               f"left out, {counts['cut']:,} cut to fit{', there already' * was_there}", flush=True)
         for note in notes[:_MOST_NOTES]:
             print(f"  note: {note}")
-        coverage.Coverage(record.get("coverage")).report(name)
+        coverage.Coverage(record["coverage"]).report(name)
         if len(notes) > _MOST_NOTES:
             print(f"  and {len(notes) - _MOST_NOTES:,} more notes, in {name}{manifest.SUFFIX}",
                   flush=True)
@@ -150,6 +144,6 @@ class SquadRecords:
             "inputs": [{"name": self.input_file, "bytes": size}],
             "counts": {name: sum(result["counts"][name] for result in results)
                        for name in results[0]["counts"]},
-            "coverage": coverage.join(result.get("coverage", {}) for result in results),
+            "coverage": coverage.join(result["coverage"] for result in results),
             "notes": [note for result in results for note in result["notes"]],
         }

@@ -53,11 +53,8 @@ class Findings:
 
     @property
     def hidden(self) -> float:
-        """The share of the characters that unknown tokens hide; of records of earlier versions the
-        share of unknown tokens."""
-        name, of = (("hidden_characters", "characters") if self.counts["characters"] else
-                    ("unknown_tokens", "tokens"))
-        return self.counts[name] / max(self.counts[of], 1)
+        """The share of the characters that unknown tokens hide."""
+        return self.counts["hidden_characters"] / max(self.counts["characters"], 1)
 
     @property
     def lost(self) -> float:

@@ -268,7 +268,7 @@ def _measure(tuning, run, best, evaluate, settings):
 
 def _make_learner(tuning, settings, trains, dtype):
     """The Learner of a trial, with auxiliary objectives if it trains."""
-    # The first, so that its weights equal earlier versions'.
+    # The first: the order decides the seeds of the first weights.
     network = networks.build(tuning.config, dtype=dtype)
     made = tuning.make_objective(tuning.config, dtype=dtype)
     heads = made if isinstance(made, list) else [made]

@@ -22,7 +22,7 @@ import numpy as np
 from bert_tf.checkpoints import checksummed, names
 from bert_tf.errors import DivergedError, InputError
 from bert_tf.files import is_file, match_names, remove_file
-from bert_tf.options import defaults_of, differing_options, same_options
+from bert_tf.options import as_json, differing_options
 from bert_tf.training.settings import SharedSettings
 
 _CARRIED = "trainer/carried/"
@@ -38,11 +38,9 @@ _EVALUATION = ("eval_steps", "max_eval_steps")
 # Where the network's own values are; `_RECIPE_OF_CONFIG` belongs to the recipe all the same.
 _CONFIGS, _TERMS = ("bert_config_file", "generator_config"), "terms"
 _DISTILLATION = "distillation"      # a row of `recipes.distillation`, or a row for each task
-# Values that earlier versions did not keep; compared where both sides have them.
-_CHECKSUM = "checksum"
+# What a trial keeps for later starts to follow, and no flag gives.
 FIRST_WEIGHTS = "digest_of_first_weights"
-_WHERE_KNOWN = ("perm_size", "distill_temperature", "restrict_ce_to_mask", "project_up",
-                "stack_new_layers", "stack_optimizer", "padding", FIRST_WEIGHTS)
+_FOLLOWED = ("padding", FIRST_WEIGHTS)
 _RECIPE_OF_CONFIG = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range",
                      "dropout", "dropatt", "dropout_rate", "initializer_factor")
 # The lengths of XLNet's memory, on which no weight depends.
@@ -50,9 +48,9 @@ _MEMORY = ("mem_len", "reuse_len", "clamp_len")
 
 
 def describe(settings: SharedSettings, learner=None) -> dict:
-    """Returns the JSON values, by flag, that may not freely differ, and `learner`'s network."""
+    """Returns all settings by flag but the `FREE` ones, and `learner`'s network: JSON values."""
     found = {name: value for name, value in dataclasses.asdict(settings).items()
-             if not _is_free(name, settings)}
+             if name not in FREE}
     return found if learner is None else {**found, **learner.describe()}
 
 
@@ -72,16 +70,15 @@ def compare(mine: dict, theirs: dict, settings: SharedSettings) -> tuple[list[st
 
     Args:
         mine: description of the run that is to be resumed.
-        theirs: on disk, perhaps of an earlier version; a name absent there equals its default.
+        theirs: the description on disk.
     """
-    defaults, network, recipe = defaults_of(type(settings)), [], []
-    for name in differing_options(mine, theirs, defaults):
-        old, new = (side.get(name, defaults.get(name)) for side in (theirs, mine))
+    network, recipe = [], []
+    for name in differing_options(mine, theirs):
+        old, new = theirs.get(name), mine.get(name)
         if name in (*_CONFIGS, _TERMS) and isinstance(old, dict) and isinstance(new, dict):
             for found, more in zip((network, recipe), _compare_networks(name, old, new)):
                 found += more
-        elif not (_is_free(name, settings) or settings.is_idle(name)) and (
-                name not in _WHERE_KNOWN or None not in (old, new)):
+        elif not (name in _FOLLOWED or _is_free(name, settings)):
             recipe.append(_phrase(name, old, new))
     return network, recipe
 
@@ -89,7 +86,7 @@ def compare(mine: dict, theirs: dict, settings: SharedSettings) -> tuple[list[st
 def _compare_networks(name, old, new, free=()):
     """The differences of two configurations, or of the weights of two sets of terms."""
     network, recipe = [], []
-    for inner in (inner for inner in differing_options(new, old, {}) if inner not in free):
+    for inner in (inner for inner in differing_options(new, old) if inner not in free):
         values = old.get(inner), new.get(inner)
         is_recipe = inner in _RECIPE_OF_CONFIG if name in _CONFIGS else None not in values
         (recipe if is_recipe else network).append(_phrase(name, *values, f"{inner} "))
@@ -151,7 +148,7 @@ def newest_run(folder: str) -> dict:
     there is no checkpoint, or none that can be read."""
     for path in checkpoints(folder)[-1:]:
         with contextlib.suppress(checksummed.DamagedError):     # resuming will say so
-            return checksummed.read_extra(path).get("run", {})
+            return checksummed.read_extra(path)["run"]
     return {}
 
 
@@ -277,8 +274,7 @@ def restore(path: str, trainer, weights_only: bool = False, averaged: bool = Fal
 class Place:
     """A run's place in the records: the number it has taken, and their order.
 
-    Records are identified by their `identity()`: a list, or a dict whose absent names equal None.
-    Earlier versions wrote lists for all records, of the first values of the dict.
+    Records are identified by their `identity()`, a JSON value.
     """
 
     def __init__(self, records: Any, settings: SharedSettings) -> None:
@@ -298,10 +294,7 @@ class Place:
 
     def describe(self, step: int) -> dict:
         """Returns the values that a checkpoint keeps."""
-        order = dict(self._order)
-        if order["shares"] == 1:        # as earlier versions, which knew no others
-            del order["shares"]
-        return {"order": order, "taken": self.taken(step)}
+        return {"order": dict(self._order), "taken": self.taken(step)}
 
     def restore(self, saved: dict, step: int) -> bool:
         """Continues at a checkpoint's place, and returns whether it does; other records, or another
@@ -315,20 +308,4 @@ class Place:
 
     def is_same(self, order: dict) -> bool:
         """Returns whether the `order` of a checkpoint is this run's."""
-        mine, theirs = self._order["records"], order["records"]
-        if isinstance(mine, dict) and isinstance(theirs, list):
-            theirs = dict(zip(mine, theirs))
-        mine = _without_unknown(mine, theirs)
-        is_same = mine == theirs
-        if isinstance(mine, dict) and isinstance(theirs, dict):
-            is_same = same_options(mine, theirs, {})
-        return (is_same and self._order["seed"] == order["seed"]
-                and self._order["shares"] == order.get("shares", 1))
-
-
-def _without_unknown(mine, theirs):
-    """Returns the identity of records without the checksums that the other side lacks."""
-    if not (isinstance(mine, dict) and isinstance(theirs, dict)):
-        return mine
-    return {name: _without_unknown(value, theirs.get(name)) for name, value in mine.items()
-            if name in theirs or name != _CHECKSUM}
+        return as_json(self._order) == order

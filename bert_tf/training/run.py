@@ -73,13 +73,13 @@ class Run:
         self._place = resume.Place(self._records, settings)
         self._timetable = _Timetable(settings, best)
         self._reporter: Reporter | None = None
-        self._earlier_seconds: float | None = 0.0
+        self._earlier_seconds = 0.0
 
     @property
     def seconds(self) -> float | None:
         """The time since `start`, plus the time of earlier invocations up to their last checkpoint;
-        None where an earlier version wrote this checkpoint."""
-        if self.start is None or self._earlier_seconds is None:
+        None where there is no `start`."""
+        if self.start is None:
             return None
         return round(self._earlier_seconds + time.monotonic() - self.start, 1)
 
@@ -101,9 +101,9 @@ class Run:
                 saved = self.restore(path)
                 self.init_checkpoint = _begun_with(saved, self.init_checkpoint)
                 print(f"resuming at step {self.step:,}: {path}", flush=True)
-                # The run may have begun without early stopping; earlier versions did not keep that.
+                # The run may have begun without early stopping.
                 if self._best:
-                    self._best.check(self.step, saved.get("run", {"early_stopping": 1}))
+                    self._best.check(self.step, saved["run"])
                 return True
             except checksummed.DamagedError as error:
                 print(f"warning: {error}", flush=True)
@@ -117,17 +117,16 @@ class Run:
         """Takes over weights, optimizer, step and place in the records from a checkpoint, and
         reports the settings that have changed; returns the checkpoint's JSON values."""
         saved = resume.restore(path, self._trainer)
-        self._earlier_seconds = saved.get("seconds")
+        self._earlier_seconds = saved["seconds"] or 0.0
         if not getattr(self._settings, "file_shares", 0):   # as the run began
-            self._records = _in_shares(self._records, saved["order"].get("shares", 1))
+            self._records = _in_shares(self._records, saved["order"]["shares"])
             self._place.divide(getattr(self._records, "shares", 1))
         self.is_in_order = self._place.restore(saved, self.step)
         if not self.is_in_order:
             self._trainer.state.reset()
-        if "run" in saved:      # earlier versions did not keep it
-            _, recipe = resume.compare(self._description, saved["run"], self._settings)
-            if recipe:
-                print(f"resuming with another {', '.join(recipe)}", flush=True)
+        _, recipe = resume.compare(self._description, saved["run"], self._settings)
+        if recipe:
+            print(f"resuming with another {', '.join(recipe)}", flush=True)
         return saved
 
     def train(self) -> None:
@@ -208,9 +207,8 @@ class Run:
         if self._chief:
             saving.start(
                 _write, self._reporter and self._reporter.copied(), self._settings.output_dir,
-                state, {**self._place.describe(self.step), "run": self._description, **{
-                    name: value for name in ("seconds", "init_checkpoint")
-                    if (value := getattr(self, name)) is not None}},
+                state, {**self._place.describe(self.step), "run": self._description,
+                        "seconds": self.seconds, "init_checkpoint": self.init_checkpoint},
                 self._settings.keep_checkpoint_max)
 
     def _mean(self, number):
@@ -243,7 +241,7 @@ class Run:
 
 def _begun_with(saved, given):
     """Returns the checkpoint that a run began with; prints it if another one is given."""
-    kept = saved.get("init_checkpoint")
+    kept = saved["init_checkpoint"]
     if given and kept is not None and not (kept and real_path(kept) == real_path(given)):
         print(f"--init_checkpoint={given} is not used: this run began with "
               f"{kept or 'random weights'}", flush=True)

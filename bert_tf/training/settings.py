@@ -130,12 +130,6 @@ class SharedSettings(DeviceSettings, OptimizerSettings, OutputSettings):
             raise InputError(f"--num_warmup_steps ({self.num_warmup_steps}) is more than "
                              f"--num_train_steps ({self.num_train_steps}); give fewer.")
 
-    def is_idle(self, name: str) -> bool:
-        """Returns whether a setting does not apply with the others; earlier versions ignored it."""
-        scope = next((field.metadata.get("for") for field in dataclasses.fields(self)
-                      if field.name == name), None)
-        return bool(scope and not scope.holds(getattr(self, scope.flag)))
-
     @property
     def last_step(self) -> int:
         """The last step of this invocation."""

@@ -74,9 +74,8 @@ class TrialFolder:
         make_folder(self.path, "output_dir")
         path = os.path.join(self.path, SETTINGS)
         if first_weights is None and exists(path):
-            first_weights = read_json(path).get(resume.FIRST_WEIGHTS)
-        write_json(path, {**self._description, **(
-            {resume.FIRST_WEIGHTS: first_weights} if first_weights else {})})
+            first_weights = read_json(path)[resume.FIRST_WEIGHTS]
+        write_json(path, {**self._description, resume.FIRST_WEIGHTS: first_weights or ""})
 
     def end(self, result: dict) -> None:
         """Writes the result."""
@@ -112,7 +111,7 @@ def descriptions(output_dir: str, file: str = SETTINGS) -> list[dict]:
 
 def others_begun_with(settings: FineTuneSettings, first_weights: str) -> bool:
     """Returns whether a trial in the output folder began with other weights, as far as known."""
-    return any(found.get(resume.FIRST_WEIGHTS, first_weights) != first_weights
+    return any(found[resume.FIRST_WEIGHTS] not in ("", first_weights)
                for found in descriptions(settings.output_dir))
 
 

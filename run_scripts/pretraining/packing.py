@@ -20,8 +20,7 @@ def pack(job: PretrainingFlags, settings: TrainSettings, trainer: "training.Trai
         raise InputError(f"--pack: {obstacle}; leave it out.")
     wanted = job.pack
     if wanted is None:
-        begun = training.resume.newest_run(settings.output_dir)
-        wanted = begun.get("pack", False) if begun else None
+        wanted = training.resume.newest_run(settings.output_dir).get("pack")
         # A TPU would compile the step for several numbers of rows; whether that pays is not known.
         if wanted is None and training.needs_static_shapes(trainer.strategy):
             wanted = False

@@ -1,5 +1,6 @@
 """Examples in memory: batches are the records, whatever their kind, rows and parts."""
 
+import dataclasses
 import itertools
 import json
 
@@ -42,7 +43,8 @@ def write_records(folder, kind, counts, seed=0):
     else:
         manifest["task"] = {
             "kind": "classification" if kind == "multi_label" else kind, "num_choices": choices,
-            "labels": ["x"] * LABELS, "multi_label": kind == "multi_label"}
+            "labels": ["x"] * LABELS, "multi_label": kind == "multi_label",
+            "features": [dataclasses.asdict(feature) for feature in KINDS[kind]]}
     path = folder / "a.manifest.json"
     path.write_text(json.dumps(manifest), encoding="utf-8")
     return str(path)

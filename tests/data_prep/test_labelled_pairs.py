@@ -175,7 +175,7 @@ def test_records_that_go_together_have_the_same_labels(folder):
         open_eval_records(job, records, config, recipes.find("ernie2"))
     job.eval_input_file = [mine]
     assert open_eval_records(job, records, config, recipes.find("ernie2")).size == 60
-    # A run keeps the labels for evaluations without its records; earlier versions kept none.
+    # A run keeps the labels for evaluations without its records.
     run, other = folder / "run", open_records([theirs], "input_file")
     run.mkdir()
     for _ in range(2):

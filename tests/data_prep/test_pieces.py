@@ -172,25 +172,6 @@ def test_a_text_that_changes_meanwhile_is_named(prepare, tmp_path, text, monkeyp
     assert not (tmp_path / "out/r.manifest.json").exists()
 
 
-def test_an_unfinished_job_of_an_earlier_version_goes_on(prepare, tmp_path, unfinished,
-                                                         monkeypatch):
-    """Its notes have no checksums of the text, its fingerprint has them."""
-    manifest = json.loads(unfinished["r.manifest.json"])
-    folder = tmp_path / "out/r.progress"
-    (folder / "job.json").write_text(json.dumps(manifest["fingerprint"]))
-    for path in folder.glob("piece-*"):
-        note = json.loads(path.read_text())["result"]
-        path.write_text(json.dumps({name: value for name, value in note.items()
-                                    if name not in ("checksum", "version")}))
-    found = made(monkeypatch)
-    for _ in range(2):      # stopped once more
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(shards, "write_json", lambda *arguments: raise_(KeyboardInterrupt))
-            prepare(None, piece_bytes=2000)
-    prepare(None, piece_bytes=2000)
-    assert found == [] and content(tmp_path / "out") == unfinished
-
-
 def flip(path):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 4
@@ -291,20 +272,6 @@ def test_a_second_job_on_the_same_records_is_refused(prepare, hold, tmp_path, te
     prepare(text)
     assert sorted(os.listdir(tmp_path / "out")) == [
         "r.manifest.json", "r.tfrecord", "r.tokenizer"]
-
-
-def test_an_option_that_is_absent_on_disk_has_its_default(prepare, tmp_path, text, capsys):
-    """As if an earlier version had not known the option."""
-    prepare(text)
-    path = tmp_path / "out/r.manifest.json"
-    manifest = json.loads(path.read_text())
-    del manifest["fingerprint"]["options"]["short_seq_prob"]
-    path.write_text(json.dumps(manifest))
-    capsys.readouterr()
-    prepare(text)
-    assert "are there already" in capsys.readouterr().out
-    prepare(text, short_seq_prob=0.5)
-    assert "are there already" not in capsys.readouterr().out
 
 
 PIECE_BYTES = 10_000

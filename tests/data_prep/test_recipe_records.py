@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import pathlib
 import subprocess
 import sys
 
@@ -26,8 +25,6 @@ MASKINGS = [(recipe.name, masking) for recipe in recipes.RECIPES.values()
                  not (recipe.tasks or find(recipe.corruption).hides
                       and not find(recipe.corruption).can_be_dynamic))]
 STREAMS = {"xlnet": create_pretraining_data.StreamFlags(bsz_per_host=2, use_eod=False)}
-# What earlier versions wrote into the manifests of these records, and read from them.
-DESCRIPTIONS = json.loads((pathlib.Path(__file__).parent / "recipes.json").read_text())
 # They choose no tokens to predict.
 ALL_PREDICTED = ("ltr", "gpt", "t5", "transformer_xl", "elmo", "lm_lstm", "sa_lstm")
 MASKS = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
@@ -59,7 +56,6 @@ def test_every_recipe_writes_sound_records(prepare, tmp_path, random_text, recip
     record, found = described(tmp_path), columns(*job.output_file)
     assert set(record["features"]) == set(found)
     resolved = job.resolve().vary(tokenizer="wordpiece")
-    assert record["recipe"] == DESCRIPTIONS[f"{recipe} {masking}".strip()]
     assert recipes.from_description(record["recipe"]) == resolved
     assert (MASKS <= set(found)) == (not resolved.corruption.dynamic and not resolved.denoising)
     verify_records.main(verify_records.VerifyRecordsFlags(input_file=[str(tmp_path / "out")]))
@@ -77,17 +73,23 @@ def test_a_record_set_takes_them(prepare, random_text, recipe, masking):
 
 
 def test_a_recipe_is_the_flags_that_it_stands_for(prepare, tmp_path, random_text):
-    """So records of earlier versions, which knew no recipes, are taken over."""
     prepare(random_text(2), do_whole_word_mask=True, dupe_factor=2)
     before, content = described(tmp_path), (tmp_path / "out/r.tfrecord").read_bytes()
     prepare(random_text(2), recipe="bert_wwm", dupe_factor=2, masking="static",
             segments="segment_pairs", mask_shares=["0.8", "0.1"])
     after = described(tmp_path)
-    assert after == before and (tmp_path / "out/r.tfrecord").read_bytes() == content
-    assert set(after["fingerprint"]) == {"options", "vocabulary", "pieces", "output_file"}
+    assert (tmp_path / "out/r.tfrecord").read_bytes() == content
+    for manifest, name in ((before, "bert"), (after, "bert_wwm")):
+        assert {recipe.pop("name") for recipe in (
+            manifest["recipe"], manifest["fingerprint"]["recipe"])} == {name}
+    assert after == before
+    assert set(after["fingerprint"]) == {
+        "options", "vocabulary", "pieces", "output_file", "recipe"}
     assert set(after["fingerprint"]["options"]) == {
         "do_lower_case", "do_whole_word_mask", "max_seq_length", "max_predictions_per_seq",
-        "random_seed", "dupe_factor", "masked_lm_prob", "short_seq_prob", "piece_bytes"}
+        "random_seed", "dupe_factor", "masked_lm_prob", "short_seq_prob", "piece_bytes",
+        "blanks_separate_docs", "strip_accents", "input_format", "tag_column", "phrase_file",
+        "second_share", "labels"}
 
 
 def test_byte_order_marks_of_files_are_no_words(prepare, tmp_path):

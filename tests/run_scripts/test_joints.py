@@ -170,7 +170,7 @@ def test_another_vocabulary_is_refused_and_older_records_take_one(folder, tmp_pa
     assert not (train(folder, tmp_path / "without", **older) / "vocab.txt").exists()
     run = train(folder, tmp_path / "with", vocab_file=str(folder / "vocab.txt"), **older)
     assert (run / "vocab.txt").exists()
-    # The same command again adds what an earlier version did not keep.
+    # The same command again adds what is missing.
     make(folder, output_file=[str(tmp_path / "older" / "train.tfrecord")])
     assert (tmp_path / "older" / "train.tokenizer" / "vocab.txt").exists()
 

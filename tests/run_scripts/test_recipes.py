@@ -564,8 +564,8 @@ def test_records_in_order_need_their_manifest(records, options_of, train, tmp_pa
 
 
 @pytest.mark.parametrize("case, keys, value", [
-    ("bert, dynamic", ("recipe", "corruption", "choose"), None),
-    ("xlnet", ("recipe", "corruption", "choose"), 1), ("xlnet", ("options", "reuse_len"), None),
+    ("bert, dynamic", ("recipe", "corruption", "masking"), None),
+    ("xlnet", ("recipe", "corruption", "masking"), 1), ("xlnet", ("options", "reuse_len"), None),
     ("xlnet", ("options", "bi_data"), "x"), ("ernie2", ("options", "masked_lm_prob"), []),
     ("ernie2", ("recipe", "segments", "pairing"), "of_a_later_version")])
 def test_odd_values_in_a_manifest_are_refused(

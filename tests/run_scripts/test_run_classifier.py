@@ -19,7 +19,6 @@ from sklearn.utils.class_weight import compute_class_weight
 
 import bert_tf
 from bert_tf import checkpoints, metrics
-from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
 from bert_tf.finetuning import member, one_task
 from bert_tf.finetuning.model import ModelFlags
@@ -353,15 +352,7 @@ def test_records_are_those_of_the_tokenizers_settings(eagerly, data, flags, tmp_
         {"tokenize_chinese_chars": False}]
     settings.unlink()
     refusal(command | {"output_dir": str(tmp_path / "new")}, "train.manifest.json", "with other")
-    # Earlier versions did not tell the settings. The run that was begun keeps its tokenizer.
-    for path, one in zip(manifests, known):
-        del one["fingerprint"]["options"]["tokenizer"]
-        path.write_text(json.dumps(one))
-    settings = tmp_path / "out" / "trials" / "seed12345" / "settings.json"
-    kept = read_json(settings)
-    kept["train_file"][1] = manifest.identity(known[0])
-    settings.write_text(json.dumps(kept))
-    main(command)
+    main(command)       # the run that was begun keeps its tokenizer
     assert [read_json(path) for path in manifests] == known
 
 
@@ -378,7 +369,7 @@ def test_the_case_is_that_of_hugging_face_but_for_a_run_that_was_begun(
     config.write_text('{"do_lower_case": false, "tokenize_chinese_chars": false}')
     (folder / "added_tokens.json").write_text(json.dumps({"seen film": VOCAB - 1}))
     new = command | {"output_dir": str(tmp_path / "new")}
-    main(command)       # as an earlier version began it
+    main(command)
     main(new)
     for name, lower in (("out", True), ("new", False)):
         assert read_json(tmp_path / name / "task.json")["do_lower_case"] == lower
@@ -586,7 +577,7 @@ def test_another_training_file_is_another_run(eagerly, data, flags, model, tmp_p
 
 
 def test_a_resumed_run_keeps_the_padding_of_its_batches(eagerly, data, flags, tmp_path):
-    """Dropout depends on it. A run of an earlier version has no name for its padding."""
+    """Dropout depends on it."""
     settings = tmp_path / "out" / "trials" / "seed12345" / "settings.json"
     command = flags(num_train_steps=2, dev_file=None)
 
@@ -598,11 +589,11 @@ def test_a_resumed_run_keeps_the_padding_of_its_batches(eagerly, data, flags, tm
     ends = {}
     for name, changes in (("longest", {}), ("buckets", {"jit_compile": "true"})):
         main({**command, **changes})
-        assert read_json(settings).get("padding", "buckets") == name
+        assert read_json(settings)["padding"] == name
         ends[name] = weights()
         main({**command, **changes, "stop_at_step": 1})
         main(command)
-        assert read_json(settings).get("padding", "buckets") == name
+        assert read_json(settings)["padding"] == name
         assert all(map(np.array_equal, weights(), ends[name]))
     assert not all(map(np.array_equal, ends["longest"], ends["buckets"]))
 

@@ -203,19 +203,6 @@ def test_another_network_is_refused(flags, stopped, tmp_path, change):
                   init_checkpoint=str(tmp_path / "out")), *parts)
 
 
-def test_a_checkpoint_of_an_earlier_version_goes_on_without_a_word(flags, stopped, capsys):
-    """It knows nothing of its settings, and names its records by a list."""
-    tensors, extra = checksummed.read(latest(stopped))
-    del extra["run"]
-    extra["order"]["records"] = list(extra["order"]["records"].values())
-    assert extra["order"]["records"] == [[40], 16, 3]
-    checksummed.write(latest(stopped), tensors, extra)
-    main(flags(do_train=True, learning_rate=1e-3, stop_at_step=6))
-    said = capsys.readouterr().out
-    assert "with another" not in said and "starts at the first" not in said
-    assert checksummed.read(latest(stopped))[1]["taken"] == 48
-
-
 def test_other_records_begin_at_the_first_and_that_is_reported(flags, folder, stopped, capsys):
     main(flags(do_train=True, **LONG, input_file=[str(folder / "long.tfrecord")],
                stop_at_step=6))
@@ -294,13 +281,6 @@ def test_a_run_that_is_resumed_says_what_it_began_with(flags, stopped, tmp_path,
         out = capsys.readouterr().out
         assert (said + str(stopped) in out) == ("is not used" in out) == (given == "elsewhere")
         assert f"weights of `{stopped.name}`" in (tmp_path / "next" / "README.md").read_text()
-    # Earlier versions did not keep it.
-    for path in resume.checkpoints(str(stopped)):
-        tensors, extra = checksummed.read(path)
-        del extra["init_checkpoint"]
-        checksummed.write(path, tensors, extra)
-    main(flags(do_train=True, init_checkpoint="elsewhere", stop_at_step=6))
-    assert "elsewhere" not in capsys.readouterr().out
 
 
 def test_initial_weights_of_google_and_of_a_training_checkpoint(flags, tmp_path, capsys):

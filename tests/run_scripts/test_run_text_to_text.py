@@ -17,8 +17,6 @@ import bert_tf
 from bert_tf import flags
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, T5Config
-from bert_tf.data.batches import text_mixture
-from bert_tf.data.batches.text_mixture import TextMixture
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.networks import attentions
@@ -115,7 +113,7 @@ def test_a_task_is_learned_and_goes_on_after_a_stop(run, learned, tmp_path, caps
     parts = run("parts", do_eval=False, init_checkpoint=str(whole))
     out = capsys.readouterr().out
     assert f"--init_checkpoint={whole} is not used: this run began with random weights" in out
-    assert "resuming at step 20" in out and "another --early_stopping (2, now none)" in out
+    assert "resuming at step 20" in out and "another --early_stopping (2, now 0)" in out
     first, again = weights(whole), weights(parts)
     assert all(np.array_equal(first[name], again[name]) for name in first)
     again = run("later", files=("dev",), do_train=False, init_checkpoint=str(whole),
@@ -155,7 +153,7 @@ def test_a_run_that_was_begun_without_early_stopping_goes_on_with_it(run, capsys
     run(stop_at_step=2, do_eval=False)
     run(stop_at_step=3, eval_steps=1, early_stopping=2)
     said = capsys.readouterr().out
-    assert "resuming at step 2" in said and "another --early_stopping (none, now 2)" in said
+    assert "resuming at step 2" in said and "another --early_stopping (0, now 2)" in said
     assert "ended at step 3 of 24; the weights of step 3 are the best" in said
 
 
@@ -166,23 +164,6 @@ def test_a_run_goes_on_with_more_evaluations_than_it_began_with(run, capsys):
     (folder / "best.safetensors").unlink()
     with pytest.raises(InputError, match="best.safetensors is not there, .* Put the file back"):
         run(stop_at_step=4, eval_steps=12, early_stopping=2)
-
-
-def test_a_run_of_an_earlier_version_goes_on_in_its_order(run, tmp_path, monkeypatch):
-    """Earlier versions did not put examples of similar length into one batch."""
-    (tmp_path / "pairs.tsv").write_text("".join(
-        f"{text} {'color ' * more}\t{answer}\n" for text, answer in PAIRS.items()
-        for more in range(8)))
-    run = functools.partial(run, files=(), train_file=str(tmp_path / "pairs.tsv"), do_eval=False)
-    with monkeypatch.context() as patch:
-        patch.setattr(text_mixture, "TextMixture", lambda *args, by_length: TextMixture(
-            *args[:4], by_length=False))
-        whole, begun = run("whole"), run("begun", stop_at_step=20)
-        order = checksummed.read_extra(resume.checkpoints(str(begun))[-1])["order"]
-        assert "padding" not in order["records"]
-    first, again, other = map(weights, (whole, run("begun"), run("new")))
-    assert all(np.array_equal(first[name], again[name]) for name in first)
-    assert not all(np.array_equal(first[name], other[name]) for name in first)
 
 
 def test_flags_that_change_nothing_are_refused(run):

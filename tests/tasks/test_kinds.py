@@ -1,6 +1,5 @@
 """What all kinds of tasks promise those who ask them."""
 
-import dataclasses
 import json
 import pickle
 import types
@@ -13,7 +12,6 @@ from bert_tf.data.batches import record_files
 from bert_tf.data.records import manifest
 from bert_tf.data.text import units
 from bert_tf.errors import InputError
-from bert_tf.finetuning import one_task
 from bert_tf.heads import HEADS
 from bert_tf.tasks.kinds.sentence import Classification
 from bert_tf.tasks.kinds.table import KINDS, kind_on_disk
@@ -41,15 +39,16 @@ def test_a_kind_is_found_again_on_disk_and_in_other_processes(tmp_path, name):
 
 def test_files_of_tasks_that_are_none_are_refused(tmp_path):
     task = '{"task": {"name": "x", "kind": "odd", "multi_label": false, "labels": [], '
-    task += '"metrics": [], "bounds": null}, "max_seq_length": 8, "do_lower_case": true, '
-    (tmp_path / "task.json").write_text(task + '"options": {}}', encoding="utf-8")
+    task += '"metrics": [], "bounds": null, "label_names": []}, "max_seq_length": 8, '
+    task += '"do_lower_case": true, "options": {}, "num_texts": null, "columns": {}}'
+    (tmp_path / "task.json").write_text(task, encoding="utf-8")
     with pytest.raises(InputError, match="does not describe a task .* no task of the kind 'odd'"):
         SavedTask.read(tmp_path)
 
 
 # A task as `task.json` has it.
 LABELLED = {"name": "own", "kind": "classification", "labels": ["a", "b"], "metrics": [],
-            "bounds": None, "multi_label": False}
+            "bounds": None, "multi_label": False, "label_names": []}
 
 
 @pytest.mark.parametrize("changes, message", [
@@ -62,7 +61,8 @@ LABELLED = {"name": "own", "kind": "classification", "labels": ["a", "b"], "metr
     ({"options": {"long_text": "odd"}}, "options.long_text is .odd.; write truncate or"),
     ({"options": {"max_qa_length": "x"}}, "options.max_qa_length is .x.; write .*, or null"),
     ({"task": {"name": "own", "kind": "tagging", "labels": [], "metrics": [], "bounds": None,
-               "multi_label": False}}, "task.labels is empty; write the labels in the order of"),
+               "multi_label": False, "label_names": []}},
+     "task.labels is empty; write the labels in the order of"),
     ({"options": []}, "options is not a JSON object"),
     ({"do_lower_case": "false"}, "do_lower_case is .false.; write true or false"),
     ({"do_lower_case": 0}, "do_lower_case is 0"), ({"max_seq_length": "64"}, "max_.* is .64.; wr"),
@@ -136,16 +136,6 @@ def test_options_that_no_flag_gives_are_the_models(name, saved):
     assert KINDS[name].options(dict.fromkeys(saved), saved, False, "model") == saved
 
 
-def test_a_run_that_was_begun_keeps_its_options(tmp_path):
-    saved = SavedTask(TASKS["qnnli"], 16, True, {"hypothesis_first": True, "long_text": "mean"})
-    model, job, settings = (types.SimpleNamespace(**values) for values in (
-        {"saved": saved}, {"do_train": True, "keep_head": False},
-        {"output_dir": str(tmp_path)}))
-    assert one_task._saved_options(model, {}, job, settings) == saved.options
-    dataclasses.replace(saved, options={"long_text": "mean"}).write(tmp_path)
-    assert one_task._saved_options(model, {}, job, settings) == {"long_text": "mean"}
-
-
 def test_training_makes_a_threshold_void():
     saved = {"version_2_with_negative": True, "null_score_diff_threshold": 2.5}
     given = SquadFlags().options
@@ -168,8 +158,7 @@ def test_what_training_examples_looked_like_is_kept(tmp_path, columns):
     saved.check_texts(count, "an example")
     with pytest.raises(InputError, match=f"t.csv has {3 - count} text.*trained on examples of"):
         saved.check_texts(3 - count, "t.csv")
-    SavedTask(task, 8, True).write(tmp_path)        # as earlier versions wrote it
-    assert not {"num_texts", "columns"} & json.loads((tmp_path / "task.json").read_text()).keys()
+    SavedTask(task, 8, True).write(tmp_path)
     SavedTask.read(tmp_path).check_texts(3 - count, "t.csv")
     assert TASKS["conll2003"].kind.num_texts(TASKS["conll2003"]) is None
 

@@ -16,8 +16,8 @@ import tensorflow as tf
 from tensorflow.python.framework import config as tf_config
 
 from bert_tf import checkpoints, networks
-from bert_tf.checkpoints import checksummed
 from bert_tf.data.batches.example_set import ExampleSet
+from bert_tf.data.records.features import FINETUNING
 from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.errors import InputError
 from bert_tf.objectives.classification import Classification
@@ -62,7 +62,9 @@ def write_records(folder, count, seed, kind="classification"):
         json.dump({"options": {"max_seq_length": tiny.LENGTH}, "vocabulary": {}, "shards": [shard],
                    "fingerprint": [count, seed, kind],
                    "task": {"kind": kind, "num_choices": 1, "labels": ["no", "yes"],
-                            "multi_label": False}}, file)
+                            "multi_label": False, "features": [
+                                dataclasses.asdict(feature) for feature in FINETUNING[kind]]}},
+                  file)
     return ExampleSet(path)
 
 
@@ -420,20 +422,11 @@ def test_all_trials_begin_with_the_same_weights(eagerly, tune, examples, tmp_pat
         begin(2, 2)
     assert plain(begin(1, 2))["trials"]["seed1"] == plain(first)["trials"]["seed1"]
     for settings in (tmp_path / "out" / "trials").glob("*/settings.json"):
-        known = json.loads(settings.read_text())
-        assert known.pop("digest_of_first_weights")
-        settings.write_text(json.dumps(known))       # as earlier versions wrote them
-    assert begin(3, 3)["trials"].keys() == {"seed1", "seed2", "seed3"}
+        assert json.loads(settings.read_text())["digest_of_first_weights"]
 
 
-def test_settings_that_an_earlier_version_did_not_know(eagerly, tune, examples, tmp_path):
-    """Absent in its file, they have their defaults."""
-    tune(num_train_steps=1).train(examples)
-    path = tmp_path / "out" / "trials" / "seed1" / "settings.json"
-    settings = json.loads(path.read_text())
-    for name in ("layer_decay", "label_smoothing", "deterministic", "class_weights"):
-        del settings[name]
-    path.write_text(json.dumps({**settings, "eval_steps": 7}))
+def test_evaluations_that_end_no_training_may_differ(eagerly, tune, examples):
+    tune(num_train_steps=1, eval_steps=7).train(examples)
     tune(num_train_steps=1).train(examples)
     with pytest.raises(InputError, match=r"another --layer_decay \(1.0, now 0.9\); name"):
         tune(num_train_steps=1, layer_decay=0.9).train(examples)
@@ -568,26 +561,18 @@ def test_what_a_kill_at_the_end_of_a_trial_left_is_removed(eagerly, tune, exampl
     assert tune(**options).train(examples) == expected and sorted(os.listdir(trial)) == names
 
 
-@pytest.mark.parametrize("is_old", [False, True])
-def test_a_resumed_trial_adds_its_seconds_up(
-        eagerly, tune, examples, tmp_path, monkeypatch, capsys, is_old):
+def test_a_resumed_trial_adds_its_seconds_up(eagerly, tune, examples, monkeypatch, capsys):
     now, train = [0.0], Run.train
     monkeypatch.setattr("bert_tf.training.run.time.monotonic", lambda: now[0])
     monkeypatch.setattr(Run, "train", lambda self: (
         now.__setitem__(0, now[0] + 100), train(self)))
     steps = {"num_train_steps": 3}
     tune(**steps, stop_at_step=1).train(examples)
-    if is_old:      # an earlier version kept no time
-        (path,) = tmp_path.rglob("checkpoint-*.safetensors")
-        tensors, extra = checksummed.read(str(path))
-        del extra["seconds"]
-        checksummed.write(str(path), tensors, extra)
-        tune(**steps, stop_at_step=2).train(examples)
     now[0] = 5000.0
     (result,) = tune(**steps).train(examples)["trials"].values()
-    assert result["seconds"] == (None if is_old else 200.0)
+    assert result["seconds"] == 200.0
     said = capsys.readouterr().out
-    assert (", in 3 min 20 s" in said) != is_old and "seed1: dev/closeness" in said
+    assert ", in 3 min 20 s" in said and "seed1: dev/closeness" in said
 
 
 @pytest.mark.parametrize("way", [

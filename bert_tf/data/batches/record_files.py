@@ -141,12 +141,8 @@ class RecordFiles:
         return known
 
     def identity(self) -> dict:
-        """Values that must be equal for a position in the stream to mean the same records.
-
-        Earlier versions kept the list of the first values: new names come last.
-        """
-        return {"counts": self.counts, **self.format.sizes,
-                **({"checksum": self.checksum} if self.checksum else {})}
+        """Values that must be equal for a position in the stream to mean the same records."""
+        return {"counts": self.counts, **self.format.sizes, "checksum": self.checksum}
 
     def locate_damage(self, most: int | None = None) -> None:
         """Reads the files, or the first `most` records of each, to find a damaged record.
@@ -218,7 +214,7 @@ def _check_manifests(flag, manifests):
             ("vocabularies", {(m["vocabulary"]["size"], m["vocabulary"]["sha256"])
                               for m in manifests}),
             ("recipes", {str(recipes.from_description(m.get("recipe"))) for m in manifests}),
-            ("labels", {str(m.get("options", {}).get("labels")) for m in manifests}),
+            ("labels", {str(m["options"].get("labels") or []) for m in manifests}),
             ("batches or predictions", {str([m["options"].get(name) for name in (
                 "bsz_per_host", "num_core_per_host", "bi_data", "reuse_len",
                 "max_predictions_per_seq")]) for m in manifests

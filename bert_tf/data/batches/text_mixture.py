@@ -90,7 +90,7 @@ class TextMixture:
             all positions, so less padding makes it larger.
         by_length: whether the examples of a batch have similar lengths. Examples are sorted within
             pools of up to `bucketing.POOL_BATCHES` batches; so small that few examples are there
-            twice, since copies would share a batch. Earlier versions took examples as drawn.
+            twice, since copies would share a batch. Otherwise examples come as drawn.
     """
 
     tasks: Mapping[str, tuple[Runs, Runs]]
@@ -113,10 +113,8 @@ class TextMixture:
             digest.update(runs.ends.tobytes())
         return {"tasks": list(self.tasks), "rates": self.rates.tolist(),
                 "examples": digest.hexdigest(), "max_seq_length": self.max_seq_length,
-                "max_target_length": self.max_target_length,
-                "is_padded": self.padding == bucketing.MAX_LENGTH,
-                # Absent in checkpoints of earlier versions.
-                **({"padding": self.padding} if self.by_length else {})}
+                "max_target_length": self.max_target_length, "padding": self.padding,
+                "by_length": self.by_length}
 
     def locate_damage(self) -> None:
         """Does nothing: the examples are in memory."""

@@ -203,9 +203,10 @@ def _cut(record):
 def report(record: dict[str, Any]) -> str:
     """The text of the report on a manifest: figures, then warnings."""
     counts, rates, options = record["counts"], record["rates"], record["options"]
+    coverage = Coverage(record["coverage"])
     lines = [
         f"{counted(counts['documents'], 'document')}, {counted(counts['sentences'], 'sentence')}, "
-        f"{counts['tokens']:,} tokens, {_coverage(record).shares}, "
+        f"{counts['tokens']:,} tokens, {coverage.shares}, "
         f"{rates['repeated_lines']:.1%} repeated lines", _instances(record), *_cut(record)]
     if "pairs" in counts:
         length, share = (counts[name] / counts[of] for name, of in (
@@ -235,18 +236,13 @@ def _is_swapped(record):
     return recipes.of_manifest(record).segments.negatives == "swapped"
 
 
-def _coverage(record):
-    """The `Coverage` of the text; of records of earlier versions of their tokens alone."""
-    return Coverage(record.get("coverage") or {
-        name: record["counts"][name] for name in ("tokens", "unknown_tokens")})
-
-
 def _warnings(record):
     """Yields the faults that spoil pre-training on the records, then the notes on their input."""
     rates = record["rates"]
-    # A network of spelled words reads any word; earlier versions did not list the features.
-    if "spelling_0" not in record.get("features", ()):
-        yield from _coverage(record).warnings(("vocab_file", "do_lower_case", "strip_accents"))
+    # A network of spelled words reads any word.
+    if "spelling_0" not in record["features"]:
+        yield from Coverage(record["coverage"]).warnings(
+            ("vocab_file", "do_lower_case", "strip_accents"))
     is_labelled = PAIRINGS[recipes.of_manifest(record).segments.pairing].is_labelled
     if rates["repeated_lines"] > 0.1 and not is_labelled:      # a text may be in many pairs
         yield "many lines are repeated: the model will learn them by heart; remove them first."

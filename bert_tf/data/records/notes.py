@@ -103,11 +103,11 @@ class FinishedPieces:
     def result(self, index: int, is_intact: Callable[[Any], bool] = lambda result: True) -> Any:
         """Returns the piece's saved result, or None if there is no intact note of it, or if
         `is_intact` returns False for the result."""
-        result = note = _read(self._path(index))
-        if isinstance(note, dict) and note.keys() == {"result", "crc32c"}:
-            result = note["result"] if note["crc32c"] == _checksum(note["result"]) else None
-        # else of version 0.1.0, which added no checksum
-        return result if result is not None and is_intact(result) else None
+        note = _read(self._path(index))
+        if not isinstance(note, dict) or note.keys() != {"result", "crc32c"}:
+            return None
+        is_whole = note["crc32c"] == _checksum(note["result"])
+        return note["result"] if is_whole and is_intact(note["result"]) else None
 
     def save(self, index: int, result: Any) -> None:
         """Notes that a piece is finished; its files must have their final names by now.

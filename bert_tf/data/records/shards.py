@@ -26,7 +26,7 @@ from bert_tf.files import (
     remove_leftovers,
     write_json,
 )
-from bert_tf.options import same_options
+from bert_tf.options import as_json
 
 # Seconds that a share waits for another process that holds the lock. Who holds it is alive, and may
 # read a large text for its checksums, or make all pieces.
@@ -62,8 +62,7 @@ class PlacedWork(Protocol):
 
 def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[int, Any], dict],
                 num_workers: int, describe: Callable[[list], dict], may_replace: bool = True,
-                defaults: dict | None = None, by_place: bool = False,
-                runner: Runner | None = None) -> tuple[dict, bool]:
+                by_place: bool = False, runner: Runner | None = None) -> tuple[dict, bool]:
     """Makes the shards of all pieces and then their manifest; finished pieces are not made again.
 
     A shard that is there counts only if its checksum is right. Shards of another job that have this
@@ -71,16 +70,13 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
 
     Args:
         fingerprint: JSON value of all that the shards depend on; has `output_file`, their names
-            relative to the manifest's folder, `pieces`, with one entry a piece, and `options`. A
-            later version must leave a new option out where it has its default: other files keep a
-            hash of the fingerprint.
+            relative to the manifest's folder, `pieces`, with one entry a piece, and `options`.
         pieces: iteration begins only if there is something to do.
         work: picklable callable (index, piece) -> dict with `shards`, the entries of the shards it
             wrote, and whatever `describe` needs.
         describe: function of the results by piece; returns the manifest's further entries. If it
             raises InputError, no shard is kept.
         may_replace: whether shards of another job may be removed.
-        defaults: defaults of `options`; a name that a fingerprint lacks equals its default.
         by_place: whether `pieces` is a list of places and `work` a `PlacedWork`. Then the manifest
             has checksums in the place of the fingerprint's `pieces`.
         runner: see `run_pieces`; None for `num_workers` processes of this machine.
@@ -98,7 +94,7 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
             raise InputError(f"{path} is in the memory of one process, so other workers can't read "
                              "it; give --num_workers=1.")
         num_workers = 1
-    job = _Job(path, fingerprint, pieces, work, describe, may_replace, defaults or {}, by_place)
+    job = _Job(path, fingerprint, pieces, work, describe, may_replace, by_place)
     if isinstance(runner, Share):
         return _make_share(job, runner, num_workers)
     with locked(path, "records"):
@@ -166,7 +162,6 @@ class _Job:
     work: Any
     describe: Callable[[list], dict]
     may_replace: bool
-    defaults: dict
     by_place: bool
 
     def __post_init__(self):
@@ -285,31 +280,27 @@ class _Job:
                 else self.fingerprint["pieces"])
 
     def _entries(self, results):
-        """The manifest's `pieces`, from the results; notes of earlier versions have none."""
+        """The manifest's `pieces`, from the results."""
         if not self.by_place:
             return self.fingerprint["pieces"]
-        return [result["checksum"] if "checksum" in result else self._checksums[index]
-                for index, result in enumerate(results)]
+        return [result["checksum"] for result in results]
 
     def _is_same(self, other):
         """Returns whether the fingerprint of a manifest, or of notes, belongs to this job."""
-        if not isinstance(other, dict) or not isinstance(other.get("options"), dict) or (
-                not isinstance(other.get("pieces"), list)):
+        if not isinstance(other, dict) or not isinstance(other.get("pieces"), list):
             return False
-        mine, theirs = ({**each, "options": None, "pieces": len(each["pieces"]), "by_place": None}
+        mine, theirs = ({**each, "pieces": len(each["pieces"]), "by_place": None}
                         for each in (self.fingerprint, other))
-        if not (same_options(self.fingerprint["options"], other["options"], self.defaults)
-                and same_options(mine, theirs, {})):
+        if as_json(mine) != theirs:
             return False
         if self.by_place and other.get("by_place"):     # each note identifies its text
             return True
-        return same_options({"pieces": self._checksums}, {"pieces": other["pieces"]}, {})
+        return as_json(self._checksums) == other["pieces"]
 
     def _is_current(self, index, result):
         """Returns whether the note of a piece by place describes the present text."""
         try:
-            return ("checksum" not in result    # the job's fingerprint has it
-                    or result["version"] == self.work.version(self.pieces[index])
+            return (result["version"] == self.work.version(self.pieces[index])
                     or result["checksum"] == self.work.checksum(self.pieces[index]))
         except (KeyError, TypeError, IndexError):
             return False

@@ -86,7 +86,7 @@ def full_sentences(documents, room, segments):
 def doc_sentences(documents, room, segments):
     """RoBERTa's DOC-SENTENCES: as FULL-SENTENCES, but of one document only.
 
-    Without sentence ends, as earlier versions made it, no separators are between sentences.
+    Without sentence ends, no separators are between sentences.
     """
     if segments.sentence_ends:
         yield from _blocks(documents, room, "complete_doc")
