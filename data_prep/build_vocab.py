@@ -32,7 +32,7 @@ import sentencepiece
 
 from bert_tf import flags
 from bert_tf.data.text import corpus
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.files import (
     announce_replacing,
     check_file,
@@ -52,6 +52,7 @@ from bert_tf.tokenization import (
     wordpiece,
 )
 from bert_tf.tokenization.blocks import slices
+from bert_tf.tokenization.coverage import Coverage
 from bert_tf.tokenization.library_settings import new_settings_file
 from bert_tf.tokenization.sentencepiece import ALBERT, T5, XLNET, Style, prepare
 from bert_tf.tokenization.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN
@@ -64,6 +65,11 @@ _PIECE_BYTES = 1 << 22
 _REPEATED = 1024        # of a word in one text of the library, which takes much memory for each
 _ENDINGS = {"wordpiece": "", "byte_bpe": ".json", "sentencepiece": ".model", "gpt_bpe": ".json",
             "elmo_words": "", "sequence_words": ""}
+# Advice where a tokenizer drops the marks of letters; bert-quickstart has --do_lower_case too.
+_KEEPING_MARKS = {
+    "wordpiece": "give --do_lower_case=False, which keeps them; bert-build-vocab "
+                 "--strip_accents=False keeps them in lower-cased text",
+    "sentencepiece": "bert-build-vocab --tokenizer=wordpiece --strip_accents=False keeps them"}
 # Files next to --output_file.
 _BESIDE = dict.fromkeys(("byte_bpe", "gpt_bpe"), [byte_bpe.MERGES_FILE])
 # The marks that the vocabularies of ALBERT and XLNet hold as pieces of their own.
@@ -305,6 +311,16 @@ def report(words: Mapping[str, int], tokenizer: Tokenizer) -> str:
             f"{vocabulary.special['unk']}.")
 
 
+def _warn_of_lost_marks(paths, tokenizer):
+    """Warns if many letters at the beginning of the text lose their marks."""
+    coverage = Coverage()
+    piece = next(iter(corpus.read_pieces(paths, _PIECE_BYTES)))
+    lines = [line[:_PIECE_BYTES] for line in corpus.decode(piece, paths)]
+    coverage.watch(tokenizer).encode_lines(lines)
+    if coverage.loses_marks:
+        warn(f"{coverage.lost_letters}: {_KEEPING_MARKS[tokenizer.name]}.")
+
+
 def main(job: BuildVocabFlags) -> None:
     """Trains and writes the vocabulary."""
     job.check()
@@ -332,6 +348,8 @@ def main(job: BuildVocabFlags) -> None:
               f"<extra_id_0> to <extra_id_{more - 1}>.")
     if tokenizer.vocabulary.size < job.vocab_size:
         print(f"The text gave fewer tokens than --vocab_size={job.vocab_size}.")
+    if job.tokenizer in _KEEPING_MARKS and job.strip_accents is None:
+        _warn_of_lost_marks(paths, tokenizer)
 
 
 def run() -> None:

@@ -62,6 +62,17 @@ class Findings:
         return self.counts["lost_letters"] / max(self.counts["letters"], 1)
 
     @property
+    def loses_marks(self) -> bool:
+        """Whether so many letters lose their marks that a warning is due."""
+        return self.lost > _MOST_LOST
+
+    @property
+    def lost_letters(self) -> str:
+        """Says how many letters lose their marks."""
+        return (f"{self.lost:.1%} of the letters lose their vowel signs, accents or other marks in "
+                "normalisation")
+
+    @property
     def is_poor(self) -> bool:
         """Whether a model cannot learn from the text, since too much of it is unknown."""
         return self.hidden > _MOST_HIDDEN or self._unknown_texts > _MOST_TEXTS
@@ -100,9 +111,8 @@ class Findings:
                      if self.counts["unknown_texts"] else "")
             found.append(f"{self.hidden:.1%} of the characters are in words that the vocabulary "
                          f"does not know{texts}: {self.remedy(flags)}.")
-        if self.lost > _MOST_LOST:
-            found.append(f"{self.lost:.1%} of the letters lose their vowel signs, accents or other "
-                         f"marks in normalisation: {self._keeping_marks(flags)}.")
+        if self.loses_marks:
+            found.append(f"{self.lost_letters}: {self._keeping_marks(flags)}.")
         return found
 
     def warn_once(self, flags: Collection[str] = ()) -> None:
@@ -141,12 +151,9 @@ class Findings:
         settings.sort(key=lambda name: _REMEDIES[name][0] not in flags)
         if settings:
             return f"{_given(settings[0], flags)}, which keeps them"
-        if "strip_accents" in flags:
-            return ("the vocabulary has no letters with marks either; make one with "
-                    "bert-build-vocab --do_lower_case=False, and give --do_lower_case=False here, "
-                    "or --strip_accents=False in both places")
-        return ("the vocabulary has no letters with marks either; use a model of cased text, which "
-                "is read with --do_lower_case=False and keeps them")
+        advice = ("make one with bert-build-vocab --tokenizer=wordpiece --strip_accents=False"
+                  if "vocab_file" in flags else "use a model of cased text, which keeps them")
+        return f"the vocabulary has no letters with marks either; {advice}"
 
     def _fitting(self, name):
         """The setting that leaves least unknown, if it is a remedy; else None."""
@@ -276,21 +283,27 @@ class Coverage(Findings):
             known.add(word)
 
     def _try(self, name, words):
-        """Reads words with other settings, and counts the characters that stay unknown."""
+        """Reads words with other settings, and counts the characters of those that still have
+        unknown tokens."""
         self.counts[name] += sum(map(len, words))
         for setting, tokenizer in _others(self._tokenizer.plain):
             if name == "tried" or not _drops_marks(tokenizer):
-                trial = Coverage()
-                trial.watch(tokenizer).encode_lines(words)
-                self.counts[f"{name}_{setting}"] += trial.counts["hidden_characters"]
+                ids, lengths = tokenizer.encode_lines(words)
+                unknown = _sums(_is_unknown(ids, tokenizer.vocabulary), lengths)
+                self.counts[f"{name}_{setting}"] += sum(
+                    len(word) for word, count in zip(words, unknown) if count)
         if name == "tried" and self._tokenizer.name == "wordpiece":
             self.counts["tried_long"] += sum(
                 len(word) for word in words if len(word) > MAX_WORD_CHARS)
 
 
 def join(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Returns the sums of the counts of several processes."""
-    return dict(sum(map(collections.Counter, counts), collections.Counter()))
+    """Returns the sums of the counts of several processes, also those that are 0: a setting that
+    leaves nothing unknown is the best remedy."""
+    sums: collections.Counter[str] = collections.Counter()
+    for each in counts:
+        sums.update(each)
+    return dict(sums)
 
 
 class _Watched:

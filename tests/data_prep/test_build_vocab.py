@@ -67,9 +67,11 @@ def test_cased_keeps_capitals_and_accents(text_file):
     ({}, "cafe"), ({"strip_accents": False}, "caf\u00e9"),
     ({"do_lower_case": False}, "Caf\u00e9"), ({"do_lower_case": False, "strip_accents": True},
                                              "Cafe")])
-def test_readers_follow_the_file_beside_the_vocabulary(text_file, flags, kept):
+def test_readers_follow_the_file_beside_the_vocabulary(text_file, flags, kept, capsys):
     text_file.write_text("Caf\u00e9 Caf\u00e9 na\u00efve\n" * 9, encoding="utf-8")
     build(text_file, **flags)
+    said = "23.1% of the letters lose their vowel signs, accents or other marks"
+    assert (said in capsys.readouterr().err) == (not flags)     # the other flags chose
     opened = open_tokenizer(str(text_file.parent / "vocab.txt"))
     assert opened.tokenize("Caf\u00e9") == [kept] and opened.vocabulary.unk_id not in opened.encode(
         "Na\u00efve".swapcase() if opened.do_lower_case else "na\u00efve")
