@@ -26,7 +26,11 @@ _SAME_WORDS = frozenset((
     "Electra", "Ernie", "LayoutLM", "Lxmert", "MobileBert", "Nezha", "RetriBert", "Splinter",
     "SqueezeBert", "TinyBert", "Bart", "GPT2", "Longformer", "OpenAIGPT", "Roberta", "Albert",
     "XLNet", "MT5", "T5", "PreTrained"))
-_OF_BERT = ("BertTokenizer", "BertTokenizerFast")
+# Those that take the defaults of BertTokenizer in transformers 5.23; ConvBert and RetriBert follow
+# tokenizer.json.
+_OF_BERT = frozenset((
+    "Bert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert", "Electra",
+    "LayoutLM", "Lxmert", "MobileBert", "Splinter", "SqueezeBert"))
 # Functions that give the added tokens in transformers' files, {id: token}; the last file counts.
 _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
     "added_tokens.json": lambda read: {
@@ -58,8 +62,7 @@ def _check_class(path, beside, settings):
     named = settings.get(key)
     if named is None and is_file(model) and read_json(model).get(key) is not None:
         beside, named = model, read_json(model)[key]
-    name = str(named).removesuffix("Fast").removesuffix("Tokenizer")
-    if named is None or named == "TokenizersBackend" or name in _SAME_WORDS:
+    if named is None or named == "TokenizersBackend" or _bare(named) in _SAME_WORDS:
         # Code of the model's own, and the rules of the Japanese class.
         key = next((key for key in ("auto_map", "word_tokenizer_type") if settings.get(key)), "")
         beside, named = settings_file(path), settings.get(key)
@@ -67,6 +70,11 @@ def _check_class(path, beside, settings):
         raise InputError(f"{beside}: {key} is {named}, which finds words as no tokenizer here "
                          "does; take another model, or cut your texts into words in the same way, "
                          f"and leave {key} out there.")
+
+
+def _bare(named):
+    """The name of a class without what all of them have."""
+    return str(named).removesuffix("Fast").removesuffix("Tokenizer")
 
 
 def warn_of_defaults(path: str, used: Mapping[str, Any]) -> None:
@@ -79,7 +87,7 @@ def warn_of_defaults(path: str, used: Mapping[str, Any]) -> None:
     """
     beside = settings_file(path)
     given = read_json(beside) if is_file(beside) else {}
-    if given.get("tokenizer_class") not in _OF_BERT:
+    if _bare(given.get("tokenizer_class")) not in _OF_BERT:
         return
     lower = given.get("do_lower_case", True)
     defaults = {"do_lower_case": True, "strip_accents": lower, "tokenize_chinese_chars": True}

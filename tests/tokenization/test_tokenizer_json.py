@@ -168,7 +168,9 @@ def test_other_rules_for_words_are_refused_wherever_they_are_named(
 
 @pytest.mark.parametrize("config, said", [
     ({"tokenizer_class": "BertTokenizer"}, "lacks do_lower_case, so transformers 5 takes true"),
+    ({"tokenizer_class": "DistilBertTokenizerFast"}, "the default of DistilBertTokenizerFast"),
     ({"tokenizer_class": "BertTokenizer", "do_lower_case": False}, ""),
+    ({"tokenizer_class": "ConvBertTokenizer"}, ""),
     ({"tokenizer_class": "TokenizersBackend"}, ""), ({}, "")])
 def test_defaults_of_transformers_that_differ_are_told(vocabulary, tmp_path, capsys, config, said):
     save(tmp_path, vocabulary, lowercase=False)
