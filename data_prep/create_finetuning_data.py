@@ -20,7 +20,7 @@ from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
 from bert_tf.tasks.task_flags import TaskFlags
-from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization import default_case, open_tokenizer
 from data_prep.runner_flags import RunnerFlags
 
 # Flags of a task that say how texts are cut.
@@ -34,8 +34,8 @@ class FinetuningDataFlags:
     output_dir: str = option(REQUIRED, "Folder of the records: train.tfrecord, dev.tfrecord ...")
     vocab_file: str = option(REQUIRED, "The vocabulary of the tokenizer.")
     do_lower_case: bool | None = option(
-        None, "Lower-case the text. Default: as the vocabulary's tokenizer_config.json says, else "
-        "as its tokens show.")
+        None, "Lower-case the text. Default: as in fine-tuning, as the vocabulary's tokens show, "
+        "else as its tokenizer_config.json says.")
     splits: list[str] = option([], "Splits to make. Default: all splits whose files exist.")
     max_seq_length: int | None = option(
         None, "Maximum tokens of a sequence, special tokens included. Default: the task's default.",
@@ -69,7 +69,8 @@ def main(task_flags: TaskFlags, job: FinetuningDataFlags, runner: RunnerFlags | 
     is written if any file is bad."""
     made_by = (runner or RunnerFlags()).open()
     task = task_flags.read_task()
-    tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case)
+    tokenizer = open_tokenizer(job.vocab_file, default_case(job.vocab_file)
+                               if job.do_lower_case is None else job.do_lower_case)
     options = job.options(task, task_flags, tokenizer)
     splits = [SplitRecords(source, options, tokenizer, job.output_dir)
               for source in task_flags.find_sources(task, job.splits)]

@@ -14,7 +14,7 @@ from bert_tf.errors import InputError
 from bert_tf.tasks import split_records
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.task_flags import TaskFlags
-from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization import default_case, open_tokenizer
 from data_prep import create_finetuning_data, verify_records
 from data_prep.runner_flags import RunnerFlags
 
@@ -167,6 +167,16 @@ def test_other_data_replaces_the_old(prepare, folder):
     (folder / "data/train.tsv").write_text(RTE + "0\ta\tb\tentailment\n", encoding="utf-8")
     assert prepare()[0]["counts"]["records"] == 1
     assert len(list((folder / "out").glob("train.tfrecord*"))) == 1
+
+
+def test_the_case_is_that_of_fine_tuning(prepare, vocab_file):
+    """Hugging Face's files call Google's Chinese vocabulary cased; its tokens show that it is not.
+    """
+    vocab_file.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "house"]))
+    (vocab_file.parent / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    manifests = prepare()
+    assert default_case(str(vocab_file)) and all(
+        manifest["options"].get("do_lower_case", True) for manifest in manifests)
 
 
 def test_another_setting_of_the_tokenizer_replaces_the_old(prepare, folder, vocab_file):
