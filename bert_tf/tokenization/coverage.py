@@ -82,16 +82,21 @@ class Findings:
         return self.counts["unknown_texts"] / max(self.counts["texts"], 1)
 
     @property
+    def _nothing_else(self):
+        """How many texts are nothing but unknown tokens, as the end of a sentence."""
+        count = self.counts["unknown_texts"]
+        if not count:
+            return ""
+        return (f"; {count:,} of {counted(self.counts['texts'], 'text')} "
+                f"{'is' if count == 1 else 'are'} nothing else")
+
+    @property
     def shares(self) -> str:
         """The shares of unknown tokens, of characters and of texts, as a report has them."""
-        counts = self.counts
-        found = f"{counts['unknown_tokens'] / max(counts['tokens'], 1):.2%} unknown tokens"
-        if counts["hidden_characters"]:
-            found += f" ({self.hidden:.2%} of the characters)"
-        if counts["unknown_texts"]:
-            found += (f"; {counts['unknown_texts']:,} of {counted(counts['texts'], 'text')} are "
-                      "nothing else")
-        return found
+        share = self.counts["unknown_tokens"] / max(self.counts["tokens"], 1)
+        hidden = (f" ({self.hidden:.2%} of the characters)" if self.counts["hidden_characters"]
+                  else "")
+        return f"{share:.2%} unknown tokens{hidden}{self._nothing_else}"
 
     def sentence(self) -> str:
         """Returns the line of a report: the number of tokens, and `shares`."""
@@ -104,16 +109,13 @@ class Findings:
             flags: which of `vocab_file`, `do_lower_case` and `strip_accents` the program has.
         """
         self.totals()
-        found = []
+        faults = []
         if self.is_poor:
-            texts = (f"; {self.counts['unknown_texts']:,} of "
-                     f"{counted(self.counts['texts'], 'text')} are nothing else"
-                     if self.counts["unknown_texts"] else "")
-            found.append(f"{self.hidden:.1%} of the characters are in words that the vocabulary "
-                         f"does not know{texts}: {self.remedy(flags)}.")
+            faults.append(f"{self.hidden:.1%} of the characters are in words that the vocabulary "
+                          f"does not know{self._nothing_else}: {self.remedy(flags)}.")
         if self.loses_marks:
-            found.append(f"{self.lost_letters}: {self._keeping_marks(flags)}.")
-        return found
+            faults.append(f"{self.lost_letters}: {self._keeping_marks(flags)}.")
+        return faults
 
     def warn_once(self, flags: Collection[str] = ()) -> None:
         """Prints `warnings` to standard error, unless it has done so."""
@@ -157,8 +159,8 @@ class Findings:
 
     def _fitting(self, name):
         """The setting that leaves least unknown, if it is a remedy; else None."""
-        found = [setting for setting in _REMEDIES if self._fits(name, setting)]
-        return min(found, key=lambda setting: self.counts[f"{name}_{setting}"], default=None)
+        fitting = [setting for setting in _REMEDIES if self._fits(name, setting)]
+        return min(fitting, key=lambda setting: self.counts[f"{name}_{setting}"], default=None)
 
     def _fits(self, name, setting):
         most = 0.5 if name == "tried" else _MOST_MISFITS
@@ -179,7 +181,7 @@ class Coverage(Findings):
         self._sizes = np.zeros(0, np.int64)
         self._loses: dict[str, bool] | None = None
 
-    def watch(self, tokenizer: Any) -> "Any":
+    def watch(self, tokenizer: Any) -> Any:
         """Returns the tokenizer, such that all texts that it encodes are counted."""
         return _Watched(tokenizer, self)
 
