@@ -121,7 +121,7 @@ LANGUAGES: dict[str, Rules] = {
                   "Avec Selon Lors Comme Quand Ainsi Cependant Toutefois Sous Entre Sans Vers C L "
                   "D Qu Plus Alors")),
     "es": Rules(
-        inner=("Sres Sras Drs Profa Lic Ing Arq Gral Cnel Cap Tte Av Avda Ud Uds Vd Vds D Dña Da "
+        inner=("Sres Sras Drs Profa lic ing arq gral Cnel Cap Tte Av Avda Ud Uds Vd Vds D Dña Da "
                "Sto Sta Mons Excmo Excma p._ej ej EE aprox Fr Pdte Pdta vs c/ cf dr dra sr sra "
                "srta prof"),
         names="UU S.A Cía Jr hab",
@@ -131,8 +131,8 @@ LANGUAGES: dict[str, Rules] = {
                   "Durante Tras Luego También Además Lo Le Si Hay Ha Han Más Aunque Así La Ese "
                   "Esa Nació Murió Ya Todo Todos Hoy Véase Allí Son")),
     "it": Rules(
-        inner=("Sig Sigg Sig.ra sig.ra Dott Dott.ssa dott Prof Prof.ssa Ing Avv Arch Geom Rag On "
-               "Gen Col Cap Mons p._es es ad cfr S Ss SS St c.d cd ca"),
+        inner=("sig sigg sig.ra dott dott.ssa prof prof.ssa ing avv arch geom rag mons On "
+               "Gen Col Cap p._es es ad cfr S Ss SS St c.d cd ca"),
         names="a.C d.C Jr",
         numbered="pag pagg art artt att n nr vol cap fig tab p pp",
         starters=("Il Lo La I Gli Le L Un Una Uno In Nel Nella Nei Nelle È Era Fu Si Con Per Da "
