@@ -162,16 +162,19 @@ def text_flags(job: PretrainingFlags) -> dict[str, bool]:
 
 def is_text(files: Sequence[str]) -> bool:
     """Returns whether files are text, not records: the first bytes of a TFRecord file, the length
-    of its first record, have zeros among them."""
-    path = files[0]
-    if path.endswith(".json"):
-        return False
-    try:
-        with open_unpacked(path) as file:
-            head = file.read(_LENGTH_BYTES)
-    except (OSError, EOFError):     # whoever reads the file names it
-        return False
-    return bool(head) and b"\0" not in head
+    of its first record, have zeros among them. The first file that is not empty decides, or the
+    name, if all are empty."""
+    for path in files:
+        if path.endswith(".json"):
+            return False
+        try:
+            with open_unpacked(path) as file:
+                head = file.read(_LENGTH_BYTES)
+        except (OSError, EOFError):     # whoever reads the file names it
+            return False
+        if head:
+            return b"\0" not in head
+    return ".tfrecord" not in files[0]
 
 
 def text_defaults(given: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:

@@ -190,6 +190,10 @@ def test_text_is_refused_where_no_model_reads_it(model, text, tmp_path):
     assert not is_text([str(tmp_path / "r.tfrecord")]) and is_text([text])
     with pytest.raises(InputError, match="one of --input_file and --eval_input_file is text"):
         train(folder, text, tmp_path / "out", eval_input_file=[str(tmp_path / "r.tfrecord")])
+    (tmp_path / "empty.txt").touch()
+    assert is_text([str(tmp_path / "empty.txt"), text])
+    with pytest.raises(InputError, match="empty.txt holds no text"):
+        train(folder, str(tmp_path / "empty.txt"), tmp_path / "out")
 
 
 def test_networks_without_masked_words_are_refused(text, tmp_path):
