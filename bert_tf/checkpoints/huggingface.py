@@ -35,7 +35,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError, warn
 from bert_tf.files import is_file, is_folder, read_json
 from bert_tf.heads import HEADS
-from bert_tf.tokenization.library_settings import settings_beside
+from bert_tf.tokenization.library_settings import SETTINGS_FILE, settings_beside
 
 _POSITIONS = "embeddings.position_embeddings.weight"
 _WORDS = "embeddings.word_embeddings.weight"
@@ -158,7 +158,7 @@ def _tie(found, model, tied, file):
 def _check_segments(config, vocabulary, path):
     """Raises InputError for a RoBERTa with BERT's tokenizer, which gives pairs segments. Warns of
     another network with a tokenizer that gives it none."""
-    beside = rules.beside(vocabulary, "tokenizer_config.json")
+    beside = rules.beside(vocabulary, SETTINGS_FILE)
     settings = read_json(beside) if beside else {}
     # What transformers 5 writes names its backend; there ALBERT's class gives no segments.
     inputs = settings.get("model_input_names", [] if "backend" in settings and str(

@@ -17,6 +17,7 @@ from bert_tf.protobuf import fields
 from bert_tf.tokenization import gpt_bpe
 from bert_tf.tokenization.base import ADDED, MODEL_FILE, Tokenizer
 from bert_tf.tokenization.byte_bpe import MERGES_FILE, read_merges
+from bert_tf.tokenization.library_settings import SETTINGS_FILE
 from bert_tf.tokenization.tokenizer_json import NAME
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
 
@@ -91,7 +92,7 @@ def write(folder: str, tokenizer: Tokenizer | None, has_segments: bool, length: 
         return
     config = settings(tokenizer, has_segments, length)
     tokenizer.save(folder)
-    write_json(os.path.join(folder, "tokenizer_config.json"), config)
+    write_json(os.path.join(folder, SETTINGS_FILE), config)
     if tokenizer.name == "sentencepiece" and any(kind != _IS_UNIGRAM for kind in _in_model(
             tokenizer, _TRAINER, _MODEL_TYPE)):
         warn(f"{tokenizer.vocabulary.source} is no Unigram model, so {NAME} is not written; other "

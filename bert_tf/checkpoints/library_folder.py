@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bert_tf.checkpoints.conversion import Changes, convert
 from bert_tf.files import copy_file, exists, list_folder, read_json, write_json
+from bert_tf.tokenization.library_settings import SETTINGS_FILE
 
 
 def write_around(folder: str, path: str, changes: Changes, labels: Sequence[str] = ()) -> None:
@@ -30,7 +31,7 @@ def write_around(folder: str, path: str, changes: Changes, labels: Sequence[str]
 def _complete(folder, labels):
     """Adds names of labels, and the file of special tokens that fastembed reads."""
     config, settings, special_tokens = (os.path.join(folder, name) for name in (
-        "config.json", "tokenizer_config.json", "special_tokens_map.json"))
+        "config.json", SETTINGS_FILE, "special_tokens_map.json"))
     values = read_json(config)
     if labels:
         values |= {"id2label": {str(number): label for number, label in enumerate(labels)},
