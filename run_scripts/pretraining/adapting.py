@@ -29,8 +29,8 @@ def complete(job: PretrainingFlags, settings: TrainSettings) -> PretrainingFlags
     and the terms of the loss are those of the heads that the model has.
 
     Raises:
-        InputError: the text has no model whose tokenizer reads it, or the model has no recipe that
-            a text is enough for.
+        InputError: a file is not there; the text has no model whose tokenizer reads it; or the
+            model has no recipe that a text is enough for.
     """
     texts = text_flags(job)
     if not all(texts.values()):

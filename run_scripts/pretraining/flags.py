@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -155,15 +156,18 @@ def _found_text(given):
 def text_flags(job: PretrainingFlags) -> dict[str, bool]:
     """Returns which of the flags with input files are given, and whether each names text."""
     given = {"input_file": job.input_file, "eval_input_file": job.eval_input_file}
-    with contextlib.suppress(InputError):       # of a file that is not there, which is named later
+    try:
         return {flag: is_text(find_files(names, flag)) for flag, names in given.items() if names}
-    return {}
+    except InputError:
+        if job.init_checkpoint:     # else a model that is not given is named before the files
+            raise
+        return {}
 
 
 def is_text(files: Sequence[str]) -> bool:
     """Returns whether files are text, not records: the first bytes of a TFRecord file, the length
-    of its first record, have zeros among them. The first file that is not empty decides, or the
-    name, if all are empty."""
+    of its first record, have zeros among them. The first file that is not empty decides; if all
+    are empty, the extension .txt."""
     for path in files:
         if path.endswith(".json"):
             return False
@@ -174,7 +178,7 @@ def is_text(files: Sequence[str]) -> bool:
             return False
         if head:
             return b"\0" not in head
-    return ".tfrecord" not in files[0]
+    return ".txt" in os.path.basename(files[0])
 
 
 def text_defaults(given: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
@@ -184,7 +188,8 @@ def text_defaults(given: Mapping[str, Any], files: Sequence[str]) -> dict[str, A
     batch = given.get("train_batch_size", TrainSettings.train_batch_size)
     size = sum(file_size(path) * (_PACKED if is_packed(path) else 1) for path in files)
     return {"max_predictions_per_seq": math.ceil(_SHARE * length),
-            "num_train_steps": math.ceil(READINGS * size / (_TOKEN_BYTES * length * batch))}
+            "num_train_steps": max(
+                math.ceil(READINGS * size / (_TOKEN_BYTES * length * batch)), 1)}
 
 
 def _short_warmup(given, values):

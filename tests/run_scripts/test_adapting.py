@@ -19,7 +19,7 @@ from bert_tf.training import Learner, resume, save_model
 from bert_tf.training.settings import TrainSettings
 from data_prep import create_pretraining_data
 from run_scripts import run_pretraining
-from run_scripts.pretraining.flags import PretrainingFlags, is_text, recipe_defaults
+from run_scripts.pretraining.flags import PretrainingFlags, is_text, recipe_defaults, text_defaults
 from tests.data_prep.conftest import TOKENS, WORDS
 from tests.training import tiny
 
@@ -194,6 +194,9 @@ def test_text_is_refused_where_no_model_reads_it(model, text, tmp_path):
     assert is_text([str(tmp_path / "empty.txt"), text])
     with pytest.raises(InputError, match="empty.txt holds no text"):
         train(folder, str(tmp_path / "empty.txt"), tmp_path / "out")
+    assert text_defaults({}, [str(tmp_path / "empty.txt")])["num_train_steps"] == 1
+    with pytest.raises(InputError, match="no file matches"):
+        train(folder, str(tmp_path / "absent.txt"), tmp_path / "out")
 
 
 def test_networks_without_masked_words_are_refused(text, tmp_path):
