@@ -18,7 +18,7 @@ def why_no_record(job: PretrainingDataFlags, recipe: Recipe, counts: dict[str, A
     return (f"--input_file: {names} has {counted(sentences, 'sentence')}, which make no record of "
             f"--recipe={recipe.name}: each is too short or longer than "
             f"--max_seq_length={job.max_seq_length}, or they are too few{ending}. Give other text, "
-            "or change --max_seq_length.")
+            "one sentence per line (bert-extract-text writes it), or change --max_seq_length.")
 
 
 def notes_on(paths: list[str], joins_files: bool) -> list[str]:
