@@ -12,12 +12,11 @@ import unicodedata
 from typing import Any
 
 from bert_tf.errors import warn
-from bert_tf.files import write_aside, write_json
+from bert_tf.files import write_aside
 from bert_tf.protobuf import fields
 from bert_tf.tokenization import gpt_bpe
 from bert_tf.tokenization.base import ADDED, MODEL_FILE, Tokenizer
 from bert_tf.tokenization.byte_bpe import MERGES_FILE, read_merges
-from bert_tf.tokenization.library_settings import SETTINGS_FILE
 from bert_tf.tokenization.tokenizer_json import NAME
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
 
@@ -91,8 +90,7 @@ def write(folder: str, tokenizer: Tokenizer | None, has_segments: bool, length: 
     if tokenizer is None:
         return
     config = settings(tokenizer, has_segments, length)
-    tokenizer.save(folder)
-    write_json(os.path.join(folder, SETTINGS_FILE), config)
+    tokenizer.save(folder, config)
     if tokenizer.name == "sentencepiece" and any(kind != _IS_UNIGRAM for kind in _in_model(
             tokenizer, _TRAINER, _MODEL_TYPE)):
         warn(f"{tokenizer.vocabulary.source} is no Unigram model, so {NAME} is not written; other "

@@ -261,10 +261,10 @@ class Tokenizer:
         """
         write_json(new_settings_file(path), self.library_settings())
 
-    def save(self, folder: str) -> None:
-        """Writes the vocabulary's files as they were read, and `SETTINGS_FILE`. `open_tokenizer`
-        reads the folder."""
-        write_json(os.path.join(folder, SETTINGS_FILE), self.library_settings())
+    def save(self, folder: str, settings: dict[str, Any] | None = None) -> None:
+        """Writes the vocabulary's files as they were read, and `SETTINGS_FILE` with `settings` or,
+        without any, the `library_settings`. `open_tokenizer` reads the folder."""
+        write_json(os.path.join(folder, SETTINGS_FILE), settings or self.library_settings())
         # The vocabulary comes last: where there is one, its settings are there too.
         for name, content in self.vocabulary.files.items():
             with write_aside(os.path.join(folder, name), "wb") as file:
