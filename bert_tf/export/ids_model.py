@@ -9,8 +9,9 @@ from bert_tf.errors import InputError
 from bert_tf.heads import OBJECTIVES, Head
 
 _POSITIONS = "masked_lm_positions"      # where a masked LM predicts
+_SEGMENTS = "segment_ids"
 # Names in ONNX files are Hugging Face's, whose libraries look for them.
-LIBRARY_INPUTS = {"input_mask": "attention_mask", "segment_ids": "token_type_ids",
+LIBRARY_INPUTS = {"input_mask": "attention_mask", _SEGMENTS: "token_type_ids",
                   "encoder_input_tokens": "input_ids", "decoder_input_tokens": "decoder_input_ids"}
 _LIBRARY_OUTPUTS = {"sequence_output": "last_hidden_state", "pooled_output": "pooler_output"}
 
@@ -69,7 +70,8 @@ class IdsModel(tf.Module):
 
     Attributes:
         function: the tf.function.
-        library_function: the same for ONNX: int64 inputs and outputs under Hugging Face's names.
+        library_function: the same for ONNX: int64 inputs and outputs under Hugging Face's names,
+            without segments if the network has none.
         axes: the names of the axes of each of its inputs.
         output_axes: the names of the first two axes of its outputs.
         functions: the signatures of a SavedModel by name.
@@ -90,15 +92,20 @@ class IdsModel(tf.Module):
             lambda *ids: answers(model, dict(zip(shapes, ids)), left_out), autograph=False,
             input_signature=[tf.TensorSpec(shape, tf.int32, name)
                              for name, shape in shapes.items()])
-        self.library_function = tf.function(
-            lambda *ids: _library_outputs(answers(
-                model, {name: tf.cast(value, tf.int32) for name, value in zip(shapes, ids)},
-                left_out)),
-            autograph=False, input_signature=[
-                tf.TensorSpec(shape, tf.int64, LIBRARY_INPUTS.get(name, name))
-                for name, shape in shapes.items()])
-        self.axes = {LIBRARY_INPUTS.get(name, name): _axes(name, len(shape))
-                     for name, shape in shapes.items()}
+        has_segments = getattr(model, "encoder", model).config.has_segments
+        read = [name for name in shapes if name != _SEGMENTS or has_segments]
+
+        def answer_library(*ids):
+            features = {name: tf.cast(value, tf.int32) for name, value in zip(read, ids)}
+            if len(read) < len(shapes):     # tokenizers give such a network no segments
+                features[_SEGMENTS] = tf.zeros_like(features["input_ids"])
+            return _library_outputs(answers(model, features, left_out))
+
+        self.library_function = tf.function(answer_library, autograph=False, input_signature=[
+            tf.TensorSpec(shapes[name], tf.int64, LIBRARY_INPUTS.get(name, name))
+            for name in read])
+        self.axes = {LIBRARY_INPUTS.get(name, name): _axes(name, len(shapes[name]))
+                     for name in read}
         self.output_axes = self.axes.get(_POSITIONS, list(self.axes.values())[-1])[:2]
         self.functions = {"serving_default": self.function}
 

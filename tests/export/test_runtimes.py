@@ -116,6 +116,22 @@ def test_onnx_has_the_names_of_hugging_face(task, inputs, outputs, make_model, t
         assert np.array_equal(answer["logits"], answer["values"])
 
 
+@pytest.mark.parametrize("kind", [
+    {"model_type": "roberta"}, {"model_type": "distilbert", "pooler_type": "first_token_relu"}])
+def test_a_network_without_segments_gets_none_in_onnx(kind):
+    """As the tokenizers of Hugging Face give it none."""
+    model = networks.build(config_from_dict({
+        **kind, "vocab_size": 50, "hidden_size": 8, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "intermediate_size": 12, "max_position_embeddings": 16}))
+    module, features = IdsModel(model), make_features()
+    features["segment_ids"][:] = 0
+    signature = module.library_function.input_signature
+    assert [spec.name for spec in signature] == ["input_ids", "attention_mask"] == [*module.axes]
+    outputs = module.library_function(*(tf.constant(features[name], tf.int64)
+                                        for name in ("input_ids", "input_mask")))
+    assert largest_difference(outputs, model, features)[0] < 1e-5
+
+
 @pytest.mark.peer
 def test_onnx_of_a_layer_with_one_head(tmp_path):
     """As pruning may leave it."""
