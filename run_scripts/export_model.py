@@ -199,8 +199,11 @@ def _name_heads(model):
         return
     for name in weights.heads if weights else ():
         if name in TASKS and name != "masked_lm":
-            labels = f" --labels={','.join(weights.labels)}" * (name in _NAMED) if (
-                weights.labels) else " --num_labels=NUMBER" * (name in _COUNTED)
+            labels = ""
+            if name in _NAMED and weights.labels:
+                labels = f" --labels={','.join(weights.labels)}"
+            elif name in _COUNTED:
+                labels = f" --num_labels={len(weights.labels) or 'NUMBER'}"
             print(f"note: only the encoder is exported; {weights.source} has a head too: "
                   f"--task={name}{labels}", flush=True)
 
@@ -328,7 +331,10 @@ def _metadata(job, model):
     length that the model was trained for, or else can read."""
     length = model.saved.max_seq_length if model.saved else getattr(
         model.config, "max_position_embeddings", None)
-    return {"task": job.task, **({"labels": json.dumps(list(job.labels))} if job.labels else {}),
+    labels = job.labels
+    if job.task == "multi_label":       # no flag names them
+        labels = model.saved.task.labels if model.saved else model.weights.labels
+    return {"task": job.task, **({"labels": json.dumps(list(labels))} if labels else {}),
             **({"max_seq_length": str(length)} if length else {})}
 
 

@@ -186,6 +186,23 @@ def test_onnx_in_the_folder_of_a_library(fine_tuned, tmp_path, capsys):
 
 
 @pytest.mark.peer
+def test_onnx_names_the_labels_of_a_multi_label_model(fine_tuned, tmp_path, capsys):
+    """Of a fine-tuned folder, and of a library's, whose head a note names."""
+    session = pytest.importorskip("onnxruntime").InferenceSession
+    pytest.importorskip("tf2onnx")
+    folder = fine_tuned("MultiLabel", Task("x", "multi_label", {}, ("a", "b", "c")))
+    bert_tf.checkpoints.convert(folder, str(tmp_path / "hf"), "huggingface")
+    resolve(job(tmp_path, init_checkpoint=str(tmp_path / "hf")))
+    assert "--task=multi_label --num_labels=3\n" in capsys.readouterr().out
+    for number, options in enumerate(({"init_checkpoint": folder}, {
+            "init_checkpoint": str(tmp_path / "hf"), "task": "multi_label", "num_labels": 3})):
+        path = f"{tmp_path}/{number}.onnx"
+        export_model.main(job(tmp_path, format="onnx", output=path, **options))
+        metadata = session(path).get_modelmeta().custom_metadata_map
+        assert (metadata["task"], metadata["labels"]) == ("multi_label", '["a", "b", "c"]')
+
+
+@pytest.mark.peer
 def test_onnx_in_one_file_and_of_a_network_that_no_library_has(tmp_path, capsys):
     pytest.importorskip("tf2onnx")
     export_model.main(job(tmp_path, format="onnx", output=f"{tmp_path}/new/m.onnx"))
