@@ -76,10 +76,10 @@ def _open_onnx(job, model, length, int8=False):
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    reads = model.encoder.reads
+    ours = {export.LIBRARY_INPUTS.get(name, name): name for name in model.encoder.reads}
+    reads = [taken.name for taken in session.get_inputs()]
     return path, lambda features: dict(zip(names, session.run(None, {
-        export.LIBRARY_INPUTS.get(name, name): features[name].astype(np.int64)
-        for name in reads})))
+        name: features[ours[name]].astype(np.int64) for name in reads})))
 
 
 def _open_lite(job, model, length, int8=False):
