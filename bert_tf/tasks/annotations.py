@@ -100,6 +100,8 @@ def read_rows(path: str, layout, omissions: Omissions) -> Iterator[Row]:
                           None if text.has_words else text.text)
         except _Unlabelled:
             omissions.without_label += 1
+        except InputError:      # a ValueError too: of the whole file, not of a line
+            raise
         except ValueError as problem:
             omissions.add_malformed(where, str(problem))
 
