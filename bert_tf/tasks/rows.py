@@ -244,8 +244,8 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     a comment. The columns of `layout` are numbers, -1 the last.
 
     Raises:
-        InputError: a line's number of columns differs from that of most words, or tags and words
-            have one column.
+        InputError: a line's number of columns differs from that of most words, tags and words have
+            one column, or the words' column numbers them.
     """
     word_column, tag_column = _column_number(layout.texts[0]), _column_number(layout.label)
     words: list[str] = []
@@ -254,6 +254,7 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     lines = read_lines(path)
     begins = list(itertools.islice(lines, _LOOKED_AT))
     width, tabs = _shape(begins)
+    _check_words(begins, width, word_column, shown_name(path))
     for number, line in itertools.chain(begins, lines):
         cells = SPACES.split(line.strip(" \t"))
         if cells == [""] or cells[0] == DOCUMENT:
@@ -291,6 +292,17 @@ def _shape(lines):
         counts.update((len(SPACES.split(line.strip(" \t"))), line.count("\t"))
                       for _, line in lines if line.strip())
     return max(counts, key=counts.get, default=(1, 0))
+
+
+def _check_words(lines, width, column, name):
+    """Raises InputError if what would be the words are their numbers 1, 2, ... in each sentence."""
+    cells = [SPACES.split(line.strip(" \t")) for _, line in lines]
+    words = [row[column] if len(row) == width else "" for row in cells if width >= _cells(column)]
+    sentences = [list(group) for is_word, group in itertools.groupby(words, bool) if is_word]
+    if max(map(len, sentences), default=0) > 1 and all(
+            sentence == list(map(str, range(1, len(sentence) + 1))) for sentence in sentences):
+        raise InputError(f"{name}: column {column} numbers the words of each sentence; name the "
+                         "column of the words with --text_a_column, from 0.")
 
 
 def _column_number(column):

@@ -120,6 +120,17 @@ def test_comments_are_no_words(tmp_path):
     assert found["train"] == [(["#", "#tag"], ["O", "B-T"]), (["z", "#"], ["O", "O"])]
 
 
+def test_numbers_of_words_are_no_words(tmp_path):
+    germeval = ("#\thttp://a [2009-10-17]\n1\tIn\tO\tO\n2\tRom\tB-LOC\tO\n\n"
+                "#\thttp://b [2009-10-17]\n1\tUdine\tB-LOC\tO\n\n")
+    with pytest.raises(InputError, match="column 0 numbers the words .* --text_a_column"):
+        read(tmp_path, germeval)
+    found, _ = read(tmp_path, germeval, text_a_column="1", label_column="2")
+    assert found["train"] == [(["In", "Rom"], ["O", "B-LOC"]), (["Udine"], ["B-LOC"])]
+    found, _ = read(tmp_path, "1 O\n\n1 O\n2 O\n\n2 B-X\n1 O\n")
+    assert [words for words, _ in found["train"]] == [["1"], ["1", "2"], ["2", "1"]]
+
+
 def test_words_that_are_broken_are_still_named(tmp_path):
     with pytest.raises(InputError, match="line 2 has 3 columns where there must be 2"):
         read(tmp_path, "a O\n# no comment\nb B-X\nc O\n")
