@@ -45,9 +45,9 @@ _WORDS = {forms.WORDS: rows.read_sentences, forms.CONLLU: conllu.read_sentences}
 INPUT_FORMATS = (*FORMATS, *_WORDS)
 # Forms that standard input may have without being looked at first.
 _STREAMED = ("lines", "tsv", "csv", *_WORDS)
-_WORD_ENDINGS = (".conll", ".iob", ".bio", ".tsv")
 _LEAST_WORDS = 4        # lines between blank ones, all of as many columns, that may be words
 _PIECE = 1024       # examples that are answered together
+_PREDICTED = "predicted_"       # begins the names of a table's new columns
 # The part of a prediction that a line of `lines` shows: the first that it has.
 _HEADLINES = ("label", "labels", "value", "tags", "choice", "answer", "text", "masks")
 
@@ -96,12 +96,12 @@ def form_of(path: str, saved, text_column: str) -> str:
         if forms.ending(path) == ".csv" or is_named and forms.ending(path) == ".tsv":
             return forms.form_of_table(path)
         form = forms.form_of_words(path)
-        if form != forms.WORDS or forms.ending(path) in _WORD_ENDINGS:
+        if form != forms.WORDS or forms.ending(path) in (*forms.WORD_ENDINGS, ".tsv"):
             return form
         return forms.WORDS if _are_words(path, saved.task.labels) else "lines"
     form = forms.form_of(path)
-    if form == forms.CONLLU:
-        raise InputError(f"{shown_name(path)} is CoNLL-U, which is for taggers; give the texts, or "
+    if name := forms.words_in(path):
+        raise InputError(f"{shown_name(path)} is {name}, which is for taggers; give the texts, or "
                          "--input_format=lines to read its lines as texts.")
     return form or _table_of(path, saved) or "lines"
 
@@ -273,7 +273,7 @@ def headline(prediction: dict) -> str:
     value = prediction[name]
     if name == "masks":
         value = [guesses[0]["text"].strip() for guesses in value]
-    return re.sub(r"\s+", " ", _cell(value, "," if name == "labels" else " "))
+    return re.sub(r"\s+", " ", _cell(value, name))
 
 
 class _Cells:
@@ -288,8 +288,8 @@ class _Cells:
                 *(re.sub(r"[\t\r\n]+", " ", cell) for cell in cells), sep="\t", file=file)
 
     def __call__(self, row, prediction):
-        found = {f"predicted_{name}": value for name, value in _flat(prediction).items()}
-        cells = {str(name): _cell(value) for name, value in _beside(row, found).items()}
+        found = {_PREDICTED + name: value for name, value in _flat(prediction).items()}
+        cells = {str(name): _cell(value, name) for name, value in _beside(row, found).items()}
         if self._names is None:
             self._names = list(cells)
             self._write(self._names)
@@ -309,13 +309,15 @@ def _flat(prediction):
             for key, part in (value.items() if isinstance(value, dict) else [(None, value)])}
 
 
-def _cell(value, separator=" "):
-    """Returns a value in a cell; a list of texts or numbers with a separator between them."""
-    if isinstance(value, (list, tuple)):
-        if any(isinstance(part, (list, dict)) for part in value):
-            return json.dumps(value, ensure_ascii=False)
-        return separator.join(map(str, value))
-    return "" if value is None else str(value)
+def _cell(value, name):
+    """Returns the value of a column in a cell; a list of texts or numbers with blanks between them.
+    Labels are as --multi_label reads them: with commas, or a list where a name has one."""
+    if not isinstance(value, (list, tuple)):
+        return "" if value is None else str(value)
+    are_labels = str(name) in ("labels", _PREDICTED + "labels")
+    if any(isinstance(part, (list, dict)) or are_labels and "," in str(part) for part in value):
+        return json.dumps(value, ensure_ascii=False)
+    return ("," if are_labels else " ").join(map(str, value))
 
 
 def _locate(piece, name):

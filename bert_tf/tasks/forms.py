@@ -13,6 +13,7 @@ TABLES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", "
 # Of files for a tagger.
 CONLLU, ANNOTATIONS, WORDS = "conllu", "annotations", "words"
 BRAT = ".ann"
+WORD_ENDINGS = (".conll", ".iob", ".bio")
 
 _HEAD = 1 << 16     # bytes
 # What no command reads as text: endings of names, first bytes, and a way to a form that it reads.
@@ -87,6 +88,13 @@ def is_brat(path: str) -> bool:
     return end == BRAT or end == ".txt" and is_file(body + BRAT) or is_folder(path)
 
 
+def words_in(path: str) -> str:
+    """Returns the name of a form that is for taggers alone, if a file has it; else ""."""
+    if ending(path) in (*WORD_ENDINGS, BRAT):
+        return "tagged words" if ending(path) != BRAT else "a file of brat"
+    return "CoNLL-U" if form_of(path) == CONLLU else ""
+
+
 def form_of_table(path: str) -> str:
     """Returns the form of a table: "tsv", "csv" or "jsonl". The first line of a pipe, which has no
     ending, tells "tsv" from "csv".
@@ -108,7 +116,7 @@ def form_of_table(path: str) -> str:
 def check_lines(path: str) -> None:
     """Raises InputError if a file that is read line by line, a text a line, has another form."""
     form = form_of(path)
-    if form:
-        names = {"jsonl": "JSON", "conllu": "CoNLL-U"}
-        raise InputError(f"{shown_name(path)} is {names.get(form, f'a table (.{form})')}, and one "
-                         "text per line is read here; save its texts so, in a .txt file.")
+    if form or words_in(path):
+        name = words_in(path) or ("JSON" if form == "jsonl" else f"a table (.{form})")
+        raise InputError(f"{shown_name(path)} is {name}, and one text per line is read here; save "
+                         "its texts so, in a .txt file.")

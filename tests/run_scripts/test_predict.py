@@ -15,6 +15,7 @@ from bert_tf import flags
 from bert_tf.compression.transfer import TransferSource
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.reading import discover_labels, read_examples
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Split
@@ -222,6 +223,12 @@ def test_no_structured_file_is_read_line_by_line(model, tmp_path):
     (tmp_path / "in").write_text('[\n {"text": "a [MASK]"}\n]')
     with pytest.raises(InputError, match="in is JSON, and one text per line is read here"):
         fill_mask.main(FillMaskFlags(init_checkpoint="", input_file=str(tmp_path / "in")))
+    for name, form in (("in.conll.gz", "tagged words"), ("in.ann", "a file of brat")):
+        content = gzip.compress(b"a O\n") if name.endswith(".gz") else "T1\tA 0 1\ta\n"
+        with pytest.raises(InputError, match=f"{name} is {form}, which is for taggers"):
+            run(model[0], tmp_path, name, content)
+        with pytest.raises(InputError, match=f"{name} is {form}, and one text per line is read"):
+            fill_mask.main(FillMaskFlags(init_checkpoint="", input_file=str(tmp_path / name)))
     with pytest.raises(InputError, match="in.parquet is Parquet, which is not read"):
         run(model[0], tmp_path, "in.parquet", "PAR1")
 
@@ -240,6 +247,21 @@ def test_columns_of_one_name_stay_apart(model, tmp_path):
     ({"masks": [[{"text": " door"}, {"text": "x"}], [{"text": "open"}]]}, "door open")])
 def test_each_kind_says_one_thing_in_a_line(prediction, line):
     assert example_files.headline(prediction) == line
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv"])
+def test_labels_in_a_table_are_read_by_multi_label(form, tmp_path):
+    answers = [("a b", "c"), (), ("d",)], [("a, b", "c"), ("c",)]
+    for number, rows in enumerate(answers):
+        path = tmp_path / f"{number}.{form}"
+        with open(path, "w", newline="") as file:
+            write_row = example_files.writer(form, file)
+            for line, labels in enumerate(rows, 1):
+                write_row(example_files.Row(line, "x", {"text": "x"}), {"labels": list(labels)})
+        task = own_task("multi_label", {"train": str(path)}, ["text"], "predicted_labels")
+        task = discover_labels(task, "train", str(path))
+        assert [tuple(name for name, has in zip(task.labels, example.label) if has)
+                for example in read_examples(task, "train", str(path))] == rows
 
 
 @pytest.mark.parametrize("name, content, flags, part", [
