@@ -91,7 +91,7 @@ class TextModel:
 
     def _knows(self, labels: Sequence, names: Sequence[str]) -> bool:
         """Whether the model has learned these labels; new examples may lack some of its labels.
-        `names` are those of flags."""
+        `names` are those of flags. Numbers are left to `finetune`."""
         saved = self._saved()
         if not saved or saved.task.kind != KINDS[self.kind]:
             return False
@@ -104,7 +104,7 @@ class TextModel:
             return True
         each = [one for label in labels for one in (
             label if isinstance(label, (list, tuple)) else [label])]
-        return not known or {str(_plain(one, 0)).strip() for one in each} <= {*known}
+        return {str(_plain(one, 0)).strip() for one in each} <= {*known}
 
     def __getstate__(self) -> dict[str, Any]:
         if self._discard:

@@ -7,6 +7,8 @@ from typing import Any
 from bert_tf.errors import InputError
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.models import Model, task_of_labels
+from bert_tf.tasks.kinds.table import KINDS
+from bert_tf.tasks.label_range import is_reached
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.tag_schemes import scheme_of
 from bert_tf.tasks.task import Task
@@ -45,6 +47,8 @@ def find_head(model: Model, task: Task, task_flags: Any, flags: ModelFlags,
              "dropout" if len(settings.trials()) > 1 else "")
     what = f"with the labels {_list(saved.task.labels)}" if saved.task.labels else (
         f"for {saved.task.kind.title}")
+    if saved.options.get("label_mean"):
+        what += f" of numbers around {saved.options['label_mean']:.6g}"
     print(f"the head of {model.path}, {what}, is trained further{seeds} (--keep_head=False begins "
           "with a new head)", flush=True)
     return saved
@@ -81,7 +85,11 @@ def _obstacle(model, saved, task, task_flags, options):
             continue        # as in training
         if value != known:
             return f"{path} was trained with --{name}={known}, not {value}"
-    labels = task.labels or (task.kind.has_labels and _labels_of_files(task, task_flags, saved))
+    if task.kind == KINDS["regression"] and not is_reached(saved.options, (
+            example.label for example in _training_set(task, task_flags, saved).examples())):
+        return f"the labels are far from the numbers that {path} was trained on"
+    labels = task.labels or (
+        task.kind.has_labels and _training_set(task, task_flags, saved).task.labels)
     names, known = task.label_names, saved.task.label_names
     if names and known and set(names) != set(known):      # what the numbers of two tasks mean
         return f"{path} knows the labels {_list(known)}, and here are {_list(names)}"
@@ -92,12 +100,11 @@ def _obstacle(model, saved, task, task_flags, options):
     return ""
 
 
-def _labels_of_files(task, task_flags, saved):
-    """The labels of the files, tags in the scheme that the model has learned."""
-    if task_flags.tag_scheme is None and task.kind.name == "tagging":
+def _training_set(task, task_flags, saved):
+    """The `Source` to train on with its labels, tags in the scheme that the model has learned."""
+    if task_flags.tag_scheme is None and task.kind == KINDS["tagging"]:
         task_flags = dataclasses.replace(task_flags, tag_scheme=scheme_of(saved.task.labels))
-    wanted = task_flags.find(task, True, False, False)
-    return wanted.sources["train"].task.labels
+    return task_flags.find(task, True, False, False).sources["train"]
 
 
 def _list(labels):

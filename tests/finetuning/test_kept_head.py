@@ -116,6 +116,21 @@ def test_labels_in_another_order_stay_with_their_rows(base, tmp_path):
     assert bert_tf.Predictor(tmp_path / "out")(TEXTS[:4]) == wanted
 
 
+def test_numbers_of_another_range_get_a_new_head(base, tmp_path, capsys):
+    model = bert_tf.TextModel.from_pretrained(base, "regression")
+    model.fit(TEXTS, [1e5, 9e5] * 4, **GIVEN)
+    model.save(tmp_path / "model")
+    for labels, said in (([1900, 2020] * 4, "are far from the numbers that"),
+                         ([2e5, 8e5] * 4, f"for regression of numbers around 500000, {FURTHER}")):
+        bert_tf.finetune(files_of(tmp_path, "regression", labels), tmp_path / "model",
+                         tmp_path / str(labels[0]), **STILL)
+        assert said in capsys.readouterr().out
+    model.fit(TEXTS, [1900, 2020] * 4, **STILL)
+    assert all(1700 < answer["value"] < 2200 for answer in model.predict(TEXTS))
+    model.fit(TEXTS[:1], [1999], **STILL)
+    assert FURTHER in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("labels, kind, more, reason", [
     (["x", "z"] * 4, "classification", {}, "knows the labels x, y, and here are x, z"),
     (["x", "y", "z", "x"] * 2, "classification", {}, "and here are x, y, z"),

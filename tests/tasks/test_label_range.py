@@ -5,7 +5,7 @@ import pytest
 
 from bert_tf.errors import InputError
 from bert_tf.tasks.kinds.table import KINDS
-from bert_tf.tasks.label_range import mean_and_deviation, with_range
+from bert_tf.tasks.label_range import is_reached, mean_and_deviation, with_range
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import Example, read_examples
 from bert_tf.tasks.task_flags import own_task
@@ -29,13 +29,28 @@ def test_labels_that_it_does_not_reach_give_their_mean_and_deviation(low, high):
     assert mean_and_deviation(labels) == pytest.approx((labels.mean(), labels.std()))
 
 
-def test_one_wrong_number_does_not_decide_about_the_others():
+def test_one_wrong_number_does_not_decide_about_the_others(capsys):
     near, far = numbers(0, 5), numbers(120, 250)
     assert mean_and_deviation([*near, 1e9]) is None
     assert mean_and_deviation([*far, -1e9]) == pytest.approx((far.mean(), far.std()))
+    assert with_range({}, [*near, 1e9, -1e9]) == {}
+    warned = capsys.readouterr().err
+    assert "2 of 202 labels" in warned and "such as 1e+09" in warned
     # Most labels are 0, and a few are far: these are the task.
     rare = [0.0] * 90 + [100.0] * 10
     assert mean_and_deviation(rare) == pytest.approx((np.mean(rare), np.std(rare)))
+    with_range({}, rare)
+    with_range({}, near)
+    assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize("labels, expected", [
+    (numbers(120, 250), True), (numbers(150, 170), True), ([199.0], True), ([180.0] * 3, True),
+    (numbers(0, 5), False), (numbers(1900, 2020), False), (numbers(184.9, 185.1), False),
+    ([*numbers(120, 250), 1e9], True), (numbers(12, 25), False), ([70.0, 71.0], True)])
+def test_a_head_is_kept_for_numbers_that_it_says(labels, expected):
+    assert is_reached({"label_mean": 185.0, "label_scale": 37.5}, labels) is expected
+    assert is_reached({}, labels) == (max(labels) <= 5)
 
 
 @pytest.mark.parametrize("value", [7.0, 0.1, 1e6, -300.3])
