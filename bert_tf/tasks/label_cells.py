@@ -22,9 +22,11 @@ _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _TYPED = re.compile(rf"np\.\w+\(({_QUOTED}|[^()]*)\)")      # as in [np.str_('a')]
 # A quote within a word, as in don't, opens nothing.
 _PIECES = re.compile(rf"(?<![^\s,])(?:{_QUOTED})(?![^\s,])|,|[^\s,]+")
-_NAMED = re.compile(r"(?:array|set)\((.*?)(?:,\s*dtype=\w+)?\)", re.DOTALL)     # array([...])
+# As in array([...]).
+_NAMED = re.compile(r"(?:array|(?:frozen)?set)\((.*?)(?:,\s*dtype=\w+)?\)", re.DOTALL)
 _NOTHING = ("nan", "None", "null")
 _SHARE = re.compile(r"\d*\.\d*[1-9]\d*")
+_JOINED = re.compile("[01]{2,}")        # flags without separators, if one begins with 0
 _ADVICE = "write lists of names in JSON, or one column of 0 and 1 for each label"
 
 
@@ -144,7 +146,10 @@ class LabelForm(NamedTuple):
         """
         if self.names is None:
             return list(_opened(cell).divided(self.separator))
-        if self.is_blank_no:
+        if isinstance(cell, list) and len(cell) == len(self.names):
+            empty = [name for name, one in zip(self.names, cell) if plain_label(one) is None]
+            if empty and not self.is_blank_no:
+                raise ValueError(f"has nothing where 0 or 1 must be for the label {empty[0]}")
             cell = ["0" if plain_label(one) is None else one for one in cell]
         items = _opened(cell).divided(self.separator)
         if len(items) != len(self.names) or not _are_flags(items):
@@ -175,7 +180,7 @@ def form_of_columns(rows: Iterable[Sequence[Any]], columns: Sequence[str] | None
                              f"the labels are {', '.join(labels)}; name a column for each with "
                              "--label_column.")
         names = tuple(labels)
-    has_no = any((plain_label(cell) or "").lower() in ("0", "false", "0.", "0.0")
+    has_no = any(_FLAGS.get((plain_label(cell) or "").lower()) is False
                  for row in rows for cell in row)
     return LabelForm(names or _default_names(count, path), is_blank_no=not has_no)
 
@@ -206,7 +211,9 @@ def form_of_cells(cells: Iterable[tuple[int, Any]], labels: Sequence[str], path:
             rows, labels, is_empty_somewhere, path):
         count = len(next(iter(rows)))
         return LabelForm(tuple(labels) or _default_names(count, path), separator)
-    if rows and all(_SHARE.fullmatch(item) for items in rows for item in items):
+    each = [item for items in rows for item in items]
+    if rows and (all(map(_SHARE.fullmatch, each)) or all(map(_JOINED.fullmatch, each)) and any(
+            item.startswith("0") for item in each)):
         first, line = next(iter(rows.items()))
         raise InputError(f"{path}, line {line}: {', '.join(first)} are neither names of labels nor "
                          "a 0 or a 1 for each label; write one of the two.")
@@ -215,7 +222,17 @@ def form_of_cells(cells: Iterable[tuple[int, Any]], labels: Sequence[str], path:
             twice = next(item for item in items if items.count(item) > 1)
             raise InputError(f"{path}, line {line}: {twice!r} comes twice among the labels of one "
                              f"example, as it may among flags; name each label once, or {_ADVICE}.")
+    for cell, line in lines.items() if not labels else ():
+        if cell.items is None and _is_quote_cut(cell.divided(separator)):
+            raise InputError(f"{path}, line {line}: the labels {cell.text} are in quotes, which "
+                             f"are read as a part of names here; leave them out, or {_ADVICE}.")
     return LabelForm(None, separator)
+
+
+def _is_quote_cut(parts):
+    """Whether a quote that begins one part ends another one, as in "a, b"."""
+    return any(begin[0] == quote != begin[-1] and end[-1] == quote != end[0]
+               for quote in "\"'" for begin, end in itertools.combinations(parts, 2))
 
 
 def _default_names(count, path):

@@ -50,8 +50,8 @@ def same(found, rows=ROWS):
     ",".join, ";".join, "|".join, ", ".join, " ; ".join, lambda row: str(list(row)), json.dumps,
     lambda row: str(np.array(row, dtype=object)), lambda row: str(list(map(np.str_, row))),
     lambda row: repr(np.array(row, dtype=object)), lambda row: "[" + ", ".join(row) + "]",
-    lambda row: str(set(row))],
-    ids="comma semicolon bar blanks wide python json numpy typed array bare set".split())
+    lambda row: str(set(row)), lambda row: str(frozenset(row))],
+    ids="comma semicolon bar blanks wide python json numpy typed array bare set frozen".split())
 def test_names_in_a_cell(form, tmp_path):
     path = write(tmp_path / "train.csv", [form(row) for row in ROWS])
     labels, found = read(path)
@@ -117,7 +117,7 @@ def test_columns_of_json(tmp_path):
 
 def test_a_flag_that_is_none_names_its_line(tmp_path):
     path = write(tmp_path / "train.csv", [("1", "0"), ("", "0"), ("0", "-1")], ("text", "a", "b"))
-    with pytest.raises(InputError, match="line 3 has null"):
+    with pytest.raises(InputError, match="line 3 has nothing where 0 or 1 must be for the label a"):
         read(path, column="a,b")
     path = write(tmp_path / "train.csv", ["1,0,0", "", "0,1,1"])
     with pytest.raises(InputError, match="line 3 has nothing where 0 or 1 must be"):
@@ -136,7 +136,10 @@ def test_a_flag_that_is_none_names_its_line(tmp_path):
     (["0,1", "0,1"], (), "may be names of labels or flags"),
     (["0,1,1", "1,0,0"], ("a", "b"), "line 2: there are 3 flags, but 2 labels: a, b"),
     (["a", "[0 0 ... 0 1]"], (), "cut off"), (["['a', nan]", "['b']"], (), "line 2 has null"),
-    (["0.2,0.8", "0.9,0.1"], (), "line 2: 0.2, 0.8 are neither names of labels nor")])
+    (["0.2,0.8", "0.9,0.1"], (), "line 2: 0.2, 0.8 are neither names of labels nor"),
+    (["101", "010"], (), "line 2: 101 are neither names of labels nor"),
+    (["c", '"a, b",c'], (), 'line 3: the labels "a, b",c are in quotes'),
+    (["'a; b'; c", "c"], (), "line 2: the labels 'a; b'; c are in quotes")])
 def test_what_cannot_be_told_apart_is_refused(cells, labels, message, tmp_path):
     with pytest.raises(InputError, match=message):
         read(write(tmp_path / "train.csv", cells), labels)
@@ -148,6 +151,8 @@ def test_what_cannot_be_told_apart_is_refused(cells, labels, message, tmp_path):
     (["0", "1", "1"], ("toxic",), [(), ("toxic",), ("toxic",)]),
     (["0,1", "1,0"], (), [("LABEL_1",), ("LABEL_0",)]),             # in both orders: flags
     (["3", "0,1", "27"], (), [("3",), ("0", "1"), ("27",)]),
+    (["10", "11"], (), [("10",), ("11",)]),
+    (["'90s,rock 'n' roll", "pop"], (), [("'90s", "rock 'n' roll"), ("pop",)]),
     (["['a', 'b']", "a, c"], (), [("a", "b"), ("a", "c")]),
     (["R, D", "R, D|b"], (), None),
     (["R, D", "R, D|b"], ("R, D", "b"), [("R, D",), ("R, D", "b")]),
