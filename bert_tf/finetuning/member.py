@@ -167,7 +167,10 @@ class Member:
         if seen.is_poor:
             return [f"Much of the text is unknown to its vocabulary, {seen.shares}: "
                     f"{seen.remedy(('do_lower_case',))}."]
-        return [trials.REMEDY] if self.flags.do_train else []
+        if not self.flags.do_train:
+            return []
+        waits = "A larger --early_stopping waits longer for answers that differ."
+        return [trials.REMEDY, *[waits] * bool(self.settings.early_stopping)]
 
     def write(self, found: dict) -> None:
         """Writes the predictions of `answer_all`."""

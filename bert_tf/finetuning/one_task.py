@@ -147,7 +147,8 @@ def as_trained(task: Task, saved: SavedTask, path: str, kinds: Sequence[str], is
     known = saved.task.labels
     if task.labels and not task.kind.fits_labels(task.labels, known):
         how = ", the same in another order" if set(task.labels) == set(known) else ""
-        raise InputError(f"{path} knows the labels {', '.join(known)}, but {task.name} has "
+        name = "--labels" if task.name == OWN else task.name
+        raise InputError(f"{path} knows the labels {', '.join(known)}, but {name} has "
                          f"{', '.join(task.labels)}{how}; name another --{flag}.")
     return task.kind.with_labels(task, known)
 

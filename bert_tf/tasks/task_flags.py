@@ -154,8 +154,8 @@ class TaskFlags:
             (self.text_a_column, self.label_column), columns))
         if not text_a:
             raise InputError(missing_column(self) or (
-                f"--task must be given (one of {', '.join(TASK_NAMES)}), or --text_a_column for "
-                "your own files."))
+                f"--task must be given (one of {', '.join(TASK_NAMES)}), or for your own files "
+                "--text_a_column, or --task_kind=tagging if they have a word per line."))
         return self._in_scheme(own_task(
             kind, files, [column for column in (text_a, self.text_b_column) if column],
             label or None, choices=self.choice_columns, labels=self.labels,
@@ -202,7 +202,7 @@ class TaskFlags:
             task = with_tags_judged(task, {split: found[split] for split in labelled})
             first, *others = labelled
             # Of features there are some that dev and test alone have, which no model gets right.
-            others = [split for split in others if task.split(split).format == conllu.FORM]
+            others = [split for split in others if task.split(split).format == forms.CONLLU]
             task = discover_labels(task, first, found[first], Omissions(self.skip_malformed_lines),
                                    rows[first], [(split, found[split], rows[split])
                                                  for split in others])

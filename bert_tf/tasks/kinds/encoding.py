@@ -12,8 +12,9 @@ from bert_tf.tokenization.packing import pack_parts
 def label_id(label: str, ids: dict, where: str) -> int:
     """Returns a label's id in {label: id}, or raises InputError that names the line (`where`)."""
     if label not in ids:
-        raise InputError(f"{where}: label {label!r} is none of {', '.join(ids)}; correct the line, "
-                         "or give the right --label_column or all --labels.")
+        raise InputError(f"{where}: label {label!r} is none of {', '.join(ids)}; correct the line "
+                         "or the --label_column, or train a new head for all labels that --labels "
+                         "names.")
     return ids[label]
 
 
