@@ -13,7 +13,7 @@ from bert_tf.export.ids_model import answers
 from bert_tf.files import absolute, fetched, is_folder
 from bert_tf.fill_mask import FillMask, open_masked_lm
 from bert_tf.models import TASK_HEADS, open_model
-from bert_tf.tasks import annotations
+from bert_tf.tasks import annotations, forms
 from bert_tf.tasks.named import layout_of
 from bert_tf.tasks.reading import without_breaks
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
@@ -199,7 +199,7 @@ class Predictor:
                 raise InputError(f"{where}: character {error.start} of a text, "
                                  f"{text[error.start]!r}, is half of a surrogate pair; decode the "
                                  "text correctly.") from None
-        if isinstance(given, str) and self._saved.columns.get("format") == annotations.FORM:
+        if isinstance(given, str) and self._saved.columns.get("format") == forms.ANNOTATIONS:
             given = tuple(word for word, *_ in annotations.split_words(given))
         if layout := layout_of(self._saved.task.name):      # texts are cleaned as in training
             given = tuple(without_breaks(text, layout) for text in given) if isinstance(

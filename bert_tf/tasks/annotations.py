@@ -29,7 +29,6 @@ from bert_tf.tokenization.wordpiece import aligned_words
 
 FOUND = "(found)"       # in the place of a column's name: the key that the form has
 DEFAULT_COLUMNS = (FOUND, FOUND)
-FORM = "annotations"
 
 _TAGS = ("ner_tags", "tags", "ner", "labels", "label")
 _SPANS = ("spans", "ents", "entities", "label", "labels")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bert_tf.errors import InputError, choose_from
 from bert_tf.tasks.rows import Omissions, read_lines
 
-FORM, ENDING = "conllu", ".conllu"
+ENDING = ".conllu"
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 # Words and tags that are read where no flag names others.
 DEFAULT_COLUMNS = ("form", "upos")

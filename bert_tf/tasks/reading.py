@@ -6,7 +6,7 @@ import typing
 
 from bert_tf.errors import InputError, counted
 from bert_tf.files import match_names, read_json, shown_name
-from bert_tf.tasks import annotations, conllu
+from bert_tf.tasks import annotations, conllu, forms
 from bert_tf.tasks.label_cells import Flags, form_of_cells, form_of_columns
 from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.library_lines import part_of, read_library
@@ -134,8 +134,8 @@ def _read_raw(task, layout, path, omissions):
             yield line, texts, raw, document
 
 
-_SENTENCES = {"words": read_sentences, conllu.FORM: conllu.read_sentences,
-              annotations.FORM: annotations.read_sentences}
+_SENTENCES = {forms.WORDS: read_sentences, forms.CONLLU: conllu.read_sentences,
+              forms.ANNOTATIONS: annotations.read_sentences}
 
 
 def _read_tags(task, layout, path, omissions):
