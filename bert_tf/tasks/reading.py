@@ -1,10 +1,11 @@
 """Examples of a task from its files: texts as they are, labels as ids."""
 
+import contextlib
 import dataclasses
 import os
 import typing
 
-from bert_tf.errors import InputError, counted
+from bert_tf.errors import InputError, counted, warn
 from bert_tf.files import match_names, read_json, shown_name
 from bert_tf.tasks import annotations, conllu, forms
 from bert_tf.tasks.label_cells import Flags, form_of_cells, form_of_columns
@@ -119,7 +120,17 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
         labels = sorted(found, key=lambda label: (int(label), label))
     except ValueError:
         labels = sorted(found, key=lambda label: (label != "O", label))
+    if task.kind.name == "classification" and _are_fractions(labels):
+        warn(f"{path}: the {len(labels)} labels, such as {labels[0]}, are numbers, and are learned "
+             "as names of classes: give --task_kind=regression to learn numbers.")
     return task.kind.with_labels(task, labels)
+
+
+def _are_fractions(labels):
+    """Whether all labels are numbers, and some no integers."""
+    with contextlib.suppress(ValueError):
+        return sum(float(label) % 1 for label in labels) > 0
+    return False
 
 
 def _read_raw(task, layout, path, omissions):

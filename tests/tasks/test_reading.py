@@ -457,3 +457,14 @@ def test_files_may_be_in_a_folder_of_the_task(tmp_path):
     own = own_task("classification", {"train": "a.tsv"}, ["a"], "b")
     with pytest.raises(InputError, match="no a.tsv in .* .the train file.; name"):
         own.path(str(tmp_path), "train")
+
+
+@pytest.mark.parametrize("labels, is_told", [
+    (["1.5", "2", "-3e2"], True), (["1", "2"], False), (["1.0", "2.0"], False),
+    (["1.5", "b"], False), (["nan", "1.5"], False)])
+def test_labels_that_are_numbers_with_fractions_are_told(labels, is_told, tmp_path, capsys):
+    path = tmp_path / "train.tsv"
+    path.write_text("text\tprice\n" + "".join(f"a\t{label}\n" for label in labels))
+    task = own_task("classification", {"train": str(path)}, ["text"], "price")
+    assert set(discover_labels(task, "train", str(path)).labels) == set(labels)
+    assert ("give --task_kind=regression" in capsys.readouterr().err) is is_told
