@@ -97,7 +97,7 @@ class TextModel:
             return False
         known = saved.task.labels
         if names:
-            return {*names} == {*known}
+            return tuple(names) == tuple(known)
         if self.kind == "multi_label" and len(labels) and all(
                 isinstance(label, (list, tuple)) and len(label) == len(known)
                 and all(one in (0, 1) for one in label) for label in labels):
@@ -146,10 +146,14 @@ class TextModel:
         files = {"train_file": os.path.join(folder, "train.jsonl")}
         saved = None if settings.get("keep_head") is False else self._saved()
         labels, names = _label_rows(self.kind, labels, label_names,
-                                    saved.task.labels if saved else (), may_differ=True)
+                                    saved.task.labels if saved else ())
         width = _write(files["train_file"], texts, labels)
         dev_texts, dev_labels = (() if dev is None else dev for dev in (dev_texts, dev_labels))
-        dev_labels, _ = _label_rows(self.kind, dev_labels, (), names)
+        dev_labels, columns = _label_rows(self.kind, dev_labels, (), names)
+        if columns and columns != names:
+            raise InputError(f"dev_labels: the columns of labels are {', '.join(columns)}, but the "
+                             f"labels are {', '.join(names) or 'given without columns'}; give both "
+                             "in the same form.")
         if len(dev_texts) or len(dev_labels):
             files["dev_file"] = os.path.join(folder, "dev.jsonl")
             if (dev_width := _write(files["dev_file"], dev_texts, dev_labels)) != width:
@@ -200,10 +204,13 @@ class TextModel:
                        name=os.path.basename(absolute(os.fspath(folder))))
 
 
-def _label_rows(kind, labels, names, known=(), may_differ=False):
+def _label_rows(kind, labels, names, known=()):
     """Returns labels, and the names of flags, () without any. The rows of an array or a table
-    become lists, in the order of the `known` labels, from which its columns may differ or not; a
-    single column that holds no flags becomes the labels."""
+    become lists, in the order of the `known` labels if its columns are these; a single column that
+    holds no flags becomes the labels."""
+    if len(names) and all(isinstance(row, (list, tuple)) and len(row) == len(names)
+                          for row in labels):
+        labels = np.array(list(map(list, labels)), object)      # flags, as in an array
     if len(getattr(labels, "shape", ())) != 2:
         return labels, tuple(names)
     columns = tuple(str(name).strip() for name in (
@@ -218,12 +225,8 @@ def _label_rows(kind, labels, names, known=(), may_differ=False):
     if columns and len(columns) != width:
         raise InputError(f"label_names are {', '.join(columns)}, but labels have "
                          f"{counted(width, 'column')}; give a name for each.")
-    differs = sorted(columns) != sorted(known)
-    if not known or not columns or differs and may_differ:
+    if not columns or sorted(columns) != sorted(known):
         return rows, columns
-    if differs:
-        raise InputError(f"the columns of labels are {', '.join(columns)}, but the labels are "
-                         f"{', '.join(known)}; give a column for each.")
     order = list(map(columns.index, known))
     return [[row[place] for place in order] for row in rows], tuple(known)
 

@@ -260,6 +260,8 @@ def test_tables_of_flags_that_do_not_fit_are_refused(folder):
              "columns of labels are x, severe, insult, but the labels are toxic, severe, insult")):
         with pytest.raises(InputError, match=part):
             model.fit(["a", "b"], labels, **given)
+    with pytest.raises(InputError, match="are toxic, severe, insult, but the labels are given wi"):
+        model.fit(["a", "b"], [["toxic"], []], dev_texts=["a", "b"], dev_labels=table)
 
 
 def test_a_copy_of_a_text_model_opens_its_folder_from_anywhere(tmp_path, monkeypatch):

@@ -152,6 +152,18 @@ def test_other_tasks_get_a_new_head_and_say_so(labels, kind, more, reason, base,
                          **STILL, **more, keep_head=True)
 
 
+def test_flags_may_have_the_order_of_other_names(base, capsys):
+    model = bert_tf.TextModel.from_pretrained(base, "multi_label")
+    model.fit(TEXTS, [[1, 0], [1, 1]] * 4, label_names=["x", "y"], **GIVEN)
+    capsys.readouterr()
+    model.fit(TEXTS, [[0, 1], [1, 1]] * 4, label_names=["y", "x"], **STILL)
+    said = capsys.readouterr().out
+    assert "x (8), y (4)" in said and "labels x, y" in repr(model)
+    model.fit(TEXTS, ["0,1", "1,1"] * 4, label_names=["y", "x"], **STILL)
+    said = capsys.readouterr().out
+    assert "here are y, x" in said and "y (4), x (8)" in said
+
+
 def test_texts_in_memory_may_lack_a_label(base, tmp_path, capsys):
     model = bert_tf.TextModel.from_pretrained(base)
     model.fit(TEXTS, LABELS["classification"], **GIVEN)
