@@ -169,11 +169,12 @@ def _lines(text, spans):
 
 def _form_of(value):
     """Returns the reader of the form that a value has."""
-    for fits, read in _FORMS:
-        if fits(value):
-            return read
-    raise ValueError("is no object with a text and spans, or with words and tags; see the forms in "
-                     "docs/annotations.md")
+    if (isinstance(value, list) and len(value) == 2 and isinstance(value[0], str)
+            and isinstance(value[1], dict)):
+        return _read_pair
+    if not isinstance(value, dict):
+        raise ValueError("is no JSON object of an annotated text; see docs/annotations.md")
+    return next(read for fits, read in _FORMS if fits(value))
 
 
 def _is_words(value):
@@ -235,20 +236,14 @@ def _read_paragraphs(row, layout):
                         None if layout.label is None else [token["ner"] for token in tokens])
 
 
+# The readers of objects: the first that fits.
 _FORMS: tuple[tuple[Callable, Callable], ...] = (
-    (lambda row: isinstance(row, list) and len(row) == 2 and isinstance(row[0], str)
-     and isinstance(row[1], dict), _read_pair),
-    (lambda row: not isinstance(row, dict), lambda row, layout: _none()),
     (lambda row: isinstance(row.get("paragraphs"), list), _read_paragraphs),
     (lambda row: isinstance(row.get("data"), dict)
      and isinstance(row.get("annotations", row.get("completions")), list), _read_label_studio),
     (lambda row: _words_of(row) is not None, _read_words),
     (lambda row: True, _read_spans),
 )
-
-
-def _none():
-    raise ValueError("is no JSON object of an annotated text")
 
 
 def _key(row, wanted, usual, what="text"):
