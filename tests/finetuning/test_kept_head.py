@@ -152,6 +152,20 @@ def test_other_tasks_get_a_new_head_and_say_so(labels, kind, more, reason, base,
                          **STILL, **more, keep_head=True)
 
 
+@pytest.mark.parametrize("kind", ["regression", "multi_label"])
+def test_the_kind_of_the_model_is_named_where_no_flag_names_one(kind, base, tmp_path, capsys):
+    model = bert_tf.TextModel.from_pretrained(base, kind)
+    model.fit(TEXTS, LABELS[kind], **GIVEN)
+    model.save(tmp_path / "model")
+    files = files_of(tmp_path, kind, ["x", "y"] * 4 if kind == "multi_label" else LABELS[kind])
+    del files["task_kind"]
+    bert_tf.finetune(files, tmp_path / "model", tmp_path / "new", **STILL)
+    said = capsys.readouterr().out
+    assert f"not for classification (--task_kind={kind} trains its head further)" in said
+    bert_tf.finetune({**files, "task_kind": kind}, tmp_path / "model", tmp_path / "old", **STILL)
+    assert FURTHER in capsys.readouterr().out
+
+
 def test_flags_may_have_the_order_of_other_names(base, capsys):
     model = bert_tf.TextModel.from_pretrained(base, "multi_label")
     model.fit(TEXTS, [[1, 0], [1, 1]] * 4, label_names=["x", "y"], **GIVEN)
