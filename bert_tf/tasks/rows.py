@@ -267,6 +267,11 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
                 (len(cells), line.count("\t")) != (width, tabs) or _COMMENT.match(line)):
             omissions.comments += 1
             continue
+        if len(cells) != width and line.count("\t") == tabs > 0 and any(
+                " " in cell.strip() for cell in line.split("\t")):
+            raise InputError(f"{shown_name(path)}, line {number} has a blank in a word or a tag, "
+                             "and blanks separate columns as tabs do; write another character in "
+                             "its place, such as _.")
         needed = max(_cells(word_column), _cells(tag_column), 1)
         if len(cells) != width or width < needed:
             omissions.add_malformed(f"{shown_name(path)}, line {number}", f"has {len(cells)} "

@@ -131,6 +131,13 @@ def test_numbers_of_words_are_no_words(tmp_path):
     assert [words for words, _ in found["train"]] == [["1"], ["1", "2"], ["2", "1"]]
 
 
+def test_blanks_within_words_are_not_skipped_as_columns(tmp_path):
+    with pytest.raises(InputError, match="line 3 has a blank in a word or a tag"):
+        read(tmp_path, "a\tO\nb\tO\nNew York\tB-X\n", skip_malformed_lines=True)
+    found, _ = read(tmp_path, "a \t O\nb \t B-X\n")
+    assert found["train"] == [(["a", "b"], ["O", "B-X"])]
+
+
 def test_words_that_are_broken_are_still_named(tmp_path):
     with pytest.raises(InputError, match="line 2 has 3 columns where there must be 2"):
         read(tmp_path, "a O\n# no comment\nb B-X\nc O\n")
