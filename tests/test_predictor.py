@@ -164,6 +164,18 @@ def test_names_of_numbered_labels_are_given(tmp_path):
     assert answer["name"] == LABELS[int(answer["label"])]
 
 
+def test_scores_that_are_nan_are_told(capsys):
+    learner = make_learner("classification")
+    predictor = bert_tf.Predictor.from_learner(
+        learner, tokenizer(), SavedTask(TASKS["classification"][0], LENGTH, True))
+    predictor("a b")
+    assert "NaN" not in capsys.readouterr().err
+    for variable in learner.weights:
+        variable.assign(np.full(variable.shape, np.nan))
+    predictor("a b")
+    assert "the scores of the model are NaN" in capsys.readouterr().err
+
+
 def test_many_pieces_are_put_together(saved, monkeypatch):
     _, _, predictor = saved("classification")
     examples = make_examples("classification", 11)

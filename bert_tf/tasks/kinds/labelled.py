@@ -14,7 +14,7 @@ import typing
 import numpy as np
 
 from bert_tf import metrics
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.files import write_aside
 from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
@@ -220,6 +220,9 @@ class LabelledKind(Kind):
     def answer(self, task, examples, run, tokenizer, max_seq_length, options):
         features, _ = self.encode(task, examples, tokenizer, max_seq_length, options)
         answers = self.join(run(features), examples, tokenizer, max_seq_length, options)
+        if has_nan(answers):
+            warn("the scores of the model are NaN, so that its answers mean nothing: train it "
+                 "again, with a lower --learning_rate.")
         predicted = self.decode(task, answers, examples, features)
         return list(_describe_all(self, task, examples, predicted, answers))
 
@@ -246,6 +249,12 @@ class LabelledKind(Kind):
         return np.log(np.maximum(probabilities, _TINY))
 
 
+def has_nan(answers: dict) -> bool:
+    """Whether scores, `logits` or `values` of a head's answers, are NaN."""
+    return any(np.isnan(values).any() for name, values in answers.items()
+               if name in ("logits", "values"))
+
+
 def says_nothing(answers: dict, excludes: bool = True) -> bool:
     """Whether scores are NaN, or do not differ within any example.
 
@@ -254,8 +263,7 @@ def says_nothing(answers: dict, excludes: bool = True) -> bool:
         excludes: whether one label or choice of an example is right, so that only differences
             between them count.
     """
-    scores = [values for name, values in answers.items() if name in ("logits", "values")]
-    if any(np.isnan(values).any() for values in scores):
+    if has_nan(answers):
         return True
     if not excludes or "logits" not in answers:
         return False
