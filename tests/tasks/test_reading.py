@@ -319,6 +319,7 @@ def test_own_files_with_several_labels(tmp_path):
 
 @pytest.mark.parametrize("label, message", [
     (["a", "b"], "line 2: the label is a list; give --multi_label"),
+    (" ['a', 'b']", "line 2: the label is a list; give --multi_label"),
     ("", "line 2 has no label"), (None, "line 2 has no label")])
 def test_what_is_not_one_label(tmp_path, label, message):
     lines = [{"t": "x", "l": "a"}, {"t": "y", "l": label}]

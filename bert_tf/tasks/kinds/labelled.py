@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import typing
 
 import numpy as np
@@ -25,6 +26,7 @@ from bert_tf.tasks.split_records import RecordOptions, SplitRecords
 from bert_tf.tasks.task import Kind, Task
 from bert_tf.tokenization.packing import TRUNCATE, encode_pairs
 
+_LIST = re.compile(r"""\[(['"]).*\1\]""", re.DOTALL)
 _TINY = 1e-37       # its logarithm is finite in float32
 _ROUNDING = 1e-6    # of float32, with some operations after each other
 
@@ -81,8 +83,8 @@ class LabelledKind(Kind):
 
     def read_cell(self, cell) -> object:
         """Returns the label in a cell, without blanks at its ends, or None if the cell is empty. A
-        list raises ValueError."""
-        if isinstance(cell, list):
+        list raises ValueError, as does one that Python wrote as a text."""
+        if isinstance(cell, list) or isinstance(cell, str) and _LIST.fullmatch(cell.strip()):
             raise ValueError
         return plain_label(cell)
 
