@@ -50,15 +50,18 @@ def sentences(seed, count):
 
 def test_one_answer_to_unknown_text_names_the_vocabulary():
     """Not another training."""
-    def advice(hidden, do_train=True):
+    def advice(hidden, do_train=True, early_stopping=0):
         known = {"tokens": 100, "unknown_tokens": hidden, "characters": 100,
                  "hidden_characters": hidden}
         sets = {"train": types.SimpleNamespace(manifest={"coverage": known}),
                 "dev": types.SimpleNamespace(manifest={})}
         return " ".join(member.Member.advice(types.SimpleNamespace(
-            sets=sets, flags=types.SimpleNamespace(do_train=do_train))))
+            sets=sets, flags=types.SimpleNamespace(do_train=do_train),
+            settings=types.SimpleNamespace(early_stopping=early_stopping))))
     assert "use a model whose vocabulary" in advice(40) and "epochs" not in advice(40)
     assert "epochs" in advice(1) and advice(1, do_train=False) == ""
+    assert "A larger --early_stopping" in advice(1, early_stopping=2)
+    assert "--early_stopping" not in advice(1)
 
 
 def write_lines(path, lines):
