@@ -2,11 +2,11 @@
 # sentencex 1.0.32: no Chinese or Japanese sentence ends before a digit.
 #
 # The ideographic full stop "。" ends a sentence whatever follows; unlike "." it is no decimal point.
-# sentencex takes a mark before a digit for one inside a number in every language, so two sentences
-# stay one where the second begins with a year, a date or a count, which is common in encyclopedias
-# and news. Sentence pairs for next-sentence prediction then hold several sentences as one, and
-# long ones are cut at the maximum length. The same text with a Chinese numeral is split, and so is
-# Hindi text before a digit. pysbd 0.3.4 splits all of them.
+# sentencex does not split where a digit follows directly, and Chinese and Japanese put no blank
+# between sentences. So two sentences stay one where the second begins with a year, a date or a count,
+# which is common in encyclopedias and news. Sentence pairs for next-sentence prediction then hold
+# several sentences as one, and long ones are cut at the maximum length. The same text with a Chinese
+# numeral is split, and so is Hindi, with its blank, before a digit. pysbd 0.3.4 splits all of them.
 #
 # Seen in November 2026 with Python 3.11. The script fails if this changes.
 set -euo pipefail
