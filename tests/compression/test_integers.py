@@ -79,7 +79,7 @@ def test_a_file_of_integers_gives_the_same_bits(eagerly, tmp_path, how):
         init_checkpoint=str(floats), output=str(integers)))
     card = (integers / "README.md").read_text()
     assert "Its matrices are integers: " in card and "bert_tf.Predictor(\"integers\")" in card
-    assert f"bert-quantise-model \\\n        --init_checkpoint={floats}" in card
+    assert f"bert-quantise-model \\\n        --init_checkpoint={floats.name}" in card
     config = checkpoints.read_config(integers)
     assert config == learner.encoder.config
     other = Learner(BertEncoder(config), [Classification(config, 2)])

@@ -6,9 +6,7 @@ import threading
 
 import pytest
 
-from bert_tf.files import staging, write_json, writing
-from bert_tf.finetuning import suite
-from bert_tf.tasks.suites import Row
+from bert_tf.files import staging, writing
 from bert_tf.training.reporting import read_metrics
 from tests import stores
 from tests.processes import PLAIN
@@ -113,10 +111,3 @@ def test_steps_wait_for_nothing_that_is_sent(flags, place, expected, monkeypatch
     names = [name for name, _ in sent if name.startswith(("metrics", "checkpoint-"))]
     assert names == [name for step in (1, 2, 3, 4) for name in (
         "metrics.jsonl", f"checkpoint-{step:09d}.safetensors")]
-
-
-def test_a_suite_knows_the_model_that_a_run_of_an_earlier_version_began_with(memory):
-    write_json(f"{memory}/seed1/trials/only/settings.json",
-               {"init_checkpoint": "s3://out/mnli/rate0.1/seed7"})
-    cell = suite.Cell(Row("rte"), "rate0.1", 1, f"{memory}/seed1", "mnli", {})
-    assert suite._begun_with(cell) == ["rate0.1", 7]
