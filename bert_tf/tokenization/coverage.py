@@ -27,7 +27,8 @@ _TRIED_WORDS = 256      # words that are read with other settings
 
 # Other settings of a tokenizer: the flag, its value, and the setting in the tokenizer's files.
 _REMEDIES = {"lower": ("do_lower_case", "True"), "cased": ("do_lower_case", "False"),
-             "accents": ("strip_accents", "False"), "kept": ("keep_accents", "True")}
+             "accents": ("strip_accents", "False"), "stripped": ("strip_accents", "True"),
+             "kept": ("keep_accents", "True")}
 
 
 class Findings:
@@ -372,8 +373,10 @@ def _others(tokenizer) -> Iterator[tuple[str, Any]]:
     settings = {name: value for name, value in tokenizer.settings.items()
                 if name not in ("strip_accents", "keep_accents")}
     yield "cased" if lower else "lower", kind(vocabulary, not lower, **settings)
-    if _drops_marks(tokenizer) and "strip_accents" in kind.setting_names:
-        yield "accents", kind(vocabulary, lower, **settings, strip_accents=False)
+    if "strip_accents" in kind.setting_names:
+        drops = _drops_marks(tokenizer)
+        yield ("accents" if drops else "stripped"), kind(vocabulary, lower, **settings,
+                                                         strip_accents=not drops)
     if _drops_marks(tokenizer) and "keep_accents" in kind.setting_names:
         yield "kept", kind(vocabulary, lower, **settings, keep_accents=True)
 

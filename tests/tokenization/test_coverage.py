@@ -126,6 +126,14 @@ def test_the_remedy_is_the_setting_that_helps(letters, lower, text, said):
         assert "in its tokenizer's settings" in coverage.warnings()[0]
 
 
+def test_accents_that_the_vocabulary_lacks_are_stripped():
+    opened = tokenizer(sorted({form for char in "abuo" for form in (char, f"##{char}")}), True,
+                       strip_accents=False)
+    warning, = seen(opened, ["äbö büa ö"]).warnings(FLAGS)
+    assert "give --strip_accents=True, which leaves about 0.0%" in warning
+
+
+
 def test_a_text_that_is_known_has_no_warning():
     coverage = seen(tokenizer(["the", "house"]), ["the house"] * 99 + ["the ☃"])
     assert not coverage.warnings(FLAGS) and not coverage.is_poor
