@@ -15,7 +15,6 @@ import numpy as np
 from bert_tf.errors import counted, warn
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
-from bert_tf.tokenization.words import SpelledVocabulary
 
 _MOST_HIDDEN = 0.03     # of the characters; above it a warning is due
 _MOST_TEXTS = 0.05      # of the texts that are nothing but unknown tokens
@@ -198,10 +197,10 @@ class Coverage(Findings):
         vocabulary = tokenizer.vocabulary
         if tokenizer is not self._tokenizer:
             self._take(tokenizer)
-        unknown = _is_unknown(ids, vocabulary)
+        unknown = vocabulary.is_unknown(ids)
         self.counts["tokens"] += len(ids)
         self.counts["unknown_tokens"] += int(unknown.sum())
-        if isinstance(vocabulary, SpelledVocabulary):       # the network reads their characters
+        if vocabulary.is_open:      # the network reads their characters
             return
         sizes = self._sizes[ids]
         self.counts["characters"] += int(sizes.sum())
@@ -219,9 +218,9 @@ class Coverage(Findings):
 
     def add_rows(self, input_ids: np.ndarray, vocabulary: Vocabulary) -> None:
         """Counts rows, int [N, S], as texts: where only parts of texts were given to `add`."""
-        if isinstance(vocabulary, SpelledVocabulary) or vocabulary.unk_id is None:
+        if vocabulary.is_open or vocabulary.unk_id is None:
             return
-        unknown = _is_unknown(input_ids, vocabulary)
+        unknown = vocabulary.is_unknown(input_ids)
         known = ~np.isin(input_ids, vocabulary.special_ids)
         self.counts["texts"] += len(input_ids)
         self.counts["unknown_texts"] += int((unknown.any(1) & ~known.any(1)).sum())
@@ -238,16 +237,16 @@ class Coverage(Findings):
         self._tokenizer, vocabulary = tokenizer, tokenizer.vocabulary
         self._loses = {} if _drops_marks(tokenizer.plain) else None
         self._sizes = np.array([
-            len(token.removeprefix("second:").removeprefix("##").removesuffix("</w>")
-                .replace("\u2581", "")) for token in vocabulary.tokens], np.int64)
-        self._sizes[_is_unknown(np.arange(len(self._sizes)), vocabulary)] = 0
+            len(token.removeprefix("##").removesuffix("</w>").replace("\u2581", ""))
+            for part in vocabulary.parts or (vocabulary,) for token in part.tokens], np.int64)
+        self._sizes[vocabulary.is_unknown(np.arange(len(self._sizes)))] = 0
 
     def _add_hidden(self, tokenizer, texts, count):
         """Counts the characters of `count` unknown tokens, all of which are in `texts`."""
         seen = hidden = 0
         for text in self._sample("hidden", texts):
             ids, offsets = tokenizer.plain.encode_with_offsets(text)
-            unknown = _is_unknown(np.asarray(ids, np.int64), tokenizer.plain.vocabulary)
+            unknown = tokenizer.plain.vocabulary.is_unknown(np.asarray(ids))
             for place in np.flatnonzero(unknown).tolist():
                 word = text[slice(*offsets[place])]
                 seen += 1
@@ -292,7 +291,7 @@ class Coverage(Findings):
         for setting, tokenizer in _others(self._tokenizer.plain):
             if name == "tried" or not _drops_marks(tokenizer):
                 ids, lengths = tokenizer.encode_lines(words)
-                unknown = _sums(_is_unknown(ids, tokenizer.vocabulary), lengths)
+                unknown = _sums(tokenizer.vocabulary.is_unknown(np.asarray(ids)), lengths)
                 self.counts[f"{name}_{setting}"] += sum(
                     len(word) for word, count in zip(words, unknown) if count)
         if name == "tried" and self._tokenizer.name == "wordpiece":
@@ -379,16 +378,6 @@ def _others(tokenizer) -> Iterator[tuple[str, Any]]:
                                                          strip_accents=not drops)
     if _drops_marks(tokenizer) and "keep_accents" in kind.setting_names:
         yield "kept", kind(vocabulary, lower, **settings, keep_accents=True)
-
-
-def _is_unknown(ids, vocabulary):
-    """Whether each id is that of an unknown token."""
-    if isinstance(vocabulary, SpelledVocabulary):
-        return (ids == vocabulary.unk_id) | (ids >= vocabulary.size)
-    if vocabulary.parts:
-        first, second = vocabulary.parts
-        return (ids == first.unk_id) | (ids == first.size + second.unk_id)
-    return ids == (-1 if vocabulary.unk_id is None else vocabulary.unk_id)
 
 
 def _drops_marks(tokenizer):

@@ -28,6 +28,10 @@ class DualVocabulary(Vocabulary):
             files={VOCAB_FILE: first.files[VOCAB_FILE], f"second_{VOCAB_FILE}":
                    second.files[VOCAB_FILE]})
 
+    def is_unknown(self, ids):
+        first, second = self.parts
+        return first.is_unknown(ids) | second.is_unknown(ids - first.size)
+
 
 class DualTokenizer(Tokenizer):
     """WordPiece that splits each word with the second of two vocabularies with probability

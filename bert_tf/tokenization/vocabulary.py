@@ -6,6 +6,7 @@ import operator
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.files import open_file
@@ -92,10 +93,12 @@ class Vocabulary:
         special_ids: `pad_id` and all special tokens' ids but `mask_id`.
         further_features: names of a token's features in addition to its id (ELMo).
         parts: the vocabularies that it joins, if it does.
+        is_open: whether the network reads the letters of unknown words.
     """
 
     further_features: tuple[str, ...] = ()
     parts: "tuple[Vocabulary, ...]" = ()
+    is_open = False
 
     def __init__(self, tokens: Iterable[str], source: str = "the vocabulary",
                  files: Mapping[str, bytes] | None = None,
@@ -153,6 +156,10 @@ class Vocabulary:
             content = "".join(f"{line}\n" for line in lines).encode()      # as others read it
         return cls((line.strip() for line in lines), f"vocabulary {str(path)!r}",
                    {VOCAB_FILE: content})
+
+    def is_unknown(self, ids: Any) -> Any:
+        """Whether each of some ids, an integer array, is that of an unknown word: bool, alike."""
+        return ids == (-1 if self.unk_id is None else self.unk_id)
 
     def append(self, tokens: Iterable[str]) -> None:
         """Adds tokens that the files do not store."""

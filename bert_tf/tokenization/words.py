@@ -58,6 +58,8 @@ class SpelledVocabulary(Vocabulary):
         further_features: names of the features that hold a word's characters.
     """
 
+    is_open = True
+
     def __init__(self, *args, max_characters: int = MAX_CHARACTERS, **kwargs):
         super().__init__(*args, **kwargs)
         self.max_characters = max_characters
@@ -66,6 +68,9 @@ class SpelledVocabulary(Vocabulary):
 
     def __reduce__(self):       # without the words that were met
         return _remake, (self.tokens[:self.size], self.files, self.max_characters)
+
+    def is_unknown(self, ids):
+        return super().is_unknown(ids) | (ids >= self.size)
 
     def id_of(self, word: str) -> int:
         """Returns a word's id, from `size` on if the vocabulary lacks the word."""

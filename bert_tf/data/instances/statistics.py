@@ -15,7 +15,6 @@ from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import counted
 from bert_tf.tokenization.coverage import Coverage
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
-from bert_tf.tokenization.words import SpelledVocabulary
 
 _LENGTH_BINS = 8
 _LINE_SAMPLE = 64       # one line in so many is compared across pieces
@@ -50,9 +49,7 @@ def count_text(lines: Sequence[str], documents: Documents, vocabulary: Vocabular
     """
     lines = [line for line in map(str.strip, lines) if line]
     lengths = np.array([end - first for first, end in documents.ranges])
-    unknown = documents.tokens == vocabulary.unk_id
-    if isinstance(vocabulary, SpelledVocabulary):
-        unknown |= documents.tokens >= vocabulary.size
+    unknown = vocabulary.is_unknown(documents.tokens)
     encoded = (line.encode("utf-8") for line in lines)
     joins = documents.joins(units)
     counts = {
