@@ -57,7 +57,7 @@ def _open_tensorflow(job, model, length):
 
     from bert_tf import export
     from bert_tf.checkpoints import task_heads
-    from bert_tf.models import finetuned_file
+    from bert_tf.opening import finetuned_file
     module = export.IdsModel(model, length)
     reads = model.encoder.reads
     path = task_heads.resolve(finetuned_file(job.init_checkpoint)[0])[1]

@@ -29,7 +29,7 @@ _CLASSES = {
     "pretrained": [*NETWORKS.values(), *OBJECTIVES],
     "predictor": ["Predictor"],
     "text_model": ["TextModel"],
-    "training.learners.electra": ["Electra"],
+    "models.electra.learner": ["Electra"],
     "training.learners.learner": ["Learner"],
     "training.optimizers.schedules": ["WarmupLinearDecay"],
     "training.optimizers.adam": ["AdamWeightDecay", "LayerwiseAdaptiveMoments"],
@@ -43,7 +43,7 @@ _SAVED = {
 }
 
 # The functions that people import.
-_FUNCTIONS = {"models": ["open_model"], "finetuning.jobs": ["finetune"]}
+_FUNCTIONS = {"opening": ["open_model"], "finetuning.jobs": ["finetune"]}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,

@@ -18,7 +18,7 @@ from bert_tf import checkpoints, networks, objectives, recipes
 from bert_tf.data.batches.bucketing import sorted_batches
 from bert_tf.errors import InputError, check_least
 from bert_tf.files import absolute, is_folder
-from bert_tf.models import Model, open_model
+from bert_tf.opening import Model, open_model
 from bert_tf.tokenization import Tokenizer
 from bert_tf.tokenization.base import listed
 from bert_tf.tokenization.coverage import Coverage

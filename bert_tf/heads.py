@@ -44,7 +44,7 @@ class Head:
     Attributes:
         name: the default name of the objective.
         objective: the objective's class, a public name of `bert_tf`.
-        module: the module of that class in `bert_tf.objectives`.
+        module: the module of that class: a file of `bert_tf/objectives/`, or a relative's.
         shapes: the weights by their names below the head's, with their shapes in the letters of
             `checkpoints.names`.
         task: whether the head is trained for a task; other heads are trained in pre-training.
@@ -130,16 +130,16 @@ HEADS = {head.name: head for head in (
          huggingface="MaskedLM"),
     Head("next_sentence", "SentencePrediction", "pretraining",
          task=False, exportable=False, huggingface="NextSentencePrediction"),
-    _pretrained("span_boundary", "SpanBoundary", "span_boundary", {
+    _pretrained("span_boundary", "SpanBoundary", "models.spanbert.objective", {
         "position_embeddings": "RW", **dense("dense_0", "B", "H"), **norm("LayerNorm_0", "H"),
         **dense("dense_1", "H", "E"), **norm("LayerNorm_1", "E"), "output_bias": "V"}),
-    _pretrained("replaced_token", "ReplacedToken", "replaced_token",
+    _pretrained("replaced_token", "ReplacedToken", "models.electra.objective",
                 {**dense("dense", "H", "H"), **dense("dense_1", "H", "1")}),
-    _pretrained("all_tokens_lm", "AllTokensLM", "replaced_token", {
+    _pretrained("all_tokens_lm", "AllTokensLM", "models.electra.objective", {
         **dense("transform/dense", "H", "E"), **norm("transform/LayerNorm", "E"),
         "output_bias": "V", **dense("copy/dense", "H", "1")}),
-    _pretrained("ponder_time", "PonderTime", "ponder_time", {}),    # has no weights
-    *(_pretrained(name, objective, "multi_task")
+    _pretrained("ponder_time", "PonderTime", "models.universal.objective", {}),    # has no weights
+    *(_pretrained(name, objective, "models.ernie.objective")
       for name, objective in (("capitalization", "Capitalization"),
                               ("token_document", "TokenDocument"),
                               ("sentence_reordering", "SentenceReordering"),
@@ -147,19 +147,20 @@ HEADS = {head.name: head for head in (
                               ("discourse_relation", "DiscourseRelation"),
                               ("ir_relevance", "IrRelevance"))),
     # These have no weights of their own.
-    _pretrained("tied_lm", "TiedLM", "next_token", {}),
-    _pretrained("sequence_lm", "SequenceLM", "sequence", {}),
+    _pretrained("tied_lm", "TiedLM", "models.gpt.objective", {}),
+    _pretrained("sequence_lm", "SequenceLM", "models.t5.objective", {}),
     # Its matrix is the embedding table.
-    _pretrained("permutation_lm", "PermutationLM", "permutation", {"output_bias": "V"}),
+    _pretrained("permutation_lm", "PermutationLM", "models.xlnet.objective", {"output_bias": "V"}),
     # The language models of recurrent networks; W is the width of their input.
-    *(_pretrained(name, objective, "recurrent_lm", {"output_weights": "VW", "output_bias": "V"})
+    *(_pretrained(name, objective, "models.recurrent.objective",
+                  {"output_weights": "VW", "output_bias": "V"})
       for name, objective in (("bidirectional_lm", "BidirectionalLM"),
                               ("recurrent_lm", "RecurrentLM"))),
     _task("classification", "Classification", "classification",
           problem_type="single_label_classification",
           choice=Choice("linear", "one layer on the pooled output (default).")),
     # With two labels it has one output.
-    Head("step_classification", "StepClassification", "step_classification",
+    Head("step_classification", "StepClassification", "models.recurrent.step_classification",
          {**dense("hidden", "H", "Q"), **dense("dense", "Q", "C")},
          tuple(dense("hidden", "H", "Q")), rebuildable=False, huggingface="",
          choice=Choice(
@@ -167,7 +168,7 @@ HEADS = {head.name: head for head in (
              "(arXiv:1511.01432; the default of its LSTM).",
              {"head_size": "hidden_size", "label_gain": "label_gain"})),
     # G is three times H; the answers are found in several turns, which have the same weights.
-    Head("stochastic_answer", "StochasticAnswer", "stochastic_answer",
+    Head("stochastic_answer", "StochasticAnswer", "models.mtdnn.objective",
          {**dense("query", "H", "1"), **dense("attention", "H", "H"), "gru/kernel": "HG",
           "gru/recurrent_kernel": "HG", "gru/bias": "2G", **dense("dense", "F", "C")},
          rebuildable=False, huggingface=""),
@@ -216,22 +217,23 @@ HEADS = {head.name: head for head in (
 CHOICES = {head.choice.name: head for head in HEADS.values() if head.choice}
 # Objectives of left-to-right networks, whose heads have the weights of another's: class -> name of
 # that head, module.
-CAUSAL = {"NextTokenLM": ("masked_lm", "next_token"), "StreamLM": ("permutation_lm", "stream_lm")}
+CAUSAL = {"NextTokenLM": ("masked_lm", "models.gpt.objective"),
+          "StreamLM": ("permutation_lm", "models.xlnet.stream_lm")}
 # Objectives that compare a network with a teacher, which are not saved: class -> name, module.
 TAUGHT = {
-    "AttentionMapTransfer": ("attention_map_transfer", "knowledge_transfer"),
-    "AttentionTransfer": ("attention_transfer", "layer_transfer"),
+    "AttentionMapTransfer": ("attention_map_transfer", "models.mobilebert.objective"),
+    "AttentionTransfer": ("attention_transfer", "models.tinybert.objective"),
     "DualMaskedLM": ("dual_masked_lm", "dual_masked_lm"),
-    "FeatureMapTransfer": ("feature_map_transfer", "knowledge_transfer"),
-    "HiddenCosine": ("hidden_cosine", "token_distillation"),
-    "HiddenTransfer": ("hidden_transfer", "layer_transfer"),
+    "FeatureMapTransfer": ("feature_map_transfer", "models.mobilebert.objective"),
+    "HiddenCosine": ("hidden_cosine", "models.distilbert.objective"),
+    "HiddenTransfer": ("hidden_transfer", "models.tinybert.objective"),
     "InternalAttention": ("internal_attention", "internal_transfer"),
     "InternalCosine": ("internal_cosine", "internal_transfer"),
-    "MeanTransfer": ("mean_transfer", "knowledge_transfer"),
-    "PredictionTransfer": ("prediction_transfer", "knowledge_transfer"),
-    "TokenDistillation": ("token_distillation", "token_distillation"),
-    "TokenSquaredError": ("token_squared_error", "token_distillation"),
-    "VarianceTransfer": ("variance_transfer", "knowledge_transfer"),
+    "MeanTransfer": ("mean_transfer", "models.mobilebert.objective"),
+    "PredictionTransfer": ("prediction_transfer", "models.mobilebert.objective"),
+    "TokenDistillation": ("token_distillation", "models.distilbert.objective"),
+    "TokenSquaredError": ("token_squared_error", "models.distilbert.objective"),
+    "VarianceTransfer": ("variance_transfer", "models.mobilebert.objective"),
     "WeightProjection": ("weight_projection", "weight_projection")}
 # The heads by the classes of all objectives.
 OBJECTIVES = {**{head.objective: head for head in HEADS.values()},

@@ -17,7 +17,7 @@ from bert_tf.errors import InputError, counted
 from bert_tf.files import absolute, exists, fetched, folder_aside
 from bert_tf.finetuning.jobs import finetune
 from bert_tf.model_card import write_card
-from bert_tf.models import task_of_labels
+from bert_tf.opening import task_of_labels
 from bert_tf.predictor import Predictor
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.saved_task import SavedTask

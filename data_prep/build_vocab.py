@@ -42,10 +42,11 @@ from bert_tf.files import (
     write_aside,
 )
 from bert_tf.flags import REQUIRED, Scope, option
+from bert_tf.models.gpt import tokenizer as gpt_bpe
+from bert_tf.models.recurrent.tokenizer import split_sequence
 from bert_tf.tokenization import (
     Tokenizer,
     byte_bpe,
-    gpt_bpe,
     open_tokenizer,
     split_chunks,
     split_words,
@@ -57,7 +58,6 @@ from bert_tf.tokenization.library_settings import new_settings_file
 from bert_tf.tokenization.sentencepiece import ALBERT, T5, XLNET, Style, prepare
 from bert_tf.tokenization.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
-from bert_tf.tokenization.words import split_sequence
 
 tokenizers = lazy_loader.load("tokenizers")
 

@@ -5,8 +5,8 @@ import functools
 
 from bert_tf.errors import InputError
 from bert_tf.flags import Scope, option
+from bert_tf.models.t5.corruption import CONVERTERS, OBJECTIVES
 from bert_tf.recipes import Recipe
-from bert_tf.recipes.denoising import CONVERTERS, OBJECTIVES
 from data_prep.pretraining_flags import PretrainingDataFlags
 
 _MOST_LENGTH = 1 << 20

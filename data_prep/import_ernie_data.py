@@ -27,9 +27,7 @@ import numpy as np
 
 from bert_tf import flags, recipes
 from bert_tf.data import masking
-from bert_tf.data.instances import ernie_samples
 from bert_tf.data.instances.pretraining import describe_records, feature_names
-from bert_tf.data.masking.ernie import gather_masks
 from bert_tf.data.masking.masks import MASK, Masks
 from bert_tf.data.records import manifest
 from bert_tf.data.records.shards import make_shards
@@ -37,6 +35,8 @@ from bert_tf.data.records.tfrecord import file_checksum, write_shard
 from bert_tf.errors import InputError, counted
 from bert_tf.files import absolute, is_file, make_folder, relative
 from bert_tf.flags import REQUIRED, option
+from bert_tf.models.ernie import samples as ernie_samples
+from bert_tf.models.ernie.masks import gather_masks
 from bert_tf.tokenization.base import open_tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep.create_pretraining_data import keep_tokenizer

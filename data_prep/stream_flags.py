@@ -3,10 +3,10 @@
 import dataclasses
 import functools
 
-from bert_tf.data.segments import xlnet_records
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.flags import Scope, option
+from bert_tf.models.xlnet import records as xlnet_records
 
 _ROWS = Scope("recipes that read rows side by side, such as xlnet and elmo",
               lambda recipe: PAIRINGS[recipe.segments.pairing].in_rows)

@@ -11,10 +11,10 @@ import google_crc32c
 import numpy as np
 
 from bert_tf.data.records import manifest, tfrecord
-from bert_tf.data.segments import xlnet_records
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError, counted
 from bert_tf.files import identity, open_unpacked
+from bert_tf.models.xlnet import records as xlnet_records
 from bert_tf.tokenization.coverage import Coverage, join
 from data_prep.record_job import RecordJob, piece_seed
 

@@ -7,18 +7,18 @@ import google_crc32c
 import numpy as np
 
 from bert_tf.data import masking
-from bert_tf.data.denoising.text_pairs import create_pairs
 from bert_tf.data.instances import statistics
 from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.data.records import manifest
 from bert_tf.data.records.tfrecord import write_shard
-from bert_tf.data.segments import labelled_pairs
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text import corpus, places
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.data.text.token_labels import capitals
 from bert_tf.data.text.units import BOUNDARY, PhraseList, TaggedText, make_marker
 from bert_tf.errors import InputError
+from bert_tf.models.ernie import labelled_pairs
+from bert_tf.models.t5.records import create_pairs
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.coverage import Coverage, join
 from data_prep.input_notes import notes_on, why_no_record

@@ -21,12 +21,12 @@ from bert_tf import flags, recipes
 from bert_tf.data import masking
 from bert_tf.data.batches.bucketing import pads_left
 from bert_tf.data.batches.record_files import record_features
-from bert_tf.data.masking import word_order
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.records.features import RecordFormat
 from bert_tf.errors import InputError, counted
 from bert_tf.files import exists, find_files, is_folder, join_path
 from bert_tf.flags import REQUIRED, option
+from bert_tf.models.structbert import masks as word_order
 from bert_tf.tasks import kind_on_disk
 from bert_tf.tokenization.vocabulary import Layout
 from data_prep import verify_rows

@@ -250,7 +250,7 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
                          "leave out --do_predict, and give the result as --student to a recipe "
                          "that learns answers, such as tinybert.")
     from bert_tf.finetuning.run import open_run
-    from bert_tf.models import open_model
+    from bert_tf.opening import open_model
     from bert_tf.training import adversarial
     from run_scripts.finetuning import alone, carry_out
     from run_scripts.finetuning.teaching import Teaching

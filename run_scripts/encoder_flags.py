@@ -28,7 +28,7 @@ class EncoderFlags:
     __post_init__ = check
 
     def open(self) -> Any:
-        """Opens the `bert_tf.models.Model` of the flags, which must have a vocabulary."""
+        """Opens the `bert_tf.opening.Model` of the flags, which must have a vocabulary."""
         model = bert_tf.open_model(self.init_checkpoint, self.bert_config_file, self.vocab_file,
                                   self.do_lower_case)
         config = model.config

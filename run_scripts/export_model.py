@@ -153,8 +153,8 @@ class ExportFlags:
 
 
 def resolve(job: ExportFlags, model: Any) -> ExportFlags:
-    """Returns the flags, completed from the files of the model, a `bert_tf.models.Model`, else with
-    defaults."""
+    """Returns the flags, completed from the files of the model, a `bert_tf.opening.Model`, else
+    with defaults."""
     most = _DEFAULTS["max_seq_length"]
     longest = getattr(model.config, "max_position_embeddings", None) or most
     found = {"task": "encoder", **_DEFAULTS, "max_seq_length": min(most, longest)}

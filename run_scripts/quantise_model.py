@@ -37,7 +37,7 @@ def main(job: QuantiseFlags) -> None:
     from bert_tf.checkpoints import quantised, weights_at
     from bert_tf.compression.integers import write_integers
     from bert_tf.model_card import write_card
-    from bert_tf.models import open_model
+    from bert_tf.opening import open_model
     # Other weights in the folder would be read as the model of the new task.json.
     if others := [file for module, file in weights_at(job.output) if module is not quantised]:
         raise InputError(f"--output: {job.output} holds other weights, {others[0]}; name another "

@@ -18,9 +18,9 @@ from bert_tf import checkpoints, data, flags, networks, training
 from bert_tf.errors import InputError, counted
 from bert_tf.files import is_folder, make_folder
 from bert_tf.model_card import write_card
-from bert_tf.training.recipe_settings import GeneratorSettings, StackingSettings
+from bert_tf.models.electra.settings import GeneratorSettings, StackingSettings
+from bert_tf.models.mobilebert.settings import TransferSettings
 from bert_tf.training.settings import TrainSettings
-from bert_tf.training.transfer_settings import TransferSettings
 from run_scripts.pretraining.flags import (
     PretrainingFlags,
     recipe_defaults,

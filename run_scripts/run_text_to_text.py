@@ -18,8 +18,8 @@ Example:
 
 from bert_tf import flags
 from bert_tf.finetuning import jobs
-from bert_tf.finetuning.text import TextModelFlags, open_texts
-from bert_tf.tasks.text_flags import TextFlags
+from bert_tf.models.t5.finetuning import TextModelFlags, open_texts
+from bert_tf.models.t5.task_flags import TextFlags
 from bert_tf.training.settings import TrainSettings
 from run_scripts.finetuning import carry_out
 

@@ -16,9 +16,9 @@ from bert_tf import config, networks, objectives
 from bert_tf.config import EncoderConfig
 from bert_tf.data.batches.row_layout import packed_features
 from bert_tf.heads import OBJECTIVES, TAUGHT
+from bert_tf.models.electra.learner import Electra
 from bert_tf.spelling import pack_spelling, spelling_names
 from bert_tf.training.learners.distiller import Distiller
-from bert_tf.training.learners.electra import Electra
 from bert_tf.training.learners.gated import GatedLearner
 from bert_tf.training.learners.learner import Learner
 from tests.networks.forms import FORMS, SIZES

@@ -8,7 +8,7 @@ import keras
 import pytest
 
 import bert_tf
-from bert_tf import objectives
+from bert_tf import models, objectives
 from bert_tf.config import ElmoConfig, EncoderConfig, UniversalConfig
 from bert_tf.finetuning.head_flags import ClassifierFlags
 from bert_tf.flags.options import fields_of
@@ -24,8 +24,9 @@ OWN_CONFIGS = {"ponder_time": UniversalConfig(vocab_size=7), "bidirectional_lm":
 
 def objective_classes():
     """Every public objective in the package, abstract bases of heads aside."""
-    for module in pkgutil.iter_modules(objectives.__path__):
-        module = importlib.import_module(f"bert_tf.objectives.{module.name}")
+    for module in (*pkgutil.iter_modules(objectives.__path__, "bert_tf.objectives."),
+                   *pkgutil.walk_packages(models.__path__, "bert_tf.models.")):
+        module = importlib.import_module(module.name)
         for name, value in vars(module).items():
             if (inspect.isclass(value) and issubclass(value, Objective)
                     and value.__module__ == module.__name__
@@ -37,7 +38,8 @@ def test_every_objective_has_a_row_and_every_row_an_objective():
     rows = {*((head.objective, head.module) for head in HEADS.values()),
             *((objective, module) for objective, (_, module) in (CAUSAL | TAUGHT).items()),
             ("HeadGates", "head_gates")}        # which is part of a learner, never of a model
-    rows = {(objective, f"bert_tf.objectives.{module}") for objective, module in rows}
+    rows = {(objective, f"bert_tf.{module}" if module.startswith("models.") else
+             f"bert_tf.objectives.{module}") for objective, module in rows}
     assert set(objective_classes()) == rows
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from bert_tf import metrics
-from bert_tf.tasks import text_scores
-from bert_tf.tasks.text_tasks import TEXT_TASKS
+from bert_tf.models.t5 import scores as text_scores
+from bert_tf.models.t5.tasks import TEXT_TASKS
 
 CASES = range(20)
 

@@ -15,8 +15,8 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.compression.integers import write_integers
 from bert_tf.config import EncoderConfig, T5Config, XLNetConfig
 from bert_tf.errors import InputError
-from bert_tf.models import open_model
 from bert_tf.networks import build
+from bert_tf.opening import open_model
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.training.run import save_model
@@ -77,7 +77,7 @@ def test_every_format_is_opened_once(form, tmp_path, reads):
     assert model.tokenizer.tokens(model.tokenizer.encode("b")) == ["b"]
     same(model.network(), network)
     home = loading.FORMATS[form].home
-    expected = {home, "google"} if form == "model_garden" else {home}   # which know each other
+    expected = {home, "checkpoints.google"} if form == "model_garden" else {home}   # which know each other
     assert reads == {**dict.fromkeys(expected, 1), "translated": 1}
 
 
@@ -93,7 +93,7 @@ def test_networks_with_a_module_of_their_own(config, form, tmp_path, reads):
     model = open_model(tmp_path / form)
     assert type(model.config) is type(config)
     same(model.network(), network)
-    assert reads == {form: 1, "translated": 1}
+    assert reads == {f"checkpoints.{form}": 1, "translated": 1}
 
 
 def write_finetuned(folder, objective=None):
@@ -125,7 +125,8 @@ def test_a_fine_tuned_model_comes_with_its_task_and_heads(tmp_path, reads, integ
     again = model.learner()
     if not integers:
         same(again, learner)
-    assert reads == {"quantised" if integers else "keras_file": 1, "translated": 1}
+    kind = "quantised" if integers else "keras_file"
+    assert reads == {f"checkpoints.{kind}": 1, "translated": 1}
 
 
 def test_names_of_labels_go_into_files_of_hugging_face(tmp_path):
@@ -148,7 +149,7 @@ def test_a_classifier_that_google_names_by_no_task(tmp_path, reads):
     reads.clear()
     model = open_model(tmp_path / "google")
     same(model.learner(heads=[("Regression", {})]), learner)
-    assert reads == {"google": 1, "translated": 2}
+    assert reads == {"checkpoints.google": 1, "translated": 2}
 
 
 def test_a_tokenizer_of_electra_keeps_its_settings(tmp_path):

@@ -10,8 +10,8 @@ from bert_tf.data import masking
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.heads import OBJECTIVES, TAUGHT
+from bert_tf.models.mobilebert.settings import TransferSettings
 from bert_tf.training.settings import TrainSettings
-from bert_tf.training.transfer_settings import TransferSettings
 from data_prep.create_pretraining_data import PretrainingDataFlags, StreamFlags
 
 ROWS = recipes.RECIPES.values()

@@ -13,21 +13,23 @@ from collections.abc import Mapping
 import lazy_loader
 import numpy as np
 
-from bert_tf.checkpoints import electra, mobilebert, names, rules, tensor_bundle
+from bert_tf.checkpoints import names, rules, tensor_bundle
 from bert_tf.checkpoints.rules import DENSE, KINDS, NORM, SELF, Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Account, Weights, check_parts, only_head, to_table
 from bert_tf.config import ALBERT, EncoderConfig, config_from_dict
 from bert_tf.errors import InputError, naming
 from bert_tf.files import read_json
+from bert_tf.models.electra import weights as electra
+from bert_tf.models.mobilebert import weights as mobilebert
 
 tf = lazy_loader.load("tensorflow")
 
 PREFIX = "bert_model.ckpt"
 # Checkpoints with a module of their own, and tensors that mark each: TensorFlow 2's checkpoints of
 # objects, and some networks'.
-_OWN_FILES = {"model_garden": (tensor_bundle.OBJECT_GRAPH,),
-              "t5": ("shared/embedding", "decoder/embedding"),
-              "xlnet": ("model/transformer/word_embedding/lookup_table",)}
+_OWN_FILES = {"checkpoints.model_garden": (tensor_bundle.OBJECT_GRAPH,),
+              "models.t5.weights": ("shared/embedding", "decoder/embedding"),
+              "models.xlnet.weights": ("model/transformer/word_embedding/lookup_table",)}
 _GELUS = {"gelu": "the tanh form of GELU", "gelu_erf": "the exact GELU"}
 # The original's own classifiers store the kernel transposed, in two adjacent variables.
 _HEAD = (("/kernel", "weights", "transpose"), ("/bias", "bias"))
@@ -107,8 +109,8 @@ _MODELS = {
 }
 
 
-def _own_file(model_type: str) -> types.ModuleType:
-    return importlib.import_module(f"bert_tf.checkpoints.{model_type}")
+def _own_file(module: str) -> types.ModuleType:
+    return importlib.import_module(f"bert_tf.{module}")
 
 
 def _table(model, has_norms, task=names.CLASSIFIERS[0]):
@@ -123,9 +125,9 @@ find = tensor_bundle.find
 def read(prefix: str) -> Source:
     """Returns a checkpoint's `Source`; `prefix` comes from `find`."""
     tensors = tensor_bundle.tensors(prefix)
-    for kind, marks in _OWN_FILES.items():
+    for module, marks in _OWN_FILES.items():
         if any(mark in tensors for mark in marks):
-            return _own_file(kind).read(prefix, tensors)
+            return _own_file(module).read(prefix, tensors)
     model = next(model for model in _MODELS.values()
                  if any(name.startswith(model.mark) for name in tensors) or not model.mark)
     table = functools.partial(_table, model, not any(_UNNORMED in name for name in tensors))
@@ -182,8 +184,9 @@ def table_for(weights: Weights) -> Format:
     """Returns the table to write `weights` with, or raises InputError if the original's code would
     compute other outputs."""
     kind = weights.config.model_type
-    if kind in _OWN_FILES:      # a network's
-        return _own_file(kind).table_for(weights)
+    own = f"models.{kind}.weights"
+    if own in _OWN_FILES:
+        return _own_file(own).table_for(weights)
     check_original(weights, kind if kind in _MODELS else "bert")
     tasks = only_head(weights, names.CLASSIFIERS,
                       "Google's checkpoints call each of them output_weights")
@@ -217,8 +220,9 @@ def add_generator(tensors: dict[str, Tensor], account: Account, generator: Weigh
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `bert_model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`, or a
     relative's files under its original's names. `tensors` have Google's names."""
-    if weights.config.model_type in _OWN_FILES:
-        _own_file(weights.config.model_type).write(folder, weights, tensors)
+    own = f"models.{weights.config.model_type}.weights"
+    if own in _OWN_FILES:
+        _own_file(own).write(folder, weights, tensors)
         return
     model = _MODELS[weights.config.model_type]
     save(folder, model.prefix, {name: tensor.read() for name, tensor in tensors.items()})

@@ -7,17 +7,7 @@ import re
 
 import numpy as np
 
-from bert_tf.checkpoints import (
-    huggingface_gpt,
-    huggingface_t5,
-    huggingface_tokenizer,
-    huggingface_xlnet,
-    mobilebert,
-    names,
-    rules,
-    safetensors_files,
-)
-from bert_tf.checkpoints.huggingface_albert import check_groups, identity, take_identity
+from bert_tf.checkpoints import huggingface_tokenizer, names, rules, safetensors_files
 from bert_tf.checkpoints.huggingface_config import (
     PROBLEMS,
     TASK_CLASSES,
@@ -35,6 +25,11 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError, warn
 from bert_tf.files import is_file, is_folder, read_json
 from bert_tf.heads import HEADS
+from bert_tf.models.albert.huggingface import check_groups, identity, take_identity
+from bert_tf.models.gpt import huggingface as huggingface_gpt
+from bert_tf.models.mobilebert import weights as mobilebert
+from bert_tf.models.t5 import huggingface as huggingface_t5
+from bert_tf.models.xlnet import huggingface as huggingface_xlnet
 from bert_tf.tokenization.library_settings import SETTINGS_FILE, settings_beside
 
 _POSITIONS = "embeddings.position_embeddings.weight"

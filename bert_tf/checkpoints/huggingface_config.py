@@ -5,13 +5,13 @@ from types import MappingProxyType
 from typing import Any
 
 from bert_tf.checkpoints import names
-from bert_tf.checkpoints.huggingface_albert import check_groups
 from bert_tf.checkpoints.huggingface_models import KEYS, MODEL_OF, MODELS, Model
 from bert_tf.checkpoints.huggingface_tokenizer import PADDING
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import CONFIGS, EncoderConfig, Sizes, config_from_dict
 from bert_tf.errors import InputError, naming
 from bert_tf.heads import HEADS
+from bert_tf.models.albert.huggingface import check_groups
 from bert_tf.tokenization import Vocabulary
 
 _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu",

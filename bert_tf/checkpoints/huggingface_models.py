@@ -7,10 +7,11 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bert_tf.checkpoints import mobilebert, names
+from bert_tf.checkpoints import names
 from bert_tf.checkpoints.rules import SELF, encoder_rows
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import ALBERT
+from bert_tf.models.mobilebert import weights as mobilebert
 
 # Endings of rows, of PyTorch's names.
 TABLE = (("", ".weight"),)

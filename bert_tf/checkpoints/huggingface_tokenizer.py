@@ -13,8 +13,8 @@ from typing import Any
 
 from bert_tf.errors import warn
 from bert_tf.files import write_aside
+from bert_tf.models.gpt import tokenizer as gpt_bpe
 from bert_tf.protobuf import fields
-from bert_tf.tokenization import gpt_bpe
 from bert_tf.tokenization.base import ADDED, MODEL_FILE, Tokenizer
 from bert_tf.tokenization.byte_bpe import MERGES_FILE, read_merges
 from bert_tf.tokenization.tokenizer_json import NAME

@@ -17,13 +17,13 @@ from bert_tf.files.hub import PICKLES
 
 @dataclasses.dataclass(frozen=True)
 class FileFormat:
-    """A format of checkpoints: a module of this package, imported when a file may belong to it.
+    """A format of checkpoints: a module, imported when a file may belong to it.
 
     The module has `find(path)` and `read(file)`; one that is written has `table_for(weights)` and
     `write(folder, weights, tensors)` too.
 
     Attributes:
-        home: the module's name.
+        home: the module's name in `bert_tf`.
         endings: of its file names; () where another format's module finds them.
         writable: whether it is written.
     """
@@ -34,21 +34,22 @@ class FileFormat:
 
     @property
     def module(self) -> types.ModuleType:
-        return importlib.import_module(f"bert_tf.checkpoints.{self.home}")
+        return importlib.import_module(f"bert_tf.{self.home}")
 
 
 FORMATS = {
-    "google": FileFormat("google", (".index",)),
-    "huggingface": FileFormat("huggingface", (".safetensors", ".safetensors.index.json")),
-    "model_garden": FileFormat("model_garden", ()),
-    "keras_hub": FileFormat("keras_hub", (".weights.h5",)),
-    "paddle": FileFormat("paddle", ("word_embedding", "params")),
+    "google": FileFormat("checkpoints.google", (".index",)),
+    "huggingface": FileFormat("checkpoints.huggingface",
+                              (".safetensors", ".safetensors.index.json")),
+    "model_garden": FileFormat("checkpoints.model_garden", ()),
+    "keras_hub": FileFormat("checkpoints.keras_hub", (".weights.h5",)),
+    "paddle": FileFormat("models.ernie.weights", ("word_embedding", "params")),
     # A task's folder next to a model of several tasks has no weights of its own.
-    "keras": FileFormat("keras_file", (".keras", "task.json")),
-    "elmo": FileFormat("elmo", ("weights.hdf5",)),
-    "openai": FileFormat("openai_gpt", ("params_0.npy",)),
-    "quantised": FileFormat("quantised", (rules.QUANTISED,), writable=False),
-    "training": FileFormat("training_checkpoint", (".safetensors",), writable=False),
+    "keras": FileFormat("checkpoints.keras_file", (".keras", "task.json")),
+    "elmo": FileFormat("models.recurrent.weights", ("weights.hdf5",)),
+    "openai": FileFormat("models.gpt.weights", ("params_0.npy",)),
+    "quantised": FileFormat("checkpoints.quantised", (rules.QUANTISED,), writable=False),
+    "training": FileFormat("checkpoints.training_checkpoint", (".safetensors",), writable=False),
 }
 # Names of models, such as bert-base-uncased; not of files.
 _NAME = re.compile(r"[A-Za-z][\w.]*(-[\w.]+)+")

@@ -60,7 +60,7 @@ LAYER = {"attention/self/query": "split", "attention/self/key": "split",
 # The ranges that a layer trained with rounding has besides its weights (layers/quantisation.py).
 RANGES = ("steps", "input_threshold", "output_threshold")
 
-# The tensors with ranges where all tensors of a layer are rounded (networks/mobilebert/affine.py),
+# The tensors with ranges where all tensors of a layer are rounded (models/mobilebert/affine.py),
 # by the end of the name of a weight of the same layer.
 MOVING_RANGES = {"/kernel": ("input",), "/gamma": ("input", "beta", "gamma", "product"),
                  "/query/kernel": ("scores", "masked", "summed", "context")}

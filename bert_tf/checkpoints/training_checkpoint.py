@@ -3,9 +3,10 @@
 import os
 import re
 
-from bert_tf.checkpoints import checksummed, electra, names, rules, safetensors_files
+from bert_tf.checkpoints import checksummed, names, rules, safetensors_files
 from bert_tf.checkpoints.rules import Format, Source
 from bert_tf.files import is_file, is_folder, match_names
+from bert_tf.models.electra import weights as electra
 
 _FORMAT = Format(rows=None, ignored=(
     (r"(optimizer|trainer)/.*|.*seed_generator_state",

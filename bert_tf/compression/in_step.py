@@ -3,9 +3,9 @@
 from bert_tf.compression.teachers import Teacher
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
-from bert_tf.models import open_model
+from bert_tf.models.tinybert.objective import layer_ratio
 from bert_tf.objectives.base import Objective
-from bert_tf.objectives.layer_transfer import layer_ratio
+from bert_tf.opening import open_model
 from bert_tf.recipes.distillation import Distillation
 from bert_tf.tokenization import Tokenizer, find_vocabulary, open_tokenizer
 from bert_tf.training.learners.distiller import Distiller, make_term

@@ -11,7 +11,7 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.config.quantisation import FLOAT_BITS, Quantisation
 from bert_tf.errors import InputError
 from bert_tf.layers.quantisation import QuantisedDense, asymmetric, ranges_of_groups, symmetric
-from bert_tf.networks.mobilebert.affine import affine
+from bert_tf.models.mobilebert.affine import affine
 from bert_tf.training.learners.learner import Learner
 
 

@@ -16,15 +16,15 @@ from bert_tf.compression.soft_targets import (
     SoftTargets,
 )
 from bert_tf.config import Sizes
-from bert_tf.data.batches.task_batches import IS_TAUGHT, IS_WORD_LABELLED, WORD_LOGITS, WORD_WEIGHTS
 from bert_tf.layers.base import Tensor
+from bert_tf.models.mtdnn.batches import IS_TAUGHT, IS_WORD_LABELLED, WORD_LOGITS, WORD_WEIGHTS
+from bert_tf.models.mtdnn.learner import MultiTaskLearner
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import MultiLabel, Regression
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.recipes.distillation import Distillation
 from bert_tf.training.learners.learner import Learner, Measures
-from bert_tf.training.learners.multitask import MultiTaskLearner
 
 
 class Student(Learner):

@@ -10,7 +10,7 @@ from bert_tf.checkpoints import keras_file
 from bert_tf.checkpoints.weights import variables
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
-from bert_tf.models import open_model
+from bert_tf.opening import open_model
 from bert_tf.tokenization import find_vocabulary, open_tokenizer
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model

@@ -19,7 +19,7 @@ from bert_tf.compression.soft_targets import IS_LABELLED, TEACHER_CLS, TEACHER_L
 from bert_tf.data.records.features import Feature
 from bert_tf.errors import InputError
 from bert_tf.files import digest
-from bert_tf.models import finetuned_file, open_model
+from bert_tf.opening import finetuned_file, open_model
 from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.split_records import PieceWriter, SplitRecords

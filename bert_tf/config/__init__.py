@@ -4,15 +4,15 @@ for a few that are alike.
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "encoder": ["ALBERT", "EncoderConfig"],
-    "fixed_patterns": ["PATTERNS", "FixedPatternConfig"],
-    "gpt": ["GPTConfig"],
-    "mobilebert": ["MobileBertConfig"],
-    "recurrent": ["BiLstmConfig", "ElmoConfig", "SequenceLstmConfig"],
-    "sizes": ["ACTIVATIONS", "PRESETS", "Sizes"],
-    "t5": ["T5Config"],
-    "table": ["CONFIGS", "config_from_dict", "published", "read_config"],
-    "universal": ["UniversalConfig"],
-    "xlnet": ["XLNetConfig"],
+__getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
+    "config.encoder": ["ALBERT", "EncoderConfig"],
+    "models.fixed_patterns.config": ["PATTERNS", "FixedPatternConfig"],
+    "models.gpt.config": ["GPTConfig"],
+    "models.mobilebert.config": ["MobileBertConfig"],
+    "models.recurrent.config": ["BiLstmConfig", "ElmoConfig", "SequenceLstmConfig"],
+    "config.sizes": ["ACTIVATIONS", "PRESETS", "Sizes"],
+    "models.t5.config": ["T5Config"],
+    "config.table": ["CONFIGS", "config_from_dict", "published", "read_config"],
+    "models.universal.config": ["UniversalConfig"],
+    "models.xlnet.config": ["XLNetConfig"],
 })

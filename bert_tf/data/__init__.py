@@ -1,10 +1,12 @@
 """From text to records to batches."""
 
+from typing import Any
+
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
+_own, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["batches", "denoising", "instances", "masking", "records", "segments", "text"],
+    submodules=["batches", "instances", "masking", "records", "segments", "text"],
     submod_attrs={
         "batches.bucketing": ["epoch_batches", "padded_length", "sorted_batches",
                               "steps_of_epoch"],
@@ -12,9 +14,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "batches.packing": ["PackedRecords"],
         "batches.pipeline": ["RecordSet"],
         "batches.record_views": ["draw_masks", "draw_orders", "restore_tokens", "show_tokens"],
-        "batches.task_batches": ["SharedFeatures", "TaskBatches", "TaskExamples"],
-        "batches.task_mixture": ["TaskMixture", "open_records"],
-        "batches.task_order": ["TaskOrder"],
         "batches.two_texts": ["TwoTexts", "check_mixes"],
         "instances": ["statistics"],
         "instances.pretraining": ["Instances", "create_instances", "feature_names"],
@@ -27,3 +26,13 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "text.corpus": ["Documents", "tokenize_documents"],
         "text.python_random": ["PythonRandom"],
     })
+_of_relatives, _, _names = lazy_loader.attach("bert_tf", submod_attrs={
+    "models.ernie.mixture": ["TaskMixture", "open_records"],
+    "models.mtdnn.batches": ["SharedFeatures", "TaskBatches", "TaskExamples"],
+    "models.mtdnn.order": ["TaskOrder"],
+})
+__all__ += _names
+
+
+def __getattr__(name: str) -> Any:
+    return (_of_relatives if name in _names else _own)(name)

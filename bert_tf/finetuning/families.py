@@ -16,14 +16,14 @@ from bert_tf.errors import InputError
 from bert_tf.files import exists, read_json
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.run import FineTuneRun
-from bert_tf.finetuning.text import LONGEST_INPUT
-from bert_tf.models import Model
+from bert_tf.models.t5.finetuning import LONGEST_INPUT
+from bert_tf.models.t5.tasks import TextTask, read_split, text_task
+from bert_tf.opening import Model
 from bert_tf.tasks.answer_spans import SpanOptions
 from bert_tf.tasks.named import SQUAD
 from bert_tf.tasks.squad import read_references
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
-from bert_tf.tasks.text_tasks import TextTask, read_split, text_task
 
 _SAMPLE = 256       # examples whose tokens are counted
 _PERCENT = 100.0

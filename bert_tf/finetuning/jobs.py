@@ -14,14 +14,14 @@ from bert_tf.finetuning.mixture import MixtureFlags
 from bert_tf.finetuning.model import ModelFlags, frozen
 from bert_tf.finetuning.python_values import plain, typed, written
 from bert_tf.finetuning.run import FineTuneRun, open_mixture, open_task
-from bert_tf.finetuning.text import TextModelFlags, open_texts
 from bert_tf.flags import without_idle
 from bert_tf.heads import CHOICES
+from bert_tf.models.t5.finetuning import TextModelFlags, open_texts
+from bert_tf.models.t5.task_flags import TextFlags
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
-from bert_tf.tasks.text_flags import TextFlags
 from bert_tf.training.settings import FineTuneSettings, TrainSettings
 
 # As in the original: the rate is constant up to the end of the warm-up.

@@ -6,7 +6,7 @@ from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.finetuning.model import ModelFlags
-from bert_tf.models import Model, task_of_labels
+from bert_tf.opening import Model, task_of_labels
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.label_range import is_reached
 from bert_tf.tasks.saved_task import SavedTask

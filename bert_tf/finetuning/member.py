@@ -19,7 +19,7 @@ class Member:
 
     Attributes:
         task: `Task` with its labels.
-        model: the `bert_tf.models.Model` to begin with.
+        model: the `bert_tf.opening.Model` to begin with.
         options: of input and head, see `Kind.options`.
         wanted: the splits that the run needs.
         flags, settings: see `FineTuneRun`.

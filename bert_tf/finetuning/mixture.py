@@ -8,7 +8,6 @@ from typing import Any
 
 from bert_tf import compression, objectives
 from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
-from bert_tf.data.batches.task_order import SAMPLINGS, TaskOrder
 from bert_tf.errors import InputError, naming
 from bert_tf.files import exists, read_json
 from bert_tf.finetuning.member import Member
@@ -18,7 +17,8 @@ from bert_tf.finetuning.one_task import with_begun
 from bert_tf.finetuning.task_rows import check_row
 from bert_tf.flags import check_used, option
 from bert_tf.heads import HEADS
-from bert_tf.models import Model
+from bert_tf.models.mtdnn.order import SAMPLINGS, TaskOrder
+from bert_tf.opening import Model
 from bert_tf.tasks.named import TASKS, find_folder, find_task
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import Defaults
@@ -262,7 +262,7 @@ def find_guests(flags: MixtureFlags, job, members: list[Member]) -> list[Member]
 
 
 def open_model(flags: MixtureFlags, job, settings) -> Any:
-    """The `bert_tf.models.Model` to begin with; the flags are checked.
+    """The `bert_tf.opening.Model` to begin with; the flags are checked.
 
     Raises:
         InputError: a flag is for one task, or the output folder holds another model.

@@ -14,7 +14,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import absolute, exists, real_path
 from bert_tf.finetuning.quantisation import QuantisationFlags
 from bert_tf.flags import Scope, check, option
-from bert_tf.models import Model, folder_of, open_model
+from bert_tf.opening import Model, folder_of, open_model
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.tokenization import check_case, default_case, find_vocabulary, open_tokenizer
@@ -22,7 +22,7 @@ from bert_tf.training.settings import FineTuneSettings
 
 
 def open_beginning(flags: Any, output_dir: str) -> Model:
-    """The `bert_tf.models.Model` that a run begins with.
+    """The `bert_tf.opening.Model` that a run begins with.
 
     Args:
         output_dir: the run's output folder; "" if the run writes no model.

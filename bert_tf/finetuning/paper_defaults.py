@@ -7,7 +7,7 @@ from typing import Any
 from bert_tf import checkpoints, finetuning_defaults
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
-from bert_tf.models import folder_of
+from bert_tf.opening import folder_of
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.training.settings import without_tried

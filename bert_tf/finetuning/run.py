@@ -64,7 +64,7 @@ class FineTuneRun:
 
     @property
     def model(self) -> Any:
-        """The `bert_tf.models.Model` to begin with."""
+        """The `bert_tf.opening.Model` to begin with."""
         return self.members[0].model
 
     def evaluate(self, predict) -> dict:

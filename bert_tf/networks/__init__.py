@@ -13,12 +13,18 @@ NETWORKS = {"EncoderConfig": "BertEncoder", "FixedPatternConfig": "FixedPatternE
             "ElmoConfig": "Elmo", "SequenceLstmConfig": "SequenceLstm", "T5Config": "T5",
             "BiLstmConfig": "BiLstm", "XLNetConfig": "XLNet", "MobileBertConfig": "MobileBert"}
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submodules=["first_weights"], submod_attrs={
-        "bilstm": ["BiLstm"], "elmo": ["Elmo"], "encoder": ["BertEncoder", "pool"],
-        "fixed_patterns": ["FixedPatternEncoder"], "gpt": ["GPT"], "memory": ["check_memory"],
-        "mobilebert": ["MobileBert"], "sequence_lstm": ["SequenceLstm"], "t5": ["T5"],
-        "universal": ["UniversalTransformer"], "xlnet": ["XLNet"]})
+__getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
+    "networks.encoder": ["BertEncoder", "pool"],
+    "networks.memory": ["check_memory"],
+    "models.fixed_patterns.network": ["FixedPatternEncoder"],
+    "models.gpt.network": ["GPT"],
+    "models.mobilebert.network": ["MobileBert"],
+    "models.recurrent.bilstm": ["BiLstm"],
+    "models.recurrent.elmo": ["Elmo"],
+    "models.recurrent.sequence_lstm": ["SequenceLstm"],
+    "models.t5.network": ["T5"],
+    "models.universal.network": ["UniversalTransformer"],
+    "models.xlnet.network": ["XLNet"]})
 __all__ += ["NETWORKS", "attentions", "build", "first_state", "network_of"]
 
 

@@ -4,12 +4,15 @@ import lazy_loader
 
 from bert_tf.heads import CAUSAL, HEADS, TAUGHT
 
-_CLASSES = {"base": ["LabelHead", "LinearHead", "Objective", "SmoothedHead"],
+_MODULES = {"base": ["LabelHead", "LinearHead", "Objective", "SmoothedHead"],
             "head_gates": ["HeadGates"],
             "taught": ["TaughtObjective"]}
 for _head in HEADS.values():
-    _CLASSES.setdefault(_head.module, []).append(_head.objective)
+    _MODULES.setdefault(_head.module, []).append(_head.objective)
 for _objective, (_, _module) in (CAUSAL | TAUGHT).items():
-    _CLASSES.setdefault(_module, []).append(_objective)
+    _MODULES.setdefault(_module, []).append(_objective)
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs=_CLASSES)
+# A relative's objectives are in its folder.
+__getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
+    _module if _module.startswith("models.") else f"objectives.{_module}": _classes
+    for _module, _classes in _MODULES.items()})

@@ -12,9 +12,9 @@ from keras import ops
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
+from bert_tf.models.tinybert.objective import layer_ratio, real_rows
 from bert_tf.objectives.base import Batch
 from bert_tf.objectives.divergences import kl
-from bert_tf.objectives.layer_transfer import layer_ratio, real_rows
 from bert_tf.objectives.taught import TaughtObjective, check_heads, of_teacher
 
 _LEAST = 1e-8       # of a norm

@@ -7,15 +7,16 @@ imports no model. The rows of `DISTILLATIONS` in distillation.py, with terms of 
 the ways to distil a fine-tuned model.
 
 A new relative of BERT is a row here. A new name in the row needs its own code: a row of
-`data.segments.pairing.PAIRINGS` or `heads.HEADS`, or a file of `data.masking`.
+`data.segments.pairing.PAIRINGS` or `heads.HEADS`, or a row of `data.masking.MASKINGS`.
 """
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "corruption": ["MaskTokens", "Segments"],
-    "denoising": ["Denoising"],
-    "distillation": ["DISTILLATIONS", "Distillation", "find_distillation", "patience_layers"],
-    "recipe": ["Recipe", "Task", "Term"],
-    "table": ["RECIPES", "fill", "find", "from_description", "of_manifest"],
+__getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
+    "recipes.corruption": ["MaskTokens", "Segments"],
+    "models.t5.corruption": ["Denoising"],
+    "recipes.distillation": ["DISTILLATIONS", "Distillation", "find_distillation",
+                             "patience_layers"],
+    "recipes.recipe": ["Recipe", "Task", "Term"],
+    "recipes.table": ["RECIPES", "fill", "find", "from_description", "of_manifest"],
 })

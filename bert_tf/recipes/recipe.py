@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf.models.t5.corruption import Denoising
 from bert_tf.recipes.corruption import MaskTokens, Segments
-from bert_tf.recipes.denoising import Denoising
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,10 +4,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.config.t5 import T5_PRESETS
 from bert_tf.errors import InputError, choose_from
+from bert_tf.models.t5.config import T5_PRESETS
+from bert_tf.models.t5.corruption import Denoising
 from bert_tf.recipes.corruption import MaskTokens, Segments
-from bert_tf.recipes.denoising import Denoising
 from bert_tf.recipes.recipe import Recipe, Task, Term
 
 _BLOCKS = Segments("doc_sentences")

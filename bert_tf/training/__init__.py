@@ -1,8 +1,10 @@
 """Training: networks and objectives meet data."""
 
+from typing import Any
+
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
+_own, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=["adversarial", "distribution", "resume", "stacking", "transfer", "trials"],
     submod_attrs={
@@ -13,17 +15,26 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "early_stopping": ["BestWeights"],
         "finetuning": ["FineTuning"],
         "from_settings": ["compiles_each_shape", "make_trainer", "open_strategy"],
-        "learners": ["Distiller", "DualTraining", "Electra", "GatedLearner", "KnowledgeTransfer",
-                     "Learner", "MultiTaskLearner", "teacher_config"],
+        "learners": ["Distiller", "DualTraining", "GatedLearner", "Learner", "teacher_config"],
         "optimizers": ["OPTIMIZERS", "AdamWeightDecay", "LayerwiseAdaptiveMoments",
                        "WarmupLinearDecay", "make_optimizer"],
         "reporting": ["Reporter", "duration", "evaluated_on", "read_metrics", "write_eval_results"],
         "run": ["Run", "make_evaluation", "named_errors", "save_model", "sole_writer",
                 "wait_for_workers"],
-        "recipe_settings": ["GeneratorSettings", "StackingSettings"],
         "settings": ["POLICIES", "STRATEGIES", "FineTuneSettings", "SharedSettings",
                      "TrainSettings"],
         "trainer": ["Trainer"],
-        "transfer_settings": ["TransferSettings"],
         "transfer": ["freeze", "layer_decay_factors", "reinitialize_top"],
     })
+_of_relatives, _, _names = lazy_loader.attach("bert_tf", submod_attrs={
+    "models.electra.learner": ["Electra"],
+    "models.electra.settings": ["GeneratorSettings", "StackingSettings"],
+    "models.mobilebert.learner": ["KnowledgeTransfer"],
+    "models.mobilebert.settings": ["TransferSettings"],
+    "models.mtdnn.learner": ["MultiTaskLearner"],
+})
+__all__ += _names
+
+
+def __getattr__(name: str) -> Any:
+    return (_of_relatives if name in _names else _own)(name)

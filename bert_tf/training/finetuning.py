@@ -17,8 +17,8 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import DivergedError, InputError, counted
 from bert_tf.files import absolute, copy_file, exists, replace_aside, write_json
+from bert_tf.models.gpt.objective import TiedLM
 from bert_tf.objectives.head_gates import HeadGates
-from bert_tf.objectives.next_token import TiedLM
 from bert_tf.training import adversarial, batches, resume, transfer, trials
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.early_stopping import BestWeights

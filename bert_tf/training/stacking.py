@@ -17,8 +17,8 @@ from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.errors import InputError, counted
 from bert_tf.files import match_names
+from bert_tf.models.electra.settings import StackingSettings
 from bert_tf.training import resume
-from bert_tf.training.recipe_settings import StackingSettings
 from bert_tf.training.settings import TrainSettings
 
 # A variable of a layer; optimizers name theirs after a variable's path, with other separators.

@@ -30,7 +30,7 @@ class ModelFlags(EncoderFlags):
 
 
 def open_encoder(job: ModelFlags) -> Any:
-    """Opens the `bert_tf.models.Model`, which must be one of `SHOWN`; makes --output_dir."""
+    """Opens the `bert_tf.opening.Model`, which must be one of `SHOWN`; makes --output_dir."""
     model = job.open()
     config = model.config
     if not isinstance(config, SHOWN):

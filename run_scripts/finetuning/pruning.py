@@ -13,8 +13,8 @@ from bert_tf.errors import InputError
 from bert_tf.files import make_folder, normal_path, write_json
 from bert_tf.finetuning.head_masks import parse_heads
 from bert_tf.model_card import write_card
-from bert_tf.models import open_model
 from bert_tf.networks import attentions
+from bert_tf.opening import open_model
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from bert_tf import analysis
-from bert_tf.data.denoising.text_pairs import TextPairs
 from bert_tf.errors import InputError
-from bert_tf.models import open_model
+from bert_tf.models.t5 import scores as text_scores
+from bert_tf.models.t5.records import TextPairs
+from bert_tf.models.t5.task_flags import SPLITS, TextFlags
+from bert_tf.models.t5.tasks import TextExample, TextTask
+from bert_tf.opening import open_model
 from bert_tf.predictor import Predictor
-from bert_tf.tasks import text_scores
 from bert_tf.tasks.kinds.text_to_text import encode
 from bert_tf.tasks.task_flags import TaskFlags, check_only
-from bert_tf.tasks.text_flags import SPLITS, TextFlags
-from bert_tf.tasks.text_tasks import TextExample, TextTask
 
 
 class ScoredTextModel:

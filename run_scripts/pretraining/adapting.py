@@ -12,7 +12,7 @@ from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.heads import HEADS, OBJECTIVES
-from bert_tf.models import Model, open_model
+from bert_tf.opening import Model, open_model
 from bert_tf.training.settings import TrainSettings
 from data_prep import create_pretraining_data
 from data_prep.pretraining_flags import PretrainingDataFlags

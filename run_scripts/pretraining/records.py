@@ -12,7 +12,7 @@ from bert_tf.errors import InputError, choose_from
 from bert_tf.files import exists, is_folder, read_json, write_json
 from bert_tf.flags import check_used
 from bert_tf.heads import OBJECTIVES, TAUGHT
-from bert_tf.training.transfer_settings import TransferSettings
+from bert_tf.models.mobilebert.settings import TransferSettings
 from run_scripts.pretraining.flags import PretrainingFlags
 
 # Flags of `create_pretraining_data` for features that only some networks read.

@@ -11,7 +11,7 @@ from bert_tf.checkpoints import conversion
 from bert_tf.config import PATTERNS, EncoderConfig, FixedPatternConfig
 from bert_tf.errors import InputError
 from bert_tf.layers import padding_bias
-from bert_tf.layers.fixed_patterns import FixedPatternAttention, fixed_patterns
+from bert_tf.models.fixed_patterns.layers import FixedPatternAttention, fixed_patterns
 
 PLAIN = EncoderConfig(30, 32, 2, 8, 64, type_vocab_size=2, max_position_embeddings=16)
 CONFIG = FixedPatternConfig.from_dict(PLAIN.to_dict())

@@ -11,9 +11,9 @@ import tensorflow as tf
 from bert_tf import analysis, compression
 from bert_tf.config import T5Config, XLNetConfig
 from bert_tf.errors import InputError
+from bert_tf.models.t5.network import T5
+from bert_tf.models.t5.objective import SequenceLM
 from bert_tf.networks import attentions, build
-from bert_tf.networks.t5 import T5
-from bert_tf.objectives.sequence import SequenceLM
 from bert_tf.training.learners.learner import Learner
 
 pytestmark = pytest.mark.usefixtures("eagerly")

@@ -11,9 +11,9 @@ from bert_tf import analysis, checkpoints
 from bert_tf.analysis.effective_attention import effective_maps
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import T5Config, XLNetConfig
+from bert_tf.models.t5.network import T5
+from bert_tf.models.xlnet.network import XLNet
 from bert_tf.networks import build
-from bert_tf.networks.t5 import T5
-from bert_tf.networks.xlnet import XLNet
 from tests.goldens import at_hand
 from tests.original_t5 import config_of as t5_config
 from tests.original_t5 import our_weights

@@ -22,12 +22,8 @@ from bert_tf.config import T5Config, XLNetConfig
 from bert_tf.config.sizes import letters, numbers
 from bert_tf.errors import InputError
 from bert_tf.heads import MAX_LSTMS
-from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.answer_span import AnswerSpan
-from bert_tf.objectives.attentive_classification import AttentiveClassification
-from bert_tf.objectives.candidate_lm import CandidateLM
-from bert_tf.objectives.classification import Classification, MultiLabel, MultipleChoice, Regression
-from bert_tf.objectives.multi_task import (
+from bert_tf.models.electra.objective import AllTokensLM, ReplacedToken
+from bert_tf.models.ernie.objective import (
     Capitalization,
     DiscourseRelation,
     IrRelevance,
@@ -35,12 +31,16 @@ from bert_tf.objectives.multi_task import (
     SentenceReordering,
     TokenDocument,
 )
+from bert_tf.models.mtdnn.objective import StochasticAnswer
+from bert_tf.models.recurrent.step_classification import StepClassification
+from bert_tf.models.spanbert.objective import SpanBoundary
+from bert_tf.networks.encoder import BertEncoder
+from bert_tf.objectives.answer_span import AnswerSpan
+from bert_tf.objectives.attentive_classification import AttentiveClassification
+from bert_tf.objectives.candidate_lm import CandidateLM
+from bert_tf.objectives.classification import Classification, MultiLabel, MultipleChoice, Regression
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
-from bert_tf.objectives.replaced_token import AllTokensLM, ReplacedToken
-from bert_tf.objectives.span_boundary import SpanBoundary
 from bert_tf.objectives.span_comparison import SpanComparison
-from bert_tf.objectives.step_classification import StepClassification
-from bert_tf.objectives.stochastic_answer import StochasticAnswer
 from bert_tf.objectives.tagging import FeatureTagging, Tagging
 from bert_tf.tasks import SavedTask, Task
 from bert_tf.training.learners.learner import Learner

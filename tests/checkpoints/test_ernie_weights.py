@@ -11,8 +11,9 @@ from safetensors.numpy import load_file
 
 import bert_tf
 from bert_tf import checkpoints
-from bert_tf.checkpoints import conversion, loading, paddle
+from bert_tf.checkpoints import conversion, loading
 from bert_tf.errors import InputError
+from bert_tf.models.ernie import weights as paddle
 from tests.goldens import at_hand
 from tests.rounding import ROUNDED, off
 

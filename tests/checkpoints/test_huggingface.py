@@ -11,12 +11,13 @@ from safetensors.numpy import load_file, save_file
 
 import bert_tf
 from bert_tf import checkpoints, training
-from bert_tf.checkpoints import convert, huggingface_gpt
+from bert_tf.checkpoints import convert
 from bert_tf.checkpoints.huggingface_config import read_config
 from bert_tf.config import EncoderConfig, GPTConfig, MobileBertConfig, XLNetConfig
 from bert_tf.errors import InputError
-from bert_tf.models import open_model
+from bert_tf.models.gpt import huggingface as huggingface_gpt
 from bert_tf.networks import build
+from bert_tf.opening import open_model
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.squad import Paragraph, Question
 from bert_tf.tokenization import byte_bpe

@@ -236,8 +236,8 @@ print(*sys.modules)"""
                           capture_output=True, text=True, check=True)
     modules = set(done.stdout.split())
     homes = {form.home for form in FORMATS.values()}
-    assert {home for home in (*homes, "t5", "xlnet")
-            if f"bert_tf.checkpoints.{home}" in modules} == {"google"}
+    assert {home for home in (*homes, "models.t5.weights", "models.xlnet.weights")
+            if f"bert_tf.{home}" in modules} == {"checkpoints.google"}
     assert not modules & {"tensorflow.python", "keras.src", "h5py.h5", "safetensors"}
 
 

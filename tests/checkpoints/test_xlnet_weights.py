@@ -11,9 +11,9 @@ from bert_tf.checkpoints import tensor_bundle
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import XLNetConfig
 from bert_tf.errors import InputError
-from bert_tf.networks.xlnet import XLNet
+from bert_tf.models.xlnet.network import XLNet
+from bert_tf.models.xlnet.objective import PermutationLM
 from bert_tf.objectives.classification import Classification
-from bert_tf.objectives.permutation import PermutationLM
 from bert_tf.training.learners.learner import Learner
 from tests.goldens import at_hand
 from tests.original_xlnet import config_of, weights_of, write_checkpoint

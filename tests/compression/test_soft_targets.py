@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from bert_tf.compression import MultiTaskStudent, Patience, SoftTargets, Student, make_terms
 from bert_tf.config import EncoderConfig
-from bert_tf.data.batches.task_batches import SharedFeatures, of_task
 from bert_tf.errors import InputError
+from bert_tf.models.mtdnn.batches import SharedFeatures, of_task
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.classification import Classification, MultiLabel, Regression
 from bert_tf.objectives.tagging import Tagging

@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.data.denoising import inputs_and_targets as denoising
-from bert_tf.data.denoising import noise as noise_masks
-from bert_tf.data.denoising import text_pairs
-from bert_tf.data.denoising.noise import NOISE_FUNCTIONS
 from bert_tf.errors import InputError
-from bert_tf.recipes.denoising import OBJECTIVES, Denoising, spans_lengths
+from bert_tf.models.t5 import inputs_and_targets as denoising
+from bert_tf.models.t5 import noise as noise_masks
+from bert_tf.models.t5 import records as text_pairs
+from bert_tf.models.t5.corruption import OBJECTIVES, Denoising, spans_lengths
+from bert_tf.models.t5.noise import NOISE_FUNCTIONS
 from tests.goldens import Material
 
 GOLDEN = Material("golden/t5")

@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert_tf import recipes
 from bert_tf.data.masking import find
 from bert_tf.data.masking.dynamic import draw_uniforms
-from bert_tf.data.masking.electra import RepeatedMasks, hide_with_repeats
+from bert_tf.models.electra.masks import RepeatedMasks, hide_with_repeats
 from tests.goldens import at_hand
 
 CLS, SEP, MASK, VOCAB = 2, 3, 4, 50

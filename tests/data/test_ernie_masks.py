@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from bert_tf import recipes
-from bert_tf.data.instances import ernie_samples
 from bert_tf.data.instances.pretraining import create_instances
-from bert_tf.data.masking import ernie, find
+from bert_tf.data.masking import find
 from bert_tf.data.masking.masks import KEEP, MASK
 from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import InputError
+from bert_tf.models.ernie import masks as ernie
+from bert_tf.models.ernie import samples as ernie_samples
 from bert_tf.recipes.corruption import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary
 

@@ -61,11 +61,10 @@ def fixture_last_words(monkeypatch):
         def static_masks(self, documents, vocabulary, stream, options, room):
             raise NotImplementedError
 
-    name = "bert_tf.data.masking.last_words"
-    module = types.ModuleType(name)
-    module.__spec__ = types.SimpleNamespace(name=name)
+    module = types.ModuleType("bert_tf.last_words")
     module.Masking = Masking
-    monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(base.MASKINGS, "last_words", "last_words")
     return MaskTokens("last_words")
 
 

@@ -10,11 +10,11 @@ import tensorflow as tf
 from bert_tf import data, recipes
 from bert_tf.data import masking
 from bert_tf.data.instances.pretraining import create_instances
-from bert_tf.data.masking.spanbert import DynamicSpans
 from bert_tf.data.records import tfrecord
 from bert_tf.data.text import corpus
 from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import InputError
+from bert_tf.models.spanbert.masks import DynamicSpans
 from bert_tf.recipes.corruption import Segments
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import masking
-from bert_tf.data.masking.xlnet import Permutations
-from bert_tf.data.segments import xlnet_records
+from bert_tf.models.xlnet import records as xlnet_records
+from bert_tf.models.xlnet.masks import Permutations
 from bert_tf.recipes import find
 
 

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from bert_tf.data.batches.task_order import TaskOrder
 from bert_tf.errors import InputError
+from bert_tf.models.mtdnn.order import TaskOrder
 
 
 def test_steps_are_the_originals(test_data):

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from bert_tf import recipes
-from bert_tf.data.batches.task_mixture import TABLES, TaskSchedule, continual
 from bert_tf.data.instances.pretraining import create_instances
-from bert_tf.data.segments.paragraphs import ORDERS, permutation
 from bert_tf.data.text import corpus, units
 from bert_tf.data.text.token_labels import capitals
 from bert_tf.errors import InputError
+from bert_tf.models.ernie.mixture import TABLES, TaskSchedule, continual
+from bert_tf.models.ernie.paragraphs import ORDERS, permutation
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from bert_tf import recipes
-from bert_tf.data.denoising import inputs_and_targets as denoising
-from bert_tf.data.denoising import text_pairs
 from bert_tf.data.records import tfrecord
 from bert_tf.data.records.features import RecordFormat, known
 from bert_tf.data.records.manifest import load_manifest
 from bert_tf.data.text.corpus import tokenize_documents
 from bert_tf.errors import InputError
-from bert_tf.recipes.denoising import OBJECTIVES
+from bert_tf.models.t5 import inputs_and_targets as denoising
+from bert_tf.models.t5 import records as text_pairs
+from bert_tf.models.t5.corruption import OBJECTIVES
 from bert_tf.tokenization.base import open_tokenizer
 from data_prep import create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags

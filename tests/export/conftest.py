@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from bert_tf.config import EncoderConfig
+from bert_tf.models.mtdnn.objective import StochasticAnswer
+from bert_tf.models.recurrent.step_classification import StepClassification
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.classification import Classification, MultiLabel, MultipleChoice, Regression
 from bert_tf.objectives.conditional_span import ConditionalSpan
 from bert_tf.objectives.pretraining import MaskedLM
-from bert_tf.objectives.step_classification import StepClassification
-from bert_tf.objectives.stochastic_answer import StochasticAnswer
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer

@@ -15,7 +15,7 @@ from bert_tf.errors import InputError
 from bert_tf.export.ids_model import LIBRARY_INPUTS, IdsModel, answers
 from bert_tf.export.saving import quiet, save_lite, save_model, save_onnx
 from bert_tf.heads import HEADS
-from bert_tf.networks.universal import UniversalTransformer
+from bert_tf.models.universal.network import UniversalTransformer
 from bert_tf.objectives.classification import Classification
 from bert_tf.training.learners.learner import Learner
 from run_scripts import export_model

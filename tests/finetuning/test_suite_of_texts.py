@@ -17,10 +17,10 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from bert_tf import networks
 from bert_tf.config import T5Config
 from bert_tf.errors import InputError
-from bert_tf.finetuning.text import TextTuning
+from bert_tf.models.t5.finetuning import TextTuning
+from bert_tf.models.t5.tasks import text_task
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.suites import SUITES
-from bert_tf.tasks.text_tasks import text_task
 from bert_tf.training import resume
 from run_scripts import run_suite
 from tests.tasks import library_sets

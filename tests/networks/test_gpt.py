@@ -14,11 +14,11 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.config import GPTConfig
 from bert_tf.data.records.features import pack_pairs, truncate_pairs
 from bert_tf.errors import InputError
-from bert_tf.networks.gpt import GPT
+from bert_tf.models.gpt.network import GPT
+from bert_tf.models.gpt.objective import TiedLM
+from bert_tf.models.gpt.tokenizer import LAYOUT, split_words
 from bert_tf.objectives.classification import Classification, MultipleChoice
-from bert_tf.objectives.next_token import TiedLM
 from bert_tf.tokenization import open_tokenizer
-from bert_tf.tokenization.gpt_bpe import LAYOUT, split_words
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from data_prep import build_vocab

@@ -15,14 +15,14 @@ from bert_tf import NextTokenLM, checkpoints, data
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.models import open_model
+from bert_tf.models.gpt import objective as next_token
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives import next_token
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.classification import Classification, MultipleChoice
 from bert_tf.objectives.lstms import LstmReader
 from bert_tf.objectives.pretraining import SentencePrediction
 from bert_tf.objectives.tagging import Tagging
+from bert_tf.opening import open_model
 from bert_tf.training.learners.learner import Learner
 from tests.rounding import ROUNDED, off
 from tests.training import tiny

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import config, networks
+from bert_tf import config, models, networks
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config.sizes import letters, numbers
@@ -23,7 +23,8 @@ from tests.networks.forms import FORMS, SIZES
 
 def classes_of(package, base):
     """The names of the subclasses of `base` that a package defines."""
-    inner = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    inner = (*pkgutil.walk_packages(package.__path__, f"{package.__name__}."),
+             *pkgutil.walk_packages(models.__path__, "bert_tf.models."))
     modules = [package, *(importlib.import_module(module.name) for module in inner)]
     return {name for module in modules for name, value in vars(module).items()
             if inspect.isclass(value) and issubclass(value, base) and value is not base

@@ -9,11 +9,11 @@ from bert_tf.checkpoints import names
 from bert_tf.config import PRESETS, EncoderConfig, published
 from bert_tf.config.sizes import letters, numbers
 from bert_tf.errors import InputError
+from bert_tf.models.electra.learner import generator_config
+from bert_tf.models.electra.settings import GeneratorSettings
 from bert_tf.networks import encoder, memory
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.recipes import RECIPES
-from bert_tf.training.learners.electra import generator_config
-from bert_tf.training.recipe_settings import GeneratorSettings
 
 VOCABULARIES = {"bert": 30_522, "albert": 30_000, "electra": 30_522, "roberta": 50_265,
                 "universal": 30_522, "t5": 32_100, "mobilebert": 30_522,

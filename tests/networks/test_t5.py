@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import T5Config
-from bert_tf.networks.t5 import T5
-from bert_tf.networks.t5.layers import buckets
-from bert_tf.objectives.sequence import SequenceLM
+from bert_tf.models.t5.layers import buckets
+from bert_tf.models.t5.network import T5
+from bert_tf.models.t5.objective import SequenceLM
 from bert_tf.training.learners.learner import Learner
 from tests.goldens import at_hand
 from tests.original_t5 import config_of, our_weights

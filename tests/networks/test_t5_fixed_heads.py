@@ -6,12 +6,12 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import huggingface_t5
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import PATTERNS, T5Config, config_from_dict
 from bert_tf.errors import InputError
-from bert_tf.layers.fixed_patterns import fixed_patterns
-from bert_tf.networks.t5 import T5
+from bert_tf.models.fixed_patterns.layers import fixed_patterns
+from bert_tf.models.t5 import huggingface as huggingface_t5
+from bert_tf.models.t5.network import T5
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 LEARNED = T5Config(vocab_size=20, d_model=8, d_kv=3, d_ff=12, num_layers=2, num_decoder_layers=1,

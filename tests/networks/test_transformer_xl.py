@@ -7,11 +7,11 @@ import pytest
 
 from bert_tf.checkpoints.conversion import convert
 from bert_tf.config import XLNetConfig
-from bert_tf.data.segments.recurrent_rows import stream_rows
 from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import InputError
-from bert_tf.networks.xlnet import XLNet
-from bert_tf.objectives.stream_lm import StreamLM
+from bert_tf.models.recurrent.records import stream_rows
+from bert_tf.models.xlnet.network import XLNet
+from bert_tf.models.xlnet.stream_lm import StreamLM
 from bert_tf.training.learners.learner import Learner
 from tests.training import tiny
 

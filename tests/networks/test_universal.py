@@ -12,9 +12,9 @@ from bert_tf import checkpoints
 from bert_tf.config import UniversalConfig, config_from_dict
 from bert_tf.errors import InputError
 from bert_tf.layers import padding_bias
-from bert_tf.networks.universal import UniversalTransformer
-from bert_tf.networks.universal.layers import Halting, timing_signal
-from bert_tf.objectives.ponder_time import PonderTime
+from bert_tf.models.universal.layers import Halting, timing_signal
+from bert_tf.models.universal.network import UniversalTransformer
+from bert_tf.models.universal.objective import PonderTime
 from bert_tf.training import Learner
 from tests.rounding import ROUNDED, off
 

@@ -9,8 +9,9 @@ import tensorflow as tf
 from bert_tf import checkpoints, objectives
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import XLNetConfig
-from bert_tf.networks.xlnet import XLNet, layers
-from bert_tf.objectives.permutation import PermutationLM
+from bert_tf.models.xlnet import layers
+from bert_tf.models.xlnet.network import XLNet
+from bert_tf.models.xlnet.objective import PermutationLM
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer

@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import InputError
+from bert_tf.models.tinybert.objective import AttentionTransfer
 from bert_tf.objectives.internal_transfer import InternalAttention, InternalCosine
-from bert_tf.objectives.layer_transfer import AttentionTransfer
 from bert_tf.objectives.taught import of_teacher
 from tests.training import tiny
 

@@ -18,7 +18,7 @@ from bert_tf import checkpoints, files, model_card
 from bert_tf.errors import InputError
 from bert_tf.files import hub as ours
 from bert_tf.flags import parsing
-from bert_tf.models import open_model
+from bert_tf.opening import open_model
 from bert_tf.tokenization import open_tokenizer
 from run_scripts.fill_mask import FillMaskFlags
 from tests import hub_server

@@ -21,7 +21,7 @@ from bert_tf.errors import InputError
 from bert_tf.finetuning.head_flags import TaggerFlags
 from bert_tf.finetuning.mixture import MixtureFlags
 from bert_tf.finetuning.model import ModelFlags
-from bert_tf.models import open_model
+from bert_tf.opening import open_model
 from bert_tf.recipes import find_distillation
 from bert_tf.tasks.reading import Example
 from bert_tf.tasks.saved_task import SavedTask

@@ -17,7 +17,7 @@ import bert_tf
 from bert_tf import flags, model_card
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
-from bert_tf.models import Model
+from bert_tf.opening import Model
 from bert_tf.tasks import SavedTask, Task
 from bert_tf.tokenization import open_tokenizer
 from run_scripts import export_model

@@ -10,8 +10,8 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints, recipes
 from bert_tf.errors import InputError
+from bert_tf.models.electra.settings import GeneratorSettings
 from bert_tf.tokenization import default_case, open_tokenizer
-from bert_tf.training.recipe_settings import GeneratorSettings
 from bert_tf.training.settings import TrainSettings
 from data_prep import create_pretraining_data
 from data_prep.pretraining_flags import PretrainingDataFlags

@@ -18,13 +18,13 @@ from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, read_config
 from bert_tf.data import masking
 from bert_tf.errors import InputError
+from bert_tf.models.electra.settings import GeneratorSettings
+from bert_tf.models.mobilebert.settings import TransferSettings
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training import Learner, distribution, resume, save_model
-from bert_tf.training.recipe_settings import GeneratorSettings
 from bert_tf.training.reporting import read_metrics
 from bert_tf.training.settings import TrainSettings
-from bert_tf.training.transfer_settings import TransferSettings
 from data_prep import create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags, StreamFlags
 from run_scripts import commands, run_pretraining, show_pretraining

@@ -19,11 +19,11 @@ from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
+from bert_tf.models.t5.task_flags import TextFlags
 from bert_tf.networks import attentions
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
-from bert_tf.tasks.text_flags import TextFlags
 from bert_tf.training import resume
 from bert_tf.training.settings import TrainSettings
 from run_scripts import prune, run_text_to_text

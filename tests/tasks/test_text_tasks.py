@@ -11,19 +11,19 @@ import sacrebleu
 
 from bert_tf.errors import InputError
 from bert_tf.finetuning import archive
-from bert_tf.tasks import text_scores
-from bert_tf.tasks.named import TASKS
-from bert_tf.tasks.suites import SUITES
-from bert_tf.tasks.text_files import TextFile
-from bert_tf.tasks.text_flags import TextFlags
-from bert_tf.tasks.text_predictions import write_submission
-from bert_tf.tasks.text_tasks import (
+from bert_tf.models.t5 import scores as text_scores
+from bert_tf.models.t5.predictions import write_submission
+from bert_tf.models.t5.task_files import TextFile
+from bert_tf.models.t5.task_flags import TextFlags
+from bert_tf.models.t5.tasks import (
     TEXT_TASKS,
     TextExample,
     read_split,
     round_score,
     write_question,
 )
+from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.suites import SUITES
 from bert_tf.tokenization import open_tokenizer
 from tests.goldens import Material
 

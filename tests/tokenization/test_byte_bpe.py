@@ -11,9 +11,9 @@ import tokenizers
 from hard_lines import HARD_LINES, any_text, random_lines
 
 from bert_tf.errors import InputError
+from bert_tf.models.gpt.tokenizer import GptTokenizer
 from bert_tf.tokenization import blocks, byte_bpe, open_tokenizer
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
-from bert_tf.tokenization.gpt_bpe import GptTokenizer
 
 SPACES = ["", " ", "  ", "a ", " a", "  a  b  ", "a\tb", "a \t\n b", "a\xa0b \u3000c", "\x1c\x1fa",
           "don't 'tis 's 'S", "snake_case e\u0301 1½²", "\x00a\x00", "中文 " * 30, "a" * 70]

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.weights import variables
-from bert_tf.networks.t5 import T5
-from bert_tf.objectives.sequence import SequenceLM
+from bert_tf.models.t5.network import T5
+from bert_tf.models.t5.objective import SequenceLM
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers import Adafactor
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer

@@ -11,11 +11,11 @@ from sklearn.metrics import roc_auc_score
 
 from bert_tf import recipes
 from bert_tf.config import EncoderConfig
-from bert_tf.data.masking.electra import hide_with_repeats
 from bert_tf.errors import InputError
-from bert_tf.objectives.replaced_token import area_under_curve, logit_histogram, written
+from bert_tf.models.electra.learner import sample, scatter_update
+from bert_tf.models.electra.masks import hide_with_repeats
+from bert_tf.models.electra.objective import area_under_curve, logit_histogram, written
 from bert_tf.training import Electra, GeneratorSettings, Learner, make_optimizer
-from bert_tf.training.learners.electra import sample, scatter_update
 from bert_tf.training.optimizers.adam import WarmupLinearDecay
 from bert_tf.training.trainer import Trainer
 from tests.goldens import at_hand
@@ -372,7 +372,7 @@ def test_without_draws_they_follow_the_seed():
 @pytest.mark.parametrize("size, scale, expected", [
     (256, 0.25, (64, 1, 256)), (768, 0.33333, (256, 4, 1024)), (1024, 0.25, (256, 4, 1024))])
 def test_the_sizes_of_the_generator(size, scale, expected):
-    from bert_tf.training.learners.electra import generator_config
+    from bert_tf.models.electra.learner import generator_config
     config = dataclasses.replace(CONFIG, hidden_size=size, num_attention_heads=size // 64,
                                  embedding_size=None if size > 256 else 128, num_hidden_layers=12)
     found = generator_config(config, GeneratorSettings(generator_hidden_size=scale,

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf import checkpoints, objectives, recipes
-from bert_tf.checkpoints import paddle
 from bert_tf.checkpoints.weights import variables
+from bert_tf.models.ernie import weights as paddle
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from tests.goldens import at_hand
 from tests.rounding import ROUNDED, off

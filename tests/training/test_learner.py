@@ -10,14 +10,14 @@ from bert_tf import objectives
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.heads import HEADS
+from bert_tf.models.electra.objective import ReplacedToken
+from bert_tf.models.gpt.objective import TiedLM
+from bert_tf.models.spanbert.objective import SpanBoundary
+from bert_tf.models.xlnet.objective import PermutationLM
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.base import Objective
 from bert_tf.objectives.classification import Classification, MultiLabel, Regression
-from bert_tf.objectives.next_token import TiedLM
-from bert_tf.objectives.permutation import PermutationLM
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
-from bert_tf.objectives.replaced_token import ReplacedToken
-from bert_tf.objectives.span_boundary import SpanBoundary
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.training.learners.learner import Learner
 from tests import processes

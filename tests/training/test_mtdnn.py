@@ -11,10 +11,10 @@ import tensorflow as tf
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
+from bert_tf.models.mtdnn.learner import MultiTaskLearner
+from bert_tf.models.mtdnn.objective import StochasticAnswer
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.classification import Classification, MultipleChoice, Regression
-from bert_tf.objectives.stochastic_answer import StochasticAnswer
-from bert_tf.training.learners.multitask import MultiTaskLearner
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from tests.goldens import at_hand
 

@@ -21,8 +21,8 @@ from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.data.records import features, manifest, tfrecord
 from bert_tf.errors import DivergedError, InputError
 from bert_tf.files import write_json
-from bert_tf.networks.xlnet import XLNet
-from bert_tf.objectives.stream_lm import StreamLM
+from bert_tf.models.xlnet.network import XLNet
+from bert_tf.models.xlnet.stream_lm import StreamLM
 from bert_tf.recipes.distillation import find_distillation
 from bert_tf.training import resume
 from bert_tf.training import run as run_module

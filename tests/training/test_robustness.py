@@ -15,10 +15,10 @@ from bert_tf.compression.student import Student
 from bert_tf.compression.theseus import Theseus
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
+from bert_tf.models.tinybert.objective import HiddenTransfer
 from bert_tf.objectives.classification import Classification, MultiLabel, Regression
 from bert_tf.objectives.conditional_span import ConditionalSpan
 from bert_tf.objectives.divergences import DIVERGENCES
-from bert_tf.objectives.layer_transfer import HiddenTransfer
 from bert_tf.recipes.distillation import DISTILLATIONS
 from bert_tf.training import Learner, adversarial, make_optimizer
 from bert_tf.training.robustness_settings import CRITERIA, RobustnessSettings

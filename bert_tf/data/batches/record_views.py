@@ -8,8 +8,8 @@ from bert_tf import recipes
 from bert_tf.data import masking
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.data.masking.dynamic import add_at
-from bert_tf.data.masking.xlnet import Permutations
 from bert_tf.errors import InputError
+from bert_tf.models.xlnet.masks import Permutations
 
 
 def draw_masks(records: RecordSet, flag: str,

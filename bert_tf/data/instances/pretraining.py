@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from bert_tf.data import masking
-from bert_tf.data.denoising import text_pairs
 from bert_tf.data.masking.masks import Masks
-from bert_tf.data.masking.word_order import WordOrder, num_labels
 from bert_tf.data.records.features import SpecialIds, pack_pairs
 from bert_tf.data.segments.pairing import PAIRINGS
-from bert_tf.data.segments.recurrent_rows import make_columns, row_features
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.data.text.token_labels import in_rest_of_document
 from bert_tf.files import file_size
+from bert_tf.models.recurrent.records import make_columns, row_features
+from bert_tf.models.structbert.masks import WordOrder, num_labels
+from bert_tf.models.t5 import records as text_pairs
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 

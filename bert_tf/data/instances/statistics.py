@@ -9,10 +9,11 @@ import numpy as np
 
 from bert_tf import recipes
 from bert_tf.data.instances.pretraining import Instances
-from bert_tf.data.masking import masks, word_order
+from bert_tf.data.masking import masks
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import counted
+from bert_tf.models.structbert import masks as word_order
 from bert_tf.tokenization.coverage import Coverage
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 

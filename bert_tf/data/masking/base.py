@@ -1,5 +1,4 @@
-"""The interface of a masking: the class `Masking` of a file of this folder, by whose name
-`MaskTokens.masking` calls it.
+"""The interface of a masking: the class `Masking` of a module of `MASKINGS`.
 
 A masking draws masks while records are made, while training, or both; flags refuse the form that it
 does not define.
@@ -7,7 +6,6 @@ does not define.
 
 import dataclasses
 import importlib
-import importlib.util
 import math
 from typing import Any, ClassVar, Self
 
@@ -16,6 +14,16 @@ from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
 from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.tokenization.vocabulary import Vocabulary
+
+# The maskings by the names that `MaskTokens.masking` gives, with their modules.
+MASKINGS = {
+    "bert": "data.masking.bert", "coin": "data.masking.coin", "none": "data.masking.none",
+    "next_token": "data.masking.next_token", "albert": "models.albert.masks",
+    "distilbert": "models.distilbert.masks", "electra": "models.electra.masks",
+    "ernie": "models.ernie.masks", "roberta": "models.roberta.masks",
+    "spanbert": "models.spanbert.masks", "word_order": "models.structbert.masks",
+    "xlnet": "models.xlnet.masks",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,8 +171,8 @@ def find(corruption: MaskTokens) -> Masking:
     Raises:
         InputError: this version has no such masking, or the masking has no such setting.
     """
-    name = f"{__package__}.{corruption.masking}"
-    if not (str(corruption.masking).isidentifier() and importlib.util.find_spec(name)):
+    if corruption.masking not in MASKINGS:
         raise InputError(f"this version has no masking {corruption.masking!r}: a later version "
                          "made the records. Update bert_tf.")
-    return importlib.import_module(name).Masking.of(corruption)
+    module = importlib.import_module(f"bert_tf.{MASKINGS[corruption.masking]}")
+    return module.Masking.of(corruption)

@@ -8,7 +8,7 @@ collators of many later codes; the throws are BERT's.
 import dataclasses
 
 from bert_tf.data.masking import bert
-from bert_tf.data.masking.ernie import CoinMasksInTraining
+from bert_tf.models.ernie.masks import CoinMasksInTraining
 
 
 class CoinMasks(bert.StaticMasks):

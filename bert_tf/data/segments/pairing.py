@@ -7,13 +7,13 @@ import dataclasses
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
-from bert_tf.data.segments.blocks import doc_blocks, doc_sentences, full_sentences, lines, runs
-from bert_tf.data.segments.labelled_pairs import labelled_pairs
 from bert_tf.data.segments.pair_drawing import cut_to_room, gather, random_sentence, target_length
-from bert_tf.data.segments.paragraphs import ORDERS, sentence_distance, sentence_reordering
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
+from bert_tf.models.ernie.labelled_pairs import labelled_pairs
+from bert_tf.models.ernie.paragraphs import ORDERS, sentence_distance, sentence_reordering
+from bert_tf.models.roberta.blocks import doc_blocks, doc_sentences, full_sentences, lines, runs
 from bert_tf.recipes.corruption import Segments
 
 # Start of A, length of A, start of B, length of B (0: there is no B), label.

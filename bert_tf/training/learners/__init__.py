@@ -2,12 +2,12 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "distiller": ["Distiller"],
-    "dual_training": ["DualTraining", "teacher_config"],
-    "electra": ["Electra"],
-    "gated": ["GatedLearner"],
-    "knowledge_transfer": ["KnowledgeTransfer"],
-    "learner": ["Learner"],
-    "multitask": ["MultiTaskLearner"],
+__getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
+    "training.learners.distiller": ["Distiller"],
+    "training.learners.dual_training": ["DualTraining", "teacher_config"],
+    "models.electra.learner": ["Electra"],
+    "training.learners.gated": ["GatedLearner"],
+    "models.mobilebert.learner": ["KnowledgeTransfer"],
+    "training.learners.learner": ["Learner"],
+    "models.mtdnn.learner": ["MultiTaskLearner"],
 })

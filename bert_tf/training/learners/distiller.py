@@ -16,6 +16,7 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.masks import NOISES
+from bert_tf.models.mobilebert.settings import TransferSettings
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.taught import (
     FIRST_STATE,
@@ -27,7 +28,6 @@ from bert_tf.objectives.taught import (
 from bert_tf.objectives.weight_projection import layer_weights
 from bert_tf.training import transfer
 from bert_tf.training.learners.learner import Learner, Measures
-from bert_tf.training.transfer_settings import TransferSettings
 
 # The flags of the weights of terms.
 WEIGHTS = {"TokenDistillation": "alpha_ce", "TokenSquaredError": "alpha_mse",

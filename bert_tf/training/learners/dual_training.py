@@ -17,11 +17,11 @@ from bert_tf.data.batches.two_texts import beside
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import seed_of_pass, split_seed
+from bert_tf.models.mobilebert.settings import TransferSettings
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.taught import LAYER_WEIGHTS, of_teacher
 from bert_tf.training.learners.distiller import Distiller, load_teacher
 from bert_tf.training.learners.learner import Learner
-from bert_tf.training.transfer_settings import TransferSettings
 
 # The feature that holds the teacher's outputs for its own text.
 _OUTPUTS = "beside_outputs"

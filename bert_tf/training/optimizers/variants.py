@@ -7,7 +7,7 @@ from typing import Any
 from keras import ops
 
 from bert_tf.layers.base import register
-from bert_tf.objectives.knowledge_transfer import phase
+from bert_tf.models.mobilebert.objective import phase
 from bert_tf.training.optimizers.adam import AdamWeightDecay, LayerwiseAdaptiveMoments
 
 

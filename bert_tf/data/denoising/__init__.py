@@ -1,1 +1,0 @@
-"""T5's noise: inputs and targets of an encoder and a decoder."""

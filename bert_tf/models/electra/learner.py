@@ -1,0 +1,244 @@
+"""ELECTRA's learner: a small generator replaces tokens, and the network learns from the result
+(arXiv:2003.10555; google-research/electra, run_pretraining.py).
+
+Shapes: B batch, S sequence, P predictions, V vocabulary.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf import networks, objectives
+from bert_tf.config import EncoderConfig, Sizes
+from bert_tf.errors import InputError, naming
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.from_keras import argmax
+from bert_tf.layers.masks import PACKED
+from bert_tf.layers.seeds import seed_of_pass, split_seed, uniform
+from bert_tf.models.electra.settings import GeneratorSettings
+from bert_tf.objectives.base import Batch, Objective, ratio
+from bert_tf.objectives.pretraining import to_slots, used
+from bert_tf.training.learners.learner import Learner, Measures, saved_arguments
+
+# The network's objective, by --discriminator: class, options and weight (None: the recipe's).
+_DISCRIMINATORS: dict[str, tuple[str, dict, float | None]] = {
+    "replaced_token": ("ReplacedToken", {}, None),
+    "replaced_token_written": ("ReplacedToken", {"written_only": True}, None),
+    "replace_mlm": ("MaskedLM", {"name": "replaced_lm"}, 1.0),
+    "all_tokens_mlm": ("AllTokensLM", {}, 1.0)}
+
+
+def scatter_update(ids: Tensor, updates: Tensor, positions: Tensor) -> Tensor:
+    """Returns `ids` [B, S] with `updates` written at `positions` [B, P] (pretrain_helpers.py).
+
+    Nothing is written at position 0, where unused slots are. At a position that comes m times the
+    original writes the sum of its m updates divided by m and rounded down, which for different
+    updates is an unrelated id.
+    """
+    column = ops.arange(ops.shape(ids)[1], dtype="int32")
+    hits = ops.equal(ops.cast(positions, "int32")[:, :, None], column)              # [B, P, S]
+    count = ops.sum(ops.cast(hits, "int32"), axis=1)                                # [B, S]
+    total = ops.sum(ops.where(hits, ops.cast(updates, "int32")[:, :, None], 0), axis=1)
+    mean = ops.floor_divide(total, ops.maximum(count, 1))
+    return ops.where(ops.logical_and(count > 0, column > 0), mean, ops.cast(ids, "int32"))
+
+
+def sample(logits: Tensor, draws: Tensor, temperature: float = 1.0,
+           excluded: Tensor | None = None) -> Tensor:
+    """Draws a token for each row of logits with the probabilities softmax(logits / temperature),
+    int32 [...].
+
+    Args:
+        logits: float32 [..., V].
+        draws: float32 in [0, 1): [...], where the cumulative probabilities are cut; or [..., V],
+            the original's form, which makes them Gumbel noise and takes the largest sum.
+        excluded: integer [...], tokens that are not to be drawn.
+    """
+    logits = ops.stop_gradient(logits) / temperature
+    if excluded is not None:
+        logits = logits - 1000.0 * ops.one_hot(excluded, ops.shape(logits)[-1], dtype="float32")
+    if len(draws.shape) == len(logits.shape):
+        noise = -ops.log(-ops.log(draws + 1e-9) + 1e-9)
+        return argmax(logits + noise)
+    cumulative = ops.cumsum(ops.softmax(logits), axis=-1)
+    below = cumulative <= ops.expand_dims(draws, -1) * cumulative[..., -1:]
+    return ops.sum(ops.cast(below, "int32"), axis=-1)
+
+
+def generator_config(config: EncoderConfig, settings: GeneratorSettings) -> EncoderConfig:
+    """Returns the configuration of a network's generator (`get_generator_config`)."""
+    if not settings.untied_generator:
+        return config
+    width = round(config.hidden_size * settings.generator_hidden_size)
+    with naming("--generator_hidden_size, --generator_layers"):
+        return dataclasses.replace(
+            config, hidden_size=width, num_attention_heads=max(1, width // 64),
+            num_hidden_layers=round(config.num_hidden_layers * settings.generator_layers),
+            intermediate_size=4 * width, embedding_size=(
+                None if settings.untied_generator_embeddings else config.embedding_width))
+
+
+@register
+class Electra(Learner):
+    """A generator, the network that is the product of training, and an objective for each.
+
+    The generator predicts masked tokens. At their positions tokens are drawn from its predictions,
+    without a gradient, and the network reads the result.
+
+    A batch holds masks, as for `MaskedLM`. It may hold `draws`, float32 [B, P] or [B, P, V] in [0,
+    1), for `sample`; without them the draws are a function of the dropout seed, or fixed without
+    such a seed.
+
+    Args:
+        objectives: the generator's masked LM, then the network's objective. The network's alone if
+            there is no generator.
+        generator: an encoder, which may share its embeddings with the network or be the network;
+            None to draw all tokens with the same probability.
+        temperature: temperature of the draws.
+        disallow_correct: whether the original token is never drawn.
+    """
+
+    settings_class = GeneratorSettings
+    epsilon = 1e-6
+
+    def __init__(self, encoder: keras.Model, objectives: Iterable[Objective],
+                 generator: keras.Model | None = None, temperature: float = 1.0,
+                 disallow_correct: bool = False, **kwargs: Any):
+        super().__init__(encoder, objectives, **kwargs)
+        self.generator, self.temperature = generator, temperature
+        self.disallow_correct = disallow_correct
+
+    @classmethod
+    def of_terms(cls, config: EncoderConfig, terms: Sequence, dtype: str | None = None,
+                 settings: GeneratorSettings | None = None) -> Learner:
+        """See `Learner`; without ELECTRA's own term, the network alone learns masked tokens."""
+        settings = settings or GeneratorSettings()
+        network = networks.build(config, dtype=dtype)
+        masked, own = (next((term for term in terms if (term.network == "encoder") is is_own), None)
+                       for is_own in (False, True))
+        weight = settings.gen_weight
+        if masked and weight is None:
+            weight = masked.weight
+
+        def masked_lm(sizes):
+            return objectives.MaskedLM(sizes, loss_weight=weight, dtype=dtype)
+
+        if own is None:
+            settings.check_without_own_term()
+        if own is None or not settings.electra_objective:
+            return Learner(network, [masked_lm(config)])
+        if masked is None and not settings.uniform_generator:
+            raise InputError("--terms lacks masked_lm, which trains the generator; add it, or give "
+                             "--uniform_generator to have no generator.")
+        name, options, default = _DISCRIMINATORS[settings.discriminator]
+        given = [settings.disc_weight, default, own.weight]
+        heads = [getattr(objectives, name)(
+            config, loss_weight=next(w for w in given if w is not None), dtype=dtype, **options)]
+        generator = None
+        if not settings.uniform_generator:
+            sizes = generator_config(config, settings)
+            generator = _generator(network, sizes, not settings.untied_generator_embeddings)
+            heads.insert(0, masked_lm(sizes))
+        return cls(network, heads, generator, settings.temperature, settings.disallow_correct)
+
+    @classmethod
+    def configs(cls, config: EncoderConfig, settings: GeneratorSettings | None = None
+                ) -> list[Sizes]:
+        settings = settings or GeneratorSettings()
+        has_generator = settings.electra_objective and not settings.uniform_generator
+        return [config, *([generator_config(config, settings)] if has_generator else [])]
+
+    @property
+    def measure_names(self) -> list[tuple[str, str]]:
+        own = [] if self.generator is None else [(self.objectives[0].name, "sampled_accuracy")]
+        return [*super().measure_names, *own]
+
+    def call(self, batch: Batch, training: bool = False,
+             dropout_seed: Tensor | None = None) -> dict[str, Tensor]:
+        """Calls the Learner; the dict also holds `sampled_ids`, int32 [B, P], and `corrupted_ids`
+        and `original_ids`, int32 [B, S]."""
+        dropout_seed = seed_of_pass(dropout_seed, training, self.encoder.seed_generator)
+        *seeds, last = split_seed(dropout_seed, 5)
+        found, head = {}, self.objectives[-1]
+        positions, labels = batch["masked_lm_positions"], batch["masked_lm_ids"]
+        draws, excluded = batch.get("draws"), used(labels, batch)
+        if draws is None:
+            draws = uniform(ops.shape(positions), ops.zeros(2, "int32") if last is None else last)
+        if self.generator is None:
+            logits = ops.zeros((*ops.shape(excluded), self.encoder.config.vocab_size))
+        else:
+            masked = self.objectives[0]
+            outputs = self.generator(self._rows(batch), training=training, dropout_seed=seeds[0])
+            found[masked.name] = logits = masked(outputs, batch, self.generator.embedding_table,
+                                                 seeds[1])
+        sampled = to_slots(sample(logits, used(draws, batch), self.temperature,
+                                  excluded if self.disallow_correct else None), batch)
+        original = scatter_update(batch["input_ids"], labels, positions)
+        corrupted = scatter_update(original, sampled, positions)
+        seen = {**batch, "input_ids": corrupted, "original_ids": original}
+        outputs = self.encoder(self._rows(seen), training=training, dropout_seed=seeds[2])
+        found[head.name] = head(outputs, seen, self.encoder.embedding_table, seeds[3])
+        return {**found, "sampled_ids": sampled, "corrupted_ids": corrupted,
+                "original_ids": original}
+
+    def _rows(self, batch):
+        """The features that the networks read."""
+        return {name: batch[name] for name in (*self.encoder.reads, *PACKED)
+                if batch.get(name) is not None}
+
+    def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
+        measures = super().measure_logits(logits, {
+            **batch, "input_ids": logits["corrupted_ids"], "original_ids": logits["original_ids"]})
+        if self.generator is not None:
+            correct = ops.equal(logits["sampled_ids"], ops.cast(batch["masked_lm_ids"], "int32"))
+            measures[self.objectives[0].name]["sampled_accuracy"] = ratio(
+                ops.cast(correct, "float32"), ops.cast(batch["masked_lm_weights"], "float32"))
+        return measures
+
+    def parts(self) -> dict[str, Learner]:
+        """Returns the network and the generator, each with its objective, by their files' names."""
+        found = {"model": Learner(self.encoder, self.objectives[-1:])}
+        if self.generator not in (None, self.encoder):
+            found["generator"] = Learner(self.generator, self.objectives[:1])
+        return found
+
+    def describe(self) -> dict[str, Any]:
+        generator = {} if self.generator is None else self.generator.config.to_dict()
+        # The others of --discriminator are terms of other names.
+        written = getattr(self.objectives[-1], "written_only", False)
+        return {**super().describe(), "generator_config": generator,
+                "temperature": self.temperature, "disallow_correct": self.disallow_correct,
+                **({"discriminator": "replaced_token_written"} if written else {})}
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "generator": _saved_generator(self.generator, self.encoder),
+                "temperature": self.temperature, "disallow_correct": self.disallow_correct}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "Electra":
+        found = saved_arguments(config)
+        encoder, generator = found["encoder"], config["generator"]
+        if generator:
+            generator = encoder if generator == "encoder" else _generator(
+                encoder, EncoderConfig.from_dict(generator["config"]), generator["shared"])
+        return cls(**{**found, "generator": generator})
+
+
+def _generator(encoder, config, shared):
+    """Makes the generator of `config`, which may share the network's embeddings; returns the
+    network itself where the configuration is the same object."""
+    if config is encoder.config:
+        return encoder
+    return networks.build(config, name="generator", dtype=encoder.dtype_policy,
+                          embeddings=encoder.embeddings if shared else None)
+
+
+def _saved_generator(generator, encoder):
+    """Returns the generator's part of an `Electra` configuration, a JSON value."""
+    if generator is None:
+        return None
+    return "encoder" if generator is encoder else {
+        "config": generator.config.to_dict(), "shared": generator.embeddings is encoder.embeddings}

@@ -1,0 +1,261 @@
+"""Records of several tasks: each step takes a batch of one task, as a table of stages and the order
+in them have it.
+
+The task of a step is a function of the step alone, so a run that is started again takes the same.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf import recipes
+from bert_tf.data.batches.pipeline import RecordSet
+from bert_tf.data.records import manifest
+from bert_tf.data.records.features import RecordFormat
+from bert_tf.errors import InputError
+from bert_tf.models.structbert import masks as word_order
+
+
+def continual(count: int, steps: int) -> list[list[int]]:
+    """Returns the steps by stage of each task in continual learning (arXiv:1907.12412, section
+    5.4): each stage adds a task to the earlier tasks, and all tasks have equally many steps.
+
+    Of N steps, a task has N / (count + 1) in each stage but its first, which has the rest: for four
+    tasks of 50 steps 20 10 10 10, 0 30 10 10, 0 0 40 10 and 0 0 0 50.
+    """
+    table = []
+    for task, total in enumerate(_share(steps, count)):
+        later = total // (count + 1)
+        table.append([0] * task + [total - later * (count - 1 - task)]
+                     + [later] * (count - 1 - task))
+    return table
+
+
+def _share(steps, count):
+    """`steps` in `count` numbers that differ by 1 at most."""
+    return [steps // count + (index < steps % count) for index in range(count)]
+
+
+def together(count: int, steps: int) -> list[list[int]]:
+    """All tasks at once, in one stage."""
+    return [[share] for share in _share(steps, count)]
+
+
+def successive(count: int, steps: int) -> list[list[int]]:
+    """One task after the other."""
+    return [[0] * task + [share] + [0] * (count - 1 - task)
+            for task, share in enumerate(_share(steps, count))]
+
+
+TABLES = {"continual": continual, "together": together, "successive": successive}
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskSchedule:
+    """The steps of each task.
+
+    Attributes:
+        names: of the tasks.
+        table: a row of steps by stage for each.
+    """
+
+    names: tuple[str, ...]
+    table: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def parse(cls, values: Sequence[str], names: Sequence[str], steps: int) -> "TaskSchedule":
+        """Returns the schedule that a flag's values describe: a name in `TABLES`, or
+        NAME=STEPS/STEPS/... for each task.
+
+        Args:
+            steps: of all tasks together.
+
+        Raises:
+            InputError: the values are neither, or have another number of steps.
+        """
+        if len(values) == 1 and values[0] in TABLES:
+            table = TABLES[values[0]](len(names), steps)
+            return cls(tuple(names), tuple(map(tuple, table)))
+        rows = {}
+        for value in values:
+            name, _, stages = value.partition("=")
+            if name not in names or not stages.replace("/", "").isdecimal() or name in rows:
+                raise InputError(f"--task_schedule: {value!r} must be one of {', '.join(TABLES)}, "
+                                 f"or a task of the records ({', '.join(names)}), = and its steps "
+                                 f"in each stage, such as {names[0]}=20/10.")
+            rows[name] = tuple(int(number or 0) for number in stages.split("/"))
+        stages = max(map(len, rows.values()), default=0)
+        table = [rows.get(name, ()) + (0,) * (stages - len(rows.get(name, ()))) for name in names]
+        if sum(map(sum, table)) != steps:
+            raise InputError(f"--task_schedule has {sum(map(sum, table)):,} steps, but "
+                             f"--num_train_steps is {steps:,}; make them the same.")
+        return cls(tuple(names), tuple(table))
+
+    @functools.cached_property
+    def tasks(self) -> np.ndarray:
+        """int16 [steps], the number of each step's task.
+
+        In a stage each step takes the task that is furthest behind its share, the first of several.
+        """
+        found = []
+        for counts in np.array(self.table, np.int64).T:
+            total, done = counts.sum(), np.zeros_like(counts)
+            for step in range(total):
+                behind = counts * (step + 1) - done * total
+                task = int(np.argmax(np.where(done < counts, behind, np.iinfo(np.int64).min)))
+                done[task] += 1
+                found.append(task)
+        return np.array(found, np.int16)
+
+    def counts(self, step: int) -> list[int]:
+        """Returns how many of the steps before `step` each task has."""
+        return np.bincount(self.tasks[:step], minlength=len(self.names)).tolist()
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskMixture:
+    """Records of several tasks, as `RecordSet` has them for one kind.
+
+    Attributes:
+        sets: the `RecordSet` of each task, by its name, in the order of the schedule.
+        schedule: None where nothing is trained.
+        step: the step where `training_batches` begins.
+    """
+
+    sets: Mapping[str, RecordSet]
+    schedule: TaskSchedule | None = None
+    step: int = 0
+
+    @property
+    def paths(self) -> list[str]:
+        """The files of all tasks."""
+        return [path for records in self.sets.values() for path in records.paths]
+
+    @property
+    def size(self) -> int:
+        """The number of records."""
+        return sum(records.size for records in self.sets.values())
+
+    @property
+    def _first(self) -> RecordSet:
+        return next(iter(self.sets.values()))
+
+    @property
+    def format(self) -> RecordFormat:
+        """The `RecordFormat` of every record."""
+        return self._first.format
+
+    @property
+    def manifest(self) -> dict | None:
+        """Manifest of the first task."""
+        return self._first.manifest
+
+    @property
+    def vocab_hash(self) -> str | None:
+        """Hash of the vocabulary that the records were made with."""
+        return self._first.vocab_hash
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Tasks that have records."""
+        return tuple(self.sets)
+
+    def check(self, flag: str, max_seq_length: int, max_predictions_per_seq: int, vocab_size: int,
+              num_labels: int = 0) -> "TaskMixture":
+        """See `RecordSet.check`; each task has its own number of labels.
+
+        Raises:
+            InputError: the records of two tasks have other features, sizes or vocabularies.
+        """
+        for name, records in self.sets.items():
+            for mine, theirs, what in (
+                    (self.format.names, records.format.names, "features"),
+                    (self.format.sizes, records.format.sizes, "lengths"),
+                    (self.vocab_hash, records.vocab_hash, "vocabularies")):
+                if mine != theirs:
+                    raise InputError(f"--{flag}: the records of {name} and of "
+                                     f"{next(iter(self.sets))} have different {what}; make both "
+                                     "with the same flags.")
+        del num_labels
+        return dataclasses.replace(self, sets={
+            name: records.check(flag, max_seq_length, max_predictions_per_seq, vocab_size,
+                                word_order.num_labels(recipes.of_manifest(records.manifest)))
+            for name, records in self.sets.items()})
+
+    def identity(self) -> dict:
+        """See `RecordSet`."""
+        return {"counts": [records.counts for records in self.sets.values()],
+                **self.format.sizes, "tasks": list(self.sets),
+                "checksum": [records.checksum for records in self.sets.values()]}
+
+    def locate_damage(self, most: int | None = None) -> None:
+        """See `RecordSet`."""
+        for records in self.sets.values():
+            records.locate_damage(most)
+
+    def scheduled(self, values: Sequence[str], steps: int) -> "TaskMixture":
+        """With the schedule of a flag, see `TaskSchedule.parse`."""
+        return dataclasses.replace(self, schedule=TaskSchedule.parse(values, self.tasks, steps))
+
+    def from_step(self, step: int) -> "TaskMixture":
+        """The same records, whose training batches begin at a step of the schedule."""
+        return dataclasses.replace(self, step=step)
+
+    def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
+                         worker: int = 0, workers: int = 1) -> tf.data.Dataset:
+        """Returns batches as `RecordSet.training_batches`, to the end of the schedule. The records
+        of each task have a stream of their own, which continues after the task's earlier steps.
+
+        Raises:
+            InputError: these steps had batches of another size.
+        """
+        if taken and taken != self.step * global_batch:
+            raise InputError(f"--train_batch_size={global_batch}: the run took {taken:,} records "
+                             f"in {self.step:,} steps, and records of several tasks can't be "
+                             "resumed with another batch size; give the one that the run began "
+                             "with.")
+        assert self.schedule is not None
+        streams = [records.training_batches(seed, count * global_batch, global_batch, replicas,
+                                            worker, workers)
+                   for records, count in zip(self.sets.values(), self.schedule.counts(self.step))]
+        tasks = np.repeat(self.schedule.tasks[self.step:].astype(np.int64), replicas // workers)
+        return tf.data.Dataset.choose_from_datasets(
+            streams, tf.data.Dataset.from_tensor_slices(tasks), stop_on_empty_dataset=False)
+
+    def evaluation_batches(self, global_batch: int, max_steps: int, replicas: int,
+                           worker: int = 0, workers: int = 1) -> tf.data.Dataset:
+        """Returns batches as `RecordSet.evaluation_batches`, one task after the other; each has its
+        share of the steps."""
+        share = -(-max_steps // len(self.sets))
+        found = [records.evaluation_batches(global_batch, share, replicas, worker, workers)
+                 for records in self.sets.values()]
+        for other in found[1:]:
+            found[0] = found[0].concatenate(other)
+        return found[0]
+
+
+def open_records(patterns: str | list[str], flag: str) -> RecordSet | TaskMixture:
+    """Returns the `RecordSet` of a flag, or the `TaskMixture` where manifests name tasks.
+
+    Raises:
+        InputError: see `RecordSet.open`; or only some records belong to a task.
+    """
+    paths = manifest.record_files(patterns, flag)
+    found: dict[str, list[str]] = {}
+    manifests = manifest.find_manifests(paths)
+    manifest.check_whole(manifests, patterns, flag)
+    known = {path: recipes.of_manifest(record)
+             for record, entries, _ in manifests for path in entries}
+    for path in paths:
+        found.setdefault(known[path].task if path in known else "", []).append(path)
+    if not any(found):
+        return RecordSet.open(patterns, flag)
+    if "" in found:
+        raise InputError(f"--{flag}: {found[''][0]} names no task, but other records do; train on "
+                         "records of one recipe, with their manifests beside them.")
+    recipe = next(iter(known.values()))
+    return TaskMixture({name: RecordSet.open(found[name], flag) for name in recipe.tasks
+                        if name in found})

@@ -1,0 +1,1 @@
+"""Heads that attend to fixed places."""

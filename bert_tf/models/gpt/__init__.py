@@ -1,0 +1,1 @@
+"""GPT, and BERT from left to right."""

@@ -1,0 +1,80 @@
+"""Hugging Face's `openai-gpt`: `model.safetensors` with a `config.json`."""
+
+import numpy as np
+
+from bert_tf.checkpoints import huggingface_tokenizer, rules, safetensors_files
+from bert_tf.checkpoints.huggingface_config import our_activation
+from bert_tf.checkpoints.rules import Format, Source, Tensor
+from bert_tf.checkpoints.weights import Weights
+from bert_tf.config import GPTConfig
+from bert_tf.errors import InputError, naming
+from bert_tf.models.gpt import weights as openai_gpt
+
+TYPE = "openai-gpt"
+_PREFIX = "transformer."
+_KEYS = {"vocab_size": "vocab_size", "n_embd": "hidden_size", "n_layer": "num_hidden_layers",
+         "n_head": "num_attention_heads", "n_positions": "max_position_embeddings",
+         "resid_pdrop": "hidden_dropout_prob", "attn_pdrop": "attention_probs_dropout_prob",
+         "embd_pdrop": "embedding_dropout_prob", "layer_norm_epsilon": "layer_norm_eps",
+         "initializer_range": "initializer_range"}
+# transformers' names of our activations: its "gelu" of this type is the tanh form.
+_ACTIVATIONS = {"gelu": "gelu", "relu": "relu"}
+_NOTE = ("transformers' language model predicts words only; the original's softmax, and ours, runs "
+         "over positions too.")
+# The only values with which transformers computes the head of choices as the original does.
+_SUMMARY = {"summary_type": "cls_index", "summary_activation": None}
+
+
+def _check_heads(file, path, values, found, words):
+    """Raises InputError for heads that compute something else; `words` is the embedding table."""
+    copy = found.get("lm_head.weight")
+    if copy and words in found and not np.array_equal(copy.read(), found[words].read()):
+        raise InputError(f"{file}: tensor 'lm_head.weight' differs from {words!r}, but the network "
+                         "ties them; take another checkpoint.")
+    for key, only in _SUMMARY.items() if "multiple_choice_head.summary.weight" in found else ():
+        if (values.get(key, only) or None) != only:
+            raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}.")
+
+
+def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
+    """Returns a checkpoint's `Source` from its safetensors file, the values of `config.json` and
+    its tensors.
+
+    Raises:
+        InputError: the files describe another network or other heads.
+    """
+    path = rules.beside(file, "config.json")
+    prefix = _PREFIX if any(name.startswith(_PREFIX) for name in found) else ""
+    ours = {mine: values[theirs] for theirs, mine in _KEYS.items() if theirs in values}
+    width = ours.get("hidden_size", GPTConfig.hidden_size)
+    ours["intermediate_size"] = 4 * width if isinstance(width, int) else width
+    notes: tuple[str, ...] = ()
+    words = f"{prefix}tokens_embed.weight"
+    _check_heads(file, path, values, found, words)
+    if values.get("n_special") != openai_gpt.SPECIAL and words in found:
+        found = {**found, words: openai_gpt.add_special(found[words], found[words].shape[-1])}
+        ours["vocab_size"] = found[words].shape[0]
+        notes = (openai_gpt.SPECIAL_NOTE,)
+    with naming(path):
+        config = GPTConfig.from_dict({**ours, "hidden_act": our_activation(
+            "afn", values.get("afn", "gelu"), _ACTIVATIONS)})
+    return Source(file, config, openai_gpt.split(found), openai_gpt.table(prefix),
+                  rules.vocabulary_beside(file), notes=notes)
+
+
+def table_for(weights: Weights) -> Format:
+    """Returns the table to write `weights` with."""
+    openai_gpt.check(weights, "huggingface", frozenset(["multiple_choice"]))
+    return openai_gpt.table(_PREFIX if weights.heads else "", (_NOTE,))
+
+
+def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
+    """Writes `model.safetensors`, `config.json` and the vocabulary's files. `tensors` have Hugging
+    Face's names."""
+    config = weights.config
+    safetensors_files.write(folder, openai_gpt.join(tensors), {
+        "architectures": [f"OpenAIGPT{'DoubleHeads' if weights.heads else ''}Model"],
+        "model_type": TYPE, **{theirs: getattr(config, ours) for theirs, ours in _KEYS.items()},
+        "afn": config.hidden_act, "n_special": openai_gpt.SPECIAL,
+        "summary_type": "cls_index", "summary_use_proj": True})
+    huggingface_tokenizer.write(folder, weights.tokenizer, False, config.max_position_embeddings)

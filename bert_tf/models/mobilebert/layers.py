@@ -1,0 +1,284 @@
+"""The layers of MobileBERT (arXiv:2004.02984; google-research, mobilebert/modeling.py).
+
+Shapes: B batch, S sequence, H hidden, E width of the word embeddings, N heads, A inner width of a
+layer, D = A / N width of a head, F width of a feed-forward network. Variables have
+google-research/bert's names.
+"""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from bert_tf.config import MobileBertConfig
+from bert_tf.layers.activations import ACTIVATIONS
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.masks import add_noise
+from bert_tf.layers.quantisation import RoundsTables
+from bert_tf.layers.seeds import dropout, softmax_and_dropout, split_seed
+from bert_tf.layers.transformer import check_length, join_heads, mask_heads, segment_vectors
+from bert_tf.models.mobilebert.affine import MovingRanges, Rounded
+from bert_tf.models.mobilebert.norms import make_norm, rounds_all
+
+# The score of a masked token: small enough for fixed-point numbers, so that padding keeps some
+# weight.
+_HIDDEN_SCORE = -6.0
+_GREATEST_SCORE = 60.0      # where all tensors are rounded
+
+
+class Attended(NamedTuple):
+    """The arguments of all layers' attention in addition to the vectors.
+
+    Attributes:
+        mask: float32 [B, 1, 1, S], 1 for tokens and 0 for padding; None if all are tokens.
+        bias: float32, broadcast to [B, N, S, S], added to the scores before masking; or None.
+    """
+
+    mask: Tensor | None
+    bias: Tensor | None
+
+
+@register
+class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
+    """Word embeddings, or a token's and its neighbours' joined, projected to the layers' width,
+    plus segment and position embeddings, normalised."""
+
+    quantised_as = "pooler"     # the name for all dense layers outside the encoder's
+
+    def __init__(self, config: MobileBertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.transformation = self.dense(
+            config.hidden_size, "embedding_transformation") if config.transformed_size else None
+        self.norm = make_norm(config, config.hidden_size, self.dtype_policy)
+        self.make_ranges()
+
+    def build(self, input_shape: Any = None) -> None:
+        config = self.config
+        self.word_embeddings = self.add_weight((config.vocab_size, config.embedding_width),
+                                               name="word_embeddings")
+        self.segment_embeddings = self.add_weight((config.type_vocab_size, config.hidden_size),
+                                                  name="token_type_embeddings")
+        self.position_embeddings = self.add_weight(
+            (config.max_position_embeddings, config.hidden_size), name="position_embeddings")
+        if self.transformation:
+            self.transformation.build((None, None, config.transformed_size))
+        self.norm.build()
+        if self.ranges:
+            self.ranges.build()
+
+    def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
+             dropout_seed: Tensor | None = None, training: bool = False,
+             word_noise: Tensor | None = None) -> Tensor:
+        """Returns float [B, S, H].
+
+        Args:
+            input_ids: integer [B, S].
+            segment_ids: integer [B, S]; None: all zero.
+            training: whether this is a training step, which a quantisation may not yet affect.
+            word_noise: float [B, S, E], added to the vectors of words.
+
+        Raises:
+            ValueError: S is larger than `max_position_embeddings`.
+        """
+        length = check_length(input_ids, self.config)
+        x, positions = self.round_rows(
+            ops.take(self.word_embeddings, input_ids, axis=0),                      # [B, S, E]
+            self.position_embeddings[:length], training)                            # [S, H]
+        x = add_noise(x, word_noise)
+        if self.config.trigram_input:
+            # As in the original, a neighbour beyond the row is zero, and padding counts as a token.
+            x = ops.concatenate([ops.pad(x[:, 1:], ((0, 0), (0, 1), (0, 0))), x,
+                                 ops.pad(x[:, :-1], ((0, 0), (1, 0), (0, 0)))], axis=-1)
+        if self.transformation:
+            x = self.transformation(x)                                              # [B, S, H]
+        x = x + segment_vectors(self.segment_embeddings, segment_ids, x.dtype) + positions
+        return dropout(self.norm(x), self.config.hidden_dropout_prob, dropout_seed)
+
+
+@register
+class NormedDense(Rounded, keras.layers.Layer):
+    """A dense layer, dropout, the sum with a residual if there is one, and a normalisation.
+
+    Attributes:
+        input_size, width: of the input and of the output.
+    """
+
+    config_keys = ("input_size", "width", "dropout_rate")
+
+    def __init__(self, config: MobileBertConfig, input_size: int, width: int,
+                 dropout_rate: float = 0.0, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.input_size, self.width, self.dropout_rate = input_size, width, dropout_rate
+        self.projection = self.dense(width)
+        self.norm = make_norm(config, width, self.dtype_policy, in_layer=True)
+
+    def build(self, input_shape: Any = None) -> None:
+        self.projection.build((None, None, self.input_size))
+        self.norm.build()
+
+    def call(self, x: Tensor, residual: Tensor | None = None,
+             dropout_seed: Tensor | None = None) -> Tensor:
+        """[B, S, input_size] and the residual [B, S, width] -> [B, S, width]."""
+        x = dropout(self.projection(x), self.dropout_rate, dropout_seed)
+        return self.norm(x if residual is None else x + residual)
+
+
+@register
+class MobileAttention(Rounded, keras.layers.Layer):
+    """Softmax(Q K^T / sqrt(D)) V in N heads; V may come from other vectors than Q and K."""
+
+    def __init__(self, config: MobileBertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        for name in ("query", "key", "value"):
+            setattr(self, name, self.dense(config.inner_size, name))
+        self.ranges = MovingRanges(("scores", "masked", "summed", "context"), config.quantisation
+                                   ) if rounds_all(config) else None
+
+    def build(self, input_shape: Any = None) -> None:
+        for layer, width in ((self.query, self.config.query_size),
+                             (self.key, self.config.query_size),
+                             (self.value, self.config.value_size)):
+            layer.build((None, None, width))
+        if self.ranges:
+            self.ranges.build()
+
+    def call(self, x: Tensor, values: Tensor, attended: Attended, head_mask: Tensor | None = None,
+             dropout_seed: Tensor | None = None, training: bool = False
+             ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Returns the heads' outputs [B, S, A], and `SelfAttention`'s dict.
+
+        Args:
+            x: float [B, S, `query_size`], read by queries and keys.
+            values: float [B, S, `value_size`].
+            attended: see `Attended`.
+            head_mask: see `SelfAttention`.
+            training: whether this is a training step, which moves ranges.
+        """
+        batch, length = ops.shape(x)[:2]
+        heads, size = self.config.num_attention_heads, self.config.head_size
+
+        def split(y):  # [B, S, A] -> [B, S, N, D]
+            return ops.reshape(y, (batch, length, heads, size))
+
+        query = ops.transpose(split(self.query(x)), (0, 2, 1, 3))                   # [B, N, S, D]
+        key = ops.transpose(split(self.key(x)), (0, 2, 3, 1))                       # [B, N, D, S]
+        value = ops.transpose(split(self.value(values)), (0, 2, 1, 3))              # [B, N, S, D]
+        def rounded(name, y):
+            return self.ranges.round(name, y, training) if self.ranges else y
+
+        scores = rounded("scores", ops.cast(ops.matmul(query, key), "float32"))     # [B, N, S, S]
+        scores = scores * size**-0.5
+        if attended.bias is not None:
+            scores = scores + attended.bias
+        if attended.mask is not None or self.ranges:
+            mask = 1.0 if attended.mask is None else attended.mask
+            scores = rounded("masked", scores * mask) + (1.0 - mask) * _HIDDEN_SCORE
+            scores = rounded("summed", scores)
+        if self.ranges:
+            scores = ops.clip(scores, _HIDDEN_SCORE, _GREATEST_SCORE)
+        probs, dropped = softmax_and_dropout(
+            scores, self.config.attention_probs_dropout_prob, dropout_seed, value.dtype)
+        context = rounded("context", ops.matmul(dropped, value))                    # [B, N, S, D]
+        context = mask_heads(ops.cast(context, value.dtype), head_mask)
+        return join_heads(context, heads * size), {
+            "attention_probs": probs, "attention_scores": scores}
+
+
+@register
+class FeedForward(Rounded, keras.layers.Layer):
+    """A feed-forward network with its residual, of width A."""
+
+    def __init__(self, config: MobileBertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        inner = config.inner_size
+        self.intermediate = self.dense(config.intermediate_size,
+                                       activation=ACTIVATIONS[config.hidden_act])
+        self.output_ = NormedDense(config, config.intermediate_size, inner, self.residual_dropout,
+                                   name="output", dtype=self.dtype_policy)
+
+    # A network before the layer's own never has dropout.
+    residual_dropout = 0.0
+
+    def build(self, input_shape: Any = None) -> None:
+        with keras.name_scope("intermediate"):
+            self.intermediate.build((None, None, self.config.inner_size))
+        self.output_.build()
+
+    def transform(self, x: Tensor, dropout_seed: Tensor | None = None,
+                  unit_mask: Tensor | None = None) -> Tensor:
+        """[B, S, A] -> [B, S, A]; see `TransformerLayer` for `unit_mask`."""
+        inner = self.intermediate(x)                                                # [B, S, F]
+        if unit_mask is not None:
+            inner = inner * ops.cast(unit_mask, inner.dtype)
+        return self.output_(inner, x, dropout_seed)
+
+    def call(self, x: Tensor) -> Tensor:
+        return self.transform(x)
+
+
+@register
+class MobileBertLayer(FeedForward):
+    """Self-attention and feed-forward networks between two bottlenecks."""
+
+    def __init__(self, config: MobileBertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        policy, hidden, inner = self.dtype_policy, config.hidden_size, config.inner_size
+        self.input_bottleneck = self.query_bottleneck = self.output_bottleneck = None
+        if config.use_bottleneck:
+            self.input_bottleneck = NormedDense(config, hidden, inner, name="input", dtype=policy)
+            self.output_bottleneck = NormedDense(
+                config, inner, hidden, config.hidden_dropout_prob, name="bottleneck", dtype=policy)
+        if config.has_query_bottleneck:
+            self.query_bottleneck = NormedDense(config, hidden, inner, name="attention",
+                                                dtype=policy)
+        self.attention = MobileAttention(config, name="self", dtype=policy)
+        self.attention_output = NormedDense(config, inner, inner, self.residual_dropout,
+                                            name="output", dtype=policy)
+        for name in self.further:
+            setattr(self, name, FeedForward(config, name=name, dtype=policy))
+
+    @property
+    def residual_dropout(self) -> float:    # type: ignore[override]
+        """The rate of dropout before an inner residual."""
+        return 0.0 if self.config.use_bottleneck else self.config.hidden_dropout_prob
+
+    @property
+    def further(self) -> list[str]:
+        """The names of the feed-forward networks before the last."""
+        return [f"ffn_layer_{i}" for i in range(self.config.num_feedforward_networks - 1)]
+
+    def build(self, input_shape: Any = None) -> None:
+        with keras.name_scope("bottleneck"):
+            for part in (self.input_bottleneck, self.query_bottleneck):
+                if part:
+                    part.build()
+        with keras.name_scope("attention"):
+            self.attention.build()
+            self.attention_output.build()
+        for name in self.further:
+            getattr(self, name).build()
+        super().build()
+        if self.output_bottleneck:
+            with keras.name_scope("output"):
+                self.output_bottleneck.build()
+
+    def call(self, x: Tensor, attended: Attended,     # type: ignore[override]
+             head_mask: Tensor | None = None, dropout_seed: Tensor | None = None,
+             unit_mask: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+        """Returns float [B, S, H], and `MobileAttention`'s dict.
+
+        `x` is [B, S, H]. `unit_mask`, float that broadcasts to [B, S, F], is a factor for each unit
+        of the last feed-forward network. See `MobileAttention` for the others.
+        """
+        seeds = split_seed(dropout_seed, 3)
+        inner = self.input_bottleneck(x) if self.input_bottleneck else x            # [B, S, A]
+        if self.config.use_bottleneck_attention:
+            queries = values = inner
+        else:
+            queries, values = self.query_bottleneck(x) if self.query_bottleneck else x, x
+        context, maps = self.attention(queries, values, attended, head_mask, seeds[0])
+        y = self.attention_output(context, inner, seeds[1])                         # [B, S, A]
+        for name in self.further:
+            y = getattr(self, name)(y)
+        y = self.transform(y, None if self.output_bottleneck else seeds[2], unit_mask)
+        return (self.output_bottleneck(y, x, seeds[2]) if self.output_bottleneck else y), maps

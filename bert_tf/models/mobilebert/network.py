@@ -1,0 +1,42 @@
+"""MobileBERT and its teacher, IB-BERT (Sun et al., arXiv:2004.02984; google-research,
+mobilebert/modeling.py).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras import ops
+
+from bert_tf.layers.base import Tensor, register
+from bert_tf.models.mobilebert.layers import Attended, MobileBertLayer, MobileEmbeddings
+from bert_tf.networks.encoder import BertEncoder
+
+
+@register
+class MobileBert(BertEncoder):
+    """A `BertEncoder` whose layers are thinner, or for the teacher wider, inside than between.
+
+    `embedding_output` is [B, S, H]. Padding keeps a small weight in attention, as in the original:
+    outputs depend on the length of a batch.
+    """
+
+    also_reads = ()
+    packs = False
+
+    def make_embeddings(self, **kwargs: Any) -> MobileEmbeddings:
+        return MobileEmbeddings(self.config, **kwargs)
+
+    def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
+        return {"embedding_output": self.embeddings(inputs["input_ids"], inputs.get("segment_ids"),
+                                                    seed, word_noise=inputs.get("word_noise"))}
+
+    def make_layer(self, *shared: Any, numbers: Any = None, **kwargs: Any) -> Any:
+        return MobileBertLayer(self.config, **kwargs)
+
+    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None,
+                  packing: Any = None) -> Attended:
+        mask = inputs.get("input_mask")
+        if mask is not None:
+            mask = ops.cast(mask[:, None, None, :], "float32")              # [B, 1, 1, S]
+        return Attended(mask, None if attention_bias is None
+                        else ops.cast(attention_bias, "float32"))

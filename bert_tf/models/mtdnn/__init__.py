@@ -1,0 +1,1 @@
+"""MT-DNN: several tasks share one encoder."""

@@ -1,0 +1,1 @@
+"""Recurrent networks: ELMo and the LSTMs of sequences."""

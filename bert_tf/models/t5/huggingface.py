@@ -1,0 +1,92 @@
+"""Hugging Face's files of T5 (transformers, `T5ForConditionalGeneration`)."""
+
+from bert_tf.checkpoints import huggingface_tokenizer, rules, safetensors_files
+from bert_tf.checkpoints.huggingface_models import DENSE
+from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
+from bert_tf.checkpoints.weights import Weights
+from bert_tf.config import T5Config
+from bert_tf.errors import InputError, naming
+from bert_tf.models.t5.weights import ATTENTION, HIDDEN, TYPE, parts
+
+_KEYS = ("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_decoder_layers", "num_heads",
+         "relative_attention_num_buckets", "relative_attention_max_distance", "dropout_rate",
+         "layer_norm_epsilon", "initializer_factor", "feed_forward_proj", "tie_word_embeddings")
+# The ids that generation begins with, pads with and ends with, here as in T5.
+_FIXED = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
+
+
+def _hf_table():
+    rows: list[tuple] = [("embeddings/word_embeddings", "shared.weight", SELF),
+                         ("logits", "lm_head", DENSE)]
+    for stack in ("encoder", "decoder"):
+        rows += [(f"{stack}/relative_attention_bias/weight", f"{stack}.block.0.layer.0."
+                  "SelfAttention.relative_attention_bias.weight", (("", "", "transpose"),)),
+                 (f"{stack}/layer_norm/scale", f"{stack}.final_layer_norm.weight", SELF)]
+        for number, part in enumerate(parts(stack)):
+            ours, layer = f"{stack}/layer_{{i}}/{part}", f"{stack}.block.{{i}}.layer.{number}"
+            rows.append((f"{ours}/layer_norm/scale", f"{layer}.layer_norm.weight", SELF))
+            if part == "feed_forward":
+                rows += [(f"{ours}/{name}", f"{layer}.DenseReluDense.{name}", DENSE)
+                         for name in (*HIDDEN, "wo")]
+            else:
+                kind = "SelfAttention" if part == "attention" else "EncDecAttention"
+                rows += [(f"{ours}/{name}", f"{layer}.{kind}.{name[0]}", DENSE)
+                         for name in ATTENTION]
+    return Format(tuple(rows), (
+        safetensors_files.COPIES,
+        (r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
+         "not used by any version of the network")))
+
+
+def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
+    """Returns the `Source` of a safetensors file, the values of `config.json` and the file's
+    tensors. Copies must equal their tensors."""
+    path = rules.beside(file, "config.json")
+    for key, only in _FIXED.items():
+        if values.get(key) not in (None, only):
+            raise InputError(f"{path}: {key} must be {only}, as in T5, not {values[key]!r}.")
+    ours = {key: values[key] for key in _KEYS if key in values}
+    # transformers 5 always writes that they are tied.
+    if "scale_decoder_outputs" in values:
+        ours["tie_word_embeddings"] = values["scale_decoder_outputs"]
+    with naming(path):
+        config = T5Config.from_dict(ours)
+    if config.num_decoder_layers == config.num_layers:
+        config = T5Config.from_dict({**config.to_dict(), "num_decoder_layers": None})
+    copies = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
+              *(["lm_head.weight"] if config.tie_word_embeddings else [])]
+    found = dict(found)
+    for copy in copies:
+        if copy in found and "shared.weight" in found:
+            safetensors_files.set_copy_aside(found, copy, "shared.weight", file)
+        elif copy in found:
+            found["shared.weight"] = found.pop(copy)
+    notes: tuple[str, ...] = ()
+    if not config.tie_word_embeddings and (
+            "lm_head.weight" not in found and "shared.weight" in found):
+        found["lm_head.weight"] = found["shared.weight"]
+        notes = ("lm_head.weight, which the file does not hold, is shared.weight.",)
+    return Source(file, config, found, _hf_table(), rules.vocabulary_beside(file), notes=notes)
+
+
+def table_for(weights: Weights) -> Format:
+    """Returns the table to write `weights` with."""
+    if not weights.config.has_encoder:
+        raise InputError(f"{weights.source}: architecture is {weights.config.architecture}, but "
+                         "Hugging Face's T5 is an encoder_decoder; choose another format.")
+    if weights.config.fixed_heads:
+        raise InputError(f"{weights.source}: Hugging Face's T5 has no fixed_heads; choose another "
+                         "format.")
+    return _hf_table()
+
+
+def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
+    """Writes `model.safetensors`, `config.json` and the vocabulary's files. `tensors` have Hugging
+    Face's names."""
+    config = weights.config
+    safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {
+        "architectures": ["T5ForConditionalGeneration"], "model_type": TYPE,
+        **{key: getattr(config, key) for key in _KEYS},
+        "num_decoder_layers": config.decoder_layers, "is_encoder_decoder": True,
+        **_FIXED})
+    huggingface_tokenizer.write(folder, weights.tokenizer, has_segments=False)

@@ -1,0 +1,1 @@
+"""XLNet and Transformer-XL."""

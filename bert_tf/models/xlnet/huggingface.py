@@ -1,0 +1,177 @@
+"""Hugging Face's files of XLNet (transformers, `XLNetModel` and the classes on top of it)."""
+
+from bert_tf.checkpoints import huggingface_tokenizer, rules, safetensors_files
+from bert_tf.checkpoints.huggingface_config import (
+    THEIR_ACTIVATIONS,
+    describe_labels,
+    our_activation,
+)
+from bert_tf.checkpoints.huggingface_models import DENSE, NORM
+from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
+from bert_tf.checkpoints.weights import Weights
+from bert_tf.config import XLNetConfig
+from bert_tf.errors import InputError
+from bert_tf.models.xlnet.weights import (
+    ATTENTION,
+    BIASES,
+    HEADS,
+    LAYER,
+    SEQUENCE,
+    TYPE,
+    check_sees_both_sides,
+)
+
+_KEYS = {"vocab_size": "vocab_size", "d_model": "d_model", "n_layer": "n_layer",
+         "n_head": "n_head", "d_inner": "d_inner", "untie_r": "untie_r", "reuse_len": "reuse_len",
+         "mem_len": "mem_len", "clamp_len": "clamp_len", "dropout": "dropout",
+         "initializer_range": "initializer_range", "layer_norm_eps": "layer_norm_eps",
+         "summary_type": "summary_type", "summary_use_proj": "use_summ_proj"}
+_FIXED = {"attn_type": "bi", "same_length": False, "bi_data": False}
+_HF_IN, _HF_OUT = (("/kernel", "", "HND"),), (("/kernel", "", "transpose HND"),)
+# The end of a class's name, and the head it has.
+_CLASSES = {**dict.fromkeys(SEQUENCE, "ForSequenceClassification"),
+            "multiple_choice": "ForMultipleChoice", "tagging": "ForTokenClassification",
+            "answer_span": "ForQuestionAnsweringSimple", "conditional_span": "ForQuestionAnswering",
+            "permutation_lm": "LMHeadModel"}
+# The widths of the beams of a head for questions: their name and ours. Their default is 5.
+_BEAMS = {"start_n_top": "num_starts", "end_n_top": "num_ends"}
+_LOGITS = {"tagging": "classifier", "answer_span": "qa_outputs"}
+_PROBLEMS = {"multi_label_classification": "multi_label", "regression": "regression"}
+_ERF_NOTE = ("transformers computes the exact GELU where its file has \"gelu\", but XLNet was "
+             "trained with the tanh form; give --hidden_act=gelu to take that.")
+_SPAN_NOTE = ("transformers gives XLNet the passage before the question; a head that was trained "
+              "with --squad_style=bert expects it behind.")
+
+
+def _hf_table(prefix, head, notes=()):
+    block = f"{prefix}layer.{{i}}"
+    logits = [(f"{head}/dense", _LOGITS.get(head, "logits_proj"), DENSE)] if head in (
+        *SEQUENCE, "multiple_choice", *_LOGITS) else []
+    return Format((
+        ("embeddings/word_embeddings", f"{prefix}word_embedding.weight", SELF),
+        ("embeddings/mask_emb", f"{prefix}mask_emb", (("", "", "11H"),)),
+        *((f"{ATTENTION}/self/{name}", f"{block}.rel_attn.{name}_bias", SELF)
+          for name in BIASES),
+        (f"{ATTENTION}/self/seg_embed", f"{block}.rel_attn.seg_embed", SELF),
+        *((f"{ATTENTION}/self/{part}", f"{block}.rel_attn.{part[0]}", _HF_IN)
+          for part in HEADS),
+        (f"{ATTENTION}/self/position", f"{block}.rel_attn.r", _HF_IN),
+        (f"{ATTENTION}/output/dense", f"{block}.rel_attn.o", _HF_OUT),
+        (f"{ATTENTION}/output/LayerNorm", f"{block}.rel_attn.layer_norm", NORM),
+        (f"{LAYER}/intermediate/dense", f"{block}.ff.layer_1", DENSE),
+        (f"{LAYER}/output/dense", f"{block}.ff.layer_2", DENSE),
+        (f"{LAYER}/output/LayerNorm", f"{block}.ff.layer_norm", NORM),
+        ("permutation_lm/output_bias", "lm_loss.bias", SELF),
+        ("pooler/dense", "sequence_summary.summary", DENSE),
+        *rules.conditional_span_rows(".", DENSE, NORM), *logits),
+        (safetensors_files.COPIES,), notes=notes)
+
+
+def _head_of(values, found):
+    """The head that the files hold, or None."""
+    classes = values.get("architectures")
+    heads = [head for head, end in _CLASSES.items()
+             if isinstance(classes, list) and f"XLNet{end}" in classes]
+    problem = _PROBLEMS.get(str(values.get("problem_type")))
+    if problem in heads:
+        return problem
+    if heads:
+        single = getattr(found.get("logits_proj.bias"), "shape", ()) == (1,)
+        return "regression" if single and "regression" in heads else heads[0]
+    return next((head for head, layer in (*_LOGITS.items(), ("classification", "logits_proj"))
+                 if f"{layer}.bias" in found), None)
+
+
+def _check_summary(values, found):
+    """Raises InputError for another activation than ours, which counts without a projection too."""
+    act, projects = values.get("summary_activation", "tanh"), values.get("summary_use_proj", True)
+    if projects and act != "tanh":
+        raise InputError(f"summary_activation must be 'tanh', not {act!r}")
+    if not projects and act and "logits_proj.weight" in found:
+        raise InputError(f"summary_activation must be '' where summary_use_proj is false, not "
+                         f"{act!r}")
+
+
+def _read_config(values, found, beams):
+    """The configuration of the network in a config.json; refuses what the network lacks."""
+    act = our_activation("ff_activation", values.get("ff_activation", "gelu"))
+    for key, only in _FIXED.items():
+        if values.get(key, only) != only:
+            raise InputError(f"{key} must be {only!r}, not {values[key]!r}")
+    for key, width in beams.items():
+        if type(width) is not int or width < 1:
+            raise InputError(f"{key} must be a number from 1, not {width!r}")
+    _check_summary(values, found)
+    ours = {mine: values[theirs] for theirs, mine in _KEYS.items()
+            if values.get(theirs) is not None}
+    ours["dropatt"] = ours.get("dropout", XLNetConfig.dropout)
+    width, heads = (ours.get(key, getattr(XLNetConfig, key)) for key in ("d_model", "n_head"))
+    return XLNetConfig.from_dict({**ours, "ff_activation": act, "d_head": width // heads})
+
+
+def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
+    """The `Source` of Hugging Face's files.
+
+    Raises:
+        InputError: the configuration describes another network, or a copy differs from its tensor.
+    """
+    head = _head_of(values, found)
+    beams = {key: values.get(key, 5) for key in _BEAMS if head == "conditional_span"}
+    try:
+        config = _read_config(values, found, beams)
+    except (InputError, TypeError, ZeroDivisionError) as error:
+        path = rules.beside(file, "config.json")
+        raise InputError(f"{path}: {str(error).rstrip('.')}.") from None
+    prefix = "transformer." if any(name.startswith("transformer.") for name in found) else ""
+    words, found = f"{prefix}word_embedding.weight", dict(found)
+    if {"lm_loss.weight", words} <= found.keys():
+        safetensors_files.set_copy_aside(found, "lm_loss.weight", words, file)
+    return Source(file, config, found, _hf_table(prefix, head),
+                  rules.vocabulary_beside(file), labels=safetensors_files.labels(values, file),
+                  options=beams,
+                  notes=(_ERF_NOTE,) if config.ff_activation == "gelu_erf" else ())
+
+
+def table_for(weights: Weights) -> Format:
+    """The table to write `weights` with, as Hugging Face's files.
+
+    Raises:
+        InputError: Hugging Face has no such model.
+    """
+    check_sees_both_sides(weights)
+    config, heads = weights.config, [name for name in _CLASSES if name in weights.heads]
+    if config.attention_width != config.d_model or not config.untie_r:
+        raise InputError(f"{weights.source}: in Hugging Face's XLNet heads are d_model / n_head "
+                         "wide, and each layer has separate biases; choose another format.")
+    if config.summary_type == "attn" and {"pooler", *heads} & set(weights.heads):
+        raise InputError(f"{weights.source}: summary_type is attn, which Hugging Face's XLNet does "
+                         "not have; choose another format.")
+    if len(heads) > 1:
+        raise InputError(f"{weights.source} has the heads {' and '.join(heads)}, but a Hugging "
+                         f"Face class has one head; give --leave_out={','.join(heads[1:])}.")
+    return _hf_table("transformer." if heads else "", heads[0] if heads else None,
+                     (_SPAN_NOTE,) if "answer_span" in heads else ())
+
+
+def _beams(made):
+    """Returns the keys of the beams of a model's answers, by its `origin`; {} without one."""
+    return {**made.options, **{theirs: options[ours] for name, options in made.objectives
+                               if name == "ConditionalSpan" for theirs, ours in _BEAMS.items()}
+            } if made else {}
+
+
+def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
+    """Writes `model.safetensors`, `config.json` and the files of the vocabulary into `folder`."""
+    config = weights.config
+    head = next((name for name in _CLASSES if name in weights.heads), None)
+    safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {
+        "architectures": [f"XLNet{_CLASSES[head] if head else 'Model'}"], "model_type": TYPE,
+        **{theirs: getattr(config, ours) for theirs, ours in _KEYS.items()},
+        "mem_len": config.mem_len or None, "reuse_len": config.reuse_len or None,
+        "ff_activation": THEIR_ACTIVATIONS[config.ff_activation], **_FIXED,
+        "summary_activation": "tanh" if config.use_summ_proj else "",
+        "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5,
+        **describe_labels(weights, [head] if head else []), **_beams(weights.origin),
+        **next(({"problem_type": theirs} for theirs, ours in _PROBLEMS.items() if ours == head),
+               {})})
+    huggingface_tokenizer.write(folder, weights.tokenizer, has_segments=True)

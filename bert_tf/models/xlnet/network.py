@@ -1,0 +1,279 @@
+"""XLNet: two streams of relative attention, with a memory (arXiv:1906.08237; zihangdai/xlnet,
+`modeling.py`, `transformer_xl`). From left to right it is Transformer-XL (arXiv:1901.02860).
+
+Shapes: B batch, S sequence, P predictions, M memory, K = M + S keys, R distances, H hidden, N
+heads, L layers, V vocabulary.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.config import XLNetConfig
+from bert_tf.layers.base import FromConfig, Network, Tensor, register
+from bert_tf.layers.masks import add_noise
+from bert_tf.layers.seeds import dropout, seed_of_pass, split_seed
+from bert_tf.models.xlnet.layers import (
+    Seen,
+    Summary,
+    TwoStreamLayer,
+    distances,
+    hiding,
+    query_biases,
+)
+
+
+@register
+class XLNetEmbeddings(FromConfig, keras.layers.Layer):
+    """A vector for each word, and one for all tokens to predict."""
+
+    def build(self, input_shape: Any = None) -> None:
+        config = self.config
+        self.word_embeddings = self.add_weight((config.vocab_size, config.hidden_size),
+                                               name="word_embeddings")
+        # The original gives no initializer for its shape [1, 1, H]; the default is Glorot's.
+        limit = (6 / (1 + config.hidden_size))**0.5
+        self.mask_embedding = self.add_weight(
+            (config.hidden_size,), keras.initializers.RandomUniform(-limit, limit), name="mask_emb")
+
+    def call(self, input_ids: Tensor) -> Tensor:
+        """integer [B, S] -> float [B, S, H]."""
+        return ops.cast(ops.take(self.word_embeddings, input_ids, axis=0), self.compute_dtype)
+
+
+@register
+class XLNet(Network):
+    """XLNet; bidirectional unless its configuration or its inputs hide some tokens from others.
+
+    A memory is carried from step to step (see `training.carried`): the inputs of each layer at the
+    first positions of the sequences before. It begins as zeros. XLNet attends to the zeros, as in
+    the original; a network from left to right counts the filled positions, and sees only these.
+
+    Attributes:
+        reads: names of the features; only the first is required.
+        also_reads: names of the permutation language model's features.
+        carries: the memory, with the shape of a row.
+        takes_noise: whether features are added to its embeddings, see `call`.
+    """
+
+    reads = ("input_ids", "input_mask", "segment_ids")
+    takes_noise = True
+    also_reads = ("query_order", "key_order", "masked_lm_positions", "masked_lm_weights",
+                  "is_backward", "is_start")
+
+    def __init__(self, config: XLNetConfig, name: str = "xlnet", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        policy = self.dtype_policy
+        self.embeddings = XLNetEmbeddings(config, name="embeddings", dtype=policy)
+        self.layers_ = [TwoStreamLayer(config, name=f"layer_{i}", dtype=policy)
+                        for i in range(config.n_layer)]
+        self.shared_biases = None if config.untie_r else SharedBiases(config, name="encoder",
+                                                                      dtype=policy)
+        self.pooler = Summary(config, name="pooler", dtype=policy)
+        self.carries: dict[str, tuple[int, ...]] = {}
+        if config.mem_len:
+            self.carries["memory"] = (config.n_layer, config.mem_len, config.hidden_size)
+            if config.is_causal:
+                self.carries["remembered"] = (1,)
+        self.seed_generator = keras.random.SeedGenerator()
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        self.embeddings.build()
+        if self.shared_biases:
+            self.shared_biases.build()
+        with keras.name_scope("encoder"):
+            for layer in self.layers_:
+                layer.build()
+        self.pooler.build()
+
+    def call(self, inputs: Mapping[str, Any], training: bool = False,
+             dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
+             head_mask: Tensor | None = None, return_attention: bool = False) -> dict[str, Any]:
+        """Returns named tensors.
+
+        Args:
+            inputs: integers: `input_ids` [B, S]; `input_mask` [B, S], 1 for tokens and 0 for
+                padding, default 1; `segment_ids` [B, S], which are only compared, default: no
+                segments. Visibility: `perm_mask` [B, S, S], 1 for hidden tokens; or two equivalent
+                orders, `query_order` and `key_order` [B, S]: token i sees another token j only if
+                query_order[i] > key_order[j]. With one of these, `masked_lm_positions` [B, P], the
+                queries' positions, and `masked_lm_weights` [B, P], 0 for empty slots, default 1.
+                `is_backward` [B, 1], 1 for rows whose text runs backward. Floats [B, S, H]:
+                `word_noise`, added to the vectors of words, and `embedding_noise`, added after
+                dropout. `carried`, a dict with `memory`, float [B, L, M, H], and from left to right
+                `remembered`, float [B, 1], how many of the M positions are used; `is_start` [B, 1],
+                1 where a row forgets them. Others are ignored.
+            training: whether to apply dropout.
+            dropout_seed: see `BertEncoder.call`.
+            attention_bias: float [B or 1, N or 1, S, K], added to every layer's attention scores.
+            head_mask: float [L, N], a factor for each head's output.
+            return_attention: whether to return `attention_probs` too.
+
+        Returns:
+            `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output` [B, S, H],
+            `layer_outputs` (list of L [B, S, H]); with queries `query_output` [B, P, H] and
+            `query_layer_outputs`; with a memory `carried`; and on request `attention_probs` (list
+            of L [B, N, S, K], before dropout).
+        """
+        dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
+        of_input, of_distances, of_output, of_summary, *seeds = split_seed(
+            dropout_seed, 4 + len(self.layers_))
+        memory = _memory(inputs, self.compute_dtype)
+        before = 0 if memory is None else self.config.mem_len
+        distances = self._distances(inputs, before, of_distances)
+        seen, asked = _see(inputs, before, attention_bias, self.config.is_causal)
+        content, query = self._embed(inputs, of_input)
+        shared = self.shared_biases.variables_ if self.shared_biases else ()
+        outputs: dict[str, Any] = {"embedding_output": content, "layer_outputs": [],
+                                   "query_layer_outputs": [], "attention_probs": []}
+        remembered = []
+        for i, layer in enumerate(self.layers_):                        # [B, S, H], [B, P, H]
+            past = None if memory is None else memory[:, i]             # [B, M, H]
+            remembered.append(None if past is None else _remember(past, content, self.config))
+            content, query, probs = layer(content, query, past, distances, seen, asked, shared,
+                                          None if head_mask is None else head_mask[i], seeds[i])
+            outputs["layer_outputs"].append(content)
+            outputs["query_layer_outputs"].append(query)
+            outputs["attention_probs"].append(probs)
+        if memory is not None:
+            outputs["carried"] = {"memory": ops.cast(ops.stack(remembered, axis=1), "float32"),
+                                  **_count_remembered(inputs, self.config)}
+        for name, stream in (("sequence_output", content), ("query_output", query)):
+            if stream is not None:
+                outputs[name] = dropout(stream, self.config.dropout, of_output)
+        outputs["pooled_output"] = self.pooler(outputs["sequence_output"],
+                                               inputs.get("input_mask"), of_summary)
+        kept = {"query_layer_outputs": query is not None, "attention_probs": return_attention}
+        return {name: value for name, value in outputs.items() if kept.get(name, True)}
+
+    def _embed(self, inputs, seed):
+        """Returns the streams at the first layer; the second is None where there are no queries."""
+        seeds = split_seed(seed, 2)
+        content = add_noise(self.embeddings(inputs["input_ids"]), inputs.get("word_noise"))
+        content = add_noise(dropout(content, self.config.dropout, seeds[0]),
+                            inputs.get("embedding_noise"))
+        positions = _queries(inputs)
+        if positions is None:
+            return content, None
+        mask = ops.cast(self.embeddings.mask_embedding, content.dtype)
+        query = ops.broadcast_to(mask, (*ops.shape(positions), self.config.hidden_size))
+        return content, dropout(query, self.config.dropout, seeds[1])
+
+    def _distances(self, inputs, memory, seed):
+        """float [C, R, H], with the opposite sign for rows that run backward."""
+        config, length = self.config, ops.shape(inputs["input_ids"])[1]
+        found = ops.cast(distances(length, memory, config.clamp_len, config.hidden_size),
+                         self.compute_dtype)[None]
+        if inputs.get("is_backward") is not None:
+            # The sine, the first half, is odd, and the cosine even.
+            sign = ops.where(ops.arange(config.hidden_size) < (config.hidden_size + 1) // 2,
+                             -1.0, 1.0)
+            backward = ops.reshape(inputs["is_backward"], (-1, 1, 1)) > 0       # [B, 1, 1]
+            found = ops.where(backward, found * ops.cast(sign, found.dtype), found)
+        if seed is not None and config.dropout:         # each row has a mask of its own
+            found = ops.broadcast_to(found, (ops.shape(inputs["input_ids"])[0],
+                                             *ops.shape(found)[1:]))
+        return dropout(found, config.dropout, seed)
+
+
+def _see(inputs, memory, attention_bias, is_causal):
+    """Returns the content's `Seen`, for M = `memory`, and the queries', None where there are no
+    queries."""
+    length, places = ops.shape(inputs["input_ids"])[1], _queries(inputs)
+    content, query = _biases(inputs, length, memory, is_causal)
+    if attention_bias is not None:
+        extra = ops.cast(attention_bias, "float32")
+        content, query = (extra if bias is None else bias + extra for bias in (content, query))
+    segments = _segments(inputs.get("segment_ids"), memory)
+    if places is None:
+        return Seen(segments, content), None
+    places = ops.cast(places, "int32")
+    used = inputs.get("masked_lm_weights")
+    return Seen(segments, content), Seen(
+        None if segments is None else ops.take_along_axis(segments, places[..., None], axis=1),
+        None if query is None else ops.take_along_axis(query, places[:, None, :, None], axis=2),
+        places, None if used is None else ops.cast(used > 0, "float32"))
+
+
+def _queries(inputs):
+    """Returns the positions of the query stream, or None: a token that sees everything, itself too,
+    has nothing to ask."""
+    is_restricted = any(inputs.get(name) is not None for name in ("perm_mask", "query_order"))
+    return inputs.get("masked_lm_positions") if is_restricted else None
+
+
+def _memory(inputs, dtype):
+    """float [B, L, M, H] in `dtype`, or None."""
+    memory = inputs.get("carried", {}).get("memory")
+    return None if memory is None else ops.cast(memory, dtype)
+
+
+def _remember(past, content, config):
+    """Returns a layer's memory [B, M, H] after a sequence."""
+    new = content[:, :config.reuse_len] if config.reuse_len else content
+    return ops.stop_gradient(ops.concatenate([past, new], axis=1)[:, -config.mem_len:])
+
+
+def _remembered(inputs):
+    """float32 [B, 1]: how many positions of the memory are used; None where all are."""
+    used = inputs.get("carried", {}).get("remembered")
+    if used is None or inputs.get("is_start") is None:
+        return used
+    return used * (1.0 - ops.cast(inputs["is_start"], "float32"))
+
+
+def _count_remembered(inputs, config):
+    """Returns the count after a sequence as `carried` holds it; empty where all are used."""
+    used = _remembered(inputs)
+    if used is None:
+        return {}
+    new = ops.cast(config.reuse_len or ops.shape(inputs["input_ids"])[1], "float32")
+    return {"remembered": ops.minimum(used + new, float(config.mem_len))}
+
+
+def _segments(ids, memory):
+    """bool [B, S, K]: whether token and key are of different segments; None without segments."""
+    if ids is None:
+        return None
+    # The memory counts as segment 0.
+    keys = ops.pad(ids, [(0, 0), (memory, 0)])
+    return ops.not_equal(ids[:, :, None], keys[:, None])
+
+
+def _biases(inputs, length, memory, is_causal):
+    """float32 [B, 1, S, K] for the content stream and the query stream; None if all is seen."""
+    place = ops.arange(length, dtype="int32")
+    hidden = inputs.get("perm_mask")
+    if hidden is not None:
+        hidden = ops.cast(hidden, "bool")                                       # [B, S, S]
+    elif inputs.get("query_order") is not None:
+        hidden = inputs["query_order"][:, :, None] <= inputs["key_order"][:, None]
+    mask = inputs.get("input_mask")
+    if mask is not None:
+        padding = mask[:, None] < 1                                             # [B, 1, S]
+        hidden = padding if hidden is None else ops.logical_or(hidden, padding)
+    if is_causal:
+        later = (place[:, None] <= place[None])[None]
+        hidden = later if hidden is None else ops.logical_or(hidden, later)
+    if hidden is None:
+        return None, None
+    other = ops.not_equal(place[:, None], place[None])[None]
+    found = [hiding(ops.pad(x, [(0, 0), (0, 0), (memory, 0)]))[:, None]
+             for x in (ops.logical_and(hidden, other), hidden)]
+    used = _remembered(inputs) if memory else None
+    if used is None:        # the memory is always seen
+        return found
+    empty = ops.cast(ops.arange(memory), "float32")[None] < memory - used       # [B, M]
+    past = hiding(ops.pad(empty, [(0, 0), (0, length)]))[:, None, None]         # [B, 1, 1, K]
+    return [bias + past for bias in found]
+
+
+@register
+class SharedBiases(FromConfig, keras.layers.Layer):
+    """The query biases that all layers share."""
+
+    def build(self, input_shape: Any = None) -> None:
+        self.variables_ = query_biases(self)
