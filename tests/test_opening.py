@@ -77,7 +77,8 @@ def test_every_format_is_opened_once(form, tmp_path, reads):
     assert model.tokenizer.tokens(model.tokenizer.encode("b")) == ["b"]
     same(model.network(), network)
     home = loading.FORMATS[form].home
-    expected = {home, "checkpoints.google"} if form == "model_garden" else {home}   # which know each other
+    # Google's and the Model Garden's files know each other.
+    expected = {home, "checkpoints.google"} if form == "model_garden" else {home}
     assert reads == {**dict.fromkeys(expected, 1), "translated": 1}
 
 
