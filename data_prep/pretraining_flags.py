@@ -31,6 +31,8 @@ _NGRAMS = Scope("recipes that mask n-grams, such as albert", lambda recipe: (
     "ngram" in masking.find(recipe.corruption).own_settings()))
 _SPANS = Scope("recipes that mask spans, such as spanbert", lambda recipe: (
     "span_upper" in masking.find(recipe.corruption).own_settings()))
+_TRIGRAMS = Scope("recipes that shuffle trigrams, such as structbert", lambda recipe: (
+    "shuffle_prob" in masking.find(recipe.corruption).own_settings()))
 _CASE = ("Lower-case the text. Default: as the vocabulary's tokenizer_config.json says, else as "
          "its tokens show.")
 _ACCENTS = ("Drop accents (WordPiece). Default: as the vocabulary's tokenizer_config.json says, "
@@ -120,7 +122,7 @@ class PretrainingDataFlags:
         for_=_SPANS, least=0, most=0.99)
     shuffle_prob: float | None = option(
         None, "Share of the visible tokens that are shuffled, three neighbours at a time, and "
-        "predicted too (StructBERT).", least=0, most=1, rare=True, for_=_MASKS)
+        "predicted too (StructBERT).", least=0, most=1, rare=True, for_=_TRIGRAMS)
     random_share: float | None = option(
         None, "Share of the pairs that get a random B, if B has a next sentence.", least=0, most=1,
         rare=True, for_=LINES)
@@ -198,7 +200,7 @@ class PretrainingDataFlags:
 
 # Flags that only some maskings have.
 MASKING_FLAGS = tuple(field.name for field in dataclasses.fields(PretrainingDataFlags)
-                      if field.metadata["for"] in (_NGRAMS, _SPANS))
+                      if field.metadata["for"] in (_NGRAMS, _SPANS, _TRIGRAMS))
 
 
 def _of_task(recipe, job):
@@ -247,7 +249,7 @@ def _segments(recipe, job):
 
 def _corruption(recipe, job):
     """The fields of `Corruption` that flags change, by name."""
-    corruption = job.given(("shuffle_prob",))
+    corruption = {}
     found = masking.find(recipe.corruption)
     # A value that equals the default is left out: equal masks have equal descriptions.
     corruption |= {name: value for name, value in job.given(MASKING_FLAGS).items()
@@ -357,8 +359,6 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
             "do_whole_word_mask": recipe.corruption.units == "words"}
            if masking.find(recipe.corruption).hides else {}),
         **_of_negatives(recipe.segments),
-        **({"shuffle_prob": recipe.corruption.shuffle_prob} if recipe.corruption.shuffle_prob
-           else {}),
         **{name: list(value) if isinstance(value, tuple) else value
            for name in found.own_settings() for value in [getattr(found, name)]},
         **recipe.defaults}

@@ -18,7 +18,7 @@ from data_prep.stream_flags import StreamFlags
 # Flags that leave the records as they are, and flags that the recipe in the manifest describes.
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second_vocab_file",
                "recipe", "segments", "masking", "mask_by", "mask_shares", "random_next_sentence",
-               "shuffle_prob", "masking_units", "task", *SHARE_FLAGS, *MASKING_FLAGS)
+               "masking_units", "task", *SHARE_FLAGS, *MASKING_FLAGS)
 
 
 @dataclasses.dataclass

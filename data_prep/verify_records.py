@@ -23,10 +23,10 @@ from bert_tf.data.batches.bucketing import pads_left
 from bert_tf.data.batches.record_files import record_features
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.records.features import RecordFormat
+from bert_tf.data.segments import pairing
 from bert_tf.errors import InputError, counted
 from bert_tf.files import exists, find_files, is_folder, join_path
 from bert_tf.flags import REQUIRED, option
-from bert_tf.models.structbert import masks as word_order
 from bert_tf.tasks import kind_on_disk
 from bert_tf.tokenization.vocabulary import Layout
 from data_prep import verify_rows
@@ -124,7 +124,7 @@ def _read_format(path, record, vocab_size):
         return dataclasses.replace(RecordFormat.of_file(path), vocab_size=vocab_size or None)
     recipe, task, described = record.get("recipe"), record.get("task"), record_features(record)
     # Manifests without a recipe are of the kind of record that has two such labels.
-    num_labels = word_order.num_labels(recipes.of_manifest(record)) if recipe else 2
+    num_labels = pairing.num_labels(recipes.of_manifest(record).segments) if recipe else 2
     return RecordFormat(*described,
                         vocab_size or record["vocabulary"]["size"],
                         kind_on_disk(task).label_limit(task) if task else num_labels)

@@ -75,6 +75,7 @@ RELATIVES = {
     "step_classification": "objectives", "masks": "data/masking", "noise": "data/segments",
     "inputs_and_targets": "data/segments", "records": "data/segments", "blocks": "data/segments",
     "paragraphs": "data/segments", "labelled_pairs": "data/segments", "samples": "data/instances",
+    "instances": "data/instances",
     "batches": "data/batches", "order": "data/batches", "mixture": "data/batches",
     "weights": "checkpoints", "huggingface": "checkpoints", "tasks": "tasks",
     "task_files": "tasks", "task_flags": "tasks", "scores": "tasks", "predictions": "tasks",

@@ -43,7 +43,7 @@ class MaskTokens:
     """Settings of predicted tokens, and of the tokens that the model sees in their place.
 
     Attributes:
-        masking: the file of `bert_tf/data/masking/` that chooses and hides tokens.
+        masking: a key of `data.masking.base.MASKINGS`, which chooses and hides tokens.
         units: the tokens that are predicted together or not at all: "subwords", one at a time;
             "words", with all their sub-words; "tags", words that follow each other under one tag;
             or "phrases" of a list. A word outside of tags and phrases is a unit by itself.
@@ -53,8 +53,6 @@ class MaskTokens:
         shares: share of the predicted tokens that become [MASK], and share that become a random
             token. The others keep their token.
         dynamic: whether masks are drawn while training; the records then hold the whole text.
-        shuffle_prob: share of the visible tokens that are shuffled, three neighbours at a time, and
-            predicted too (StructBERT).
         settings: {field of the masking's class: value}, where it has not its default.
     """
 
@@ -63,7 +61,6 @@ class MaskTokens:
     replace_from: str = "vocabulary"
     shares: tuple[float, float] = (0.8, 0.1)
     dynamic: bool = False
-    shuffle_prob: float = 0.0
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
 
     def vary(self, values: Mapping[str, Any]) -> "MaskTokens":

@@ -67,6 +67,8 @@ class Recipe:
         paper: arXiv number, or where it is not there, its name.
         tokenizer: kind of tokenizer, as `tokenizer.describe()` names it.
         tokenizer_settings: further settings of the tokenizer, see `tokenizer.describe()`.
+        instances: class of the instances that the records are made from, by its dotted name in
+            `bert_tf`.
         denoising: `Denoising`, where the records are inputs and targets; else None.
         network: class name of the network, as `bert_tf.networks` exports it.
         terms: the terms of the loss.
@@ -86,6 +88,7 @@ class Recipe:
     tokenizer_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     segments: Segments = Segments()
     corruption: MaskTokens = MaskTokens()
+    instances: str = "data.instances.pretraining.Instances"
     denoising: Denoising | None = None
     network: str = "BertEncoder"
     terms: tuple[Term, ...] = (Term("MaskedLM"), Term("SentencePrediction"))

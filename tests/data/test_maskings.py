@@ -13,7 +13,7 @@ from bert_tf.errors import InputError
 from bert_tf.recipes import MaskTokens
 
 _TOKENS = {"units": "subwords", "shares": [0.8, 0.1], "replace_from": "vocabulary",
-           "dynamic": False, "shuffle_prob": 0.0, "settings": {}}
+           "dynamic": False, "settings": {}}
 _WORDS = {**_TOKENS, "units": "words"}
 WRITTEN = {
     "bert": {**_TOKENS, "masking": "bert"},
@@ -22,7 +22,7 @@ WRITTEN = {
     "electra": {**_TOKENS, "masking": "electra", "shares": [0.85, 0.0], "dynamic": True},
     "albert": {**_WORDS, "masking": "albert"},
     "spanbert": {**_WORDS, "masking": "spanbert", "replace_from": "corpus", "dynamic": True},
-    "structbert": {**_TOKENS, "masking": "bert", "shuffle_prob": 0.05},
+    "structbert": {**_TOKENS, "masking": "structbert"},
     "xlnet": {**_TOKENS, "masking": "xlnet", "dynamic": True},
 }
 

@@ -10,8 +10,8 @@ from bert_tf import recipes
 from bert_tf.data.instances import statistics
 from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.data.masking import find
+from bert_tf.data.segments.pairing import RANDOM, SWAPPED
 from bert_tf.data.text.corpus import Documents
-from bert_tf.models.structbert.masks import RANDOM, SWAPPED
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 SIZE, SLOTS = 128, 20

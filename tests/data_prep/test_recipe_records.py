@@ -282,7 +282,7 @@ def test_a_number_of_steps_that_never_ends_is_not_printed(capsys):
     ({"recipe": "ltr", "masked_lm_prob": 0.3}, "is for recipes that hide tokens"),
     *(({"recipe": name, "max_predictions_per_seq": 9}, "is for recipes that choose the tokens")
       for name in ALL_PREDICTED),
-    ({"recipe": "t5", "shuffle_prob": 0.3}, "is for recipes that hide tokens"),
+    ({"recipe": "t5", "shuffle_prob": 0.3}, "is for recipes that shuffle trigrams"),
     ({"second_share": 0.3}, "is for --second_vocab_file")])
 def test_flags_that_change_nothing_are_refused(flags, part):
     with pytest.raises(InputError, match=part):

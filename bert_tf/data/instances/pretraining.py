@@ -1,48 +1,37 @@
-"""Pre-training instances of one piece of corpus: segments and masks, held as arrays."""
+"""Pre-training instances of one piece of a text: segments and masks, held as arrays."""
 
 import dataclasses
+import importlib
 import itertools
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Self
 
 import numpy as np
 
 from bert_tf.data import masking
-from bert_tf.data.masking.masks import Masks
+from bert_tf.data.masking.masks import KEEP, MASK, Masks
 from bert_tf.data.records.features import SpecialIds, pack_pairs
-from bert_tf.data.segments.pairing import PAIRINGS
+from bert_tf.data.segments.pairing import SWAPPED, find_pairing, num_labels
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
-from bert_tf.data.text.token_labels import in_rest_of_document
 from bert_tf.files import file_size
-from bert_tf.models.recurrent.records import make_columns, row_features
-from bert_tf.models.structbert.masks import WordOrder, num_labels
-from bert_tf.models.t5 import records as text_pairs
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
 BARE = Layout(0, 0, 0)      # no special tokens
 _BLOCK = 8192       # sequences that become arrays together
-# Functions from documents and slices to the labels of tokens; None if the text gives the labels.
-TOKEN_LABELS = {"": None, "capitalization": None, "token_document": in_rest_of_document}
+
+
+def instances_of(recipe: Recipe) -> type["Instances"]:
+    """The class of a recipe's instances: that of its segments, else the recipe's own."""
+    name = find_pairing(recipe.segments).instances or recipe.instances
+    module, _, kind = name.rpartition(".")
+    return getattr(importlib.import_module(f"bert_tf.{module}"), kind)
 
 
 def feature_names(recipe: Recipe) -> list[str]:
     """The features of the records of a recipe, in the order of writing."""
-    if PAIRINGS[recipe.segments.pairing].in_streams:
-        return ["input", "is_masked", "target", "seg_id", "label"]
-    if PAIRINGS[recipe.segments.pairing].in_rows:
-        return row_features(recipe.segments, recipe.tokenizer, recipe.tokenizer_settings)
-    if recipe.denoising:
-        return text_pairs.feature_names(recipe.denoising.converter, recipe.denoising.pack)
-    names = ["input_ids", "input_mask", "segment_ids"]
-    if recipe.tasks:
-        return [*names, "masked_lm_positions", "masked_lm_ids", "masked_lm_weights",
-                "next_sentence_labels", "task_ids", "token_label_ids", "token_label_weights"]
-    names += masking.find(recipe.corruption).features()
-    if PAIRINGS[recipe.segments.pairing].num_labels:
-        names.append("next_sentence_labels")
-    return names
+    return instances_of(recipe).feature_names(recipe)
 
 
 def describe_records(recipe: Recipe, options: dict[str, Any], vocabulary: Vocabulary,
@@ -75,8 +64,6 @@ class Instances:
         cut: how many predictions had no room; where training draws masks, how many have none in an
             epoch.
         joins: uint8 [T], 0 where a unit begins.
-        task_id: number of the records' task, if the recipe has several.
-        slots: P.
         layout: the places of special tokens.
     """
 
@@ -90,9 +77,50 @@ class Instances:
     next_label: int = 0
     cut: int = 0
     joins: np.ndarray | None = None
-    task_id: int = 0
-    slots: int = 0
     layout: Layout = Layout()
+
+    @classmethod
+    def feature_names(cls, recipe: Recipe) -> list[str]:
+        """The features of the records, in the order of writing."""
+        names = ["input_ids", "input_mask", "segment_ids",
+                 *masking.find(recipe.corruption).features()]
+        return [*names, "next_sentence_labels"] if num_labels(recipe.segments) else names
+
+    @classmethod
+    def create(cls, documents: Documents, vocabulary: Vocabulary, seed: int, recipe: Recipe,
+               options: Any, rows: int) -> Self:
+        """See `create_instances`."""
+        stream = PythonRandom(seed)
+        pairing = find_pairing(recipe.segments)
+        layout = BARE if recipe.segments.bare else vocabulary.layout
+        room = layout.room(options.max_seq_length, pair=pairing.segments == 2)
+        assert pairing.draw is not None
+        drawn = pairing.draw(documents, stream, room, options, recipe.segments)
+        # Where there may be one segment or two, one has the room of a separator more.
+        most = room + pairing.in_order * layout.between
+        dynamic, masks_of = recipe.corruption.dynamic, masking.find(recipe.corruption)
+        masks = masks_of.static_masks(documents, vocabulary, stream, options, most) if (
+            masks_of.counts_cut or not dynamic) else None
+        slices, parts, left_out = _place(
+            documents, _blocks(drawn, masks), masks, most,
+            cls.change_of(recipe, vocabulary.layout, seed, options))
+        order = list(range(len(slices)))
+        if not pairing.in_order:
+            stream.shuffle(order)
+        units = recipe.corruption.units
+        return cls(documents, slices, Masks.join(parts) if parts and not dynamic else None,
+                   np.array(order, np.int64), feature_names(recipe), left_out,
+                   num_labels(recipe.segments), recipe.segments.next_label,
+                   getattr(masks, "cut", 0),
+                   documents.joins(units if units != "subwords" else "words"), layout)
+
+    @classmethod
+    def change_of(cls, recipe: Recipe, layout: Layout, seed: int, options: Any
+                  ) -> Callable[[np.ndarray, np.ndarray, Masks | None], Masks | None]:
+        """Returns a function of tokens [T], slices [M, 5] and masks, or None, which may change the
+        slices in place and returns the masks. BERT's changes nothing."""
+        del recipe, layout, seed, options
+        return lambda tokens, slices, masks: masks
 
     @property
     def counted_tokens(self) -> np.ndarray:
@@ -126,50 +154,30 @@ class Instances:
             found["entities"] = marked(self.documents.entities)
         if self.masks is not None:
             found |= self.masks.rows(rows).hide(found["input_ids"], vocabulary.mask_id)
-        if "task_ids" in self.names:
-            found = {**self._of_task(found["input_mask"], marked), **found}
         found["next_sentence_labels"] = labels[:, None] ^ self.next_label
-        return {name: found[name] for name in self.names}
+        return {name: found[name] for name in self.names if name in found}
 
-    def _of_task(self, input_mask, marked):
-        """The features of a recipe with tasks; masks without predictions."""
-        count, labels = len(input_mask), self.documents.labels
-        ids, weights = np.zeros((2, *input_mask.shape), bool)
-        if labels is not None:
-            ids, weights = marked(labels), marked(np.ones_like(labels))
-        none = np.zeros((count, self.slots), np.int64)
-        return {"masked_lm_positions": none, "masked_lm_ids": none,
-                "masked_lm_weights": none.astype(np.float32), "token_label_ids": ids,
-                "token_label_weights": weights, "task_ids": np.full((count, 1), self.task_id)}
+    def label_counts(self) -> dict[str, int]:
+        """Counts of the labels for the manifest."""
+        labels = self.slices[:, 4]
+        if "next_sentence_labels" not in self.names:
+            return {"instance_tokens": int(self.slices[:, [1, 3]].sum())}
+        counts = {"random_next": int((labels == max(1, self.num_labels - 1)).sum())}
+        if self.num_labels > 2:
+            counts["swapped_next"] = int((labels == SWAPPED).sum())
+        return counts
+
+    def mask_counts(self, masks: Masks) -> dict[str, int]:
+        """Counts of the predictions for the manifest."""
+        return count_replacements(masks.replacements[masks.used])
 
 
-@dataclasses.dataclass
-class RowInstances(Instances):
-    """Instances in rows that go on from batch to batch.
-
-    Attributes:
-        columns: their features, {name: [M, ...]}.
-    """
-
-    columns: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-
-    @classmethod
-    def of(cls, documents: Documents, names: list[str], columns: dict[str, np.ndarray]
-           ) -> "RowInstances":
-        """The instances of `columns`, in their order."""
-        ids = columns["input_ids"]
-        slices = np.zeros((len(ids), 5), np.int32)
-        slices[:, 1] = columns.get("input_mask", np.ones_like(ids)).sum(1)
-        return cls(documents, slices, None, np.arange(len(ids)), names, layout=BARE,
-                   columns=columns)
-
-    @property
-    def counted_tokens(self) -> np.ndarray:
-        return self.columns["input_ids"][self.columns["input_mask"] > 0]
-
-    def features(self, rows: np.ndarray, max_seq_length: int,
-                 vocabulary: Vocabulary) -> dict[str, np.ndarray]:
-        return {name: self.columns[name][rows] for name in self.names}
+def count_replacements(replacements: np.ndarray) -> dict[str, int]:
+    """How many predicted tokens [N] are hidden, kept and replaced."""
+    return {"predictions": len(replacements),
+            "masked": int((replacements == MASK).sum()),
+            "kept": int((replacements == KEEP).sum()),
+            "replaced": int((replacements >= 0).sum())}
 
 
 def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, recipe: Recipe,
@@ -182,46 +190,18 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
             masked_lm_prob.
         rows: of a batch, for recipes whose sequences continue from batch to batch.
     """
-    stream = PythonRandom(seed)
-    pairing = PAIRINGS[recipe.segments.pairing]
-    if pairing.in_rows:
-        return RowInstances.of(documents, feature_names(recipe), make_columns(
-            documents, vocabulary, stream, options, recipe.segments, rows))
-    layout = BARE if recipe.segments.bare else vocabulary.layout
-    room = layout.room(options.max_seq_length, pair=pairing.segments == 2)
-    assert pairing.draw is not None
-    drawn = pairing.draw(documents, stream, room, options, recipe.segments)
-    # Where there may be one segment or two, one has the room of a separator more.
-    most = room + pairing.in_order * layout.between
-    dynamic, found = recipe.corruption.dynamic, masking.find(recipe.corruption)
-    masks = found.static_masks(documents, vocabulary, stream, options, most) if (
-        found.counts_cut or not dynamic) else None
-    order_of_words = WordOrder(recipe, vocabulary.layout, seed, options.max_seq_length,
-                               options.max_predictions_per_seq)
-    slices, parts, left_out = _place(documents, _blocks(drawn, masks), masks, order_of_words, most)
-    units = recipe.corruption.units
-    if label := TOKEN_LABELS[recipe.token_labels]:
-        documents.labels = label(documents, slices).view(np.uint8)
-    order = list(range(len(slices)))
-    if not pairing.in_order:
-        stream.shuffle(order)
-    return Instances(documents, slices, Masks.join(parts) if parts and not dynamic else None,
-                     np.array(order, np.int64), feature_names(recipe), left_out, num_labels(recipe),
-                     recipe.segments.next_label, getattr(masks, "cut", 0),
-                     documents.joins(units if units != "subwords" else "words"),
-                     recipe.task_id if recipe.task else 0, options.max_predictions_per_seq,
-                     layout)
+    return instances_of(recipe).create(documents, vocabulary, seed, recipe, options, rows)
 
 
-def _place(documents, blocks, masks, order_of_words, most):
+def _place(documents, blocks, masks, most, change):
     """Returns the slices [M, 5] of at most `most` tokens, the masks placed in them by block, and
     how many slices are longer."""
     slices, parts, left_out = [np.zeros((0, 5), np.int32)], [], 0
     for block in blocks:
-        fitting = [found for found in block if found[1] + found[3] <= most]
+        fitting = [cut for cut in block if cut[1] + cut[3] <= most]
         left_out += len(block) - len(fitting)
         slices.append(np.array(fitting, np.int32).reshape(-1, 5))
-        placed = order_of_words.change(documents.tokens, slices[-1], masks and masks.place())
+        placed = change(documents.tokens, slices[-1], masks and masks.place())
         if placed is not None:
             parts.append(placed)
     return np.concatenate(slices), parts, left_out
@@ -233,9 +213,9 @@ def _blocks(drawn, masks):
     more = True
     while more:
         block = []
-        for found in itertools.islice(drawn, _BLOCK):
+        for cut in itertools.islice(drawn, _BLOCK):
             if masks is not None:
-                masks.draw(*found[:4])
-            block.append(found)
+                masks.draw(*cut[:4])
+            block.append(cut)
         yield block
         more = len(block) == _BLOCK

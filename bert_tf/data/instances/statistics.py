@@ -9,11 +9,9 @@ import numpy as np
 
 from bert_tf import recipes
 from bert_tf.data.instances.pretraining import Instances
-from bert_tf.data.masking import masks
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import counted
-from bert_tf.models.structbert import masks as word_order
 from bert_tf.tokenization.coverage import Coverage
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
@@ -73,22 +71,10 @@ def count_instances(instances: Instances, max_seq_length: int, layout: Layout) -
 
     Parts that a recipe does not have (labels, masks in the records) are not counted.
     """
-    runs, labels = instances.slices[:, [1, 3]], instances.slices[:, 4]
-    lengths = layout.length(*runs.T)
+    lengths = layout.length(*instances.slices[:, [1, 3]].T)
     bins = np.minimum(lengths * _LENGTH_BINS // (max_seq_length + 1), _LENGTH_BINS - 1)
     counts = {"instances": len(lengths)}
-    if "task_ids" in instances.names:
-        counts |= {f"label_{label}": count
-                   for label, count in enumerate(np.bincount(labels).tolist())}
-        counts["instance_tokens"] = int(runs.sum())
-        if instances.documents.labels is not None:
-            counts["token_labels"] = int(instances.documents.labels.sum())
-    elif "next_sentence_labels" in instances.names:
-        counts["random_next"] = int((labels == max(1, instances.num_labels - 1)).sum())
-        if instances.num_labels > 2:
-            counts["swapped_next"] = int((labels == word_order.SWAPPED).sum())
-    else:
-        counts["instance_tokens"] = int(runs.sum())
+    counts |= instances.label_counts()
     if instances.cut:
         counts["cut_predictions"] = instances.cut
     if instances.left_out:
@@ -96,7 +82,7 @@ def count_instances(instances: Instances, max_seq_length: int, layout: Layout) -
     counts["positions"] = int(lengths.sum())
     counts["full_length"] = int((lengths == max_seq_length).sum())
     if instances.masks is not None:
-        counts |= _count_masks(instances)
+        counts |= instances.mask_counts(instances.masks)
     return {**counts, "length_histogram": np.bincount(bins, minlength=_LENGTH_BINS).tolist()}
 
 
@@ -129,20 +115,6 @@ def _runs(slices):
     """The begins and the ends of both segments of all `Slices`, where these have tokens."""
     begins, lengths = slices[:, [0, 2]].ravel(), slices[:, [1, 3]].ravel()
     return begins[lengths > 0], (begins + lengths)[lengths > 0]
-
-
-def _count_masks(instances):
-    found, used = instances.masks, instances.masks.used
-    is_order = found.extra.get("word_order_weights", np.zeros(used.shape)) > 0
-    replacements = found.replacements[used & ~is_order]
-    counts = {"predictions": len(replacements),
-              "masked": int((replacements == masks.MASK).sum()),
-              "kept": int((replacements == masks.KEEP).sum()),
-              "replaced": int((replacements >= 0).sum())}
-    if "word_order_weights" in found.extra:
-        counts["shuffled"] = int(is_order.sum())
-        counts["visible"] = int(instances.slices[:, [1, 3]].sum()) - len(replacements)
-    return counts
 
 
 def merge(results: Sequence[dict]) -> tuple[dict[str, Any], dict[str, float]]:

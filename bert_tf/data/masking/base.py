@@ -6,7 +6,6 @@ does not define.
 
 import dataclasses
 import importlib
-import math
 from typing import Any, ClassVar, Self
 
 from bert_tf.data.text.corpus import Documents
@@ -21,7 +20,7 @@ MASKINGS = {
     "next_token": "data.masking.next_token", "albert": "models.albert.masks",
     "distilbert": "models.distilbert.masks", "electra": "models.electra.masks",
     "ernie": "models.ernie.masks", "roberta": "models.roberta.masks",
-    "spanbert": "models.spanbert.masks", "word_order": "models.structbert.masks",
+    "spanbert": "models.spanbert.masks", "structbert": "models.structbert.masks",
     "xlnet": "models.xlnet.masks",
 }
 
@@ -99,14 +98,13 @@ class Masking(MaskTokens):
     @property
     def can_be_dynamic(self) -> bool:
         """Returns whether training can draw these masks."""
-        return type(self).dynamic_masks is not Masking.dynamic_masks and not self.shuffle_prob
+        return type(self).dynamic_masks is not Masking.dynamic_masks
 
     def check(self, segments: Segments) -> None:
         """Raises InputError for settings and segments that the masking can't have."""
         if self.dynamic and self.hides and not self.can_be_dynamic:
-            what = "shuffles trigrams" if self.shuffle_prob else f"masks {self.called}"
-            raise InputError(f"--masking=dynamic: the recipe {what}, which are drawn while records "
-                             "are made; leave out --masking=dynamic.")
+            raise InputError(f"--masking=dynamic: the recipe masks {self.called}, which are drawn "
+                             "while records are made; leave out --masking=dynamic.")
         if not (self.dynamic or self.can_be_static):
             raise InputError("--masking=static: the recipe's masks are drawn while the model "
                              "trains; leave out --masking=static.")
@@ -121,21 +119,14 @@ class Masking(MaskTokens):
         if not self.dynamic:
             names = ["masked_lm_positions", "masked_lm_ids", "masked_lm_weights",
                      *self.extra_features]
-            names += ["word_order_weights"] if self.shuffle_prob else []
         elif self.units != "subwords":
             names = ["token_boundary"]
         return names
 
     def slots(self, max_predictions_per_seq: int, max_seq_length: int) -> int:
         """Returns the number of predictions that a record has room for."""
-        return max_predictions_per_seq + 3 * self.most_trigrams(max_predictions_per_seq,
-                                                                max_seq_length)
-
-    def most_trigrams(self, max_predictions_per_seq: int, max_seq_length: int) -> int:
-        """Returns the most trigrams of a sequence that are shuffled: of one that is full, with two
-        segments."""
-        visible = max(max_seq_length - 3 - max_predictions_per_seq, 0)
-        return math.ceil(round(self.shuffle_prob * visible / 3, 9))
+        del max_seq_length
+        return max_predictions_per_seq
 
     def most_predictions(self, max_seq_length: int, masked_lm_prob: float) -> int | None:
         """Returns the most predictions of a sequence where the masking decides, not a flag. With

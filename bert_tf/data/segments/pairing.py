@@ -18,6 +18,8 @@ from bert_tf.recipes.corruption import Segments
 
 # Start of A, length of A, start of B, length of B (0: there is no B), label.
 Slices = tuple[int, int, int, int, int]
+# The labels of pairs with negatives="three_way".
+IN_ORDER, SWAPPED, RANDOM = range(3)
 # Of ELECTRA's segments: how often all text goes to the first, and the least length that is drawn.
 _ONE_SEGMENT, _LEAST = 0.1, 5
 
@@ -38,9 +40,9 @@ class Pairing:
         segments: most segments in a sequence, 1 or 2.
         in_order: whether sequences are written in the order of the text, not shuffled. The files
             are then read in a random order instead, and the end of each ends a document.
-        in_rows: whether each record of a batch continues one of the batch before;
-            `data.segments.recurrent_rows` makes them.
-        in_streams: whether `data.segments.xlnet_records` makes such records instead.
+        in_rows: whether each record of a batch continues one of the batch before.
+        in_streams: whether records have a part of a stream and the text after it.
+        instances: the class of the instances, by its dotted name in `bert_tf`; empty: the recipe's.
         is_labelled: whether each line of the text is a pair of texts with a label.
     """
 
@@ -50,6 +52,7 @@ class Pairing:
     in_order: bool = False
     in_rows: bool = False
     in_streams: bool = False
+    instances: str = ""
     is_labelled: bool = False
 
 
@@ -59,7 +62,7 @@ def segment_pairs(documents: Documents, stream: PythonRandom, room: int, options
     google-research/bert, and of google-research/albert where negatives are swapped.
 
     Yields `Slices`; the label is 1 where B is random, or A and B are swapped. With
-    negatives="three_way" it is 2 where B is random; `word_order.WordOrder` swaps others later.
+    negatives="three_way" it is RANDOM where B is random; others are swapped later.
     """
     stream.shuffle(documents.ranges)
     for _ in range(options.dupe_factor):
@@ -183,8 +186,10 @@ PAIRINGS = {
     "doc_blocks": Pairing(doc_blocks, num_labels=0, segments=1),
     "runs": Pairing(runs, num_labels=0, segments=1),
     "lines": Pairing(lines, num_labels=0, segments=1),
-    "streams": Pairing(None, num_labels=2, segments=2, in_rows=True, in_streams=True),
-    **{name: Pairing(None, num_labels=0, segments=1, in_rows=True)
+    "streams": Pairing(None, num_labels=2, segments=2, in_rows=True, in_streams=True,
+                       instances="models.xlnet.records.StreamRecords"),
+    **{name: Pairing(None, num_labels=0, segments=1, in_rows=True,
+                     instances="models.recurrent.instances.RowInstances")
        for name in ("sentence_stream", "document_texts", "line_texts", "text_stream")},
     "electra": Pairing(electra_segments, num_labels=0, segments=2, in_order=True),
     "sentence_reordering": Pairing(sentence_reordering, num_labels=ORDERS, segments=1),
@@ -204,3 +209,9 @@ def find_pairing(segments: Segments) -> Pairing:
         raise InputError("the records' manifest names a way to make segments that this version "
                          "does not know: a later version made the records. Update bert_tf.")
     return PAIRINGS[segments.pairing]
+
+
+def num_labels(segments: Segments) -> int:
+    """The number of classes of `next_sentence_labels`; 0 where there is no such feature."""
+    labels = segments.num_labels or find_pairing(segments).num_labels
+    return labels + 1 if labels and segments.negatives == "three_way" else labels

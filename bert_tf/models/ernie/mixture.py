@@ -15,8 +15,8 @@ from bert_tf import recipes
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.data.records import manifest
 from bert_tf.data.records.features import RecordFormat
+from bert_tf.data.segments import pairing
 from bert_tf.errors import InputError
-from bert_tf.models.structbert import masks as word_order
 
 
 def continual(count: int, steps: int) -> list[list[int]]:
@@ -182,7 +182,7 @@ class TaskMixture:
         del num_labels
         return dataclasses.replace(self, sets={
             name: records.check(flag, max_seq_length, max_predictions_per_seq, vocab_size,
-                                word_order.num_labels(recipes.of_manifest(records.manifest)))
+                                pairing.num_labels(recipes.of_manifest(records.manifest).segments))
             for name, records in self.sets.items()})
 
     def identity(self) -> dict:

@@ -1,130 +1,45 @@
-"""StructBERT's shuffled trigrams and swapped segments (arXiv:1908.04577, section 2.2).
+"""StructBERT's masks: BERT's, and room for the tokens of shuffled trigrams, which are predicted too
+(arXiv:1908.04577, section 2.2)."""
 
-The paper's code was not published. A generator apart draws all choices after BERT's, so that
-without them the records are BERT's.
-"""
+import dataclasses
+import math
 
-import itertools
+from bert_tf.data.masking import bert
+from bert_tf.errors import InputError
+from bert_tf.recipes.corruption import Segments
 
-import numpy as np
-
-from bert_tf.data.masking import find
-from bert_tf.data.masking.masks import KEEP, Masks
-from bert_tf.data.records.features import SpecialIds, pack_pairs
-from bert_tf.data.segments.pairing import find_pairing
-from bert_tf.recipes import Recipe
-from bert_tf.tokenization.vocabulary import Layout
-
-_ORDERS = np.array(list(itertools.permutations(range(3))))      # [6, 3]
-IN_ORDER, SWAPPED, RANDOM = range(3)        # the labels of negatives="three_way"
+WEIGHTS = "word_order_weights"      # the feature that is 1 at shuffled tokens
 
 
-class WordOrder:
-    """Changes instances of BERT to instances of StructBERT, thousands at once.
+@dataclasses.dataclass(frozen=True)
+class Masking(bert.Masking):
+    """BERT's masks and shuffled trigrams.
 
-    Shapes: M instances, P predictions without shuffled ones, T trigrams.
+    Attributes:
+        shuffle_prob: share of the visible tokens that are shuffled, three neighbours at a time.
     """
 
-    def __init__(self, recipe: Recipe, layout: Layout, seed: int, max_seq_length: int,
-                 max_predictions_per_seq: int) -> None:
-        self._recipe, self._layout, self._size = recipe, layout, max_seq_length
-        self._most = find(recipe.corruption).most_trigrams(max_predictions_per_seq, max_seq_length)
-        self._rng = np.random.RandomState(seed % 2**32)
+    shuffle_prob: float = 0.05
 
-    def change(self, tokens: np.ndarray, slices: np.ndarray, masks: Masks | None) -> Masks | None:
-        """Swaps segments in place, and returns the masks with shuffled trigrams, whose slots have 1
-        in `word_order_weights`.
+    @property
+    def can_be_dynamic(self) -> bool:
+        return super().can_be_dynamic and not self.shuffle_prob
 
-        Args:
-            tokens: int32, the tokens of the text.
-            slices: int32 [M, 5], see `pairing.Slices`.
-            masks: None where training draws them.
-        """
-        if self._recipe.segments.negatives == "three_way":
-            self._swap(slices, masks)
-        if masks is None or not self._recipe.corruption.shuffle_prob:
-            return masks
-        return self._shuffle(tokens, slices, masks)
+    def check(self, segments: Segments) -> None:
+        if self.dynamic and self.shuffle_prob:
+            raise InputError("--masking=dynamic: the recipe shuffles trigrams, which are drawn "
+                             "while records are made; leave out --masking=dynamic.")
+        super().check(segments)
 
-    def _swap(self, slices, masks):
-        """Swaps A and B, with the masks in them, in a share of the pairs that are in order."""
-        drawn = self._rng.random_sample(len(slices)) < self._recipe.segments.swapped_share
-        swapped = drawn & (slices[:, 4] == IN_ORDER)
-        a_length, b_length = slices[swapped][:, [1, 3]].T[:, :, None]
-        slices[swapped] = slices[swapped][:, [2, 3, 0, 1, 4]]
-        slices[swapped, 4] = SWAPPED
-        if masks is None:
-            return
-        positions = masks.positions[swapped].astype(np.int64)
-        layout = self._layout
-        in_b = positions >= layout.b_offset(a_length)
-        moved = positions + np.where(in_b, layout.before - layout.b_offset(a_length),
-                                     layout.b_offset(b_length) - layout.before)
-        used = masks.used[swapped]
-        moved, order = _in_order(moved, used)
-        masks.positions[swapped] = moved
-        masks.replacements[swapped] = np.take_along_axis(masks.replacements[swapped], order, 1)
+    def features(self) -> list[str]:
+        return super().features() + ([WEIGHTS] if self.shuffle_prob and not self.dynamic else [])
 
-    def _shuffle(self, tokens, slices, masks):
-        visible = self._visible(len(tokens), slices, masks)
-        starts, used = self._choose(visible)                                # [M, T]
-        places = starts[:, :, None] + np.arange(3)                          # [M, T, 3]
-        shuffled = starts[:, :, None] + _ORDERS[
-            (self._rng.random_sample(starts.shape) * len(_ORDERS)).astype(int)]
-        places, shuffled = (x.reshape(len(starts), 3 * starts.shape[1]) for x in (places, shuffled))
-        is_order = np.repeat(used, 3, axis=1)                               # [M, 3T]
-        ids = tokens[np.where(is_order, self._sources(slices, shuffled), 0)]
-        positions = np.concatenate([masks.positions.astype(np.int64), places], 1)
-        shown = np.concatenate([masks.replacements, np.where(is_order, ids, KEEP)], 1)
-        known = np.concatenate([masks.used, is_order], 1)
-        weights = np.concatenate([np.zeros(masks.positions.shape), is_order], 1)
-        positions, order = _in_order(positions, known)
-        return Masks(positions.astype(np.uint16),
-                     np.take_along_axis(shown, order, 1).astype(np.int32),
-                     known.sum(1).astype(np.uint16),
-                     {"word_order_weights":
-                      np.take_along_axis(weights, order, 1).astype(np.float32)})
+    def slots(self, max_predictions_per_seq: int, max_seq_length: int) -> int:
+        return max_predictions_per_seq + 3 * self.most_trigrams(max_predictions_per_seq,
+                                                                max_seq_length)
 
-    def _visible(self, count, slices, masks):
-        """bool [M, S]: tokens, of `count` in the text, that are neither special nor predicted."""
-        packed = pack_pairs(np.zeros(count, np.int32), *slices[:, :4].T, self._size,
-                            SpecialIds(self._layout, *[1] * 4))
-        visible = packed["input_ids"] == 0
-        rows, used = np.arange(len(slices))[:, None], masks.used
-        visible[np.broadcast_to(rows, used.shape)[used], masks.positions[used]] = False
-        return visible
-
-    def _choose(self, visible):
-        """Chooses disjoint trigrams: their first positions, int [M, T], and which are used."""
-        windows = visible[:, :-2] & visible[:, 1:-1] & visible[:, 2:]
-        wanted = self._recipe.corruption.shuffle_prob * visible.sum(1) / 3
-        wanted = (wanted + self._rng.random_sample(len(visible))).astype(int)
-        starts = np.zeros((len(visible), self._most), np.int64)
-        used = np.zeros(starts.shape, bool)
-        column = np.arange(windows.shape[1])
-        for turn in range(self._most):
-            before = windows.cumsum(1, dtype=np.int32)
-            rank = self._rng.random_sample(len(visible)) * before[:, -1]
-            used[:, turn] = (turn < wanted) & (before[:, -1] > 0)
-            starts[:, turn] = start = (before > rank[:, None]).argmax(1)
-            windows &= ~used[:, turn, None] | (np.abs(column - start[:, None]) > 2)
-        return starts, used
-
-    def _sources(self, slices, positions):
-        """Returns the places in the token array of the tokens at some positions, [M, N]."""
-        a_start, a_length, b_start, _, _ = slices.T[:, :, None]
-        offset = self._layout.b_offset(a_length)
-        return np.where(positions < offset, a_start + positions - self._layout.before,
-                        b_start + positions - offset)
-
-
-def _in_order(positions, used):
-    """Positions [M, P] in order, the unused behind and 0, and the order."""
-    order = np.argsort(np.where(used, positions, np.iinfo(np.int64).max), axis=1, kind="stable")
-    return np.take_along_axis(np.where(used, positions, 0), order, 1), order
-
-
-def num_labels(recipe: Recipe) -> int:
-    """The number of classes of `next_sentence_labels`; 0 where there is no such feature."""
-    found = recipe.segments.num_labels or find_pairing(recipe.segments).num_labels
-    return found + 1 if found and recipe.segments.negatives == "three_way" else found
+    def most_trigrams(self, max_predictions_per_seq: int, max_seq_length: int) -> int:
+        """Returns the most trigrams of a sequence that are shuffled: of one that is full, with two
+        segments."""
+        visible = max(max_seq_length - 3 - max_predictions_per_seq, 0)
+        return math.ceil(round(self.shuffle_prob * visible / 3, 9))

@@ -14,6 +14,7 @@ import numpy as np
 from bert_tf.data.text.corpus import Documents
 from bert_tf.models.t5.corruption import Denoising
 from bert_tf.models.t5.inputs_and_targets import MapSeeds, Runs, make_pairs
+from bert_tf.recipes import Recipe
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _LENGTH_BINS = 8
@@ -107,6 +108,12 @@ class TextPairs:
             side.values["segment_ids"] = (side.values["pair"] - self._edges[row][
                 side.values["pair"]] + 1 if count else side.values["pair"])
         self.order = np.arange(len(self._edges) - 1)
+
+    @staticmethod
+    def feature_names(recipe: Recipe) -> list[str]:
+        """The features of a recipe's records, in the order of writing."""
+        assert recipe.denoising
+        return feature_names(recipe.denoising.converter, recipe.denoising.pack)
 
     def features(self, rows: np.ndarray, max_seq_length: int = 0,
                  vocabulary: Vocabulary | None = None) -> dict[str, np.ndarray]:

@@ -9,6 +9,7 @@ import dataclasses
 import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -233,6 +234,16 @@ class MaskSampler:
             done += not mask[index]
             mask[index] = True
         return mask[::-1] if reverse else mask
+
+
+class StreamRecords:
+    """The records of `make_records`, as `instances_of` names them."""
+
+    @staticmethod
+    def feature_names(recipe: Any) -> list[str]:
+        """The features of the records, in the order of writing."""
+        del recipe
+        return ["input", "is_masked", "target", "seg_id", "label"]
 
 
 def make_records(ids: np.ndarray, flags: np.ndarray, shape: Shape, cls_id: int, sep_id: int,
