@@ -218,7 +218,7 @@ def train_wordpiece(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str,
 
 def train_byte_bpe(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, str]:
     """Returns the contents of vocab.json and merges.txt for `words`."""
-    first = [*byte_bpe.ROBERTA_ROLES.values(), *byte_bpe.byte_characters()]
+    first = [*byte_bpe.ANGLE_ROLES.values(), *byte_bpe.byte_characters()]
     _check_room(first, job, "special tokens and single bytes", "raise it")
     trained = _train(tokenizers.models.BPE(), tokenizers.trainers.BpeTrainer, first, job,
                      {"".join(byte_bpe.spell(word)): count for word, count in words.items()})

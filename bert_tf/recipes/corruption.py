@@ -12,14 +12,13 @@ class Segments:
 
     Attributes:
         pairing: a key of `data.segments.pairing.PAIRINGS`; the value of --segments.
-        negatives: the pairs of the other label: "random", B is text from elsewhere (BERT);
-            "swapped", A and B are in the wrong order (ALBERT); or "three_way", both kinds, with a
-            label each (StructBERT).
+        negatives: the pairs of the other label: "random", B is text from elsewhere; "swapped", A
+            and B are in the wrong order; or "three_way", both kinds, with a label each.
         sentence_ends: whether a separator follows every sentence, and one more every document.
         random_share: share of the pairs that get a B from elsewhere, where B may be in order.
         swapped_share: share of the other pairs that are swapped, with negatives="three_way".
-        next_label: the label of a pair in order, 0 (BERT) or 1 (ERNIE).
-        bare: whether sequences have no special tokens around the text (GPT).
+        next_label: the label of a pair in order, 0 for BERT.
+        bare: whether sequences have no special tokens around the text.
         autoencoder: whether a text is read once more to predict the text itself, not only the text
             that follows (arXiv:1511.01432).
         reverse: whether texts are read from right to left.
@@ -48,8 +47,8 @@ class MaskTokens:
             "words", with all their sub-words; "tags", words that follow each other under one tag;
             or "phrases" of a list. A word outside of tags and phrases is a unit by itself.
         replace_from: the source of random tokens: "vocabulary"; "words", all but special tokens,
-            [MASK] included (RoBERTa); "corpus", as often as the text has them (SpanBERT); or
-            "tokens", any but padding, id 0 (ERNIE).
+            [MASK] included; "corpus", as often as the text has them; or "tokens", any but padding,
+            id 0.
         shares: share of the predicted tokens that become [MASK], and share that become a random
             token. The others keep their token.
         dynamic: whether masks are drawn while training; the records then hold the whole text.

@@ -114,7 +114,7 @@ class Recipe:
 
     @property
     def chooses_tokens(self) -> bool:
-        """Whether it chooses tokens to predict: language models predict all, T5 its targets."""
+        """Whether it chooses tokens to predict: language models predict all, decoders targets."""
         return not self.denoising and self.corruption.masking != "next_token"
 
     def of_task(self, name: str) -> "Recipe":

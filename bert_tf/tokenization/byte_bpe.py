@@ -20,7 +20,7 @@ from bert_tf.files import is_file, parse_json
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.blocks import Memory, encode_blocks, pack, unpack
 from bert_tf.tokenization.vocabulary import (
-    ROBERTA_ROLES,
+    ANGLE_ROLES,
     Layout,
     Vocabulary,
     read_vocabulary_file,
@@ -31,7 +31,7 @@ VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 # The same two files under GPT-2's names, and fairseq's list that gives the order of the ids.
 _GPT2_FILES = ("encoder.json", "vocab.bpe")
 _FAIRSEQ_FILE = "dict.txt"
-_KINDS = ((ROBERTA_ROLES, Layout(1, 2, 1)), ({"sep": "<|endoftext|>"}, Layout(0, 0, 1)))
+_KINDS = ((ANGLE_ROLES, Layout(1, 2, 1)), ({"sep": "<|endoftext|>"}, Layout(0, 0, 1)))
 
 # Unicode's property White_Space; str.isspace holds more.
 _SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -255,7 +255,7 @@ def make_vocabulary(tokens: Sequence[str], source: str, ids: bytes, merges: byte
     kinds = [kind for kind in _KINDS if known.issuperset(kind[0].values())]
     if not kinds:
         raise InputError(f"{source} has neither the special tokens of RoBERTa "
-                         f"({', '.join(ROBERTA_ROLES.values())}) nor <|endoftext|> of GPT-2; give "
+                         f"({', '.join(ANGLE_ROLES.values())}) nor <|endoftext|> of GPT-2; give "
                          "the vocab.json of one of these.")
     for token in (*_CHARACTERS, *map("".join, read_merges(merges))):
         if token not in known:
@@ -324,6 +324,6 @@ def _fairseq_tokens(tokens, path):
         else:
             raise InputError(f"{path}, line {number}: {line!r} is not an id of GPT-2 and a count; "
                              "give the dict.txt of RoBERTa.")
-    roles = ROBERTA_ROLES
+    roles = ANGLE_ROLES
     first = [roles[role] for role in ("cls", "pad", "sep", "unk")]
     return [*first, *listed, roles["mask"]]

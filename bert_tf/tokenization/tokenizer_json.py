@@ -11,11 +11,11 @@ from typing import Any
 from bert_tf.errors import InputError, warn
 from bert_tf.files import is_file, read_json
 from bert_tf.tokenization.library_settings import added_tokens, settings_beside
-from bert_tf.tokenization.vocabulary import BERT_ROLES, PADDING, ROBERTA_ROLES
+from bert_tf.tokenization.vocabulary import ANGLE_ROLES, BERT_ROLES, PADDING
 
 NAME = "tokenizer.json"
 # Special tokens, which older files hold even if they were added to the vocabulary.
-_ROLES = frozenset((*BERT_ROLES.values(), PADDING, *ROBERTA_ROLES.values(), "<|endoftext|>"))
+_ROLES = frozenset((*BERT_ROLES.values(), PADDING, *ANGLE_ROLES.values(), "<|endoftext|>"))
 _OF_WORDPIECE = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 # The values that keys may have, None if absent, by the kind of pre-tokenizer: any other value makes
 # another tokenizer. Words of more than 100 characters, the library's limit, are cut as in BERT.

@@ -14,7 +14,7 @@ from bert_tf.files import open_file
 UNKNOWN, CLS, SEP, MASK, PADDING = "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[PAD]"
 # The special tokens of BERT by their roles. The original pads with id 0, whatever token that is.
 BERT_ROLES = {"unk": UNKNOWN, "cls": CLS, "sep": SEP, "mask": MASK}
-ROBERTA_ROLES = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
+ANGLE_ROLES = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
 VOCAB_FILE = "vocab.txt"
 # Tables of embeddings are padded to a multiple of 8 or 128.
 _MOST_PADDING_ROWS = 127

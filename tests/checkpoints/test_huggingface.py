@@ -137,7 +137,7 @@ def test_the_tokenizer_gives_the_segments(network, test_data, tmp_path):
 
 
 def test_the_files_of_a_tokenizer_go_with_the_weights(roberta, tmp_path):
-    first = [*byte_bpe.ROBERTA_ROLES.values(), *byte_bpe.byte_characters()]
+    first = [*byte_bpe.ANGLE_ROLES.values(), *byte_bpe.byte_characters()]
     tokens = dict(zip([*first, "he", "hel"], range(len(first) + 2)))
     source = tmp_path / "tokenizer"
     source.mkdir()
@@ -206,7 +206,7 @@ def test_padding_is_where_the_vocabulary_has_it(names, padding, is_told, tmp_pat
 
 def test_passages_of_roberta_are_read_as_transformers_reads_them(tmp_path):
     """As one text: the first word follows no blank, and all blanks count."""
-    tokens = [*byte_bpe.ROBERTA_ROLES.values(), *byte_bpe.byte_characters(), "he"]
+    tokens = [*byte_bpe.ANGLE_ROLES.values(), *byte_bpe.byte_characters(), "he"]
     (tmp_path / "vocab.json").write_text(json.dumps(dict(zip(tokens, range(len(tokens))))))
     (tmp_path / "merges.txt").write_text("#version: 0.2\nh e\n")
     config = EncoderConfig(len(tokens), 4, 1, 1, 4, "gelu_erf", max_position_embeddings=72,

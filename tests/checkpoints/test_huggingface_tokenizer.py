@@ -146,7 +146,7 @@ def test_another_kind_of_sentencepiece_is_named(kind, tmp_path, capsys):
 
 
 def roberta(tmp_path):
-    first = [*byte_bpe.ROBERTA_ROLES.values(), *byte_bpe.byte_characters()]
+    first = [*byte_bpe.ANGLE_ROLES.values(), *byte_bpe.byte_characters()]
     tokens = [*first, "he", "\u0120he"]
     (tmp_path / "vocab.json").write_text(json.dumps(dict(zip(tokens, range(len(tokens))))))
     (tmp_path / "merges.txt").write_text("#version: 0.2\nh e\n\u0120 he\n")

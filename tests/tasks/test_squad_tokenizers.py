@@ -24,7 +24,7 @@ MERGES = ["Ġ t", "h e", "Ġt he", "k i", "n g", "ki ng", "Ġ king", "Ġ b", "Ã
 @pytest.fixture(name="tokenizer", scope="module", params=[False, True])
 def fixture_tokenizer(request):
     """A byte-level BPE of ten merges; `add_prefix_space` changes whole texts alone."""
-    tokens = [*byte_bpe.ROBERTA_ROLES.values(), *byte_bpe.byte_characters(),
+    tokens = [*byte_bpe.ANGLE_ROLES.values(), *byte_bpe.byte_characters(),
               *(pair.replace(" ", "") for pair in MERGES)]
     return byte_bpe.ByteBpeTokenizer(byte_bpe.make_vocabulary(
         tokens, "test", b"{}", "\n".join(MERGES).encode()), add_prefix_space=request.param)

@@ -13,7 +13,7 @@ def quotas(max_seq_length: int, masked_lm_prob: float, max_predictions_per_seq: 
            raised_without: int | None = None) -> list[int]:
     """The most predictions in a sequence of 0 .. S tokens, special tokens counted: list [S + 1].
 
-    With `raised_without` special tokens that do not count, shares are rounded up, as SpanBERT does.
+    With `raised_without` special tokens that do not count, shares are rounded up.
     """
     if raised_without is not None:
         return [min(max_predictions_per_seq, math.ceil(masked_lm_prob * max(length, 0)))

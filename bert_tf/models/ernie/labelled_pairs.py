@@ -8,7 +8,7 @@ of `KEYS`.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from bert_tf.data.segments.pair_drawing import cut_to_room
+from bert_tf.data.segments.pairs import cut_to_room
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bert_tf.data.segments.pair_drawing import (
+from bert_tf.data.segments.pairs import (
     cut_to_room,
     gather,
     random_sentence,
