@@ -2,7 +2,7 @@
 
 import fsspec
 
-from benchmarks.faulting.store import ENVIRONMENT, s3_server
+from tests.faults.s3 import ENVIRONMENT, s3_server
 
 __all__ = ["ENVIRONMENT", "content", "s3_server", "store", "uploads"]
 

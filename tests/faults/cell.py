@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.faulting.commands import Command, Material
-from benchmarks.faulting.places import comparable, differences
-from benchmarks.faulting.processes import End, Running
-from benchmarks.faulting.store import free_port
+from tests.faults.commands import Command, Material
+from tests.faults.places import comparable, differences
+from tests.faults.processes import End, Running
+from tests.faults.s3 import free_port
 
 _PAGE = 4096        # files take whole pages of a small disk
 
@@ -50,39 +50,26 @@ class Cell:
             shutil.rmtree(os.path.join(self._scratch, part), ignore_errors=True)
             os.makedirs(os.path.join(self._scratch, part))
 
-    def _inner(self, name):
-        return name.replace("IN/", "in/").replace("OUT/", "out/")
-
     def pick(self, start: str, drawing: random.Random) -> str:
-        """Returns one of the files whose names begin so: the last checkpoint, any of others."""
-        folder, _, rest = self._inner(start).partition("/")
-        found = sorted(name for name in self.place.names(folder) if name.startswith(rest))
-        name = found[-1] if "checkpoint" in rest else drawing.choice(found)
-        return f"{folder}/{name}"
-
-    def read(self, name: str) -> bytes:
-        """Returns the content of a file of the place."""
-        folder, _, rest = name.partition("/")
-        return self.place.read(folder)[rest]
-
-    def write(self, name: str, content: bytes | None) -> None:
-        """Replaces a file of the place; None removes it."""
-        self.place.write(name, content)
+        """One of the files whose names begin so: the last checkpoint, any of others."""
+        folder, _, rest = start.replace("IN/", "in/").replace("OUT/", "out/").partition("/")
+        names = sorted(name for name in self.place.names(folder) if name.startswith(rest))
+        return f"{folder}/{names[-1] if 'checkpoint' in rest else drawing.choice(names)}"
 
     def material(self, pattern: str) -> bytes:
-        """Returns the content of a file of the material."""
+        """The content of a file of the material."""
         folder, _, rest = pattern.partition("/")
         path = self._material.path(folder)
         (name, *_) = fnmatch.filter(sorted(os.listdir(path)), rest)
         with open(os.path.join(path, name), "rb") as file:
             return file.read()
 
-    def read_all(self) -> dict[str, bytes]:
-        """Returns the files that the command has written, {name: content}."""
-        return self.place.read("out")
+    def read_all(self, folder: str = "out") -> dict[str, bytes]:
+        """The files that the command has written, or of another folder, {name: content}."""
+        return self.place.read(folder)
 
     def input_bytes(self) -> int:
-        """Returns the room on a disk that the command's inputs take."""
+        """The room on a disk that the command's inputs take."""
         return sum(-(-len(content) // _PAGE) * _PAGE for content in self.place.read("in").values())
 
     def differs(self) -> str:

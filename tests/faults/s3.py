@@ -89,7 +89,7 @@ class _Proxy(ThreadingHTTPServer):
         self._lock, self._writes = threading.Lock(), 0
 
     def count_write(self) -> int:
-        """Returns the number of a write, counted from the first that does not pass."""
+        """The number of a write, counted from the first that does not pass."""
         with self._lock:
             self._writes += 1
             return self._writes - self.after

@@ -5,11 +5,8 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Iterable
 
-from benchmarks.faulting.processes import Running
-from bert_tf.errors import InputError, choose_from
-from bert_tf.files import make_folder, write_aside
+from tests.faults.processes import Running
 
 _WORDS = ("good fine bad poor a film was the seen tree house river stone cloud road cat dog bird "
           "fish and then near far day night he she it they saw heard came went back").split()
@@ -159,19 +156,15 @@ class Material:
 
     def __init__(self, folder: str, limit: float) -> None:
         self._folder, self._limit = folder, limit
-        make_folder(folder, "output_dir")
+        os.makedirs(folder, exist_ok=True)
 
     def path(self, name: str) -> str:
-        """Returns the path of a file or a folder.
-
-        Raises:
-            InputError: a command that makes it fails.
-        """
+        """The path of a file or a folder."""
         path = os.path.join(self._folder, name)
         if os.path.exists(path):
             return path
         if name in _FILES:
-            with write_aside(path) as file:
+            with open(path, "w", encoding="utf-8") as file:
                 file.write(_FILES[name]())
         elif name == "model.keras":
             shutil.copy(os.path.join(self.path("pretrained"), name), path)
@@ -186,19 +179,6 @@ class Material:
         log, aside = f"{path}.log", f"{path}.unfinished"
         shutil.rmtree(aside, ignore_errors=True)
         end = command.start({"IN": self._folder, "OUT": aside}, log, {}, **changes).end(self._limit)
-        if end.kind != "done":
-            raise InputError(f"{command.module} failed before it was disturbed ({end.said}), see "
-                             f"{log}.")
+        assert end.kind == "done", f"{command.module} failed before it was disturbed, see {log}"
         os.rename(aside, path)
 
-
-def check_names(names: list[str], known: Iterable[str], flag: str) -> list[str]:
-    """Returns the names that a flag gives.
-
-    Raises:
-        InputError: one is not known.
-    """
-    for name in names:
-        if name not in known:
-            raise InputError(f"--{flag}: there is no {name!r}; {choose_from(name, known)}")
-    return names

@@ -1,16 +1,15 @@
-"""The benchmark of faults: what it takes for a defect, and a few of its cells."""
+"""The tool of faults: what counts as a defect, and a few of its cells."""
 
 import random
 import signal
 
 import pytest
 
-from benchmarks import faults
-from benchmarks.faulting import kinds, processes
-from benchmarks.faulting.cell import Cell
-from benchmarks.faulting.commands import COMMANDS
-from benchmarks.faulting.places import comparable, differences
-from bert_tf.errors import InputError
+from tests.faults import __main__ as faults
+from tests.faults import kinds, processes
+from tests.faults.cell import Cell
+from tests.faults.commands import COMMANDS
+from tests.faults.places import comparable, differences
 
 
 @pytest.mark.parametrize("status, said, kind", [
@@ -25,9 +24,6 @@ def test_ends(status, said, kind):
 def test_files_are_compared():
     assert differences({"a": b"1", "b": b"2", "c": b"3"}, {"a": b"1", "b": b"3", "d": b"4"}) == [
         "b", "c", "d"]
-
-
-def test_of_checkpoints_the_last_counts():
     files = {"checkpoint-2.safetensors": b"1", "checkpoint-4.safetensors": b"2",
              "metrics.jsonl": b""}
     assert comparable(files) == {"checkpoint-4.safetensors": b"2"}
@@ -41,34 +37,32 @@ def test_damage_is_another_content(damage):
         assert damage(b"some content", random.Random(seed)) != b"some content"
 
 
-def job_of(folder, **changes):
-    return faults.FaultsFlags(**{"output_dir": str(folder), "smoke": True, "places": ["disk"],
-                                 "commands": ["create_finetuning_data"], **changes})
+def run(folder, *flags):
+    return faults.main(faults.parse([f"--output_dir={folder}", "--places=disk", "--trials=1",
+                                     "--commands=create_finetuning_data", *flags]))
 
 
-def test_a_few_cells_and_their_report(tmp_path, capsys):
+def test_a_few_cells(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(faults, "count", lambda *_: 1)
     chosen = ["kill -9 of the parent", "shard cut", "checkpoint cut"]
-    faults.main(job_of(tmp_path, faults=chosen))
+    assert run(tmp_path, f"--faults={','.join(chosen)}") == 0
     said = capsys.readouterr().out.splitlines()
-    assert [line.split(" (")[0] for line in said[:-1]] == [
-        f"disk: create_finetuning_data: {name}: equal" for name in chosen[:2]]
-    assert said[-1].startswith("2 trials, 1 of them killed") and said[-1].endswith(": 2 equal")
-    report = (tmp_path / "faults.md").read_text()
-    assert "| shard cut | equal |" in report and "| checkpoint cut | – |" in report
-    assert "checkpoint cut: it reads no checkpoint (create_finetuning_data)" in report
-    faults.main(job_of(tmp_path, faults=chosen))
-    assert len(capsys.readouterr().out.splitlines()) == 1       # nothing is tried again
+    assert [line.split(" (")[0] for line in said[:2]] == [
+        f"disk: create_finetuning_data: {name}: 0: equal" for name in chosen[:2]]
+    assert "does not apply: it reads no checkpoint" in said[2]
+    assert said[3].startswith("2 trials, 1 of them killed") and said[3].endswith(": 2 equal")
+    assert run(tmp_path, f"--faults={','.join(chosen)}") == 0
+    assert capsys.readouterr().out.splitlines() == said[3:]       # nothing is tried again
 
 
 def test_defects_are_found(tmp_path, monkeypatch, capsys):
-    """A command that says nothing of a missing shard, and one that prints a traceback."""
+    """A command that says nothing of a missing shard."""
     monkeypatch.setattr(Cell, "measure", lambda self: self.expected.update(a=b"1") or (
         processes.End("done")))
     monkeypatch.setattr(Cell, "try_fault", lambda self, fault, drawing: {
         "outcome": "silent", "met": True, "ends": [["done", ""]]})
-    with pytest.raises(InputError, match="1 trials show defects"):
-        faults.main(job_of(tmp_path, faults=["shard missing"]))
-    assert "**silent**" in (tmp_path / "faults.md").read_text()
+    assert run(tmp_path, "--faults=shard missing") == 1
+    assert capsys.readouterr().out.endswith("1 silent\n")
 
 
 class Disturbed(Cell):
@@ -87,7 +81,7 @@ class Disturbed(Cell):
     def ends(self, _):
         return [processes.End(self._endings.pop(0))]
 
-    def read_all(self):
+    def read_all(self, folder="out"):
         return self._files
 
 
@@ -97,13 +91,5 @@ class Disturbed(Cell):
     (["sentence", "sentence"], {}, "sentence"), (["traceback", "done"], {"a": b"1"}, "traceback"),
     (["hang", "done"], {"a": b"1"}, "hang"), (["done", "killed"], {"a": b"1"}, "killed")])
 def test_outcomes(endings, files, outcome):
-    found = Disturbed(endings, files).try_fault(faults.FAULTS["nothing"], random.Random(1))
-    assert found["outcome"] == outcome
-
-
-@pytest.mark.parametrize("changes, message", [
-    ({"commands": ["convert"]}, "--commands: there is no 'convert'"),
-    ({"faults": ["fire"]}, "--faults: there is no 'fire'"), ({"places": ["moon"]}, "--places")])
-def test_unknown_names_are_refused(changes, message, tmp_path):
-    with pytest.raises(InputError, match=message):
-        faults.main(job_of(tmp_path, **changes))
+    one = Disturbed(endings, files).try_fault(faults.FAULTS["nothing"], random.Random(1))
+    assert one["outcome"] == outcome

@@ -6,9 +6,10 @@ import signal
 from collections.abc import Callable
 from typing import NamedTuple
 
-from benchmarks.faulting import store
-from benchmarks.faulting.cell import Cell
-from benchmarks.faulting.processes import End
+from tests.faults import s3
+from tests.faults.cell import Cell
+from tests.faults.places import small_disk
+from tests.faults.processes import End
 
 _ONE_PROCESS = "it works in one process"
 _NO_RECORDS = "it neither reads nor keeps records"
@@ -87,11 +88,12 @@ def _spoil(damage, find):
         ends = cell.do_half() if cell.command.half and find(cell).startswith("OUT") else (
             cell.ends(cell.start()) if find(cell).startswith("OUT") else [])
         name = cell.pick(find(cell), drawing)
-        content = cell.read(name)
-        cell.write(name, damage(content, drawing))
+        folder, _, rest = name.partition("/")
+        content = cell.read_all(folder)[rest]
+        cell.place.write(name, damage(content, drawing))
         again = cell.ends(cell.start())
         if any(end.kind == "sentence" for end in again):
-            cell.write(name, content)
+            cell.place.write(name, content)
         elif differs := cell.differs():
             again.append(End("silent", f"{name} was damaged, nobody said so, and {differs} differ"))
         return [end for end in ends if end.kind != "killed"] + again, True
@@ -113,9 +115,8 @@ def _manifest(cell):
 
 def _swap(find, other):
     """Puts another file of the material into the place of one."""
-    def disturb(cell, drawing):
-        return _spoil(lambda content, drawing: cell.material(other(cell)), find)(cell, drawing)
-    return disturb
+    return lambda cell, drawing: _spoil(
+        lambda *_: cell.material(other(cell)), find)(cell, drawing)
 
 
 def _of_another_model(cell):
@@ -153,21 +154,21 @@ _HAS_RECORDS = _has("records", _NO_RECORDS)
 
 def _full(cell, drawing):
     room = 20_000 + drawing.randrange(cell.output_bytes)
-    with cell.place.small_disk(cell.input_bytes() + room) as disk:
+    with small_disk(cell.place.root, cell.input_bytes() + room) as remount:
         cell.fill()
         ends = cell.ends(cell.start())
         met = any(end.kind != "done" for end in ends)
-        disk.change("size=1g")
+        remount("size=1g")
         cell.finish()
         return ends, met
 
 
 def _read_only(cell, drawing):
-    with cell.place.small_disk(1 << 30) as disk:
+    with small_disk(cell.place.root, 1 << 30) as remount:
         cell.fill()
-        disk.change("ro")
+        remount("ro")
         ends = cell.ends(cell.start())
-        disk.change("rw")
+        remount("rw")
         cell.finish()
         return ends, True
 
@@ -175,7 +176,7 @@ def _read_only(cell, drawing):
 def _store(behave, first=False):
     def disturb(cell, drawing):
         after = 0 if first else drawing.randrange(1, 8)
-        with store.proxy(cell.place.environment["AWS_ENDPOINT_URL"], behave, after) as address:
+        with s3.proxy(cell.place.environment["AWS_ENDPOINT_URL"], behave, after) as address:
             return cell.ends(cell.start(AWS_ENDPOINT_URL=address)), True
     return disturb
 
@@ -222,9 +223,9 @@ FAULTS = {
     "two at once": Fault(_twice, lambda cell: "a second cluster would need other addresses"
                          if cell.command.workers > 1 else ""),
     "worker absent": Fault(_absent, _in_cluster),
-    "store refuses": Fault(_store(store.refuse), _STORE),
-    "store refuses at once": Fault(_store(store.refuse, True), _STORE),
-    "store slow": Fault(_store(store.delay), _STORE),
-    "store cuts every third write": Fault(_store(store.cut), _STORE),
-    "store gone": Fault(_store(store.vanish), _STORE),
+    "store refuses": Fault(_store(s3.refuse), _STORE),
+    "store refuses at once": Fault(_store(s3.refuse, True), _STORE),
+    "store slow": Fault(_store(s3.delay), _STORE),
+    "store cuts every third write": Fault(_store(s3.cut), _STORE),
+    "store gone": Fault(_store(s3.vanish), _STORE),
 }

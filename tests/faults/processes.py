@@ -16,8 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from benchmarks.programs import TICKS, family, process_fields
-
+TICKS = os.sysconf("SC_CLK_TCK")        # units of processes' CPU time, a second
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tensorflow", "keras", "s3fs"])
 _POLL_SECONDS = 0.01
@@ -25,6 +24,24 @@ _FAMILY_SECONDS = 0.2       # between looks for new processes, which cost more
 _QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_NUM_INTRAOP_THREADS": "1",
           "TF_NUM_INTEROP_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 _ASKED = {130, 143}     # statuses of programs that a signal asked to end
+
+
+def process_fields(process: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on; OSError if the process has ended."""
+    with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()
+
+
+def family(root: int) -> list[int]:
+    """A process and all that descend from it."""
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            children.setdefault(int(process_fields(int(name))[1]), []).append(int(name))
+    processes = [root]
+    for one in processes:
+        processes += children.get(one, [])
+    return processes
 
 
 class End(NamedTuple):

@@ -1,1 +1,0 @@
-"""Parts of `bert-benchmark faults`: commands, faults, and the processes that it disturbs."""

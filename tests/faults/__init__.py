@@ -1,0 +1,1 @@
+"""Disturbs commands as machines do, and checks that running them again mends it."""
