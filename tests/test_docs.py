@@ -103,7 +103,7 @@ WRITTEN = ("output_dir", "output", "output_file")
 
 
 @pytest.mark.parametrize("page", [
-    name for name in TEXTS if not name.startswith(("evidence/", "CHANGELOG", "results"))])
+    name for name in TEXTS if not name.startswith(("CHANGELOG", "results"))])
 def test_what_a_command_reads_is_made_before_or_named(page):
     text = TEXTS[page]
     prose = re.sub(r"```[^`]*```", "", re.sub(r"^ {4,}.*$", "", text, flags=re.M))
@@ -138,7 +138,7 @@ def test_the_front_page_is_short_and_links_every_page():
     readme = TEXTS["README.md"]
     assert readme.count("\n") <= 120
     for name, path in PATHS.items():
-        if path.parent.name in ("models", "evidence"):
+        if path.parent.name == "models":
             assert f"]({name}" in TEXTS["relatives.md"]
         elif path.is_relative_to(ROOT / "docs"):
             assert f"docs/{name}" in readme

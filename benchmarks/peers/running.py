@@ -12,13 +12,13 @@ from bert_tf import huge_pages
 from bert_tf.errors import InputError
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-OURS, OURS_ON_JAX = "bert_tf", "bert_tf_jax"
+OURS = "bert_tf"
 SYSTEMS = (OURS, "model_garden", "keras_hub", "transformers")
 # The packages to import, which show whether an interpreter has the system.
-PACKAGES = {OURS: "tensorflow", OURS_ON_JAX: "jax, keras", "model_garden": "official.nlp",
+PACKAGES = {OURS: "tensorflow", "model_garden": "official.nlp",
             "keras_hub": "keras_hub", "transformers": "transformers, torch"}
 # Variables that a system needs to be imported.
-_VARIABLES = {OURS_ON_JAX: {"KERAS_BACKEND": "jax"}, "model_garden": {"TF_USE_LEGACY_KERAS": "1"}}
+_VARIABLES = {"model_garden": {"TF_USE_LEGACY_KERAS": "1"}}
 _MOST_STEPS = 10_000
 
 
@@ -33,8 +33,7 @@ def has_system(python: str, system: str) -> bool:
 
 
 class Worker:
-    """A process that runs one system's steps of one job: on the CPU, unless the job's `device` is
-    "gpu".
+    """A process that runs one system's steps of one job on the CPU.
 
     Args:
         log: file for the system's output.
@@ -48,8 +47,6 @@ class Worker:
         threads = str(job["threads"])
         limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS",
                                 "TF_NUM_INTEROP_THREADS"), threads)
-        if job.get("device") != "gpu":
-            limits["CUDA_VISIBLE_DEVICES"] = ""
         # Each system has the memory that its users have: ours asks for huge pages.
         variables = huge_pages.without(os.environ)
         if system == OURS:
@@ -60,19 +57,19 @@ class Worker:
             self._process = subprocess.Popen(
                 [python, os.path.join(FOLDER, "worker.py"), f"{system}_system", json.dumps(job)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True,
-                env={**variables, **limits, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"})
+                env={**variables, **limits, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3",
+                     "CUDA_VISIBLE_DEVICES": ""})
 
     def wait(self) -> str:
         """Waits until the first step is done; returns the versions that are measured."""
         return self._answer()["version"]
 
     def steps(self, count: int) -> dict[str, float]:
-        """Takes steps; returns "cpu_seconds" and "seconds" of one, and "peak" memory in bytes."""
+        """Takes steps; returns the "cpu_seconds" of one, and "peak" memory in bytes."""
         assert self._process.stdin
         print(count, file=self._process.stdin, flush=True)
         found = self._answer()
-        return {"cpu_seconds": found["cpu_seconds"] / count, "seconds": found["seconds"] / count,
-                "peak": found["peak"]}
+        return {"cpu_seconds": found["cpu_seconds"] / count, "peak": found["peak"]}
 
     def _answer(self):
         assert self._process.stdout
@@ -89,18 +86,17 @@ class Worker:
 
 
 def in_turns(pythons: Mapping[str, str], job: Mapping, rounds: int, seconds: float,
-             logs: str, clock: str = "cpu_seconds") -> dict[str, dict]:
+             logs: str) -> dict[str, dict]:
     """Measures systems in turns, round by round.
 
     Args:
         pythons: the interpreter of each system.
         seconds: seconds that a system works in each round, at least.
         logs: folder for the systems' output.
-        clock: which seconds count: "cpu_seconds", or "seconds" where a GPU works.
 
     Returns:
-        For each system its "version", "peak" memory in bytes, and under the name of the clock the
-        seconds of a step in each round, a list.
+        For each system its "version", "peak" memory in bytes, and "cpu_seconds": of a step in each
+        round, a list.
     """
     with contextlib.ExitStack() as stack:
         workers, counts = {}, {}
@@ -108,15 +104,15 @@ def in_turns(pythons: Mapping[str, str], job: Mapping, rounds: int, seconds: flo
             workers[system] = Worker(python, system, job, os.path.join(logs, f"{system}.log"))
             stack.callback(workers[system].close)
         # They compile at the same time, and no step is timed before the last one is ready.
-        found = {system: {"version": worker.wait(), clock: [], "peak": 0}
+        found = {system: {"version": worker.wait(), "cpu_seconds": [], "peak": 0}
                  for system, worker in workers.items()}
         for system, worker in workers.items():
-            least = min(worker.steps(1)[clock] for _ in range(2))
+            least = min(worker.steps(1)["cpu_seconds"] for _ in range(2))
             counts[system] = min(_MOST_STEPS, max(1, round(seconds / max(least, 1e-6))))
         for _ in range(rounds):
             for system, worker in workers.items():
                 measured = worker.steps(counts[system])
-                found[system][clock].append(measured[clock])
+                found[system]["cpu_seconds"].append(measured["cpu_seconds"])
                 found[system]["peak"] = max(found[system]["peak"], measured["peak"])
     return found
 
@@ -129,7 +125,7 @@ def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
 def default_pythons() -> dict[str, str]:
     """Returns the interpreters of the environments that run_scripts/test_peers.sh makes."""
     root = os.path.dirname(os.path.dirname(FOLDER))
-    found = {OURS: sys.executable, OURS_ON_JAX: sys.executable}
+    found = {OURS: sys.executable}
     for system, folder in (("keras_hub", ".venv-peers"), ("transformers", ".venv-peers"),
                            ("model_garden", ".venv-official")):
         path = os.path.join(root, folder, "bin", "python")

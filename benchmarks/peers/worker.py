@@ -5,8 +5,7 @@
 SYSTEM is a module in this folder, with a function for each kind of job: `train` and `predict` get
 the JSON object JOB and return a function that takes a number of steps. The worker writes a line of
 JSON when the first step is done, and after each line that it reads, a number of steps, another one:
-CPU seconds, seconds, peak memory in bytes: the device's where the module has a function `peak` that
-knows it, else the process's.
+CPU seconds and the process's peak memory in bytes.
 """
 
 import importlib
@@ -22,14 +21,13 @@ _RESERVED = 1000        # ids below this are not drawn
 
 
 def draw(job: dict, count: int) -> list:
-    """Returns `count` batches, dicts of NumPy arrays under BERT's names. The mean share of padding
-    is the job's `padding`, below a half; 0 where it has none."""
+    """Returns `count` batches without padding, dicts of NumPy arrays under BERT's names."""
     import numpy as np
     rng = np.random.default_rng(job["seed"])
     rows, length = job["batch_size"], job["length"]
     slots = max(1, round(_MASKED * length))
     low = min(_RESERVED, job["vocab_size"] // 2)
-    return [_padded(rng, job["padding"], batch) if job.get("padding") else batch for batch in ({
+    return [{
         "input_ids": rng.integers(low, job["vocab_size"], (rows, length), np.int32),
         "input_mask": np.ones((rows, length), np.int32),
         "segment_ids": np.repeat([[0] * (length // 2) + [1] * (length - length // 2)], rows,
@@ -39,20 +37,7 @@ def draw(job: dict, count: int) -> list:
         "masked_lm_ids": rng.integers(low, job["vocab_size"], (rows, slots), np.int32),
         "masked_lm_weights": np.ones((rows, slots), np.float32),
         "next_sentence_labels": rng.integers(0, 2, (rows, 1), np.int32),
-    } for _ in range(count))]
-
-
-def _padded(rng, share, batch):
-    """A batch whose records have lengths that are drawn evenly around their mean."""
-    import numpy as np
-    rows, length = batch["input_ids"].shape
-    tokens = rng.integers(round((1 - 2 * share) * length), length + 1, (rows, 1))
-    is_token = np.arange(length) < tokens
-    weights = batch["masked_lm_positions"] < tokens
-    return {**batch, **{name: batch[name] * is_token for name in (
-                "input_ids", "input_mask", "segment_ids")},
-            **{name: batch[name] * weights for name in ("masked_lm_positions", "masked_lm_ids")},
-            "masked_lm_weights": weights.astype(np.float32)}
+    } for _ in range(count)]
 
 
 def main(system: str, job: dict) -> None:
@@ -66,12 +51,11 @@ def main(system: str, job: dict) -> None:
     steps(1)
     print(json.dumps({"version": module.version()}), file=answers, flush=True)
     for line in sys.stdin:
-        cpu, wall = time.process_time(), time.perf_counter()
+        cpu = time.process_time()
         steps(int(line))
         print(json.dumps({
-            "cpu_seconds": time.process_time() - cpu, "seconds": time.perf_counter() - wall,
-            "peak": getattr(module, "peak", lambda: None)()
-            or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}),
+            "cpu_seconds": time.process_time() - cpu,
+            "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}),
             file=answers, flush=True)
 
 

@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from benchmarks import all as speed
-from benchmarks import growth
 from benchmarks.peers import running
 from bert_tf.errors import InputError
 
@@ -123,29 +122,3 @@ def test_batches_have_the_same_number_of_tokens(tmp_path):
 def test_interpreters_are_checked(value, message, tmp_path):
     with pytest.raises(InputError, match=message):
         speed.main(job_of(tmp_path, peer_python=[value]))
-
-
-def test_exponents():
-    sizes = [1, 2, 8]
-    assert growth.exponents(sizes, [3 * size**1.5 for size in sizes]) == pytest.approx([1.5, 1.5])
-
-
-def test_growth_varies_one_size_at_a_time(tmp_path, monkeypatch, capsys):
-    seen = []
-
-    def in_turns(pythons, settings, rounds, seconds, logs):
-        seen.append(settings)
-        return {"bert_tf": {"cpu_seconds": [settings["length"] * settings["batch_size"] / 1e4]}}
-
-    monkeypatch.setattr(running, "in_turns", in_turns)
-    job = growth.GrowthFlags(output_dir=str(tmp_path), layers=["2", "4"], lengths=["64", "128"],
-                             batch_sizes=["8", "16"], hidden_sizes=["128", "256"],
-                             vocab_sizes=["2000", "4000"])
-    growth.main(job)
-    growth.main(job)
-    assert len(seen) == 10
-    usual = {"length": 128, "batch_size": 16, "layers": 4, "hidden_size": 256, "vocab_size": 30522}
-    assert all(sum(one[name] != value for name, value in usual.items()) <= 1 for one in seen)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].endswith("exponents 1.00") and lines[2].endswith("exponents 0.00")
-    assert (tmp_path / "growth.png").exists()
