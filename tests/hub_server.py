@@ -18,14 +18,11 @@ class Hub:
         models: dict of owner/name -> dict of file name -> bytes; of a data set datasets/owner/name.
         converted: the same of data sets, for the branch refs/convert/parquet.
         asked: list of "METHOD path".
-        wrong: names of files of which the last byte differs from the promised one.
         cut: how often each answer with weights ends early.
-        silent: event; until it is set, a server with `hangs` does not answer.
     """
 
     def __init__(self):
-        self.models, self.converted, self.asked, self.wrong = {}, {}, [], set()
-        self.cut, self.hangs, self.silent = 0, False, threading.Event()
+        self.models, self.converted, self.asked, self.cut = {}, {}, [], 0
 
 
 def _handler(hub):
@@ -43,8 +40,6 @@ def _handler(hub):
 
         def do_GET(self):
             hub.asked.append(f"{self.command} {self.path.partition('?')[0]}")
-            if hub.hangs:
-                hub.silent.wait()
             parts = self.path.partition("?")[0].strip("/").split("/")
             api = parts[0] == "api"
             parts = [part for part in parts if part not in ("api", "models", "datasets")]
@@ -84,8 +79,6 @@ def _handler(hub):
             body = files[name]
             headers = {"ETag": f'"{_checksum(name, body)}"', "X_Repo_Commit": COMMIT,
                        "Accept_Ranges": "bytes", "Content_Length": str(len(body))}
-            if name in hub.wrong:
-                body = body[:-1] + bytes([body[-1] ^ 1])
             if self.command == "HEAD":
                 return self._answer(200, **headers)
             first = int((self.headers.get("Range") or "bytes=0-")[6:].split("-")[0])
@@ -134,6 +127,5 @@ def serve():
     try:
         yield hub, f"http://127.0.0.1:{server.server_port}"
     finally:
-        hub.silent.set()
         server.shutdown()
         server.server_close()
