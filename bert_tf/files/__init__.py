@@ -4,14 +4,13 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["finding", "hub", "leases", "locks", "pipes", "places", "reading", "staging",
+    submodules=["finding", "hub", "locks", "pipes", "places", "reading", "staging",
                 "writing"],
     submod_attrs={
         "finding": ["FLAGFILE", "PATH_FLAGS", "TOKENIZER_ENDING", "check_decodable", "check_stores",
                     "find_files", "match_names", "with_whole_names"],
         "hub": ["dataset_commit", "fetched", "is_hub_name", "name_of_copies", "snapshot_of"],
-        "leases": ["Held"],
-        "locks": ["locked"],
+        "locks": ["Held", "locked"],
         "pipes": ["READ_FLAGS", "as_file", "is_pipe"],
         "places": ["absolute", "exists", "file_size", "files_under", "identity", "is_file",
                    "is_folder", "is_remote", "is_taken", "join_path", "list_folder", "make_folders",

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import lazy_loader
 
 from bert_tf.errors import InputError
-from bert_tf.files.leases import Held, lease
 from bert_tf.files.places import is_folder, is_remote, real_path
 
 filelock = lazy_loader.load("filelock")     # most commands lock nothing
@@ -17,14 +16,18 @@ filelock = lazy_loader.load("filelock")     # most commands lock nothing
 _LOCK_SECONDS = 1.0
 
 
+class Held(InputError):
+    """Another process is at work on the folder or the file."""
+
+
 @contextlib.contextmanager
 def locked(path: str, what: str) -> Iterator[None]:
     """Keeps other processes from working on the same folder, or on the same file, in the block.
 
     The lock is a hidden file: `.lock` in the folder `path`, or `.NAME.lock` next to the file
     `path`. It names the process that holds it, and disappears when the block ends. A process that
-    dies releases its lock; the file that it leaves is taken over. Blocks may be nested. In a store
-    the lock is a lease (`leases.py`).
+    dies releases its lock; the file that it leaves is taken over. Blocks may be nested. A store has
+    no locks: there the block begins at once.
 
     Args:
         path: an existing folder, or a file, which may be absent.
@@ -35,8 +38,7 @@ def locked(path: str, what: str) -> Iterator[None]:
         InputError: the path can't be locked.
     """
     if is_remote(path):
-        with lease(path, what):
-            yield
+        yield
         return
     folder, name = (path, "") if is_folder(path) else os.path.split(path)
     place = os.path.join(real_path(folder), f".{name}.lock" if name else ".lock")

@@ -7,14 +7,13 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 
 import fsspec
 import pytest
 
 from bert_tf import files
 from bert_tf.errors import InputError, explained
-from bert_tf.files import finding, leases, places
+from bert_tf.files import finding, places
 from bert_tf.flags.parsing import expand_flagfiles
 from bert_tf.tasks.task_flags import TaskFlags
 from tests import stores
@@ -56,7 +55,7 @@ def test_a_folder_whose_last_file_goes_is_empty(place, monkeypatch):
 
 
 def test_patterns_find_files_that_are_not_hidden(place, tmp_path):
-    for name in (".a.tfrecord.lock-000001", "a.tfrecord", "a.tfrecord.tokenizer/vocab.txt",
+    for name in (".a.tfrecord.lock", "a.tfrecord", "a.tfrecord.tokenizer/vocab.txt",
                  ".deep/b"):
         for folder in (f"{place}/r", str(tmp_path / "r")):
             path = os.path.join(folder, name)
@@ -312,111 +311,9 @@ def test_a_flagfile_is_read_from_a_store(memory, monkeypatch):
         expand_flagfiles(["program", "--flagfile=memory://a"])
 
 
-@pytest.fixture
-def hold(monkeypatch):
-    """Function (path): a lease of it, as another process holds one."""
-    monkeypatch.setattr(leases, "RENEWAL", 0.05)
-    monkeypatch.setattr(leases, "PATIENCE", 1.0)
-    taken = []
-
-    def begin(path):
-        taken.append(leases._Lease(path, "other"))
-        taken[-1].take()
-        return taken[-1]
-    yield begin
-    for other in taken:
-        other._ended.set()
-
-
-def test_of_two_at_once_the_second_is_refused_until_the_first_ends(s3, hold, monkeypatch):
-    monkeypatch.setattr(leases, "_has_died", lambda content: False)
-    holder = hold(f"{s3}/run")
-    with pytest.raises(InputError, match=f"--output_dir: process {os.getpid()} on .* is at work"):
-        files.locked(f"{s3}/run", "--output_dir").__enter__()
-    holder.release()
-    with files.locked(f"{s3}/run", "--output_dir"), files.locked(f"{s3}//run", "part"):
-        assert list(stores.content(s3)) == [".run.lock-000001"]
-    assert not stores.content(s3)
-
-
-def test_a_dead_process_of_this_machine_is_taken_over_from_at_once(s3, capsys):
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    other = leases._Lease(f"{s3}/run", "other")
-    found = {**json.loads(other._content()), "process": ended.pid}
-    stores.store().pipe_file(other._name(1), json.dumps(found).encode())
-    with files.locked(f"{s3}/run", "--output_dir"):
-        assert sorted(stores.content(s3)) == [".run.lock-000001", ".run.lock-000002"]
-    assert not stores.content(s3) and not capsys.readouterr().out
-
-
-def test_a_silent_process_of_another_machine_is_taken_over_from(s3, hold, monkeypatch, capsys):
-    monkeypatch.setattr(leases, "_has_died", lambda content: False)
-    holder = hold(f"{s3}/run")
-    holder._ended.set()             # it stands still
-    holder._thread.join()
-    left = threading.Event()
-    monkeypatch.setattr(leases.os, "_exit", lambda status: (left.set(), sys.exit(status)))
-    with files.locked(f"{s3}/run", "--output_dir"):
-        holder._ended.clear()       # it goes on, and finds that another has taken over
-        with pytest.raises(SystemExit):
-            holder._renew()
-        assert left.is_set()
-    assert not stores.content(s3) and "was at work on" in capsys.readouterr().out
-
-
-def test_of_many_who_take_over_one_does(s3):
-    """All have seen that nobody holds it; a store creates the next file once."""
-    ready, taken, refused = threading.Barrier(8), [], []
-
-    def take():
-        mine = leases._Lease(f"{s3}/run", "job")
-        highest = mine._highest()
-
-        def first():
-            del mine._highest
-            return highest
-        mine._highest = first
-        ready.wait()
-        try:
-            mine.take()
-            taken.append(mine)
-        except InputError as error:
-            refused.append(str(error))
-    threads = [threading.Thread(target=take) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(taken) == 1 and len(refused) == 7
-    assert all("another process has begun to work on" in each for each in refused)
-    taken[0].release()
-
-
-@pytest.mark.parametrize("before, other", [(1, 1), (0, 2)])
-def test_of_two_with_different_numbers_one_gives_up(memory, monkeypatch, before, other):
-    """A file of a number appears meanwhile below or above the one just created."""
-    monkeypatch.setattr(leases, "_has_died", lambda content: True)
-    one, two = (leases._Lease(f"{memory}/run", what) for what in ("one", "two"))
-    store, content = fsspec.filesystem("memory"), one._content
-    if before:
-        store.pipe_file(one._name(before), b"of before")
-
-    def meanwhile():
-        store.pipe_file(two._name(other), two._content())
-        return content()
-    one._content = meanwhile
-    with pytest.raises(InputError, match="another process has begun to work"):
-        one.take()
-    assert [f"memory:/{each}" for each in store.find(memory)] == [two._name(other)]
-
-
-def test_a_lock_that_can_not_be_removed_is_a_warning(memory, monkeypatch, capsys):
-    def refuse(*_):
-        raise PermissionError("denied")
-    with files.locked(f"{memory}/run", "--output_dir"):
-        monkeypatch.setattr(type(fsspec.filesystem("memory")), "rm_file", refuse)
-    assert "warning: --output_dir: the lock of" in capsys.readouterr().out
+def test_a_store_has_no_locks(memory):
+    with files.locked(f"{memory}/run", "one"), files.locked(f"{memory}/run", "other"):
+        assert not stores.content(memory)
 
 
 def test_a_log_grows_in_a_store_too(s3, tmp_path):

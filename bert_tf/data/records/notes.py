@@ -98,7 +98,8 @@ class FinishedPieces:
 
     def forget(self, index: int) -> None:
         """Removes the note of a piece."""
-        remove_file(self._path(index))
+        with contextlib.suppress(FileNotFoundError):
+            remove_file(self._path(index))
 
     def result(self, index: int, is_intact: Callable[[Any], bool] = lambda result: True) -> Any:
         """Returns the piece's saved result, or None if there is no intact note of it, or if

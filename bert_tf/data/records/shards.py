@@ -119,12 +119,16 @@ def _make_share(job, share, num_workers):
         run_pieces(job.pieces, job.count, job.work, job.progress, num_workers,
                    functools.partial(_is_intact, job.folder), share)
     with _turn(job.path):
+        results = []
+        with contextlib.suppress(Closed):
+            job.progress.check()
+            results = job.noted()
+        # Looked for after the notes, which go when it is there; a store has no turns.
         if exists(job.path):
             found = job.made_by_another()
             job.progress.close()    # a worker of this share may have noted a piece since
             return found, True
         job.progress.check()
-        results = job.noted()
         if not all(_has_sizes(job.folder, result) for result in results):
             raise Unfinished(f"share {share} is finished; other shares, or the same command "
                              f"without --piece_share, make the rest of the {job.count} pieces")
