@@ -15,7 +15,7 @@ import tempfile
 import time
 
 from bert_tf.errors import InputError
-from bert_tf.files.places import files_under, identity, is_file, is_remote, outer, reaching
+from bert_tf.files.places import files_under, identity, is_remote, reaching
 from bert_tf.files.reading import open_unpacked, read_range
 
 # Room for copies, in bytes, where BERT_TF_STAGE_BYTES does not say it.
@@ -47,8 +47,7 @@ def send(source: str, target: str) -> None:
 
 
 def staged(path: str) -> str:
-    """Returns the name of a local file or folder with a remote one's content; the name itself if it
-    is local.
+    """Returns the name of a local file with a remote one's content; the name itself if it is local.
 
     Raises:
         OSError: the file is absent.
@@ -56,22 +55,13 @@ def staged(path: str) -> str:
     """
     if not is_remote(path):
         return path
-    if is_file(path):
-        return _staged_file(path)
-    folder = os.path.join(stage_folder(), "folders", hashlib.sha256(path.encode()).hexdigest(),
-                          posixpath.basename(path.rstrip("/")))
-    with reaching(path) as (store, name):
-        root = outer(path, store._strip_protocol(name))
-    found = files_under(path)
-    if not found:
-        raise FileNotFoundError(2, "No such file or folder", path)
-    wanted = {posixpath.relpath(each, root): _staged_file(each) for each in found}
-    for name, copy in wanted.items():
-        _link(copy, os.path.join(folder, name))
-    for name in files_under(folder):        # of an earlier version of the folder
-        if os.path.relpath(name, folder) not in wanted:
-            os.remove(name)
-    return folder
+
+    def fetch(aside):
+        with reaching(path) as (store, name):
+            _make_room(store.info(name)["size"])
+            store.get_file(name, aside)
+
+    return _copied(path, identity(path), fetch)
 
 
 def tensorflow_name(path: str) -> str:
@@ -86,27 +76,6 @@ def copy_file(source: str, target: str) -> None:
         send(local, target)
     else:
         shutil.copyfile(local, target)
-
-
-def _link(copy, name):
-    """Gives a copy another name on this disk; a file that has this name is replaced."""
-    os.makedirs(os.path.dirname(name), exist_ok=True)
-    aside = f"{name}.{os.getpid()}"
-    try:
-        os.link(copy, aside)
-    except OSError:     # a disk without links
-        _make_room(os.path.getsize(copy))
-        shutil.copyfile(copy, aside)
-    os.replace(aside, name)
-
-
-def _staged_file(path):
-    def fetch(aside):
-        with reaching(path) as (store, name):
-            _make_room(store.info(name)["size"])
-            store.get_file(name, aside)
-
-    return _copied(path, identity(path), fetch)
 
 
 def _copied(path, version, write):
@@ -175,20 +144,15 @@ def _make_room(size):
     room = os.environ.get("BERT_TF_STAGE_BYTES", str(_ROOM))
     if not room.isdecimal():
         raise InputError(f"BERT_TF_STAGE_BYTES is {room!r}; it must be a number of bytes.")
-    copies: dict[tuple, tuple] = {}     # a copy's other names, in folders, are links to its bytes
-    for part in ("files", "folders"):
-        for name in files_under(os.path.join(stage_folder(), part)):
-            with contextlib.suppress(FileNotFoundError):    # another process removes it too
-                found = os.stat(name)
-                copies.setdefault((found.st_dev, found.st_ino), (
-                    found.st_mtime, found.st_size, []))[2].append(name)
-    held = sum(bytes_ for _, bytes_, _ in copies.values()) + size
-    for used, bytes_, names in sorted(copies.values()):
-        if held <= int(room) or used > time.time() - _IN_USE:
+    copies = []
+    for name in files_under(os.path.join(stage_folder(), "files")):
+        with contextlib.suppress(FileNotFoundError):    # another process removes it too
+            copies.append((os.path.getmtime(name), os.path.getsize(name), name))
+    size += sum(copy[1] for copy in copies)
+    for used, freed, name in sorted(copies):
+        if size <= int(room) or used > time.time() - _IN_USE:
             break
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(name)
-            with contextlib.suppress(OSError):      # it holds others
-                os.rmdir(os.path.dirname(name))
-        held -= bytes_
+        with contextlib.suppress(OSError):
+            os.remove(name)
+            os.rmdir(os.path.dirname(name))
+        size -= freed

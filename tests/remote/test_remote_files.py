@@ -2,7 +2,6 @@
 
 import errno
 import gzip
-import json
 import os
 import socket
 import subprocess
@@ -213,11 +212,6 @@ def test_copies_are_of_the_newest_version_and_within_their_room(s3, own_copies, 
     copy = files.staged(f"{s3}/m/a.bin")
     with open(copy, "rb") as file:
         assert file.read() == b"22" and os.path.basename(copy) == "a.bin" and len(requests) == 1
-    write(f"{s3}/m/deep/b", b"b")
-    folder = files.staged(f"{s3}/m")
-    assert sorted(os.listdir(folder)) == ["a.bin", "deep"]
-    files.remove_file(f"{s3}/m/deep/b")
-    assert os.listdir(os.path.join(files.staged(f"{s3}/m"), "deep")) == []
     os.utime(first, (0, 0))     # used long ago
     monkeypatch.setenv("BERT_TF_STAGE_BYTES", "4")
     write(f"{s3}/m/c", b"333")
@@ -227,26 +221,6 @@ def test_copies_are_of_the_newest_version_and_within_their_room(s3, own_copies, 
     with pytest.raises(InputError, match="BERT_TF_STAGE_BYTES is 'many'"):
         write(f"{s3}/m/d", b"")
         files.staged(f"{s3}/m/d")
-
-
-@pytest.mark.parametrize("links", [True, False])
-def test_files_of_staged_folders_count_and_go(memory, own_copies, monkeypatch, links):
-    """With links to the copies, and on a disk without links."""
-    def refuse(*_):
-        raise OSError
-    if not links:
-        monkeypatch.setattr(os, "link", refuse)
-    write(f"{memory}/m/a", b"x" * 100)
-    files.staged(f"{memory}/m")
-    for base, _, names in os.walk(own_copies):
-        for name in names:
-            os.utime(os.path.join(base, name), (0, 0))      # used long ago
-    monkeypatch.setenv("BERT_TF_STAGE_BYTES", "199" if links else "299")
-    write(f"{memory}/b", b"y" * 100)
-    files.staged(f"{memory}/b")
-    held = {(found.st_ino, found.st_size) for base, _, names in os.walk(own_copies)
-            for name in names if (found := os.stat(os.path.join(base, name)))}
-    assert sum(size for _, size in held) == (100 if links else 200)
 
 
 @pytest.mark.parametrize("use", [
