@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -57,21 +58,29 @@ def test_what_a_living_process_writes_is_left_to_it(tmp_path):
     path, folder = tmp_path / "a.txt", tmp_path / "out"
     own = writing._machine()
     names = [f"{name}{files.ASIDE}{owner}" for owner in (
-        ended.pid, f"{ended.pid}-{own}-12", f"{os.getpid()}-{own}-34", os.getppid(),
-        f"{os.getppid()}-{own}-56", f"{ended.pid}-abc-12",
-        f"{os.getpid()}-{own}-{writing._START}ff") for name in ("a.txt", "out")]
+        f"{ended.pid}-{own}-12", f"{os.getpid()}-{own}-34", f"{os.getppid()}-{own}-56",
+        f"{ended.pid}-abc-12", f"{os.getpid()}-{own}-{writing._START}ff")
+             for name in ("a.txt", "out")]
     for name in names:
-        (tmp_path / name).mkdir() if name.startswith("out") else (tmp_path / name).write_text("")
+        (tmp_path / name).mkdir()
     with files.write_aside(path) as file, files.folder_aside(str(folder)):
         file.write("whole")
-    assert sorted(os.listdir(tmp_path)) == sorted(["a.txt", "out", *names[6:]])
+    assert sorted(os.listdir(tmp_path)) == sorted(["a.txt", "out", *names[4:]])
+
+
+def test_what_a_library_leaves_next_to_an_unfinished_file_goes_with_it(tmp_path):
+    """As safetensors' .tmpXXXXXX, which it renames when it is whole."""
+    with pytest.raises(ZeroDivisionError), files.replace_aside(tmp_path / "a") as aside:
+        pathlib.Path(aside).with_name(".tmp5lTlpH").write_text("half")
+        raise ZeroDivisionError
+    assert not os.listdir(tmp_path)
 
 
 def test_a_process_that_nobody_waits_for_is_dead(tmp_path):
     """As in a container whose first process does not wait for those that have lost their parent."""
     zombie = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
-    (tmp_path / f"a.txt{files.ASIDE}{zombie.pid}-{writing._machine()}-12").touch()
+    (tmp_path / f"a.txt{files.ASIDE}{zombie.pid}-{writing._machine()}-12").mkdir()
     files.remove_leftovers(str(tmp_path / "a.txt"))
     assert not os.listdir(tmp_path)
     zombie.wait()
@@ -89,12 +98,13 @@ def test_what_a_machine_that_is_gone_left_is_removed_after_a_day(tmp_path):
     now = time.time()
     for name, hours in (("1-abc-1", 25), ("2-abc-2", 23)):
         ending = files.ASIDE + name
-        for path in (tmp_path / f"a.txt{ending}", tmp_path / f"out{ending}/x"):
+        for path in (tmp_path / f"a.txt{ending}/a.txt", tmp_path / f"out{ending}/x"):
             path.parent.mkdir(exist_ok=True)
             path.write_text("half")
             os.utime(path, (now - 3600 * hours,) * 2)
     for name in ("1-abc-1", "2-abc-2"):     # a file in the second is being written
-        os.utime(tmp_path / f"out{files.ASIDE}{name}", (now - 360000,) * 2)
+        for stem in ("a.txt", "out"):
+            os.utime(tmp_path / f"{stem}{files.ASIDE}{name}", (now - 360000,) * 2)
     with files.write_aside(tmp_path / "a.txt"), files.folder_aside(str(tmp_path / "out")):
         pass
     assert sorted(os.listdir(tmp_path)) == [

@@ -26,7 +26,7 @@ def picture(path: str, rows: int, columns: int, size: tuple[float, float], **opt
                                    squeeze=False, layout="constrained", **options)
     try:
         yield figure, axes
-        with replace_aside(path, ".png") as aside:
+        with replace_aside(path) as aside:
             figure.savefig(aside, dpi=110)
     finally:
         pyplot.close(figure)

@@ -34,9 +34,8 @@ from bert_tf.files.staging import send, upload_place
 
 # The text between the final name and the number of the process that writes the file.
 ASIDE = ".tmp-bert_tf-"
-# The parts after `ASIDE`: the process, its machine, and a unique part for each writing; earlier
-# versions had the process alone.
-_OWNER = re.compile(r"(\d+)(?:-([0-9a-f]+)-([0-9a-f]+))?")
+# The parts after `ASIDE`: the process, its machine, and a unique part for each writing.
+_OWNER = re.compile(r"(\d+)-([0-9a-f]+)-([0-9a-f]+)")
 _START = uuid.uuid4().hex[:12]      # differs from an earlier process's with the same number
 _numbers = itertools.count()
 # Age at which a file of another machine counts as left behind: this machine can't see whether its
@@ -45,9 +44,8 @@ _DAY = 86400.0
 _check: ContextVar[Callable[[], None]] = ContextVar("_check", default=lambda: None)
 
 
-def leftovers(*paths: str, ending: str = "") -> list[str]:
-    """Lists the files or folders that processes left while they wrote some paths aside, or are
-    writing now.
+def leftovers(*paths: str) -> list[str]:
+    """Lists the folders that processes left while they wrote some paths aside, or are writing now.
 
     Only names that this module gives count: a user's own `path.tmp-old` stays. Files for a store
     are written on this machine's disk.
@@ -57,15 +55,14 @@ def leftovers(*paths: str, ending: str = "") -> list[str]:
     for folder in {os.path.dirname(place) for place in places}:
         for name in os.listdir(folder or ".") if os.path.isdir(folder or ".") else ():
             stem, mark, owner = name.rpartition(ASIDE)
-            if mark and os.path.join(folder, stem) in places and owner.endswith(ending) and (
-                    _OWNER.fullmatch(owner.removesuffix(ending))):
+            if mark and os.path.join(folder, stem) in places and _OWNER.fullmatch(owner):
                 found.append(os.path.join(folder, name))
     return found
 
 
-def _aside(place, ending=""):
+def _aside(place):
     """Returns a name that no other process, machine or thread gives for writing `place`."""
-    return f"{place}{ASIDE}{os.getpid()}-{_machine()}-{_START}{next(_numbers):x}{ending}"
+    return f"{place}{ASIDE}{os.getpid()}-{_machine()}-{_START}{next(_numbers):x}"
 
 
 @functools.cache
@@ -73,23 +70,19 @@ def _machine():
     return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
 
 
-def remove_leftovers(*paths: str, ending: str = "") -> None:
+def remove_leftovers(*paths: str) -> None:
     """Removes the unfinished files of some paths. Files that are still being written stay: their
     process lives on this machine, or they were written on another machine within a day."""
-    for leftover in leftovers(*paths, ending=ending):
-        owner = _OWNER.fullmatch(leftover.rpartition(ASIDE)[2].removesuffix(ending))
-        process, machine, start = owner.groups()     # type: ignore[union-attr]
-        if machine not in (None, _machine()):
-            if time.time() - _last_written(leftover) < _DAY:
-                continue
-        elif (start is not None and start.startswith(_START) if int(process) == os.getpid()
-              else is_alive(int(process))):
-            continue
-        if os.path.isdir(leftover):
-            shutil.rmtree(leftover, ignore_errors=True)
+    for leftover in leftovers(*paths):
+        process, machine, start = leftover.rpartition(ASIDE)[2].split("-")
+        if machine != _machine():
+            is_written = time.time() - _last_written(leftover) < _DAY
+        elif int(process) == os.getpid():
+            is_written = start.startswith(_START)
         else:
-            with contextlib.suppress(FileNotFoundError):    # another process removes it too
-                os.remove(leftover)
+            is_written = is_alive(int(process))
+        if not is_written:
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _last_written(path):
@@ -119,20 +112,21 @@ def _check_regular(path):
 
 
 @contextlib.contextmanager
-def replace_aside(path, ending=""):
+def replace_aside(path):
     """Gives the name of a local file to write; it becomes `path` only when the block ends without
     error.
 
-    Args:
-        ending: end of the temporary name, for libraries that look at it.
+    The file is in a folder of its own, where libraries may write files next to it.
 
     Raises:
         InputError: `path` is a device or a pipe.
     """
     _check_regular(path)
     place = upload_place(path) if is_remote(path) else path
-    remove_leftovers(place, ending=ending)
-    aside = _aside(place, ending)
+    remove_leftovers(place)
+    folder = _aside(place)
+    aside = os.path.join(folder, os.path.basename(place))
+    os.mkdir(folder)
     try:
         yield aside
         _check.get()()
@@ -145,8 +139,7 @@ def replace_aside(path, ending=""):
         os.close(descriptor)
         os.replace(aside, path)
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(aside)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

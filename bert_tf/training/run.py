@@ -352,6 +352,6 @@ def save_model(folder: str, learner: Learner, name: str = "model") -> None:
         make_folder(folder, "output_dir")
     learner.encoder.config.to_json_file(os.path.join(folder, "bert_config.json"))
     path = os.path.join(folder, names.MODEL_FILE)
-    with replace_aside(path, ".keras") as aside:
+    with replace_aside(path) as aside:
         learner.save(aside)
     print(f"wrote {path}", flush=True)

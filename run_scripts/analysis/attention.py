@@ -272,7 +272,7 @@ def _write(folder, title, survey, figures, tokenizer):
                    f"text{number}/attention": reading.attention}
         if reading.from_ids is not None:
             arrays[f"text{number}/from_ids"] = reading.from_ids
-    with replace_aside(path("maps.npz"), ".npz") as aside:
+    with replace_aside(path("maps.npz")) as aside:
         np.savez_compressed(aside, **arrays)
     print(f"\nin {folder}:", flush=True)
     for name, content in _WRITTEN.items():

@@ -21,6 +21,7 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.config import T5Config, XLNetConfig
 from bert_tf.config.sizes import letters, numbers
 from bert_tf.errors import InputError
+from bert_tf.files import writing
 from bert_tf.heads import MAX_LSTMS
 from bert_tf.models.electra.objective import AllTokensLM, ReplacedToken
 from bert_tf.models.ernie.objective import (
@@ -585,7 +586,8 @@ def test_nothing_is_written_where_something_is_or_in_a_dry_run(tmp_path):
         convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface")
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine"]
     (tmp_path / "out" / "mine").unlink()
-    (tmp_path / "out.tmp-bert_tf-99999999").mkdir()        # what a killed process leaves
+    # What a killed process leaves.
+    (tmp_path / f"out.tmp-bert_tf-99999999-{writing._machine()}-1").mkdir()
     convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface")
     assert sorted(path.name for path in tmp_path.rglob("*")) == [
         "config.json", "model.safetensors", "out"]

@@ -192,7 +192,7 @@ def test_the_end_of_a_job_leaves_what_others_are_writing(share, tmp_path):
     ended.wait()
     own = writing._machine()
     for name in ((writes := f"{start}{os.getppid()}-{own}-12"), f"{start}{ended.pid}-{own}-12"):
-        pathlib.Path(name).write_text("half")
+        pathlib.Path(name).mkdir()
     share()
     assert (tmp_path / "out/r.tfrecord-00001-of-00006").exists()
     assert list(map(str, (tmp_path / "out").glob(f"*{files.ASIDE}*"))) == [writes]

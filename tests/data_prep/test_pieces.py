@@ -15,6 +15,7 @@ from bert_tf import files
 from bert_tf.data.records import notes, shards
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
+from bert_tf.files import writing
 from data_prep import record_job, text_job
 
 
@@ -248,7 +249,8 @@ def test_files_of_others_are_left_alone(prepare, tmp_path, text):
     mine = {"r.tfrecord.tmp-old": b"1", "r.tfrecord.tmp-7": b"2", "r.manifest.json.tmp-notes": b"3"}
     for name, data in mine.items():
         (out / name).write_bytes(data)
-    (out / f"r.tfrecord{files.ASIDE}99999999").write_text("what a killed process of ours left")
+    # What a killed process of ours left.
+    (out / f"r.tfrecord{files.ASIDE}99999999-{writing._machine()}-1").mkdir()
     prepare(text)
     assert mine.items() <= content(out).items()
     assert sorted(content(out)) == sorted([*mine, "r.tfrecord", "r.manifest.json"])
@@ -312,7 +314,9 @@ def test_a_killed_job_redoes_only_what_is_missing(prepare, killed, tmp_path):
 
 
 def test_nothing_of_a_killed_job_stays_beside_another(prepare, killed, random_text):
-    (killed / f"r.tfrecord-00007-of-00009{files.ASIDE}1").write_text("not of this job")
+    other = killed / f"r.tfrecord-00007-of-00009{files.ASIDE}1-{writing._machine()}-1/r"
+    other.parent.mkdir()
+    other.write_text("not of this job")
     prepare(random_text(4), piece_bytes=1 << 20)
     assert sorted(content(killed)) == ["r.manifest.json", "r.tfrecord",
-                                       f"r.tfrecord-00007-of-00009{files.ASIDE}1"]
+                                       str(other.relative_to(killed))]

@@ -23,6 +23,7 @@ from bert_tf.files import (
     leftovers,
     locked,
     remove_file,
+    remove_folder,
     remove_leftovers,
     write_json,
 )
@@ -329,9 +330,11 @@ def _remove(folder, names):
     """Removes shards that are not to be, finished or not: a share that still writes one ends before
     it has its final name."""
     paths = [join_path(folder, name) for name in names]
-    for path in [*paths, *leftovers(*paths)]:
+    for path in paths:
         with contextlib.suppress(FileNotFoundError):
             remove_file(path)
+    for path in leftovers(*paths):
+        remove_folder(path)
 
 
 def find_damaged(folder: str, shards: list[dict]) -> str | None:
