@@ -21,12 +21,12 @@ _CLASSES = {"paws-x": {"different_meaning": "0"}}
 _ALONE = ("race", "swag", "conll2003", "snli", "scitail", "imdb", "nsmc", *_OF_LANGUAGES)
 # Dev sets with another name than validation; where there is none, the test set is read.
 _DEV = dict.fromkeys(("imdb", "nsmc"), "test")
-_DEV_IN_TFDS = {**_DEV, **dict.fromkeys(("race", "conll2003"), "dev")}
+# Tasks that tensorflow_datasets lacks, or has in another form.
+_HUB_ALONE = {"conll2003", "nsmc", "race", "squad", "squad_v2", "swag", "triviaqa", *_OF_LANGUAGES}
 # Tasks that are separate data sets next to the data set that --data_dir names.
 _SQUAD = {"squad": "v1.1", "squad_v2": "v2.0"}
-# Tasks that SuperGLUE's tasks may begin with: on the Hub, and in tensorflow_datasets.
-_BEFORE_SUPER_GLUE = {"mnli": (f"{HUB}nyu-mll/glue/mnli", f"{TFDS}glue/mnli"),
-                      "swag": (f"{HUB}allenai/swag/regular", None)}
+# Tasks that SuperGLUE's tasks may begin with.
+_BEFORE_SUPER_GLUE = {"mnli": f"{HUB}nyu-mll/glue/mnli", "swag": f"{HUB}allenai/swag/regular"}
 _TRIVIA_QA = f"{HUB}mandarjoshi/trivia_qa/rc.wikipedia"
 # Formats whose columns a library renames; lines of others are made of its rows.
 _TABLES = ("tsv", "csv", "folders")
@@ -41,6 +41,10 @@ def placed(task: Task, data_dir: str) -> Task:
     """
     if not is_library_name(data_dir) or any(task.has_file(data_dir, name) for name in task.splits):
         return task
+    if data_dir.startswith(TFDS) and _group(task) in _HUB_ALONE:
+        raise InputError(f"--data_dir: {task.name} is not read from tensorflow_datasets; name the "
+                         f"data set of the Hub, {HUB}OWNER/NAME, or the folder of the official "
+                         "files.")
     if _last_name(data_dir) in _SUITES and _group(task) not in _ALONE:
         data_dir = configuration(data_dir, task)
     splits = {name: split for name, layout in task.splits.items()
@@ -64,14 +68,11 @@ def with_rows(task: Task, name: str) -> Task:
 def configuration(data_dir: str, task: Task) -> str:
     """Returns the name of a task's data set, in a suite that is a data set with configurations or
     several sets."""
-    in_tfds, version = data_dir.startswith(TFDS), _version(data_dir)
+    version = _SQUAD.get(pinned_name(data_dir))
     if task.name == "triviaqa":
-        return data_dir if in_tfds else _TRIVIA_QA
+        return _TRIVIA_QA
     if _last_name(data_dir) == "super_glue" and task.name in _BEFORE_SUPER_GLUE:
-        if found := _BEFORE_SUPER_GLUE[task.name][in_tfds]:
-            return found
-        raise InputError(f"--data_dir: {data_dir} has no {task.name}, and tensorflow_datasets has "
-                         "none; give the folder of official files, or leave the task out.")
+        return _BEFORE_SUPER_GLUE[task.name]
     if version not in (None, _SQUAD.get(task.name, version)):
         raise InputError(f"--data_dir: {data_dir} is version {version} of SQuAD, but {task.name} "
                          f"needs {_SQUAD[task.name]}; name the set without a version or a "
@@ -80,46 +81,24 @@ def configuration(data_dir: str, task: Task) -> str:
         return data_dir
     if task.name not in _SQUAD:
         return f"{data_dir}/{_CONFIGURATIONS.get(task.name, task.name)}"
-    if in_tfds:
-        return f"{data_dir}/{_SQUAD[task.name]}"
     known = data_dir.removesuffix("_v2")        # the Hub's two sets
     return data_dir if "@" in known else known if task.name == "squad" else f"{known}_v2"
 
 
-def _version(data_dir):
-    """Returns the version of SQuAD that a data set's name implies; None if it fits both."""
-    if data_dir.startswith(f"{TFDS}squad/"):
-        return next((version for version in _SQUAD.values() if f"/{version}" in data_dir), None)
-    return _SQUAD.get(pinned_name(data_dir))
-
-
 def _split(task, name, layout, data_dir) -> Split | None:
     """The split of a library; None if the library lacks it."""
-    group, in_tfds = _group(task), data_dir.startswith(TFDS)
+    group = _group(task)
     part, _, rest = name.partition("_")
     if task.model_of and layout.label is not None:
         if layout.format in _TABLES:
             return None     # the labels of AX, and translations of test sets, are in files alone
         part = "test"
     elif part == "dev":
-        part = (_DEV_IN_TFDS if in_tfds else _DEV).get(group, "validation")
-    if task.name == "triviaqa" and in_tfds:     # it mixes Wikipedia's questions with others
-        return None
-    if in_tfds and group == "xnli":
-        return _translations(task, layout, data_dir, part, rest)
+        part = _DEV.get(group, "validation")
     if group in _OF_LANGUAGES:
         language = rest or task.name.removeprefix(group).removeprefix("-") or "en"
         return _layout(task, layout, f"{data_dir}/{language}:{part}")
     return _layout(task, layout, f"{data_dir}:{part}" + (f"_{rest}" if rest else ""))
-
-
-def _translations(task, layout, data_dir, part, language):
-    """A split of XNLI in tensorflow_datasets, where a row has all languages. The training set is
-    another data set, in English."""
-    if part == "train":
-        return _layout(task, layout, f"{TFDS}multi_nli:train") if task.name == "xnli" else None
-    return dataclasses.replace(_layout(task, layout, f"{data_dir}:{part}"),
-                               format="translations", only=("language", language))
 
 
 def _layout(task, layout, file):

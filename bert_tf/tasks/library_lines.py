@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.tasks.libraries import TFDS, has_configuration, official_rows, split_of
+from bert_tf.tasks.libraries import has_configuration, official_rows, split_of
 
 Row = dict[str, Any]
 # Labels that official files write otherwise than classes are named; of a hidden class they have no
@@ -16,8 +16,6 @@ Row = dict[str, Any]
 _LABELS = {"False": False, "True": True, "choice1": 0, "choice2": 1}
 _HIDDEN = -1
 _SPAN = ("span1_index", "span1_text", "span2_index", "span2_text")
-# Configurations that make up a task together, in tensorflow_datasets and on the Hub.
-_TOGETHER = {"race": (("high", "middle"), ("all",))}
 
 
 def _labelled(row: Row) -> Row:
@@ -62,14 +60,12 @@ def _clozes(rows):
 
 
 def _articles(rows):
-    """Yields the files of RACE in their order, of rows for articles or for questions."""
+    """Yields the files of RACE in their order, of rows for questions."""
     rows = sorted(rows, key=lambda row: row["example_id"])
     for name, group in itertools.groupby(rows, lambda row: row["example_id"]):
         asked = list(group)
-        if "questions" not in asked[0]:
-            asked = [{**asked[0], **{of: [row[one] for row in asked] for of, one in (
-                ("questions", "question"), ("options", "options"), ("answers", "answer"))}}]
-        yield {**asked[0], "id": name}
+        yield {**asked[0], "id": name, **{many: [row[one] for row in asked] for many, one in (
+            ("questions", "question"), ("options", "options"), ("answers", "answer"))}}
 
 
 def _paragraphs(rows):
@@ -103,21 +99,11 @@ def _documents(rows):
 def _sentences(rows):
     """Yields the words of CoNLL-2003's sentences and the tags of their entities."""
     for row in rows:
-        if row["tokens"]:       # the last one of tensorflow_datasets has none
-            yield {"words": row["tokens"], "tags": row["ner_tags" if "ner_tags" in row else "ner"]}
-
-
-def _translations(rows):
-    """Yields pairs of XNLI, of rows with a pair for each language."""
-    for row in rows:
-        for language, hypothesis in zip(*(row["hypothesis"][key] for key in (
-                "language", "translation")), strict=True):
-            yield {"language": language, "premise": row["premise"][language],
-                   "hypothesis": hypothesis, "label": row["label"]}
+        yield {"words": row["tokens"], "tags": row["ner_tags"]}
 
 
 _FORMS: dict[str, Callable[[Iterable[Row]], Iterator[Row]]] = {
-    "library": iter, "translations": _translations, "jsonl": functools.partial(map, _labelled),
+    "library": iter, "jsonl": functools.partial(map, _labelled),
     "wsc": _schemas, "multirc": _passages, "record": _clozes, "race": _articles,
     "squad": _paragraphs, "trivia_qa": _documents, "words": _sentences}
 
@@ -134,7 +120,9 @@ def read_library(name: str, form: str, rows: Iterable[Row] | None = None
         InputError: there is no such split, or its rows have another form.
     """
     if rows is None:
-        rows = itertools.chain.from_iterable(map(official_rows, _names(name, form)))
+        known, split = split_of(name, "train")
+        whole = f"{known}/all:{split}"      # RACE has a configuration for each kind of school
+        rows = official_rows(name if form != "race" or has_configuration(name) else whole)
     try:
         yield from enumerate(_FORMS[form](rows), 1)
     except InputError:
@@ -148,15 +136,6 @@ def read_library(name: str, form: str, rows: Iterable[Row] | None = None
 def holds_documents(name: str) -> bool:
     """Returns whether the rows of a data set have TriviaQA's documents."""
     return "entity_pages" in next(official_rows(name), {})
-
-
-def _names(name, form):
-    """The names of the data sets that are read one after the other."""
-    if form not in _TOGETHER or has_configuration(name):
-        return [name]
-    known, split = split_of(name, "train")
-    parts = _TOGETHER[form][not name.startswith(TFDS)]
-    return [f"{known}/{part}:{split}" for part in parts]
 
 
 def part_of(article: str) -> str:

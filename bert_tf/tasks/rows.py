@@ -155,12 +155,11 @@ def _tfds_rows(path):
     return enumerate(libraries.find(libraries.TFDS + path).rows(), 1)
 
 
-_OF_LIBRARIES = ("library", "translations")
 _READERS: dict[str, Callable] = {
     "tsv": _tsv_rows, "csv": _csv_rows, "jsonl": json_rows, "tfds": _tfds_rows,
-    **{form: functools.partial(read_library, form=form) for form in _OF_LIBRARIES}}
+    "library": functools.partial(read_library, form="library")}
 # Formats whose cells have names in each row.
-_KEYED = ("jsonl", "tfds", *_OF_LIBRARIES)
+_KEYED = ("jsonl", "tfds", "library")
 
 
 class Table:

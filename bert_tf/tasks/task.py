@@ -37,7 +37,7 @@ class Split:
         choices: the columns of a multiple choice; "ending*" means all columns that begin so.
         format: "tsv", where quotes are plain characters; "csv"; "jsonl"; "words", a word a line and
             a blank line between sentences; "conllu"; "annotations", words or texts of annotation
-            tools; "tfds", of tensorflow_datasets; "library" and "translations", rows of a library;
+            tools; "tfds", of tensorflow_datasets; "library", rows of a library;
             "squad"; "race", a folder of files of one article
             each; "folders", a folder with a folder of .txt files for each label, each file an
             example; those of `bert_tf.tasks.super_glue`.

@@ -204,8 +204,7 @@ FILES = {
                 "test" else None])) for split in ("train", "val", "test")},
 }
 # Its data set in tensorflow_datasets, and on the Hub.
-TFDS = {"sst-2": "glue/sst2", "sts-b": "glue/stsb", "race": "race", "conll2003": "conll2003",
-        "xnli": "xnli", "paws-x": "paws_x_wiki", "squad": "squad/v1.1", "squad_v2": "squad/v2.0",
+TFDS = {"sst-2": "glue/sst2", "sts-b": "glue/stsb",
         "superglue-rte": "super_glue/rte", "ax-b": "super_glue/axb", "ax-g": "super_glue/axg",
         **{name: f"glue/{name}" for name in ("cola", "qqp", "mnli", "qnli", "rte", "wnli")},
         **{name: f"super_glue/{name}" for name in (
@@ -229,19 +228,12 @@ def write_tfds(task, files, folder, monkeypatch):
     """Has tensorflow_datasets' own builders read the official files as what they downloaded, and
     write its format into a folder; returns the name of the set."""
     import tensorflow_datasets as tfds
-    def found(self, what):
-        from etils import epath
-        if isinstance(what, dict):
-            return {key: epath.Path(files, "PAWS-X") if task == "paws-x" else epath.Path(
-                files, "SQuAD", os.path.basename(url)) for key, url in what.items()}
-        return epath.Path(files, {"conll2003": "CoNLL2003", "xnli": "XNLI"}.get(task, ""))
-
+    from etils import epath
     with monkeypatch.context() as patch:
-        patch.setattr(tfds.download.DownloadManager, "download_and_extract", found)
-        parts = {"race": ("/high", "/middle"), "paws-x": ("/de", "/en")}.get(task, ("",))
-        for name in (f"{TFDS[task]}{part}" for part in parts):
-            tfds.builder(name, data_dir=str(folder)).download_and_prepare(
-                download_config=tfds.download.DownloadConfig(compute_stats="skip"))
+        patch.setattr(tfds.download.DownloadManager, "download_and_extract",
+                      lambda self, what: epath.Path(files))
+        tfds.builder(TFDS[task], data_dir=str(folder)).download_and_prepare(
+            download_config=tfds.download.DownloadConfig(compute_stats="skip"))
     # The library reads TFDS_DATA_DIR once, when it is imported.
     monkeypatch.setattr(tfds, "load", functools.partial(
         tfds.load, data_dir=str(folder), download=False))
