@@ -30,6 +30,8 @@ class _Worker:
     The only thing that it shares with this process is a pipe. So the death of a worker, at whatever
     moment, closes its pipe and can't leave anyone waiting for a lock. Nothing large is given to
     `Process` itself, which waits without end if the process dies before it has read all of it.
+    ProcessPoolExecutor is no replacement: Python 3.11.2's waits without end if a worker dies while
+    a large piece is handed over.
     """
 
     def __init__(self):
