@@ -108,9 +108,8 @@ def test_what_a_command_reads_is_made_before_or_named(page):
     text = TEXTS[page]
     prose = re.sub(r"```[^`]*```", "", re.sub(r"^ {4,}.*$", "", text, flags=re.M))
     named = set(re.findall(r"`([^`\n]+)`", prose))
-    if "data.md#folders-in-these-pages" in text:
-        table = TEXTS["data.md"].partition("## Folders in these pages")[2].partition("\n## ")[0]
-        named |= set(re.findall(r"`([\w.-]+)`", table))
+    table = TEXTS["data.md"].partition("## Folders in these pages")[2].partition("\n## ")[0]
+    named |= set(re.findall(r"`([\w.-]+)`", table))
     made = {value.split("/")[0] for value in re.findall(r"to_json_file\('(.*?)'", text)} | set(
         re.findall(r" (?:-d|--local-dir) ([\w-]+)", text))
     for _, *arguments in command_lines(text):
