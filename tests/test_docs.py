@@ -143,16 +143,16 @@ def test_the_front_page_is_short_and_links_every_page():
             assert f"docs/{name}" in readme
 
 
-def test_pages_of_models_have_one_form():
-    for name in (name for name in TEXTS if name.startswith("models/")):
-        text = TEXTS[name]
-        for part in ("| paper |", "| idea |", "| recipe |", "| sizes |", "## Pre-train"):
-            assert part in text, f"{name} lacks {part}"
-        recipe = RECIPES[re.search(r"^\| recipe \| `--recipe=(\w+)`", text, re.M)[1]]
-        told = re.search(r"^\| sizes \| `--model_size`:(.*)$", text, re.M)[1]
-        known = {*recipe.presets, *PRESETS, "adaptive_", "_v2"}
-        assert {*re.findall(r"`(\w+)`", told)} <= known, name
-        assert recipe.source.partition(":")[2] in text, name
+def test_the_table_of_relatives_has_every_recipe():
+    named = set()
+    for row in re.findall(r"^\| (.*\]\(https.*|.*et al.*) \|$", TEXTS["relatives.md"], re.M):
+        paper, names, _, sizes, *_ = row.split(" | ")
+        for recipe in [RECIPES[name] for name in re.findall(r"`(\w+)`", names)]:
+            known = {*recipe.presets, *PRESETS, recipe.tokenizer, "adaptive_", "_v2"}
+            assert {*re.findall(r"`(\w+)`", sizes)} <= known, recipe.name
+            assert recipe.source.rpartition(":")[2] in paper or "bert_wwm" == recipe.name
+            named.add(recipe.name)
+    assert named == RECIPES.keys()
 
 
 @pytest.mark.parametrize("page", TEXTS)
