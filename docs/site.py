@@ -10,6 +10,7 @@ import inspect
 import pathlib
 import posixpath
 import re
+import textwrap
 
 from mkdocs.structure.files import File, Files
 
@@ -21,6 +22,11 @@ from bert_tf.tasks.named import TASKS
 from run_scripts import commands
 
 _README = pathlib.Path(__file__).parents[1] / "README.md"
+_WIDTH = 80         # columns of code that the theme shows beside both menus
+_COMMAND = re.compile(r"^ {4,}bert-(?:.*\\\n)*.*", re.M)
+_SECTION = re.compile(r"^(Args|Attributes|Raises|Example):\n((?: +\S.*(?:\n|$)|\n)+)", re.M)
+# What makes the search show a page of the reference after the pages that people wrote.
+_RANKED_LAST = "---\nsearch:\n  boost: 0.2\n---\n"
 
 
 def on_config(config):
@@ -40,17 +46,35 @@ def on_files(files: Files, config):
              "reference/tasks.md": tasks_page(), "reference/python.md": python_page(),
              **{path: command_page(name) for name, path in command_pages().items()}}
     for path, text in pages.items():
-        files.append(File.generated(config, path, content=text))
+        start = _RANKED_LAST if path.startswith("reference/") else ""
+        files.append(File.generated(config, path, content=start + text))
     return files
 
 
 def on_page_markdown(markdown, page, **_):
-    """Names files of the repository that the site does not have, instead of linking to them."""
+    """Names files of the repository that the site does not have, instead of linking to them, and
+    wraps long commands."""
     def named(link):
         path = posixpath.normpath(posixpath.join(posixpath.dirname(page.file.src_uri), link[2]))
         return f"{link[1]} (`{path.removeprefix('../')}`)" if path.startswith("../") else link[0]
 
-    return re.sub(r"\[([^]]+)\]\((\.\./[^)#]+)[^)]*\)", named, markdown)
+    markdown = re.sub(r"\[([^]]+)\]\((\.\./[^)#]+)[^)]*\)", named, markdown)
+    return _COMMAND.sub(lambda match: wrapped(match[0]), markdown)
+
+
+def wrapped(command: str) -> str:
+    """An indented command line, with at most `_WIDTH` columns where its flags allow it."""
+    if "#" in command or max(map(len, command.split("\n"))) <= _WIDTH + 4:
+        return command
+    first, *others = re.split(r"\s*\\\n\s*|\s+(?=--)", command)
+    lines = [first]
+    for part in others:
+        if len(lines[-1]) + len(part) + 3 > _WIDTH + 4:
+            lines[-1] += " \\"
+            lines.append(" " * 8 + part)
+        else:
+            lines[-1] += f" {part}"
+    return "\n".join(lines)
 
 
 def front_page() -> str:
@@ -67,23 +91,22 @@ def command_pages() -> dict[str, str]:
 
 
 def command_page(name: str) -> str:
-    """A program's docstring, then a table for each group of its flags."""
+    """A program's docstring, then a list for each group of its flags."""
     program = commands.describe(name)
-    lines = [f"# {name}", "", program.doc, ""]
+    lines = [f"# {name}", "", prose(program.doc), ""]
     for kind, fields in groups(program.classes).items():
         title = " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split())
-        lines += [f"## {title.removesuffix('.')}", "", "| flag | default | |", "|---|---|---|"]
-        lines += [f"| `--{field.name}` | {_default(field)} | {_cell(_help(field))} |"
-                  for field, _ in sorted(fields, key=lambda pair: not is_required(pair[0]))]
-        lines.append("")
+        lines += [f"## {title.removesuffix('.')}", ""]
+        for field, _ in sorted(fields, key=lambda pair: not is_required(pair[0])):
+            lines += [f"`--{field.name}`{_default(field)}", f":   {_marked(_help(field))}", ""]
     return "\n".join(lines)
 
 
 def _default(field):
     if is_required(field):
-        return "required"
+        return ", required"
     value = default_of(field)
-    return "" if value in (None, "", []) else f"`{shown(value)}`"
+    return "" if value in (None, "", []) else f", default `{shown(value)}`"
 
 
 def _help(field):
@@ -96,9 +119,29 @@ def _help(field):
     return text + (f" For {data['for'].what}." if data["for"] else "")
 
 
+def prose(doc: str) -> str:
+    """A docstring as Markdown: its lists of arguments are lists, its example is code."""
+    def section(match):
+        title, body = match[1], textwrap.dedent(match[2]).strip("\n")
+        if title == "Example":
+            return f"**{title}**\n\n{textwrap.indent(body, ' ' * 4)}\n"
+        entries = [entry.partition(":") for entry in re.split(r"\n(?=\S)", body)]
+        lines = [f"`{name}`\n:   {_marked(' '.join(text.split()))}\n" for name, _, text in entries]
+        return "\n".join([f"**{title}**\n", *lines])
+
+    return _SECTION.sub(section, doc)
+
+
+def _marked(text):
+    """A text with its flags as code, and without HTML."""
+    parts = re.sub(r"(?<!`)--\w[\w=]*", r"`\g<0>`", text).split("`")
+    return "`".join(part if number % 2 else part.replace("<", "&lt;")
+                    for number, part in enumerate(parts))
+
+
 def _cell(text):
     """A text in a cell of a table."""
-    return re.sub(r"(?<!`)--\w[\w=]*", r"`\g<0>`", text).replace("|", "\\|").replace("<", "&lt;")
+    return _marked(text).replace("|", "\\|")
 
 
 def recipes_page() -> str:
@@ -147,10 +190,23 @@ def python_page() -> str:
     lines = ["# Python", "", "What `import bert_tf` offers."]
     for name in sorted(bert_tf._HOMES):
         thing = getattr(bert_tf, name)
-        try:
-            signature = str(inspect.signature(thing))
-        except ValueError:
-            signature = "(...)"
-        lines += ["", f"## {name}", "", f"    bert_tf.{name}{signature}", "",
-                  inspect.getdoc(thing) or ""]
+        lines += ["", f"## {name}", "", textwrap.indent(_call(name, thing), " " * 4), "",
+                  prose(inspect.getdoc(thing) or "")]
     return "\n".join(lines)
+
+
+def _call(name, thing):
+    """The call of a class or a function with its parameters, on several lines if it is long."""
+    try:
+        signature = inspect.signature(thing)
+    except ValueError:
+        return f"bert_tf.{name}(...)"
+    start, end = f"bert_tf.{name}(", re.sub(r"^.*\)", ")", str(signature))
+    modules = re.compile(r"\b(?:collections\.abc|bert_tf|typing)(?:\.[a-z_]+)*\.")
+    parameters = [modules.sub("", str(each)) for each in signature.parameters.values()]
+    line = start + ", ".join(parameters) + end
+    if len(line) <= _WIDTH:
+        return line
+    rows = [row if len(row) < _WIDTH - 5 else f"{row.partition(' = ')[0]} = ..."
+            for row in parameters]
+    return "\n".join([start, *(f"    {row}," for row in rows), end])

@@ -1,5 +1,6 @@
 """The site has all pages, and a reference that the code decides."""
 
+import html
 import json
 import os
 import re
@@ -51,10 +52,37 @@ def test_the_reference_has_what_the_code_has(site, page, words):
     assert [word for word in words if word not in text and word.lower() not in text] == []
 
 
+def test_the_reference_has_lists_and_code(site):
+    page = (site / "reference/bert-finetune_classifier/index.html").read_text(encoding="utf-8")
+    assert "<dt><code>--labelled_test</code>, default <code>false</code></dt>" in page
+    assert "<code>bert-finetune --task=MRPC" in page and "Example:" not in page
+    page = text_of(site, "reference/python/index.html")
+    assert "Args:" not in page and "\n    weight_decay: float = 0.01,\n" in page
+
+
+def test_long_commands_are_wrapped(site):
+    for path in site.rglob("*.html"):
+        for code in re.findall(r"<pre>(.*?)</pre>", path.read_text(encoding="utf-8"), re.S):
+            code = html.unescape(re.sub(r"<[^>]*>", "", code))
+            for command in re.findall(r"^bert-(?:.*\\\n)*.*", code, re.M):
+                for line in command.split("\n"):
+                    assert len(line) <= 82 or "#" in command or line.count(" --") < 2, path
+
+
+def sections_of(site):
+    with open(os.path.join(site, "search", "search_index.json"), encoding="utf-8") as file:
+        return json.load(file)["docs"]
+
+
+def test_the_search_shows_the_reference_last(site):
+    for section in sections_of(site):
+        is_reference = section["location"].startswith("reference/")
+        assert (section.get("boost", 1) < 1) == is_reference
+
+
 def test_the_search_finds_each_question_on_one_page(site):
     """As the site's search does: all words must be in the title or the text of one section."""
-    with open(os.path.join(site, "search", "search_index.json"), encoding="utf-8") as file:
-        sections = json.load(file)["docs"]
+    sections = sections_of(site)
     for asked in ("download bert-base", "download GLUE", "resume killed", "several seeds",
                   "add words vocabulary", "flags GPU", "fine-tune pre-trained", "in the records",
                   "[MASK] own sentence", "train from Python", "silence TensorFlow", "labels names",
