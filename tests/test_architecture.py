@@ -310,7 +310,6 @@ DIRECT = re.compile(
     r"\bpathlib\.")
 LOCAL = {
     "bert_tf/networks/memory.py": "/proc",
-    "bert_tf/training/footprint.py": "/proc",
     "bert_tf/__init__.py": "/dev",
     "bert_tf/huge_pages.py": "/sys",
     "bert_tf/training/compiler.py": "/dev", "bert_tf/training/devices.py": "/dev",

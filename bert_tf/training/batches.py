@@ -20,13 +20,10 @@ from bert_tf.data.batches import bucketing
 from bert_tf.training.distribution import needs_static_shapes
 from bert_tf.training.reporting import duration
 
-if typing.TYPE_CHECKING:        # they need TensorFlow, which a Predictor does not
-    import tensorflow as tf
-
+if typing.TYPE_CHECKING:        # it needs TensorFlow, which a Predictor does not
     from bert_tf.training.trainer import Trainer
 
 _REPORT_SECONDS = 10
-_FIRST_BATCHES = 16     # that are looked at for their shapes
 # Logits of padding: so low that no answer begins or ends there.
 _NO_LOGIT = -1e9
 
@@ -69,14 +66,6 @@ class Feed:
             for name, value in metrics.items():
                 totals[name] = totals.get(name, 0.0) + value * taken / count
         return totals
-
-    def shapes(self) -> dict[str, tf.TensorSpec]:
-        """Returns the features of one replica's largest batch of the first steps, unread."""
-        only = {}
-        if hasattr(self._records, "batch_lengths"):
-            only["length"] = max(itertools.islice(self._records.batch_lengths(*self._position),
-                                                  _FIRST_BATCHES))
-        return self._batches(self._trainer.strategy.num_replicas_in_sync, 0, 1, **only).element_spec
 
     def _iterator(self, length):
         if length not in self._iterators:

@@ -12,7 +12,7 @@ from bert_tf.checkpoints import checksummed, names
 from bert_tf.errors import DivergedError, InputError
 from bert_tf.files import locked, make_folder, real_path, replace_aside
 from bert_tf.signals import STATUS
-from bert_tf.training import footprint, resume
+from bert_tf.training import resume
 from bert_tf.training.background import Background
 from bert_tf.training.batches import Feed
 from bert_tf.training.cluster import explain_lost_worker
@@ -153,7 +153,6 @@ class Run:
             records = records.from_step(self.step)
         feed = Feed(trainer, records,
                     (settings.random_seed, self._place.taken(self.step), settings.train_batch_size))
-        footprint.check(trainer, feed.shapes(), settings.train_batch_size, self._chief)
         self._reporter.start(self.step)
         trainer.stop(False)
         progress = Progress(lambda: self.step, settings.last_step)

@@ -73,28 +73,6 @@ class _Replica:
         return (self._pack(measures), [distribution.dense(g) for g in grads],
                 logits.get("carried", {}))
 
-    @property
-    def traces(self):
-        """Whether the gradient can be traced alone."""
-        return self.gradients != self._compute_gradients
-
-    def trace(self, features):
-        """Returns the graph of the gradient of a part of a batch, whose features are given as
-        `tf.TensorSpec`s of the whole batch."""
-        def part(spec, shape=None):
-            rows, *rest = spec.shape if shape is None else shape
-            return tf.TensorSpec([rows // self.accumulation, *rest], spec.dtype)
-
-        scalar = tf.TensorSpec([], tf.float32)
-        batch = {name: part(spec) for name, spec in features.items()}
-        rows = next(iter(features.values())).shape[0]
-        if self._learner.carries:
-            batch["carried"] = {name: part(scalar, [rows, *shape])
-                                for name, shape in self._learner.carries.items()}
-        counts = {objective.name: scalar for objective in self._learner.objectives}
-        return compiled(self._compute_gradients).get_concrete_function(
-            batch, tf.TensorSpec([], tf.int64), tf.TensorSpec([2], tf.int32), counts, scalar).graph
-
     def _measure(self, batch):
         """The measures and the tallies of a batch, and its carried state."""
         logits = self._learner(batch)
