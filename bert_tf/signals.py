@@ -1,5 +1,5 @@
 """Ends programs on Ctrl-C (SIGINT), on SIGTERM, and when nobody reads their output or a disk is
-full: with one line at most, and nothing half-written."""
+full: with one line at most, and nothing half-written. A run that trains ends at the next step."""
 
 import contextlib
 import errno
@@ -8,13 +8,13 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
-_AGAIN_SECONDS = 0.05
-# The signal that will arrive once more, and its sender.
-_late: list[tuple[int, threading.Timer]] = []
+_END = b"\0"        # no signal has this number
+_MESSAGE = (b"stopping at the next step, after compiling if that is not done; the state will be "
+            b"saved (again: stop at once)\n")
 # The signal whose exception was raised last: C++ may make another exception of it.
 _raised: list[int] = []
 
@@ -23,57 +23,9 @@ class Terminated(BaseException):
     """SIGTERM arrived. As with KeyboardInterrupt, `finally` blocks run and the program ends."""
 
 
-# Ends of files, and functions there ("": all), that call C code. It drops an exception that a
-# signal raises in it, or prints it and raises another.
-_CALL_C = (("<frozen importlib._bootstrap>", ""),
-           ("tensorflow/python/util/nest_util.py", "_tf_core_flatten"))
-
-
 def _raise(number: int, frame: FrameType | None) -> None:
-    while frame:
-        code = frame.f_code
-        if any(code.co_filename.endswith(file) and function in ("", code.co_name)
-               for file, function in _CALL_C):
-            _send_again(number)
-            return
-        frame = frame.f_back
-    _late.clear()
     _raised[:] = [number]
     raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
-
-
-def _send_again(number: int) -> None:
-    """Has a signal arrive once more, a little later."""
-    timer = threading.Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), number))
-    timer.daemon = True
-    _late[:] = [(number, timer)]
-    timer.start()
-
-
-def _number(error: BaseException | None) -> signal.Signals | None:
-    """Returns the signal that an exception represents."""
-    return (signal.SIGTERM if isinstance(error, Terminated) else
-            signal.SIGINT if isinstance(error, KeyboardInterrupt) else None)
-
-
-@contextlib.contextmanager
-def _lost_signals_come_again() -> Iterator[None]:
-    """In the block, repeats a signal whose exception was raised where Python drops exceptions, such
-    as in a `__del__` or a callback of a weak reference."""
-    before = sys.unraisablehook
-
-    def send_again(unraisable: "sys.UnraisableHookArgs") -> None:
-        number = _number(unraisable.exc_value)
-        if number is None:
-            before(unraisable)
-        else:
-            _send_again(number)
-
-    sys.unraisablehook = send_again
-    try:
-        yield
-    finally:
-        sys.unraisablehook = before
 
 
 @contextlib.contextmanager
@@ -86,17 +38,11 @@ def ending() -> Iterator[None]:
     before = {number: signal.signal(number, _raise) for number in STATUS}
     _raised.clear()
     try:
-        try:
-            with _lost_signals_come_again():
-                yield
-        finally:
-            for number, timer in _late:     # the block has ended before that
-                timer.cancel()
-                _raise(number, None)
+        yield
     except (KeyboardInterrupt, Terminated, Exception) as error:
         if isinstance(error, Exception) and not _raised:
             raise
-        number = _number(error) or signal.Signals(_raised[0])
+        number = signal.SIGINT if isinstance(error, KeyboardInterrupt) else _raised[0]
         # A second signal ends the rest of the program at once.
         before = dict.fromkeys(STATUS, signal.SIG_DFL)
         print("terminated" if number == signal.SIGTERM else "interrupted", file=sys.stderr)
@@ -104,6 +50,56 @@ def ending() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class FirstSignal:
+    """Within a block, notes the first SIGINT or SIGTERM; a second one interrupts at once.
+
+    Python's own handlers wait until TensorFlow returns, which may be many steps later. So a thread
+    reads the numbers of signals as they come.
+
+    Args:
+        stop: called in that thread at the first signal.
+
+    Attributes:
+        noted: the number of the first signal; 0 before.
+    """
+
+    def __init__(self, stop: Callable[[], None] = lambda: None) -> None:
+        self.noted, self._stop, self._before = 0, stop, {}
+
+    def _note(self, number, _):
+        if self.noted:
+            _raise(number, None)
+        self.noted = number
+
+    def _watch(self):
+        while (number := os.read(self._reader, 1)) != _END:
+            if number[0] in STATUS:
+                # Not by `print`: the signal may have interrupted one, which holds a lock.
+                os.write(1, _MESSAGE)
+                self._stop()
+                break
+
+    def __enter__(self) -> "FirstSignal":
+        if threading.current_thread() is threading.main_thread():   # signals go there
+            self._reader, self._writer = os.pipe()
+            os.set_blocking(self._writer, False)
+            self._thread = threading.Thread(target=self._watch, daemon=True)
+            self._thread.start()
+            self._former = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+            self._before = {number: signal.signal(number, self._note) for number in STATUS}
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self._before:
+            for number, handler in self._before.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(self._former)
+            os.write(self._writer, _END)
+            self._thread.join()
+            os.close(self._reader)
+            os.close(self._writer)
 
 
 @contextlib.contextmanager

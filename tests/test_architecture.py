@@ -312,7 +312,7 @@ LOCAL = {
     "bert_tf/networks/memory.py": "/proc",
     "bert_tf/__init__.py": "/dev",
     "bert_tf/huge_pages.py": "/sys",
-    "bert_tf/training/compiler.py": "/dev", "bert_tf/training/devices.py": "/dev",
+    "bert_tf/training/distribution.py": "/dev",
     "bert_tf/checkpoints/checksummed.py": "a file that is being written aside",
     "bert_tf/checkpoints/keras_hub.py": "a folder that is being written aside",
     "bert_tf/models/ernie/weights.py": "a folder that is being written aside",

@@ -21,7 +21,7 @@ from bert_tf.models.xlnet.stream_lm import StreamLM
 from bert_tf.objectives import NextTokenLM
 from bert_tf.training import Electra, GeneratorSettings, Learner
 from bert_tf.training.optimizers.adam import AdamWeightDecay
-from bert_tf.training.run import save_model
+from bert_tf.training.train import save_model
 from bert_tf.training.trainer import Trainer
 from tests.make_fill_mask_golden import GOLDEN, MODELS, TOP, weights
 from tests.training import tiny

@@ -19,7 +19,7 @@ from bert_tf.networks import build
 from bert_tf.opening import open_model
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
-from bert_tf.training.run import save_model
+from bert_tf.training.train import save_model
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]

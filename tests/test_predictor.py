@@ -30,8 +30,8 @@ from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
-from bert_tf.training.run import save_model
 from bert_tf.training.settings import FineTuneSettings
+from bert_tf.training.train import save_model
 from run_scripts import run_classifier
 
 LENGTH = 32

@@ -1,6 +1,5 @@
 """Programs end in one line; those who import their packages keep their own handlers."""
 
-import importlib
 import os
 import signal
 import socket
@@ -68,29 +67,6 @@ def test_handlers_are_put_back():
     assert [signal.getsignal(number) for number in signals.STATUS] == before
 
 
-class Dying:
-    """Is sent a signal while it is removed, when Python drops exceptions."""
-
-    def __init__(self, number):
-        self.number = number
-
-    def __del__(self):
-        os.kill(os.getpid(), self.number)
-        for _ in range(1000):       # the handler runs in here
-            pass
-
-
-@pytest.mark.parametrize("number", signals.STATUS)
-def test_a_signal_that_a_destructor_drops_ends_the_block_too(number, capsys):
-    before = signal.getsignal(number)
-    with pytest.raises(SystemExit) as error, signals.ending():
-        Dying(number)
-        threading.Event().wait(10)
-    assert error.value.code == 128 + number
-    assert len(capsys.readouterr().err.splitlines()) == 1
-    signal.signal(number, before)
-
-
 @pytest.mark.parametrize("number", signals.STATUS)
 def test_a_signal_that_becomes_another_error_ends_the_block_too(number, capsys):
     """As where C++ calls Python, and raises an error of its own."""
@@ -106,47 +82,6 @@ def test_a_signal_that_becomes_another_error_ends_the_block_too(number, capsys):
     signal.signal(number, before)
     with pytest.raises(AttributeError), signals.ending():       # no signal arrived
         raise AttributeError("a defect")
-
-
-def test_a_signal_waits_for_the_end_of_cpp_that_prints_tracebacks(tmp_path, capsys):
-    before = signal.getsignal(signal.SIGINT)
-    path = tmp_path / "tensorflow/python/util/nest_util.py"
-    done = []
-    code = compile("def _tf_core_flatten():\n    call()\n    done.append(1)", str(path), "exec")
-
-    def call():
-        os.kill(os.getpid(), signal.SIGINT)
-        for _ in range(1000):       # the handler runs in here
-            pass
-    with pytest.raises(SystemExit) as error, signals.ending():
-        exec(code, names := {"call": call, "done": done})
-        names["_tf_core_flatten"]()
-        threading.Event().wait(10)
-    assert error.value.code == 130 and done
-    assert len(capsys.readouterr().err.splitlines()) == 1
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.parametrize("number", signals.STATUS)
-def test_a_signal_waits_for_the_end_of_an_import(number, tmp_path, monkeypatch, capsys):
-    name = f"drops_{number.name}"
-    (tmp_path / f"{name}.py").write_text(f"""import os
-dropped = False
-try:
-    os.kill(os.getpid(), {int(number)})
-    for _ in range(1000):
-        pass
-except BaseException:
-    dropped = True
-""")
-    monkeypatch.syspath_prepend(tmp_path)
-    before = signal.getsignal(number)
-    with pytest.raises(SystemExit) as error, signals.ending():
-        importlib.import_module(name)
-        threading.Event().wait(10)
-    assert error.value.code == 128 + number and not sys.modules[name].dropped
-    assert len(capsys.readouterr().err.splitlines()) == 1
-    signal.signal(number, before)
 
 
 def test_a_signal_that_another_thread_gets_is_held_too():
@@ -170,3 +105,11 @@ def test_a_signal_that_another_thread_gets_is_held_too():
         end.set()
         thread.join()
     assert done == ["whole"] and error.value.code == 130
+
+
+def test_the_first_signal_is_noted_and_a_second_one_interrupts():
+    with pytest.raises(KeyboardInterrupt), signals.FirstSignal() as first:
+        signal.raise_signal(signal.SIGINT)
+        assert first.noted == signal.SIGINT
+        signal.raise_signal(signal.SIGINT)
+    assert signal.set_wakeup_fd(-1) == -1

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.networks import attentions
-from bert_tf.training.compiler import silence_compiler, silence_tracing
+from bert_tf.training.distribution import silence_compiler, silence_tracing
 from bert_tf.training.learners.learner import Learner
 
 FORMS = ("paper", "code", "bertology")

@@ -25,7 +25,7 @@ from bert_tf.objectives.base import Batch, Objective
 from bert_tf.opening import open_model
 from bert_tf.training.learners.distiller import Untracked, digest
 from bert_tf.training.learners.learner import Learner
-from bert_tf.training.run import save_model
+from bert_tf.training.train import save_model
 
 # The origin of a successor's initial model; its last file.
 _MADE_OF = "made_of.json"

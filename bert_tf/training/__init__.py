@@ -11,19 +11,17 @@ _own, __dir__, __all__ = lazy_loader.attach(
         "batches": ["Feed", "predict", "put"],
         "distribution": [
             "counted_heads", "has_accelerator", "is_chief", "make_strategy", "mean_over_workers",
-            "needs_static_shapes"],
-        "early_stopping": ["BestWeights"],
+            "needs_static_shapes", "open_strategy"],
         "finetuning": ["FineTuning"],
-        "from_settings": ["compiles_each_shape", "make_trainer", "open_strategy"],
         "learners": ["Distiller", "DualTraining", "GatedLearner", "Learner", "teacher_config"],
         "optimizers": ["OPTIMIZERS", "AdamWeightDecay", "LayerwiseAdaptiveMoments",
                        "WarmupLinearDecay", "make_optimizer"],
         "reporting": ["Reporter", "duration", "evaluated_on", "read_metrics", "write_eval_results"],
-        "run": ["Run", "make_evaluation", "named_errors", "save_model", "sole_writer",
-                "wait_for_workers"],
         "settings": ["POLICIES", "STRATEGIES", "FineTuneSettings", "SharedSettings",
                      "TrainSettings"],
-        "trainer": ["Trainer"],
+        "train": ["BestWeights", "Run", "make_evaluation", "named_errors", "save_model",
+                  "sole_writer", "wait_for_workers"],
+        "trainer": ["Trainer", "compiles_each_shape", "make_trainer"],
         "transfer": ["freeze", "layer_decay_factors", "reinitialize_top"],
     })
 _of_relatives, _, _names = lazy_loader.attach("bert_tf", submod_attrs={

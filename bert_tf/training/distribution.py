@@ -1,19 +1,31 @@
 """Devices: one, several of a machine, several machines, or a TPU."""
 
+import collections
 import contextlib
+import dataclasses
 import functools
+import glob
+import importlib.util
 import math
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import keras
 import lazy_loader
 from keras import ops
 
-from bert_tf.errors import InputError
-from bert_tf.training.cluster import Cluster, find
+from bert_tf import signals
+from bert_tf.data.records.jobs import usable_cores
+from bert_tf.errors import InputError, counted, explain_with
+from bert_tf.training import cluster
+from bert_tf.training.settings import SharedSettings
 
 # Only when it is used: optimizers and predictions also run on JAX, without TensorFlow.
 tf = lazy_loader.load("tensorflow")
+
+_GPUS = "/dev/nvidia[0-9]*"     # files of the driver, one for each GPU
+_LIBRARIES = "nvidia.cudnn"     # one of the packages of the extra `gpu`
 
 
 def dense(gradient):
@@ -72,8 +84,50 @@ def all_reduce_max(x):
     return tf.reduce_max(context.all_reduce(tf.distribute.ReduceOp.SUM, mine * x))
 
 
+def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool = True,
+                  others: Sequence[Any] = (), records: Mapping[str, Any] | None = None
+                  ) -> "tf.distribute.Strategy":
+    """Returns the strategy of the settings after a check that its devices can share the batches.
+
+    Args:
+        trains, evaluates: the batches that will be needed.
+        others: further dataclasses of flags, which must be equal for all workers.
+        records: JSON values that identify the records of flags, which must be equal, too.
+
+    Raises:
+        InputError: the devices can't share the batches or can't be used; or the program is in a
+            strategy's scope, whose end would fail since training clears Keras's state.
+    """
+    if tf.distribute.has_strategy():
+        raise InputError("this can't run within strategy.scope(); leave the scope, and give "
+                         "--distribution_strategy=mirrored to train on several devices.")
+    workers = None
+    if settings.distribution_strategy == "multi_worker":
+        workers = cluster.find(settings.cluster, settings.cluster_hosts)
+        given = {name: value for part in (*others, settings) if part is not None
+                 for name, value in dataclasses.asdict(part).items()}
+        cluster.meet(workers, cluster.comparable(given, records or {}), settings.cluster_timeout,
+                     settings.output_dir)
+        explain_with(cluster.explain_lost_worker)
+    with cluster.connecting(workers.addresses, settings.cluster_timeout) if workers else (
+            contextlib.nullcontext()):
+        strategy = make_strategy(settings.distribution_strategy, settings.tpu,
+                                              settings.tpu_zone, settings.gcp_project, workers)
+    if workers:
+        signals.restore_handlers()
+    settings.check_replicas(strategy.num_replicas_in_sync, trains, evaluates)
+    print(describe_devices(strategy, count_workers(strategy)), flush=True)
+    for problem in (missing_gpus(), "" if workers else cluster.unjoined()):
+        if problem:
+            print(f"warning: {problem}", flush=True)
+    silence_tracing()
+    if settings.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    return strategy
+
+
 def make_strategy(name: str, tpu: str | None = None, tpu_zone: str | None = None,
-                  gcp_project: str | None = None, workers: Cluster | None = None
+                  gcp_project: str | None = None, workers: cluster.Cluster | None = None
                   ) -> "tf.distribute.Strategy":
     """Makes the tf.distribute strategy of a flag.
 
@@ -90,7 +144,7 @@ def make_strategy(name: str, tpu: str | None = None, tpu_zone: str | None = None
         return tf.distribute.MirroredStrategy(
             None if gpus else [device.name for device in tf.config.list_logical_devices("CPU")])
     if name == "multi_worker":
-        workers = workers or find("tf_config", [])
+        workers = workers or cluster.find("tf_config", [])
         try:
             return tf.distribute.MultiWorkerMirroredStrategy(workers.resolver())
         except (ValueError, KeyError, TypeError, RuntimeError, tf.errors.OpError) as error:
@@ -163,3 +217,79 @@ def is_chief(strategy: "tf.distribute.Strategy") -> bool:
     """Returns whether this process writes the files of a run: the first worker, or the only one."""
     resolver = strategy.cluster_resolver
     return not (resolver and resolver.task_type == "worker" and resolver.task_id)
+
+
+def describe_devices(strategy: "tf.distribute.Strategy", workers: int = 1) -> str:
+    """Returns the line that names the devices of a run.
+
+    Args:
+        workers: processes that train together, each with as many devices.
+    """
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return f"devices: {strategy.num_replicas_in_sync} TPU cores"
+    gpus = tf.config.list_physical_devices("GPU")
+    names = [tf.config.experimental.get_device_details(gpu).get("device_name", "GPU")
+             for gpu in gpus]
+    used = strategy.num_replicas_in_sync // workers
+    if gpus:
+        found = ", ".join(f"{count} x {name}" for name, count
+                          in collections.Counter(names[:used]).items())
+        found += f" of {len(gpus)} GPUs" if used < len(gpus) else ""
+    else:
+        found = f"CPU ({usable_cores()} cores)"
+    return f"devices: {found}" + (f", on each of {workers} workers" if workers > 1 else "")
+
+
+def missing_gpus() -> str:
+    """Returns a sentence on why TensorFlow does not see the GPUs of this machine; "" if it sees
+    them, or if the machine has no GPU."""
+    count = len(glob.glob(_GPUS))
+    if not count or tf.config.list_physical_devices("GPU"):
+        return ""
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if hidden is not None and hidden.strip() in ("", "-1"):
+        reason = f"CUDA_VISIBLE_DEVICES={hidden} hides them"
+    elif not tf.test.is_built_with_cuda():
+        reason = "this TensorFlow was built without CUDA; install the plain package tensorflow"
+    elif not _is_installed(_LIBRARIES):
+        reason = "CUDA's libraries are missing; install them with pip install 'bert_tf[gpu]'"
+    else:
+        reason = ("the driver may be too old for CUDA 12; the same command with "
+                  "TF_CPP_MIN_LOG_LEVEL=0 shows what TensorFlow says")
+    return f"this machine has {counted(count, 'GPU')}, but TensorFlow sees none: {reason}."
+
+
+def _is_installed(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:     # not even the package above it
+        return False
+
+
+@functools.cache
+def silence_compiler() -> None:
+    """Compiles something small with XLA while nothing is written to stderr. TensorFlow writes two
+    lines with the first thing that XLA compiles; only TF_CPP_MIN_LOG_LEVEL=0 should show them."""
+    if os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
+        return
+    try:
+        stderr = os.dup(2)
+    except OSError:     # it is closed
+        return
+    with open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), 2)
+    try:
+        with tf.init_scope():
+            tf.function(tf.identity, jit_compile=True, autograph=False)(tf.constant(0))
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+
+
+def silence_tracing() -> None:
+    """Leaves out TensorFlow's warnings of functions that are traced for several shapes."""
+    tf.get_logger().addFilter(_is_of_use)
+
+
+def _is_of_use(record):
+    return "triggered tf.function retracing" not in record.getMessage()

@@ -21,14 +21,12 @@ from bert_tf.models.gpt.objective import TiedLM
 from bert_tf.objectives.head_gates import HeadGates
 from bert_tf.training import adversarial, batches, resume, transfer, trials
 from bert_tf.training.distribution import is_chief
-from bert_tf.training.early_stopping import BestWeights
-from bert_tf.training.from_settings import make_trainer
 from bert_tf.training.learners.distiller import digest
 from bert_tf.training.learners.gated import GatedLearner, check_gates
 from bert_tf.training.learners.learner import Learner
-from bert_tf.training.run import Run, save_model, sole_writer, wait_for_workers
 from bert_tf.training.settings import FineTuneSettings
-from bert_tf.training.trainer import Trainer
+from bert_tf.training.train import BestWeights, Run, save_model, sole_writer, wait_for_workers
+from bert_tf.training.trainer import Trainer, make_trainer
 
 
 @dataclasses.dataclass

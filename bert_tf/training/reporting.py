@@ -3,9 +3,12 @@
 import json
 import os
 import shutil
+import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
+from typing import TextIO
 
 import lazy_loader
 
@@ -20,11 +23,83 @@ from bert_tf.files import (
     stage_folder,
     write_aside,
 )
-from bert_tf.training.progress import duration as duration
 
 tf = lazy_loader.load("tensorflow")
 
 _METRICS = "metrics.jsonl"
+_INTERVAL = 0.5     # seconds between two looks at the step
+_SAMPLE = 3.0       # seconds after which the rate of the first steps is printed
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people read them: 42 s, 3 min 20 s, 5 h 10 min."""
+    seconds = int(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60} min"
+
+
+class Progress:
+    """Says what happens between two reports, in `with` blocks around training: that the step is
+    compiled, that the first step is done, and how long the rest will take. A terminal shows the
+    last on one line, which is gone when a block ends.
+
+    Args:
+        read_step: returns the steps taken so far; any thread may call it.
+        total: steps of the run.
+        output: where to write; standard output if None.
+        clock: returns seconds.
+    """
+
+    def __init__(self, read_step: Callable[[], int], total: int, output: TextIO | None = None,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._read, self._total, self._clock = read_step, total, clock
+        self._output = output or sys.stdout
+        self._is_terminal = self._output.isatty() and os.environ.get("TERM") != "dumb"
+        self._begin: tuple[int, float] | None = None     # before the first step
+        self.first: tuple[int, float] | None = None     # step and seconds after compiling
+        self._is_told = False
+
+    def _say(self, text):
+        self._output.write("\r\x1b[K" * self._is_terminal + text)
+        self._output.flush()
+
+    def look(self) -> None:
+        """Looks at the step; writes that the first step is done, and how much time is left."""
+        step, now = self._read(), self._clock()
+        assert self._begin is not None
+        if step == self._begin[0]:
+            return
+        if self.first is None:
+            self.first = step, now
+            self._say("compiled, and the first step is done, after "
+                      f"{duration(now - self._begin[1])}\n")
+        steps, elapsed = step - self.first[0], now - self.first[1]
+        if steps and elapsed >= _SAMPLE and (self._is_terminal or not self._is_told):
+            left = duration((self._total - step) / steps * elapsed)
+            self._say(f"step {step:,}/{self._total:,}, {steps / elapsed:.3g} steps per second, "
+                      f"about {left} left" + "\n" * (not self._is_terminal))
+            self._is_told = True
+
+    def _watch(self):
+        while not self._end.wait(_INTERVAL):
+            self.look()
+
+    def __enter__(self) -> "Progress":
+        if self._begin is None:
+            self._begin = self._read(), self._clock()
+            self._say("compiling the training step\n")
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._end.set()
+        self._thread.join()
+        self._say("")
 
 
 class Reporter:

@@ -14,15 +14,18 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import huge_pages
-from bert_tf.errors import DivergedError
+from bert_tf.errors import DivergedError, InputError
 from bert_tf.layers.activations import training_forms
 from bert_tf.layers.quantisation import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.metrics import perplexity
+from bert_tf.networks import BertEncoder
 from bert_tf.tracing import compiled
 from bert_tf.training import adversarial, distribution, memory
-from bert_tf.training.compiler import silence_compiler
 from bert_tf.training.learners.learner import Learner
+from bert_tf.training.optimizers import PROGRESSIVE, WarmupLinearDecay, make_optimizer
+from bert_tf.training.robustness_settings import RobustnessSettings
+from bert_tf.training.settings import POLICIES, SharedSettings
 
 _LOSS_SCALE = 2.0**15           # where float16 training begins
 _GROWTH_STEPS = 2000            # finite steps after which the loss scale doubles
@@ -213,7 +216,7 @@ class Trainer:
         if isinstance(strategy, tf.distribute.TPUStrategy):
             jit_compile = False
         else:
-            silence_compiler()
+            distribution.silence_compiler()
         self.state = memory.CarriedState(learner.carries, batch_size, strategy)
         self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation, sums_losses,
                                 self.state, way)
@@ -363,3 +366,71 @@ class Trainer:
             return make_batches(context.input_pipeline_id, context.num_input_pipelines,
                                 context.num_replicas_in_sync)
         return self.strategy.distribute_datasets_from_function(of_worker)
+
+
+def join_options(own: dict, factors: dict) -> dict:
+    """Joins a learner's and the settings' options of an optimizer, the learner's factors first."""
+    return {**factors, **own, **{name: (*own[name], *factors[name])
+                                 for name in own.keys() & factors.keys()}}
+
+
+def rematerialize(learner: Learner) -> None:
+    """Makes the encoders of a learner compute their layers again in the backward pass.
+
+    Raises:
+        InputError: the learner has no encoder that can.
+    """
+    found = [layer for layer in learner._flatten_layers() if isinstance(layer, BertEncoder)]
+    if not found:
+        raise InputError("--rematerialize is for encoders like BERT's, not for a "
+                         f"{type(learner.encoder).__name__}; leave the flag out.")
+    if any(encoder.config.quantisation for encoder in found):
+        raise InputError("--rematerialize is not for a quantised network, which records its ranges "
+                         "once per step; leave the flag out.")
+    for encoder in found:
+        encoder.rematerializes = True
+
+
+def _is_compiled(settings, strategy):
+    return {"auto": distribution.has_accelerator(strategy),
+            "true": True, "false": False}[settings.jit_compile]
+
+
+def compiles_each_shape(settings: SharedSettings, strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether the step is compiled again for every new shape of a batch."""
+    return distribution.needs_static_shapes(strategy) or _is_compiled(settings, strategy)
+
+
+def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
+                 make_learner: Callable[[str], Learner], sums_losses: bool = False,
+                 trains: bool = True, **factors: tuple) -> Trainer:
+    """Makes a Trainer whose weights are drawn from the seed of the settings.
+
+    Args:
+        make_learner: function (dtype policy) -> Learner; weights that it freezes are not trained.
+        factors: `rate_factors` or `gradient_factors`, see `AdamWeightDecay`.
+    """
+    keras.utils.set_random_seed(settings.random_seed)
+    with strategy.scope():
+        learner = make_learner(POLICIES[settings.dtype])
+        if settings.rematerialize:
+            rematerialize(learner)
+        rate = WarmupLinearDecay(settings.learning_rate,
+                                 getattr(settings, "schedule_steps", 0) or settings.num_train_steps,
+                                 settings.num_warmup_steps, settings.learning_rate_schedule,
+                                 settings.poly_power, settings.start_warmup_step,
+                                 settings.warmup_init_lr, settings.end_learning_rate)
+        if ("phase_steps" in learner.optimizer_options) != (settings.optimizer == PROGRESSIVE):
+            raise InputError(f"--layer_wise_warmup and --optimizer={PROGRESSIVE} belong together; "
+                             "give both or neither.")
+        optimizer = make_optimizer(
+            settings.optimizer, rate, weight_decay=settings.weight_decay,
+            skip_nonfinite=settings.dtype == "float16",
+            **(settings.average_options(settings.num_train_steps)
+               if isinstance(settings, RobustnessSettings) else {}),
+            **join_options(learner.optimizer_options, factors))
+        optimizer.compiles = settings.jit_compile != "false"
+    return Trainer(learner, optimizer, strategy, settings.random_seed,
+                   _is_compiled(settings, strategy),
+                   settings.gradient_accumulation_steps, sums_losses, settings.train_batch_size,
+                   trains, adversarial.make(settings))

@@ -29,7 +29,7 @@ from bert_tf.config import EncoderConfig, FixedPatternConfig, read_config
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
 from bert_tf.training.learners.learner import Learner
-from bert_tf.training.run import save_model
+from bert_tf.training.train import save_model
 from tests.rounding import ROUNDED, off
 
 HEADS = [(layer, head) for layer in range(4) for head in range(4)]

@@ -18,11 +18,10 @@ from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
 from bert_tf.objectives import Classification
 from bert_tf.training import Learner, WarmupLinearDecay, make_optimizer, resume
-from bert_tf.training.from_settings import join_options
 from bert_tf.training.optimizers import OPTIMIZERS
-from bert_tf.training.run import save_model
 from bert_tf.training.settings import FineTuneSettings
-from bert_tf.training.trainer import Trainer
+from bert_tf.training.train import save_model
+from bert_tf.training.trainer import Trainer, join_options
 from run_scripts import run_theseus
 from tests.rounding import ROUNDED, off
 from tests.training import tiny

@@ -20,7 +20,7 @@ from bert_tf.spelling import pack_spelling
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training import Learner
 from bert_tf.training.optimizers.adam import make_optimizer
-from bert_tf.training.run import save_model
+from bert_tf.training.train import save_model
 from tests.rounding import ROUNDED, off
 
 pytestmark = pytest.mark.usefixtures("eagerly")

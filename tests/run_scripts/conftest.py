@@ -7,7 +7,7 @@ import pytest
 from tensorflow.python.framework import config as tf_config
 
 from bert_tf.training import resume
-from bert_tf.training.background import Background
+from bert_tf.training.train import Background
 
 
 @pytest.fixture(autouse=True)
@@ -31,5 +31,5 @@ def copy_at(monkeypatch):
             return path
         monkeypatch.setattr(resume, "write_checkpoint", save_and_copy)
         # Nothing else is written meanwhile.
-        monkeypatch.setattr(Background, "start", lambda self, work, *args: work(*args))
+        monkeypatch.setattr(Background, "start", lambda self, work: work())
     return begin

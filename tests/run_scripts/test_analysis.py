@@ -20,8 +20,8 @@ from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import OWN
-from bert_tf.training.run import save_model
 from bert_tf.training.settings import TrainSettings
+from bert_tf.training.train import save_model
 from run_scripts.analysis import (
     attention,
     dependencies,

@@ -22,7 +22,7 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.training.learners.learner import Learner
-from bert_tf.training.run import save_model
+from bert_tf.training.train import save_model
 from run_scripts import extract_features
 from run_scripts.extract_features import ExtractFeaturesFlags
 

@@ -25,7 +25,7 @@ from bert_tf.tasks.reading import Example
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.learners.learner import Learner
-from bert_tf.training.run import save_model
+from bert_tf.training.train import save_model
 from run_scripts import measure_sensitivity, prune
 from run_scripts.finetuning.pruning import Curve
 from run_scripts.finetuning.scoring import (

@@ -609,7 +609,7 @@ finally:
       f"--output_dir={tmp_path / 'out'}", f"--max_seq_length={LENGTH}", "--do_train",
       f"--max_predictions_per_seq={PREDICTIONS}", "--num_train_steps=1", "--num_warmup_steps=0",
       "--train_batch_size=8"], eagerly=True).finish().rpartition("loaded:")[2].split())
-    assert "bert_tf.training.run" in loaded and (tmp_path / "out" / "model.keras").exists()
+    assert "bert_tf.training.train" in loaded and (tmp_path / "out" / "model.keras").exists()
     formats = {name for name in loaded if name.startswith("bert_tf.checkpoints.")}
     assert formats <= {f"bert_tf.checkpoints.{name}" for name in (
         "checksummed", "config_file", "names", "rules", "safetensors_files", "task_heads",

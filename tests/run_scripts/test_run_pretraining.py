@@ -20,8 +20,8 @@ from bert_tf.data.records import tfrecord
 from bert_tf.errors import InputError
 from bert_tf.training import resume
 from bert_tf.training.reporting import read_metrics
-from bert_tf.training.run import save_model
 from bert_tf.training.settings import TrainSettings
+from bert_tf.training.train import save_model
 from run_scripts import run_pretraining
 from tests import processes
 from tests.training import tiny

@@ -16,8 +16,8 @@ from bert_tf.errors import InputError
 from bert_tf.tasks.named import SQUAD, find_task
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
-from bert_tf.training.run import save_model
 from bert_tf.training.settings import FineTuneSettings
+from bert_tf.training.train import save_model
 from run_scripts import run_theseus
 from tests.run_scripts.test_analysis import TOKENS, write_task
 

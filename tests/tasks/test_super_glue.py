@@ -23,7 +23,7 @@ from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.split_records import Source
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training.learners.learner import Learner
-from bert_tf.training.run import save_model
+from bert_tf.training.train import save_model
 from tests.training import tiny
 
 MULTIRC = [{"idx": 7, "passage": {"text": "<b>Sent 1: </b>A cat.<br><b>Sent 2: </b>A dog.<br>",

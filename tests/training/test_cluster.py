@@ -15,7 +15,7 @@ import tensorflow as tf
 from bert_tf.errors import InputError
 from bert_tf.training import cluster
 from bert_tf.training.cluster import Cluster
-from bert_tf.training.from_settings import open_strategy
+from bert_tf.training.distribution import open_strategy
 from bert_tf.training.settings import TrainSettings
 from tests import processes
 
@@ -177,7 +177,7 @@ def test_sigterm_counts_after_workers_have_connected():
     code = """
 import os, signal, time
 from bert_tf.signals import ending
-from bert_tf.training.from_settings import open_strategy
+from bert_tf.training.distribution import open_strategy
 from bert_tf.training.settings import TrainSettings
 with ending():
     open_strategy(TrainSettings(output_dir="", distribution_strategy="multi_worker"))

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import InputError
-from bert_tf.training import devices, open_strategy
+from bert_tf.training import distribution, open_strategy
 from bert_tf.training.settings import FineTuneSettings
 from tests import processes
 
@@ -17,7 +17,7 @@ def fixture_gpus(monkeypatch, tmp_path):
     """Two GPUs of the driver, of which TensorFlow sees none."""
     for number in range(2):
         (tmp_path / f"nvidia{number}").touch()
-    monkeypatch.setattr(devices, "_GPUS", f"{tmp_path}/nvidia[0-9]*")
+    monkeypatch.setattr(distribution, "_GPUS", f"{tmp_path}/nvidia[0-9]*")
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
@@ -34,27 +34,27 @@ def test_what_is_missing_is_said(gpus, monkeypatch, hidden, has_cuda, has_librar
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
     monkeypatch.setattr(tf.test, "is_built_with_cuda", lambda: has_cuda)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: has_libraries or None)
-    assert devices.missing().startswith("this machine has 2 GPUs, but TensorFlow sees none: ")
-    assert part in devices.missing()
+    said = distribution.missing_gpus()
+    assert said.startswith("this machine has 2 GPUs, but TensorFlow sees none: ") and part in said
 
 
 def test_nothing_is_missing_where_nothing_is_there(monkeypatch, gpus):
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["GPU:0"])
-    assert not devices.missing()
-    monkeypatch.setattr(devices, "_GPUS", "/absent/*")
+    assert not distribution.missing_gpus()
+    monkeypatch.setattr(distribution, "_GPUS", "/absent/*")
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
-    assert not devices.missing()
+    assert not distribution.missing_gpus()
 
 
 def test_devices_are_named(monkeypatch, gpus):
     one = types.SimpleNamespace(num_replicas_in_sync=1)
-    assert devices.describe(one).startswith("devices: CPU (")
+    assert distribution.describe_devices(one).startswith("devices: CPU (")
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["a", "b", "c"])
     monkeypatch.setattr(tf.config.experimental, "get_device_details",
                         lambda gpu: {"device_name": "H200" if gpu == "c" else "A100"})
-    assert devices.describe(one) == "devices: 1 x A100 of 3 GPUs"
+    assert distribution.describe_devices(one) == "devices: 1 x A100 of 3 GPUs"
     all_of_two = types.SimpleNamespace(num_replicas_in_sync=6)
-    assert devices.describe(all_of_two, 2) == (
+    assert distribution.describe_devices(all_of_two, 2) == (
         "devices: 2 x A100, 1 x H200, on each of 2 workers")
 
 

@@ -25,13 +25,13 @@ from bert_tf.objectives.tagging import Tagging
 from bert_tf.tasks.task import Defaults
 from bert_tf.training import trials
 from bert_tf.training.batches import predict
+from bert_tf.training.distribution import open_strategy
 from bert_tf.training.finetuning import FineTuning
-from bert_tf.training.from_settings import open_strategy
 from bert_tf.training.optimizers import WarmupLinearDecay
 from bert_tf.training.optimizers.table import OPTIMIZERS, SCHEDULES
 from bert_tf.training.reporting import read_metrics
-from bert_tf.training.run import Run
 from bert_tf.training.settings import FineTuneSettings
+from bert_tf.training.train import Run
 from tests.training import tiny
 
 ONE = tf.distribute.get_strategy()
@@ -563,7 +563,7 @@ def test_what_a_kill_at_the_end_of_a_trial_left_is_removed(eagerly, tune, exampl
 
 def test_a_resumed_trial_adds_its_seconds_up(eagerly, tune, examples, monkeypatch, capsys):
     now, train = [0.0], Run.train
-    monkeypatch.setattr("bert_tf.training.run.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("bert_tf.training.train.time.monotonic", lambda: now[0])
     monkeypatch.setattr(Run, "train", lambda self: (
         now.__setitem__(0, now[0] + 100), train(self)))
     steps = {"num_train_steps": 3}

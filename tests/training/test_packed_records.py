@@ -12,7 +12,7 @@ from bert_tf.data.batches.packing import PackedRecords
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.data.batches.row_layout import lay_out, plan, rounded
 from bert_tf.models.electra.settings import GeneratorSettings
-from bert_tf.training.from_settings import rematerialize
+from bert_tf.training.trainer import rematerialize
 from tests.training import tiny
 
 BATCH, STEPS, RATE = 8, 2, 1e-2

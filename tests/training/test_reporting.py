@@ -1,5 +1,6 @@
 """What a run leaves behind for people and programs to read."""
 
+import io
 import json
 
 import pytest
@@ -7,7 +8,13 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 
 from bert_tf.errors import InputError
-from bert_tf.training.reporting import Reporter, duration, evaluated_on, read_metrics
+from bert_tf.training.reporting import (
+    Progress,
+    Reporter,
+    duration,
+    evaluated_on,
+    read_metrics,
+)
 
 METRICS = {"loss": 3.5, "masked_lm/loss": 3.0, "learning_rate": 1e-4, "grad_norm": 2.0}
 
@@ -144,3 +151,38 @@ def test_workers_that_write_no_files_report_to_the_console(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     report(None, 0, (10,)).evaluate(10, METRICS)
     assert not list(tmp_path.iterdir()) and "step 10/100" in capsys.readouterr().out
+
+
+@pytest.fixture(name="progress")
+def fixture_progress(monkeypatch):
+    """function(is_terminal, looks): what is written to a file or a terminal at (step, seconds)."""
+    def watch(is_terminal, looks, step=0):
+        monkeypatch.setenv("TERM", "xterm")
+        output, now = io.StringIO(), [step, 0.0]
+        output.isatty = lambda: is_terminal
+        shown = Progress(lambda: now[0], 1000, output, lambda: now[1])
+        with shown:
+            for now[:] in looks:
+                shown.look()
+        return output.getvalue()
+    return watch
+
+
+LOOKS = [[10, 2.0], [11, 12.5], [12, 13.0], [31, 17.5], [61, 22.5]]
+
+
+def test_lines_in_a_file(progress):
+    assert progress(False, LOOKS, 10).splitlines() == [
+        "compiling the training step",
+        "compiled, and the first step is done, after 12 s",
+        "step 31/1,000, 4 steps per second, about 4 min 2 s left"]
+
+
+def test_the_line_on_a_terminal_is_gone_at_the_end(progress):
+    said = progress(True, LOOKS, 10)
+    assert "\r\x1b[Kstep 61/1,000, 5 steps per second, about 3 min 7 s left" in said
+    assert said.endswith("\r\x1b[K") and said.count("\n") == 2
+
+
+def test_nothing_is_said_of_steps_that_were_not_taken(progress):
+    assert progress(False, [[3, 60.0]], 3) == "compiling the training step\n"

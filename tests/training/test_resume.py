@@ -24,13 +24,13 @@ from bert_tf.files import write_json
 from bert_tf.models.xlnet.network import XLNet
 from bert_tf.models.xlnet.stream_lm import StreamLM
 from bert_tf.recipes.distillation import find_distillation
+from bert_tf.signals import FirstSignal
 from bert_tf.training import resume
-from bert_tf.training import run as run_module
+from bert_tf.training import train as train_module
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import make_optimizer
-from bert_tf.training.run import Run
 from bert_tf.training.settings import FineTuneSettings, TrainSettings
-from bert_tf.training.stopping import Signals
+from bert_tf.training.train import Run
 from bert_tf.training.trainer import Trainer
 from tests.training import tiny
 
@@ -331,8 +331,8 @@ def test_a_run_that_diverges_names_what_is_kept(
 def test_workers_that_write_nothing_meet_weights_that_diverge_too(
         eagerly, records, tmp_path, monkeypatch):
     """Else the chief alone would end the run, or the trial."""
-    monkeypatch.setattr(run_module, "count_workers", lambda _: 2)
-    monkeypatch.setattr(run_module, "is_chief", lambda _: False)
+    monkeypatch.setattr(train_module, "count_workers", lambda _: 2)
+    monkeypatch.setattr(train_module, "is_chief", lambda _: False)
     with pytest.raises(DivergedError, match="is not finite after step 1, so this step is not"):
         run(records, tmp_path, rate=np.inf, num_train_steps=1).train()
     assert not list(tmp_path.iterdir())
@@ -350,7 +350,7 @@ def test_a_worker_that_is_gone_is_said(records, tmp_path, monkeypatch, error):
 
 
 def test_workers_must_begin_at_one_step(records, tmp_path, monkeypatch):
-    monkeypatch.setattr("bert_tf.training.run.mean_over_workers", lambda *_: 2.5)
+    monkeypatch.setattr("bert_tf.training.train.mean_over_workers", lambda *_: 2.5)
     with pytest.raises(InputError, match=f"at different steps: --output_dir .*{tmp_path}"):
         run(records, tmp_path).train()
     assert not os.listdir(tmp_path)
@@ -422,7 +422,7 @@ def test_a_signal_that_interrupts_a_line_of_progress_is_noted(monkeypatch):
             return len(line)
 
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(Interrupted())))
-    with Signals() as signals:
+    with FirstSignal() as signals:
         print("step 2/8", flush=True)
     assert signals.noted == signal.SIGTERM
 

@@ -12,9 +12,8 @@ from bert_tf.checkpoints import checksummed
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.errors import InputError
 from bert_tf.training import resume
-from bert_tf.training.run import Run
 from bert_tf.training.settings import TrainSettings
-from bert_tf.training.stopping import Signals, Stopped
+from bert_tf.training.train import Run, Stopped
 from tests.training import tiny
 
 
@@ -156,10 +155,3 @@ def test_an_error_of_writing_hides_no_other(eagerly, run, monkeypatch, capsys):
     with pytest.raises(InputError, match="not finite"):
         running.train()
     assert "warning: the store refuses." in capsys.readouterr().out
-
-
-def test_a_second_signal_interrupts_at_once():
-    with pytest.raises(KeyboardInterrupt), Signals():
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-    assert signal.set_wakeup_fd(-1) == -1

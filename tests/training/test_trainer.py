@@ -13,8 +13,8 @@ from bert_tf.errors import InputError
 from bert_tf.layers.transformer import TransformerLayer
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import SentencePrediction
-from bert_tf.training.from_settings import rematerialize
 from bert_tf.training.learners.learner import Learner
+from bert_tf.training.trainer import rematerialize
 from tests.training import tiny
 
 BATCH, STEPS, RATE = 8, 2, 1e-2

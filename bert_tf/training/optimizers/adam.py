@@ -8,16 +8,63 @@ their last name.
 import functools
 import importlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import lazy_loader
 from keras import ops
 
 from bert_tf.layers.base import register
 from bert_tf.training import distribution
-from bert_tf.training.optimizers.one_pass import one_pass
 from bert_tf.training.optimizers.schedules import WarmupLinearDecay
 from bert_tf.training.optimizers.steps import ClippingOptimizer
 from bert_tf.training.optimizers.table import NOT_DECAYED, OPTIMIZERS
+
+# Only when it is used: optimizers also run on JAX, without TensorFlow.
+tf = lazy_loader.load("tensorflow")
+
+
+def one_pass(update: Callable, arrays: int, scalars: int) -> Callable:
+    """Compiles an elementwise update with XLA, with the bits of its operations one by one.
+
+    TensorFlow runs the operations of an update one by one, each over all numbers of the variable.
+    XLA makes one loop of them, which reads and writes each number once.
+
+    Processors multiply and add in one instruction, which rounds once instead of twice. XLA divides
+    once by a product instead of twice. So the update must give these to `rounded`: products that it
+    adds, and products and quotients that it divides.
+
+    Args:
+        update: function (arrays, scalars, rounded) -> list of new arrays. `rounded` returns its
+            float32 array.
+        arrays: number of arrays, float32 of one shape.
+        scalars: number of float32 scalars.
+
+    Returns:
+        A function (arrays, scalars, never) -> new arrays, which is called in a graph. `never` is a
+        bool tensor that is False, which the compiler cannot know.
+    """
+    def flat(never, *values):
+        change = tf.cast(never, tf.int32)
+
+        def rounded(product):
+            bits = tf.bitwise.bitwise_xor(tf.bitcast(product, tf.int32), change)
+            return tf.bitcast(bits, tf.float32)
+
+        return update(values[:arrays], values[arrays:], rounded=rounded)
+
+    @functools.cache        # made when it is first called: optimizers also run without TensorFlow
+    def compiled():
+        distribution.silence_compiler()
+        return tf.function(flat, jit_compile=True, autograph=False, input_signature=[
+            tf.TensorSpec([], tf.bool), *[tf.TensorSpec([None], tf.float32)] * arrays,
+            *[tf.TensorSpec([], tf.float32)] * scalars])
+
+    def call(arrays: list, scalars: list, never: Any) -> list:
+        found = compiled()(never, *(tf.reshape(array, [-1]) for array in arrays), *scalars)
+        return [tf.reshape(new, array.shape) for new, array in zip(found, arrays[1:])]
+
+    return call
 
 
 @register
