@@ -215,6 +215,8 @@ HEADS = {head.name: head for head in (
 )}
 # The heads that `--head` may name, by its values.
 CHOICES = {head.choice.name: head for head in HEADS.values() if head.choice}
+# Objectives whose heads have the weights of another's: class -> name of that head, module.
+FURTHER = {"WordOrderLM": ("masked_lm", "models.structbert.objective")}
 # Objectives of left-to-right networks, whose heads have the weights of another's: class -> name of
 # that head, module.
 CAUSAL = {"NextTokenLM": ("masked_lm", "models.gpt.objective"),
@@ -237,7 +239,7 @@ TAUGHT = {
     "WeightProjection": ("weight_projection", "weight_projection")}
 # The heads by the classes of all objectives.
 OBJECTIVES = {**{head.objective: head for head in HEADS.values()},
-              **{objective: HEADS[name] for objective, (name, _) in CAUSAL.items()}}
+              **{objective: HEADS[name] for objective, (name, _) in (CAUSAL | FURTHER).items()}}
 
 
 def objective_of(head: Head, is_causal: bool) -> str:

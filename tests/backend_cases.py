@@ -121,7 +121,7 @@ OPTIONS = {"StepClassification": {"label_gain": True},
                               "lstm_layers": 1},
            "AttentiveClassification": {"pairs": True, "hidden_size": 5, "lstm_layers": 1},
            "StochasticAnswer": {"turns": 2},
-           "SpanComparison": {"reads_cls": True}, "MaskedLM": {"tied": False, "word_order": True},
+           "SpanComparison": {"reads_cls": True}, "MaskedLM": {"tied": False},
            "BidirectionalLM": {"n_negative_samples_batch": 3},
            "RecurrentLM": {"n_negative_samples_batch": 3}}
 

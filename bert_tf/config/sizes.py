@@ -121,6 +121,7 @@ class Sizes:
         pruned_keys: the fields that describe removed heads and units.
         truncates_initializer: whether initial matrices follow a truncated normal distribution.
         has_tied_lm: whether a language model needs no weights beyond the network's.
+        has_memory: whether the network remembers the rows before.
     """
 
     added_keys: ClassVar[tuple[str, ...]] = ()
@@ -140,6 +141,7 @@ class Sizes:
     pruned_keys: ClassVar[tuple[str, ...]] = ()
     truncates_initializer: ClassVar[bool] = True
     has_tied_lm: ClassVar[bool] = False
+    has_memory = False
 
     # Defaults of configurations that do not say otherwise: there is no longest sequence, segments
     # and tasks have no vectors, layers share no weights, and nothing was cut or is rounded.

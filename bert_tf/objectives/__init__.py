@@ -2,14 +2,14 @@
 
 import lazy_loader
 
-from bert_tf.heads import CAUSAL, HEADS, TAUGHT
+from bert_tf.heads import CAUSAL, FURTHER, HEADS, TAUGHT
 
 _MODULES = {"base": ["LabelHead", "LinearHead", "Objective", "SmoothedHead"],
             "head_gates": ["HeadGates"],
             "taught": ["TaughtObjective"]}
 for _head in HEADS.values():
     _MODULES.setdefault(_head.module, []).append(_head.objective)
-for _objective, (_, _module) in (CAUSAL | TAUGHT).items():
+for _objective, (_, _module) in (CAUSAL | FURTHER | TAUGHT).items():
     _MODULES.setdefault(_module, []).append(_objective)
 
 # A relative's objectives are in its folder.

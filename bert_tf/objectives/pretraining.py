@@ -1,7 +1,7 @@
 """BERT's two pre-training objectives (arXiv:1810.04805, section 3.1).
 
 Shapes: B batch, S sequence, P slots for predictions, M predictions, H hidden, E width of the
-embeddings, V vocabulary, X width of the vectors that predict tokens: E, but H in MobileBERT.
+embeddings, V vocabulary, X width of the vectors that predict tokens, in general E.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,9 @@ from keras import ops
 
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.transformer import LayerNorm
+from bert_tf.layers.variants import variant
 from bert_tf.layers.vocabulary import vocabulary_logits
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import Classification
@@ -49,25 +50,6 @@ def to_slots(values: Tensor, batch: Batch) -> Tensor:
 
 
 @register
-class ExtraColumns(FromConfig, keras.layers.Layer):
-    """The variable `output_weights` [V, width]: columns in addition to the embeddings'."""
-
-    config_keys = ("width",)
-
-    def __init__(self, config: EncoderConfig, width: int, **kwargs: Any):
-        super().__init__(config, **kwargs)
-        self.width = width
-
-    def build(self, input_shape: Any = None) -> None:
-        self.output_weights = self.add_weight((self.config.vocab_size, self.width),
-                                              name="output_weights")
-
-    def call(self, table: Tensor) -> Tensor:
-        """float [V, E] -> [V, E + width]."""
-        return ops.concatenate([table, ops.cast(self.output_weights, table.dtype)], axis=-1)
-
-
-@register
 class MaskedLM(Objective):
     """Predicts the tokens at masked positions (google-research/bert, `get_masked_lm_output`).
 
@@ -75,29 +57,22 @@ class MaskedLM(Objective):
 
     Attributes:
         tied: whether that matrix is the word embedding table, as in the original; if not, it is the
-            variable `output_weights` [V, X]. Where X exceeds E, further columns join the table
-            (google-research, mobilebert/run_pretraining.py).
-        word_order: whether to measure predictions of shuffled tokens, 1 in the feature
-            `word_order_weights`, apart too. The loss is the mean over all predictions.
+            variable `output_weights` [V, X].
     """
 
     reads: tuple[str, ...] = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     likelihood = "loss"
+    config_keys = ("tied",)
 
     def __init__(self, config: EncoderConfig, tied: bool = True, name: str = "masked_lm",
-                 word_order: bool = False, **kwargs: Any):
+                 **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
-        self.tied, self.word_order = tied, word_order
-        if word_order:
-            self.likelihood = "masked_loss"
-            self.measures = (*self.measures, "masked_loss", "masked_accuracy", "word_order_loss",
-                             "word_order_accuracy")
+        self.tied = tied
         self.transform = self.dense(config.prediction_width,
                                     activation=ACTIVATIONS[config.hidden_act])
         self.norm = LayerNorm(config, config.prediction_width, dtype=self.dtype_policy)
-        width = config.prediction_width - config.embedding_width if tied else 0
-        self.extra = ExtraColumns(config, width, name="extra",
-                                  dtype=self.dtype_policy) if width else None
+        wider = variant("output_table", config) if tied else None
+        self.extra = wider(config, name="extra", dtype=self.dtype_policy) if wider else None
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
@@ -131,35 +106,18 @@ class MaskedLM(Objective):
         return vocabulary_logits(x, table) + ops.cast(self.output_bias, "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, ...]:
-        """Labels and weights of the logits; an unused slot's weight is 0. `word_order` adds the
-        weights of shuffled tokens alone."""
-        ids, weights = batch["masked_lm_ids"], batch["masked_lm_weights"]
-        found = [ids, ops.cast(weights, "float32")]
-        if self.word_order:
-            found.append(ops.cast(batch.get("word_order_weights", ops.zeros_like(weights)),
-                                  "float32"))
-        return tuple(used(values, batch) for values in found)
+        """Labels and weights of the logits; an unused slot's weight is 0."""
+        return (used(batch["masked_lm_ids"], batch),
+                used(ops.cast(batch["masked_lm_weights"], "float32"), batch))
 
     @property
     def in_order(self) -> bool:  # type: ignore[override]
-        """Whether the network has a memory: Transformer-XL's (arXiv:1906.08237, table 6)."""
-        return bool(getattr(self.config, "mem_len", 0))
+        """Whether the network remembers the rows before."""
+        return self.config.has_memory
 
     def count(self, batch: Batch) -> Tensor:
         return ops.sum(self.targets({**batch, "predictions": None})[1])
 
-    def measure(self, logits: Tensor, labels: Tensor, weights: Tensor,
-                shuffled: Tensor | None = None) -> dict[str, tuple[Tensor, Tensor]]:
-        found = super().measure(logits, labels, weights)
-        if shuffled is not None:
-            for name, part in (("masked", weights - shuffled), ("word_order", shuffled)):
-                found[f"{name}_loss"] = self.loss(logits, labels, part)
-                found[f"{name}_accuracy"] = self.accuracy(logits, labels, part)
-        return found
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "tied": self.tied,
-                **({"word_order": True} if self.word_order else {})}
 
 
 @register

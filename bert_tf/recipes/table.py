@@ -92,7 +92,7 @@ RECIPES = {recipe.name: recipe for recipe in (
            segments=Segments(negatives="three_way", random_share=1 / 3),
            corruption=MaskTokens("structbert"),
            instances="models.structbert.instances.ReorderedInstances",
-           terms=(Term("MaskedLM", options={"word_order": True}),
+           terms=(Term("WordOrderLM"),
                   Term("SentencePrediction",
                        options={"num_labels": 3, "metrics_name": "sentence_order"})),
            defaults={"learning_rate": 1e-4},

@@ -184,7 +184,7 @@ def _check_kind(records, flag):
 
 def _completed(job, recipe, learned, records, flag):
     """The records with what is drawn while training, as the objectives to be learned need it."""
-    if "MaskedLM" in learned and not records.format.is_masked:
+    if {"MaskedLM", "WordOrderLM"} & learned and not records.format.is_masked:
         return data.draw_masks(records, flag, job.max_predictions_per_seq)
     if "is_masked" in records.format.names:
         return data.draw_orders(records, flag, job.perm_size, job.max_predictions_per_seq)
@@ -265,8 +265,8 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
         line += (f"; {job.max_seq_length} steps at once, in batches of {rows} rows that continue "
                  "the batch before")
     elif rows:
-        drawn = ("with masks that are" if any(term.objective == "MaskedLM" for term in terms)
-                 else "in an order that is")
+        drawn = ("in an order that is" if any(term.objective == "PermutationLM" for term in terms)
+                 else "with masks that are")
         line += (f"; at most {job.max_predictions_per_seq} in {job.max_seq_length} tokens are "
                  f"predicted, {drawn} drawn while training; batches of {rows}")
     elif recipe.denoising:

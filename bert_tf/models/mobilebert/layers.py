@@ -282,3 +282,18 @@ class MobileBertLayer(FeedForward):
             y = getattr(self, name)(y)
         y = self.transform(y, None if self.output_bottleneck else seeds[2], unit_mask)
         return (self.output_bottleneck(y, x, seeds[2]) if self.output_bottleneck else y), maps
+
+
+@register
+class WiderTable(FromConfig, keras.layers.Layer):
+    """Columns in addition to the embeddings', which predict tokens with them: the variable
+    `output_weights` [V, H - E] (google-research, mobilebert/run_pretraining.py)."""
+
+    def build(self, input_shape: Any = None) -> None:
+        width = self.config.prediction_width - self.config.embedding_width
+        self.output_weights = self.add_weight((self.config.vocab_size, width),
+                                              name="output_weights")
+
+    def call(self, table: Tensor) -> Tensor:
+        """float [V, E] -> [V, H]."""
+        return ops.concatenate([table, ops.cast(self.output_weights, table.dtype)], axis=-1)

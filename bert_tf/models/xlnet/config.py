@@ -69,6 +69,7 @@ class XLNetConfig(Sizes):
     num_attention_heads = property(lambda self: self.n_head)
     head_size = property(lambda self: self.d_head)
     hidden_act = property(lambda self: self.ff_activation)
+    has_memory = property(lambda self: self.mem_len > 0)
     has_pooler = property(lambda self: self.use_summ_proj or self.summary_type == "attn")
 
     @classmethod

@@ -1,0 +1,19 @@
+"""The table of what other systems put in the place of a part of BERT's network."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+# Of each part: whether a configuration replaces it, and what makes the replacement.
+_VARIANTS: dict[str, tuple[Callable[[Any], Any], str, str]] = {
+    "output_table": (lambda config: config.prediction_width > config.embedding_width,
+                     "models.mobilebert.layers", "WiderTable"),
+}
+
+
+def variant(part: str, config: Any) -> Any:
+    """What makes a part of a configuration's network; None where BERT's own code makes it."""
+    applies, module, name = _VARIANTS[part]
+    if not applies(config):
+        return None
+    return getattr(importlib.import_module(f"bert_tf.{module}"), name)
