@@ -36,7 +36,8 @@ def objective_classes():
 
 def test_every_objective_has_a_row_and_every_row_an_objective():
     rows = {*((head.objective, head.module) for head in HEADS.values()),
-            *((objective, module) for objective, (_, module) in (CAUSAL | FURTHER | TAUGHT).items()),
+            *((objective, module)
+              for objective, (_, module) in (CAUSAL | FURTHER | TAUGHT).items()),
             ("HeadGates", "head_gates")}        # which is part of a learner, never of a model
     rows = {(objective, f"bert_tf.{module}" if module.startswith("models.") else
              f"bert_tf.objectives.{module}") for objective, module in rows}
