@@ -41,7 +41,7 @@ from bert_tf.files import (
     make_folder,
     write_aside,
 )
-from bert_tf.flags import REQUIRED, Scope, option
+from bert_tf.flags import REQUIRED, only, option
 from bert_tf.models.gpt import tokenizer as gpt_bpe
 from bert_tf.models.recurrent.tokenizer import split_sequence
 from bert_tf.tokenization import (
@@ -100,11 +100,6 @@ _PIECES = {
     "t5": _Pieces(T5, {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}, [], [])}
 
 
-def _of(*kinds):
-    return Scope(" or ".join(f"--tokenizer={kind}" for kind in kinds), kinds.__contains__,
-                 "tokenizer")
-
-
 @dataclasses.dataclass
 class BuildVocabFlags:
     """Text, and the vocabulary that is made of it."""
@@ -114,29 +109,28 @@ class BuildVocabFlags:
         REQUIRED, "File for the vocabulary: vocab.txt, vocab.json with byte_bpe, spiece.model "
         "with sentencepiece.")
     tokenizer: str = option("wordpiece", "The kind of tokenizer to train.", choices=tuple(_ENDINGS))
-    sentencepiece_style: str = option(
+    sentencepiece_style: str = only("tokenizer", "sentencepiece")(
         "albert", "Model that sets the special tokens and the text normalisation of a "
         "SentencePiece model.",
-        choices=tuple(_PIECES), for_=_of("sentencepiece"))
+        choices=tuple(_PIECES))
     vocab_size: int = option(
         30522, "Maximum number of tokens, special and unused ones included. A small text gives "
         "fewer.", least=6)
     do_lower_case: bool = option(
         True, "Lower-case the text and drop accents (byte_bpe, elmo_words and T5's SentencePiece "
         "keep the text as it is).")
-    strip_accents: bool | None = option(
+    strip_accents: bool | None = only("tokenizer", "wordpiece")(
         None, "Drop accents: é becomes e, a Hangul syllable its letters. Default: as "
-        "--do_lower_case.", for_=_of("wordpiece"))
-    min_frequency: int = option(
+        "--do_lower_case.")
+    min_frequency: int = only("tokenizer", *(kind for kind in _ENDINGS if kind != "sentencepiece"))(
         2, "Merge only pairs of pieces with at least this frequency; of whole words, keep only "
-        "words with it.", least=1,
-        for_=_of(*(kind for kind in _ENDINGS if kind != "sentencepiece")))
-    limit_alphabet: int = option(
+        "words with it.", least=1)
+    limit_alphabet: int = only("tokenizer", "wordpiece", "gpt_bpe")(
         1000, "Maximum number of different characters; words with rarer characters become "
-        "unknown.", least=1, for_=_of("wordpiece", "gpt_bpe"))
-    num_unused: int = option(
+        "unknown.", least=1)
+    num_unused: int = only("tokenizer", "wordpiece")(
         0, "Number of free tokens [unused0], [unused1], ... for words that are added later "
-        "(Google's vocabularies have 994).", least=0, for_=_of("wordpiece"))
+        "(Google's vocabularies have 994).", least=0)
 
     def check(self):
         """Raises InputError for values that cannot work."""

@@ -22,6 +22,7 @@ Example:
 import dataclasses
 import functools
 import os
+from typing import Any
 
 from bert_tf import flags, recipes
 from bert_tf.data import masking
@@ -53,7 +54,7 @@ from data_prep.denoising_flags import DenoisingFlags
 from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
 from data_prep.record_job import RecordJob
 from data_prep.runner_flags import RunnerFlags
-from data_prep.stream_flags import StreamFlags
+from data_prep.stream_flags import RowFlags, StreamFlags
 from data_prep.stream_job import StreamJob
 from data_prep.text_job import LabelledJob, RowJob, TargetJob, TextJob
 
@@ -137,16 +138,33 @@ def keep_tokenizer(tokenizer: Tokenizer, path: str) -> None:
     tokenizer.save(folder)
 
 
-def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
-         denoising: DenoisingFlags | None = None, runner: RunnerFlags | None = None) -> None:
-    """Makes the records and prints a report on them."""
-    stream, denoising = stream or StreamFlags(), denoising or DenoisingFlags()
+def flags_of(recipe: recipes.Recipe) -> list[type]:
+    """Returns the dataclasses of flags that only some recipes have."""
+    pairing, masks = PAIRINGS[recipe.segments.pairing], type(masking.find(recipe.corruption))
+    return [*([StreamFlags] if pairing.in_streams else [RowFlags] if pairing.in_rows else []),
+            *([DenoisingFlags] if recipe.denoising else []),
+            *([masks] if masks.own_settings() else [])]
+
+
+def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further: Any) -> None:
+    """Makes the records and prints a report on them. `further` are objects of the recipe's
+    `flags_of`."""
     made_by = (runner or RunnerFlags()).open()
-    recipe = job.resolve()
-    for given in (stream, denoising):
-        flags.check(given, recipe)
-    recipe, target_length = denoising.resolve(recipe, job)
-    record_job = _job_of(recipe)
+    kinds = flags_of(recipes.find(job.recipe))
+    for part in further:
+        flags.check(part)
+        if type(part) not in kinds:
+            raise InputError(f"{type(part).__name__} has no flags of recipe {job.recipe}.")
+
+    def part(kind):
+        """The object of a dataclass, or of its defaults; None if the recipe has no such flags."""
+        return next((each for each in (*further, *(one() for one in kinds))
+                     if isinstance(each, kind)), None)
+
+    recipe, target_length = job.resolve(part(masking.Masking)), 0
+    if denoising := part(DenoisingFlags):
+        recipe, target_length = denoising.resolve(recipe, job)
+    record_job, stream = _job_of(recipe), part(RowFlags)
     masking.find(recipe.corruption).check_slots(job.max_predictions_per_seq, job.max_seq_length,
                                                 job.masked_lm_prob)
     tokenizer = _open_tokenizer(job, recipe)
@@ -191,9 +209,9 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
 
 
 def run() -> None:
-    flags.run(main, PretrainingDataFlags, StreamFlags, DenoisingFlags, RunnerFlags,
-              defaults=recipe_defaults, loads_tensorflow=False,
-              recipe=lambda given: recipes.find(given.get("recipe", "bert")))
+    flags.run(main, PretrainingDataFlags, RunnerFlags, defaults=recipe_defaults,
+              adds=lambda given: flags_of(recipes.find(given.get("recipe", "bert"))),
+              loads_tensorflow=False)
 
 
 if __name__ == "__main__":

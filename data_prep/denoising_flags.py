@@ -1,25 +1,21 @@
 """The flags of `create_pretraining_data` for recipes whose records are inputs and targets."""
 
 import dataclasses
-import functools
 
 from bert_tf.errors import InputError
-from bert_tf.flags import Scope, option
+from bert_tf.flags import option
 from bert_tf.models.t5.corruption import CONVERTERS, OBJECTIVES
 from bert_tf.recipes import Recipe
 from data_prep.pretraining_flags import PretrainingDataFlags
 
 _MOST_LENGTH = 1 << 20
-_of_pairs = functools.partial(option, for_=Scope(
-    "recipes whose records are inputs and targets, such as t5",
-    lambda recipe: recipe.denoising is not None))
 
 
 @dataclasses.dataclass
 class DenoisingFlags:
     """Inputs and targets (T5); a flag that is not given has the objective's value."""
 
-    objective: str | None = _of_pairs(
+    objective: str | None = option(
         None, "How a text becomes an input and a target. span_corruption (the default): spans are "
         "masked in the input, and are the target. Four objectives mask single tokens: iid_u_u by "
         "unique sentinels, iid_d_d by dropping them, iid_m_f by one sentinel for each (MASS), "
@@ -27,29 +23,22 @@ class DenoisingFlags:
         "whole text. all_permute: the input is the text in another order. prefix_lm: the input is "
         "its beginning. lm, full_lm, random_length, fixed_length: there is no input.",
         choices=OBJECTIVES)
-    noise_density: float | None = _of_pairs(
+    noise_density: float | None = option(
         None, "Share of the tokens that are noise. Default: 0.15.", above=0, most=1)
-    mean_noise_span_length: float | None = _of_pairs(
+    mean_noise_span_length: float | None = option(
         None, "Mean length of a span. Default: 3.", least=1)
-    max_target_length: int | None = _of_pairs(
+    max_target_length: int | None = option(
         None, "Length of a target, its final token included. Default: the length of the longest "
         "target that the objective makes from an input of --max_seq_length tokens.", least=2,
         most=_MOST_LENGTH)
-    feature_converter: str | None = _of_pairs(
+    feature_converter: str | None = option(
         None, "What rows hold. encoder_decoder: an input for the encoder and a target for the "
         "decoder. lm: a target, for a decoder alone. prefix_lm: an input and its target, for a "
         "decoder alone.", choices=CONVERTERS)
-    pack: bool | None = _of_pairs(None, "Put as many pairs of input and target into a row as fit.")
+    pack: bool | None = option(None, "Put as many pairs of input and target into a row as fit.")
 
     def resolve(self, recipe: Recipe, job: PretrainingDataFlags) -> tuple[Recipe, int]:
-        """Returns the recipe with these flags, and the length of targets; 0 without targets."""
-        if recipe.denoising is None:
-            return recipe, 0
-        for name, harmless in (("masking", "static"), ("segments", recipe.segments.pairing)):
-            if getattr(job, name) not in (None, harmless):
-                raise InputError(f"--{name}={getattr(job, name)} is for recipes that mask tokens; "
-                                 f"with --recipe={recipe.name}, leave it out and use --objective "
-                                 "and --noise_density.")
+        """Returns the recipe with these flags, and the length of targets."""
         found = OBJECTIVES[self.objective] if self.objective else recipe.denoising
         found = found.vary(self.noise_density, self.mean_noise_span_length)
         converter = self.feature_converter or found.converter

@@ -19,7 +19,6 @@ import dataclasses
 import hashlib
 import importlib.util
 import math
-import operator
 import os
 import re
 import sysconfig
@@ -39,7 +38,7 @@ from bert_tf.files import (
     relative,
     write_aside,
 )
-from bert_tf.flags import REQUIRED, Scope, option
+from bert_tf.flags import REQUIRED, only, option, without
 from bert_tf.tasks.libraries import is_library_name
 from data_prep import prose, sentences
 from data_prep.corpora import AUTO, PART, Corpus
@@ -50,7 +49,6 @@ _SKIPPED = {"test", "tests", "testing", "_vendor", "vendor", "_vendored", "site-
             "dist-packages", "lib2to3", "__pycache__"}
 _TOPICS = "pydoc_data/topics.py"
 _SHORTEST = 4       # sentences of a document of documentation
-_OWN = Scope("your own text, --input_file", bool, "input_file")
 
 
 @dataclasses.dataclass
@@ -63,35 +61,31 @@ class ExtractTextFlags:
         "lines (.jsonl), Parquet (.parquet), a Wikipedia dump (.xml) or WikiExtractor's output, "
         "plain or compressed (.gz, .xz, .bz2, .zst); or data sets by name, "
         "hf://datasets/OWNER/NAME or tfds:NAME.")
-    text_column: str = option(
-        "text", "Column of the texts in JSON lines, Parquet and data sets.", for_=_OWN)
-    lines_are_paragraphs: bool = option(
+    text_column: str = only("input_file")(
+        "text", "Column of the texts in JSON lines, Parquet and data sets.")
+    lines_are_paragraphs: bool = only("input_file")(
         False, "A line break ends a paragraph, as in text from web pages; if false, only a blank "
-        "line ends it.", for_=_OWN)
-    language: str = option(
+        "line ends it.")
+    language: str = only("input_file")(
         AUTO, "Language whose abbreviations and ordinals end no sentence; Chinese, Hindi, Japanese "
         "and Korean need none. auto: a Wikipedia dump's own language, else English.",
-        choices=(AUTO, *sentences.LANGUAGES), for_=_OWN)
+        choices=(AUTO, *sentences.LANGUAGES))
     num_workers: int = option(
         0, "Processes that read your own text; 0: one per core.", least=0, most=4096)
-    packages: list[str] = option(
+    packages: list[str] = without("input_file")(
         [], "Packages whose documentation is the text; stdlib is Python's. Default: all installed "
         "packages.")
-    max_megabytes: float = option(
+    max_megabytes: float = without("input_file")(
         8.0, "Maximum size of the documentation (10^6 bytes). The choice of modules depends only "
-        "on their names.", above=0,
-        for_=Scope("documentation, without --input_file", operator.not_, "input_file"))
+        "on their names.", above=0)
     eval_file: str = option("", "File for held-out documents.")
-    eval_share: float = option(
+    eval_share: float = only("eval_file")(
         0.05, "Share of the documents for --eval_file, at least one document. In your own plain "
-        "text, share of the sentences, in whole documents.", above=0, below=1,
-        for_=Scope("--eval_file", bool, "eval_file"))
+        "text, share of the sentences, in whole documents.", above=0, below=1)
 
     def check(self):
         """Raises InputError for values that cannot work."""
         flags.check(self)
-        if self.input_file and self.packages:
-            raise InputError("give --input_file or --packages, not both.")
         if self.eval_file and real_path(self.eval_file) == real_path(self.output_file):
             raise InputError("--eval_file and --output_file name the same file; give two files.")
 

@@ -6,33 +6,40 @@ from typing import Any
 
 from bert_tf import recipes
 from bert_tf.data import masking
+from bert_tf.data.masking import Masking
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
-from bert_tf.flags import REQUIRED, Scope, check, check_used, option
+from bert_tf.flags import REQUIRED, changed, check, only, option
 from bert_tf.options import defaults_of
 from bert_tf.recipes.corruption import Segments
 
 SHARE_FLAGS = ("random_share", "swapped_share")
-SCHEMES = ("pair_span", "random", "ner_span")
 UNITS = ("subwords", "words", "tags", "phrases")
 # Pairings that draw shorter sequences, and pairings that draw a random B.
 _SHORTENED = ("segment_pairs", "electra", "sentence_reordering", "sentence_distance")
 _DRAWN = ("segment_pairs", "sentence_pairs")
 _TASK_PAIRINGS = ("sentence_reordering", "sentence_distance", "labelled_pairs")
 
-LINES = Scope("recipes that do not read a text as a stream",
-              lambda recipe: not PAIRINGS[recipe.segments.pairing].in_streams)
-_PAIRS = Scope("recipes whose records are sequences of segments, such as bert", lambda recipe: (
-    LINES.holds(recipe) and not recipe.denoising))
-_MASKS = Scope("recipes that hide tokens", lambda recipe: (
-    _PAIRS.holds(recipe) and masking.find(recipe.corruption).hides))
-_CHOOSES = Scope("recipes that choose the tokens to predict", lambda recipe: recipe.chooses_tokens)
-_NGRAMS = Scope("recipes that mask n-grams, such as albert", lambda recipe: (
-    "ngram" in masking.find(recipe.corruption).own_settings()))
-_SPANS = Scope("recipes that mask spans, such as spanbert", lambda recipe: (
-    "span_upper" in masking.find(recipe.corruption).own_settings()))
-_TRIGRAMS = Scope("recipes that shuffle trigrams, such as structbert", lambda recipe: (
-    "shuffle_prob" in masking.find(recipe.corruption).own_settings()))
+
+def reads_lines(recipe: recipes.Recipe) -> bool:
+    """Returns whether a recipe reads a text in pieces, and not as one stream."""
+    return not PAIRINGS[recipe.segments.pairing].in_streams
+
+
+def _has_segments(recipe):
+    return reads_lines(recipe) and not recipe.denoising
+
+
+def _masks(recipe):
+    return _has_segments(recipe) and masking.find(recipe.corruption).hides
+
+
+def _for(holds):
+    """Returns an `option` for some recipes."""
+    return only("recipe", *(name for name, row in recipes.RECIPES.items() if holds(row)))
+
+
+_of_lines, _of_masks = _for(reads_lines), _for(_masks)
 _CASE = ("Lower-case the text. Default: as the vocabulary's tokenizer_config.json says, else as "
          "its tokens show.")
 _ACCENTS = ("Drop accents (WordPiece). Default: as the vocabulary's tokenizer_config.json says, "
@@ -53,142 +60,102 @@ class PretrainingDataFlags:
     vocab_file: str = option(
         REQUIRED, "The vocabulary of the tokenizer: vocab.txt, one token per line, or a folder.")
     do_lower_case: bool | None = option(None, _CASE)
-    do_whole_word_mask: bool | None = option(
-        None, "Mask all sub-words of a word, or none.", for_=_MASKS)
+    do_whole_word_mask: bool | None = _of_masks(
+        None, "Mask all sub-words of a word, or none.")
     max_seq_length: int = option(
         128, "Maximum tokens of a sequence, [CLS] and [SEP] included.", least=5, most=1 << 14)
-    max_predictions_per_seq: int = option(
+    max_predictions_per_seq: int = _for(lambda recipe: recipe.chooses_tokens)(
         20, "Maximum masked positions in a sequence: about max_seq_length * masked_lm_prob. For "
         "xlnet: number of predicted tokens; 0: as many as are drawn.", least=0,
-        most=1 << 14, for_=_CHOOSES)
+        most=1 << 14)
     random_seed: int = option(12345, "Seed of every random choice.")
     dupe_factor: int = option(
         10, "Number of passes over the text, each with different pairs and masks. Recipe "
         "transformer_xl reads the text once.", least=1, most=1 << 20)
-    masked_lm_prob: float = option(
-        0.15, "Share of the tokens to predict.", above=0, most=1, for_=_MASKS)
-    short_seq_prob: float = option(
+    masked_lm_prob: float = _of_masks(
+        0.15, "Share of the tokens to predict.", above=0, most=1)
+    short_seq_prob: float = only("segments", *_SHORTENED)(
         0.1, "Share of the sequences that get a random length below the maximum.", least=0,
-        most=1, for_=LINES)
-    piece_bytes: int = option(
+        most=1)
+    piece_bytes: int = _of_lines(
         1 << 24, "Size of a piece of text in bytes; a worker holds one piece in memory and treats "
         "it as one file. This number changes the records; --num_workers does not.", least=1,
-        most=1 << 31, rare=True, for_=LINES)
+        most=1 << 31, rare=True)
     num_workers: int = option(0, "Number of processes; 0: one per core.", least=0, most=4096)
     recipe: str = option(
         "bert", "The pre-training method; it sets the defaults of other flags.",
         choices=recipes.RECIPES)
-    random_next_sentence: bool | None = option(
+    random_next_sentence: bool | None = only("segments", *_DRAWN)(
         None, "Half of the pairs get a random B (BERT's next sentence prediction). If false, A and "
-        "B are swapped in half of the pairs (ALBERT's sentence order).", for_=_PAIRS)
-    ngram: int | None = option(
-        None, "Maximum number of successive words or tokens that are masked together (ALBERT).",
-        for_=_NGRAMS, least=1, most=1 << 10)
-    favor_shorter_ngram: bool | None = option(
-        None, "Mask n-grams with probabilities proportional to 1/n. If false, the longest n-grams "
-        "are the most frequent.", for_=_NGRAMS)
-    do_permutation: bool | None = option(
-        None, "Also permute the same number of other tokens, and predict them. Records then have "
-        "room for twice --max_predictions_per_seq.", for_=_NGRAMS)
-    segments: str | None = option(
+        "B are swapped in half of the pairs (ALBERT's sentence order).")
+    segments: str | None = _for(_has_segments)(
         None, "How a sequence is made: segment_pairs (BERT's next-sentence pairs), sentence_pairs "
         "(pairs of one sentence each), full_sentences (RoBERTa's: whole sentences, no second "
         "segment and no label), doc_sentences (the same within one document), doc_blocks "
         "(SpanBERT's: as doc_sentences, without separators), electra (ELECTRA's: successive "
         "sentences of one document, divided in two). For lm_lstm and sa_lstm: document_texts or "
-        "line_texts (each document, or each line, is a text).", choices=PAIRINGS)
-    schemes: list[str] = option(
-        [], "How the tokens of a sequence are chosen; each sequence gets one of the named schemes "
-        "(SpanBERT): pair_span, spans of words; random, single tokens; ner_span, entities and "
-        "spans.", for_=_SPANS, choices=SCHEMES)
-    span_lower: int | None = option(
-        None, "Minimum words of a span.", for_=_SPANS, least=1, most=1 << 10)
-    span_upper: int | None = option(
-        None, "Maximum words of a span; 1 masks single words.", for_=_SPANS, least=1, most=1 << 10)
-    geometric_p: float | None = option(
-        None, "p of the geometric distribution of a span's length; near 0 for a uniform one.",
-        for_=_SPANS, above=0, below=1)
-    replacement_method: str | None = option(
-        None, "Replace a whole span in one way (span), or each of its tokens separately "
-        "(word_piece).", choices=("span", "word_piece"), for_=_SPANS)
-    endpoints: str | None = option(
-        None, "Tokens from which a span is predicted: the tokens around the span (external), or "
-        "its first and last token (internal).", choices=("external", "internal"), for_=_SPANS)
-    max_pair_targets: int | None = option(
-        None, "Number of tokens of a span that are predicted from --endpoints.", for_=_SPANS,
-        least=1, most=1 << 10)
-    ner_masking_prob: float | None = option(
-        None, "With --schemes=ner_span: probability of masking an entity rather than a span.",
-        for_=_SPANS, least=0, most=0.99)
-    shuffle_prob: float | None = option(
-        None, "Share of the visible tokens that are shuffled, three neighbours at a time, and "
-        "predicted too (StructBERT).", least=0, most=1, rare=True, for_=_TRIGRAMS)
-    random_share: float | None = option(
+        "line_texts (each document, or each line, is a text).", choices=tuple(
+            name for name, pairing in PAIRINGS.items() if not pairing.in_streams))
+    random_share: float | None = only("segments", *_DRAWN)(
         None, "Share of the pairs that get a random B, if B has a next sentence.", least=0, most=1,
-        rare=True, for_=LINES)
-    swapped_share: float | None = option(
+        rare=True)
+    swapped_share: float | None = _for(lambda recipe: recipe.segments.negatives == "three_way")(
         None, "Share of the remaining pairs in which A and B are swapped (StructBERT).", least=0,
-        most=1, rare=True, for_=LINES)
-    blanks_separate_docs: bool = option(
-        True, "A blank line ends a document.", rare=True, for_=LINES)
+        most=1)
+    blanks_separate_docs: bool = _of_lines(
+        True, "A blank line ends a document.", rare=True)
     strip_accents: bool | None = option(None, _ACCENTS, rare=True)
-    masking: str | None = option(
+    masking: str | None = _for(lambda recipe: _masks(recipe) and not recipe.tasks)(
         None, "static: the records hold masks, different in each of --dupe_factor passes. "
         "dynamic: masks are drawn during training.", choices=("static", "dynamic"))
-    mask_shares: list[str] = option(
+    mask_shares: list[str] = _of_masks(
         [], "Shares of the predicted tokens that become [MASK] and that become a random token; the "
-        "other predicted tokens stay.", for_=_MASKS, items=float, least=0, most=1, rare=True)
-    mask_by: str = option(
+        "other predicted tokens stay.", items=float, least=0, most=1, rare=True)
+    mask_by: str = _for(lambda recipe: recipe.corruption.masking == "bert")(
         "quota", "How many tokens are predicted. quota: the share --masked_lm_prob of each "
         "sequence. coin: each token or unit independently, with the probability --masked_lm_prob, "
         "so the number of predictions differs between sequences (BERT's masking).",
-        choices=("quota", "coin"), for_=_MASKS, rare=True)
-    masking_units: str | None = option(
+        choices=("quota", "coin"), rare=True)
+    masking_units: str | None = _of_masks(
         None, "Units that are masked whole or not at all. words: all sub-words of a word. tags: "
         "words under one tag in --tag_column. phrases: phrases of --phrase_file. With tags and "
-        "phrases, each of the other words is also a unit.", choices=UNITS, for_=_MASKS, rare=True)
-    input_format: str = option(
+        "phrases, each of the other words is also a unit.", choices=UNITS, rare=True)
+    input_format: str = _of_lines(
         "lines", "lines: one sentence per line, blank lines between documents. columns: one word "
         "per line with its tags, as bert-finetune tagger reads and writes, and a blank line after "
         "each sentence; two blank lines or a line -DOCSTART- separate documents.",
-        choices=("lines", "columns"), rare=True, for_=LINES)
-    tag_column: int = option(
+        choices=("lines", "columns"), rare=True)
+    tag_column: int = only("input_format", "columns")(
         -1, "Column of the tags (IOB1 or BIO) of --masking_units=tags; -1 is the last. Column 0 "
-        "has the words.", rare=True, for_=LINES)
-    task: str = option(
-        "", "For recipes with several tasks, such as ernie2: the task of these records. For xlnet: "
-        "see --num_task.", rare=True)
-    labels: list[str] = option(
-        [], "For ernie2's tasks discourse_relation and ir_relevance: all labels of --input_file in "
-        "the order of their numbers. Give all records of a task the same. Default: strong, weak, "
-        "random for ir_relevance; the file's own labels for discourse_relation.", rare=True)
+        "has the words.")
+    task: str = _for(lambda recipe: recipe.tasks or not reads_lines(recipe))(
+        "", "The task of these records. For xlnet: see --num_task.")
+    labels: list[str] = only("task", "discourse_relation", "ir_relevance")(
+        [], "All labels of --input_file in the order of their numbers. Give all records of a task "
+        "the same. Default: strong, weak, random for ir_relevance; the file's own labels for "
+        "discourse_relation.")
     second_vocab_file: str = option(
         "", "Split some words with this vocab.txt instead of --vocab_file, for the teacher of "
         "recipe dual_training (arXiv:1909.11687).", rare=True)
-    second_share: float = option(
-        0.5, "Probability of splitting a word with --second_vocab_file.", rare=True, least=0,
-        most=1, for_=Scope("--second_vocab_file", bool, "second_vocab_file"))
-    phrase_file: str = option(
+    second_share: float = only("second_vocab_file")(
+        0.5, "Probability of splitting a word with --second_vocab_file.", least=0,
+        most=1)
+    phrase_file: str = _of_lines(
         "", "File with one phrase per line; where several phrases match, the longest counts.",
-        rare=True, for_=LINES)
+        rare=True)
 
-    def resolve(self) -> recipes.Recipe:
-        """Returns the recipe with these flags."""
+    def resolve(self, masks: Masking | None = None) -> recipes.Recipe:
+        """Returns the recipe with these flags, and with the settings of its masks."""
         recipe = recipes.find(self.recipe)
-        check(self, recipe)
-        if (self.span_upper or 1 << 10) < (self.span_lower or 1):
-            raise InputError(f"--span_upper is {self.span_upper}; it must be at least "
-                             f"--span_lower={self.span_lower}.")
-        if not self.max_predictions_per_seq and LINES.holds(recipe):
+        check(self)
+        if not self.max_predictions_per_seq and reads_lines(recipe):
             raise InputError("--max_predictions_per_seq is 0; it must be at least 1.")
-        recipe = _vary(_of_task(recipe, self), self)
-        if self.labels and not PAIRINGS[recipe.segments.pairing].is_labelled:
-            raise InputError("--labels is for the tasks discourse_relation and ir_relevance of "
-                             "recipe ernie2; leave it out.")
+        recipe = _vary(_of_task(recipe, self), self, masks)
+        if self.segments is None and _has_segments(recipe):
+            check(dataclasses.replace(self, segments=recipe.segments.pairing))
         if not recipe.denoising:
             masking.find(recipe.corruption).check(recipe.segments)
         _check_units(recipe, self)
-        _check_used(recipe, self)
         return recipe
 
     def given(self, names: Iterable[str]) -> dict[str, Any]:
@@ -198,39 +165,22 @@ class PretrainingDataFlags:
                 for name, value in found.items() if value not in (None, [])}
 
 
-# Flags that only some maskings have.
-MASKING_FLAGS = tuple(field.name for field in dataclasses.fields(PretrainingDataFlags)
-                      if field.metadata["for"] in (_NGRAMS, _SPANS, _TRIGRAMS))
-
-
 def _of_task(recipe, job):
-    if not LINES.holds(recipe):
-        if job.segments not in (None, "streams"):
-            raise InputError(f"--segments={job.segments}: recipe {job.recipe} reads a text as a "
-                             "stream; leave the flag out.")
-        return recipe
-    if job.segments == "streams":
-        raise InputError("--segments=streams is for recipes that read a text as a stream; give "
-                         "--recipe=xlnet.")
-    if bool(recipe.tasks) != bool(job.task) or job.task and job.task not in recipe.tasks:
-        raise InputError(
-            f"--task={job.task}: with recipe {recipe.name}, each set of records is for one task; "
-            f"give one of {', '.join(recipe.tasks)}, and run the command once per task."
-            if recipe.tasks else
-            f"--task is for recipes with several tasks, such as ernie2; leave it out with "
-            f"--recipe={recipe.name}.")
     if not recipe.tasks and job.segments in _TASK_PAIRINGS:
         raise InputError(f"{job.segments} is a task of recipe ernie2; give --recipe=ernie2 "
                          f"--task={job.segments} in place of --segments.")
-    if recipe.tasks and job.masking == "dynamic":
-        raise InputError(f"--masking=dynamic: the records of recipe {recipe.name} hold masks; "
-                         "leave the flag out.")
-    return recipe.of_task(job.task) if job.task else recipe
+    if not recipe.tasks:
+        return recipe
+    if job.task not in recipe.tasks:
+        raise InputError(
+            f"--task={job.task}: with recipe {recipe.name}, each set of records is for one task; "
+            f"give one of {', '.join(recipe.tasks)}, and run the command once per task.")
+    return recipe.of_task(job.task)
 
 
-def _vary(recipe, job):
+def _vary(recipe, job, masks):
     accents = {} if job.strip_accents is None else {"strip_accents": job.strip_accents}
-    return recipe.vary(_segments(recipe, job), _corruption(recipe, job),
+    return recipe.vary(_segments(recipe, job), _corruption(recipe, job, masks),
                        tokenizer_settings={**recipe.tokenizer_settings, **accents})
 
 
@@ -247,13 +197,10 @@ def _segments(recipe, job):
     return segments | job.given(SHARE_FLAGS)
 
 
-def _corruption(recipe, job):
+def _corruption(recipe, job, masks):
     """The fields of `Corruption` that flags change, by name."""
-    corruption = {}
+    corruption = {**(changed(masks) if masks else {})}
     found = masking.find(recipe.corruption)
-    # A value that equals the default is left out: equal masks have equal descriptions.
-    corruption |= {name: value for name, value in job.given(MASKING_FLAGS).items()
-                   if name in found.own_settings() and value != getattr(type(found), name)}
     if job.do_whole_word_mask is not None:
         corruption["units"] = "words" if job.do_whole_word_mask else "subwords"
     if job.masking_units:
@@ -263,15 +210,9 @@ def _corruption(recipe, job):
         if job.masking == "static" and found.when_static:
             corruption["masking"] = found.when_static
     if job.mask_by == "coin":
-        if recipe.corruption.masking != "bert":
-            raise InputError(f"--mask_by=coin is for BERT's masks, but recipe {recipe.name} has "
-                             "other masks; leave the flag out.")
         corruption["masking"] = "coin"
     if job.mask_shares:
         corruption["shares"] = _shares(job.mask_shares)
-    if not found.hides and job.masking == "static":
-        raise InputError("--masking=static is for recipes that mask tokens; leave it out with "
-                         f"--recipe={recipe.name}.")
     return corruption
 
 
@@ -311,23 +252,6 @@ def _check_units(recipe, job):
                          "both, or neither.")
 
 
-def _check_used(recipe, job):
-    """Raises InputError for a flag that changes nothing in these segments and masks. The defaults
-    of --recipe may change nothing where other flags vary it."""
-    pairing = recipe.segments.pairing
-    known = defaults_of(PretrainingDataFlags) | recipe_defaults(
-        {"recipe": job.recipe, "task": job.task})[1]
-    check_used(
-        job,
-        ("short_seq_prob", pairing in _SHORTENED, "segments of a drawn length"),
-        ("random_next_sentence", pairing in _DRAWN, "pairs of segments"),
-        ("random_share", pairing in _DRAWN, "pairs of segments"),
-        ("swapped_share", recipe.segments.negatives == "three_way", "recipe structbert"),
-        ("tag_column", needs_tags(recipe), "--masking_units=tags"),
-        ("ner_masking_prob", needs_entities(recipe), "--schemes=ner_span"),
-        defaults=known)
-
-
 def _of_negatives(segments):
     """The flags on the pairs that are not in order."""
     if segments.negatives == "three_way":
@@ -338,10 +262,10 @@ def _of_negatives(segments):
 
 
 def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The defaults of a recipe's flags, see `flags.take_defaults`."""
+    """The defaults of a recipe's flags, see `flags.CommandLine`."""
     recipe = recipes.find(given.get("recipe", "bert"))
     known = {**defaults_of(PretrainingDataFlags), **recipe.defaults, **given}
-    if recipe.denoising or not LINES.holds(recipe):
+    if recipe.denoising or not reads_lines(recipe):
         return f"--recipe={recipe.name} ({recipe.source})", dict(recipe.defaults)
     if known["mask_by"] == "coin" and recipe.corruption.masking == "bert":
         recipe = recipe.vary(corruption={"masking": "coin"})
@@ -359,6 +283,4 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
             "do_whole_word_mask": recipe.corruption.units == "words"}
            if masking.find(recipe.corruption).hides else {}),
         **_of_negatives(recipe.segments),
-        **{name: list(value) if isinstance(value, tuple) else value
-           for name in found.own_settings() for value in [getattr(found, name)]},
         **recipe.defaults}

@@ -12,13 +12,13 @@ from bert_tf.errors import InputError
 from bert_tf.files import relative
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.base import Tokenizer
-from data_prep.pretraining_flags import MASKING_FLAGS, SHARE_FLAGS, PretrainingDataFlags
-from data_prep.stream_flags import StreamFlags
+from data_prep.pretraining_flags import SHARE_FLAGS, PretrainingDataFlags
+from data_prep.stream_flags import RowFlags
 
 # Flags that leave the records as they are, and flags that the recipe in the manifest describes.
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second_vocab_file",
                "recipe", "segments", "masking", "mask_by", "mask_shares", "random_next_sentence",
-               "masking_units", "task", *SHARE_FLAGS, *MASKING_FLAGS)
+               "masking_units", "task", *SHARE_FLAGS)
 
 
 @dataclasses.dataclass
@@ -42,7 +42,7 @@ class RecordJob(PlacedWork):
     recipe: Recipe
     tokenizer: Tokenizer
     folder: str
-    stream: StreamFlags
+    stream: RowFlags
     target_length: int = 0
     pieces: Any = dataclasses.field(init=False)
     versions: dict[str, str] = dataclasses.field(init=False)

@@ -4,10 +4,7 @@ import dataclasses
 
 from bert_tf.data.records.beam import BeamRunner
 from bert_tf.data.records.jobs import Runner, Share
-from bert_tf.errors import InputError
-from bert_tf.flags import Scope, check, option
-
-_BEAM = Scope("--runner=beam", lambda runner: runner == "beam", "runner")
+from bert_tf.flags import check, only, option
 
 
 @dataclasses.dataclass
@@ -17,11 +14,11 @@ class RunnerFlags:
     runner: str = option(
         "local", "What makes the pieces: this machine (local), or Apache Beam (beam).",
         choices=("local", "beam"), rare=True)
-    runner_options: str = option(
+    runner_options: str = only("runner", "beam")(
         "", "Options of the Beam pipeline, as on Beam's command line, such as "
         "'--runner=DataflowRunner --region=...'. Without a runner, Beam makes the pieces in this "
-        "process.", rare=True, for_=_BEAM)
-    piece_share: str = option(
+        "process.")
+    piece_share: str = only("runner", "local")(
         "", "K/N, K from 0: make every N-th piece from piece K on, while other processes make the "
         "others, as in Slurm arrays and indexed jobs. The last process ends the job, or the same "
         "command without this flag.", rare=True)
@@ -33,8 +30,6 @@ class RunnerFlags:
             InputError: the flags do not go together, or Beam refuses them.
         """
         check(self)
-        if self.runner == "beam" and self.piece_share:
-            raise InputError("--piece_share is for --runner=local; Beam divides the pieces itself.")
         if self.runner == "beam":
             return BeamRunner(self.runner_options)
         return Share.parse(self.piece_share) if self.piece_share else None

@@ -1,51 +1,48 @@
 """The flags of `create_pretraining_data` for recipes whose records continue from batch to batch."""
 
 import dataclasses
-import functools
 
-from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
-from bert_tf.flags import Scope, option
+from bert_tf.flags import option
 from bert_tf.models.xlnet import records as xlnet_records
-
-_ROWS = Scope("recipes that read rows side by side, such as xlnet and elmo",
-              lambda recipe: PAIRINGS[recipe.segments.pairing].in_rows)
-_of_streams = functools.partial(option, for_=Scope(
-    "recipes that read a text as a stream, such as xlnet",
-    lambda recipe: PAIRINGS[recipe.segments.pairing].in_streams))
 
 
 @dataclasses.dataclass
-class StreamFlags:
-    """Streams of text, and rows that are read side by side (XLNet)."""
+class RowFlags:
+    """Rows that are read side by side."""
 
     bsz_per_host: int = option(
         32, "Number of records in a batch. Row r of each batch continues row r of the batch "
-        "before, so --train_batch_size must be the same number.",
-        for_=_ROWS, least=1)
-    num_core_per_host: int = _of_streams(
+        "before, so --train_batch_size must be the same number.", least=1)
+
+
+@dataclasses.dataclass
+class StreamFlags(RowFlags):
+    """Streams of text (XLNet)."""
+
+    num_core_per_host: int = option(
         1, "Number of devices that share the rows. With --bi_data half of the rows of each device "
         "run backward.", least=1, rare=True)
-    reuse_len: int = _of_streams(
+    reuse_len: int = option(
         0, "Tokens at the beginning of a sequence that the network keeps for the next batch. 0: "
         "half of --max_seq_length, the only length allowed.", least=0)
-    bi_data: bool = _of_streams(True, "Half of the rows hold the text backward.")
-    mask_alpha: int = _of_streams(
+    bi_data: bool = option(True, "Half of the rows hold the text backward.")
+    mask_alpha: int = option(
         6, "A run of n predicted tokens has a context of n * mask_alpha / mask_beta tokens, which "
         "includes the run.", least=1)
-    mask_beta: int = _of_streams(1, "See --mask_alpha.", least=1)
-    max_gram: int = _of_streams(
+    mask_beta: int = option(1, "See --mask_alpha.", least=1)
+    max_gram: int = option(
         5, "Maximum length of a run of predicted tokens; 1 predicts single tokens.", least=1)
-    whole_grams: bool = _of_streams(
+    whole_grams: bool = option(
         False, "Runs consist of whole words. The original and its released models count sub-words.")
-    use_eod: bool = _of_streams(
+    use_eod: bool = option(
         True, "A blank line becomes the token <eod>; if false, it is left out.")
-    from_raw_text: bool = _of_streams(
+    from_raw_text: bool = option(
         True, "The input is text; if false, ids separated by blanks.", rare=True)
-    num_task: int = _of_streams(
+    num_task: int = option(
         1, "Number of parts into which the input files are divided, each with its own records. "
         "--task=i makes the records of part i alone.", least=1)
-    pass_id: int = _of_streams(
+    pass_id: int = option(
         0, "Number of the first pass over the text; --dupe_factor is the number of passes.",
         least=0, rare=True)
 

@@ -94,7 +94,7 @@ def command_page(name: str) -> str:
     """A program's docstring, then a list for each group of its flags."""
     program = commands.describe(name)
     lines = [f"# {name}", "", prose(program.doc), ""]
-    for kind, fields in groups(program.classes).items():
+    for kind, fields in groups(program.every_class()).items():
         title = " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split())
         lines += [f"## {title.removesuffix('.')}", ""]
         for field, _ in sorted(fields, key=lambda pair: not is_required(pair[0])):
@@ -116,7 +116,8 @@ def _help(field):
         text += f" One of {', '.join(map(str, data['choices']))}."
     if data["alias"]:
         text += f" Also `--{data['alias']}`."
-    return text + (f" For {data['for'].what}." if data["for"] else "")
+    when = data["when"]
+    return text + (f" {'Without' if when.is_without else 'With'} {when}." if when else "")
 
 
 def prose(doc: str) -> str:

@@ -23,6 +23,7 @@ from absl import flags as absl_flags
 from bert_tf import flags, huge_pages, signals
 from bert_tf.errors import InputError, choose_from
 from bert_tf.flags import parsing
+from bert_tf.flags.options import fields_of
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _HELP = {"--help", "-h", "-help", "--helpfull"}
@@ -94,17 +95,24 @@ class Program:
     doc: str
     main: Any
     classes: tuple
-    defaults: object
-    recipe: object
+    defaults: Any
+    adds: Any
+
+    def every_class(self) -> list[type]:
+        """The dataclasses, and all that a choice adds, such as a recipe."""
+        choices = [{field.name: value} for kind in self.classes for field in fields_of(kind)
+                   for value in field.metadata["choices"] or () if self.adds]
+        return list(dict.fromkeys([*self.classes, *(
+            kind for given in choices for kind in self.adds(given))]))
 
 
 def describe(command: str) -> Program:
     """Returns the `Program` of a command line, which is not run."""
     found: list[Program] = []
 
-    def note(main, *classes, defaults=None, recipe=None, loads_tensorflow=True):
+    def note(main, *classes, defaults=None, adds=None, loads_tensorflow=True):
         doc = sys.modules[main.__module__].__doc__ or ""
-        found.append(Program(doc.strip(), main, classes, defaults, recipe))
+        found.append(Program(doc.strip(), main, classes, defaults, adds))
 
     with (mock.patch.object(flags, "run", note),
           mock.patch.object(sys, "argv", shlex.split(command)),
@@ -120,17 +128,14 @@ def parse(arguments: Sequence[str]) -> tuple[Any, list[Any]]:
         InputError: a flag or a file can't be used.
     """
     words = list(itertools.takewhile(lambda argument: not argument.startswith("-"), arguments))
-    program = describe(shlex.join(arguments))
-    values = absl_flags.FlagValues()
-    for kind in program.classes:
-        parsing.define(kind, values)
+    program, values = describe(shlex.join(arguments)), absl_flags.FlagValues()
     try:
-        values([words[0], *arguments[len(words):]])
-    except absl_flags.Error as error:
+        line = parsing.CommandLine.open([words[0], *arguments[len(words):]], program.classes,
+                                        program.defaults, program.adds)
+        line.parse(values)
+    except (InputError, absl_flags.Error) as error:
         raise InputError(f"{' '.join(words)}: {error}") from error
-    if program.defaults:
-        parsing.take_defaults(program.defaults, program.classes, values)
-    return program.main, [parsing.read(kind, values) for kind in program.classes]
+    return program.main, [parsing.read(kind, values) for kind in line.classes]
 
 
 def first_line(module: str) -> str:

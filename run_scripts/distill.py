@@ -30,7 +30,7 @@ from bert_tf import checkpoints, flags
 from bert_tf.errors import InputError
 from bert_tf.files import is_file
 from bert_tf.finetuning.model import ModelFlags
-from bert_tf.flags import Scope, option
+from bert_tf.flags import only, option
 from bert_tf.recipes.distillation import (
     AUGMENTATIONS,
     DISTILLATIONS,
@@ -42,28 +42,20 @@ from bert_tf.tasks.kinds.span import THRESHOLD
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, check_kept, check_long_text
 from bert_tf.tokenization import find_vocabulary
-from bert_tf.training.settings import FineTuneSettings, without_tried
+from bert_tf.training.settings import FineTuneSettings
 
 # The options for reading texts that student and teacher share.
 _SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale",
            "label_mean")
 
 
-def _recipes_with(key, what):
-    """The `Scope` of the recipes with terms of an objective, or with an option."""
-    return Scope(what, {row.name for row in DISTILLATIONS.values() for term in row.terms
-                        if key in (term.objective, *term.options)}.__contains__, "recipe")
+def _of_recipes(key):
+    """An `option` for the recipes with terms of an objective, or with an option."""
+    return only("recipe", *(row.name for row in DISTILLATIONS.values() if any(
+        key in (term.objective, *term.options) for term in row.terms)))
 
 
-_SOFT = _recipes_with("SoftTargets", "recipes that compare logits, such as soft_labels")
-_PATIENCE = _recipes_with("Patience", "recipes that compare vectors of layers, such as pkd")
-_PHASES = _recipes_with(
-    "stacked", "recipes that learn layers one after the other, such as internal")
-# Flags of the ways to make further texts.
-_OF_AUGMENTATION = {**dict.fromkeys(("masked_lm", "glove_embs"), ("masked_words",)),
-                    **dict.fromkeys(("ngram_prob", "pos_tagger"), ("random_words",)),
-                    **dict.fromkeys(("augmentation_copies", "augmentation_seed"),
-                                    ("random_words", "masked_words"))}
+_of_logits, _of_patience, _of_phases = map(_of_recipes, ("SoftTargets", "Patience", "stacked"))
 
 
 @dataclasses.dataclass
@@ -83,34 +75,33 @@ class DistillFlags:
         "soft_labels", "What the student learns from the teacher. " + " ".join(
             f"{row.name}: {row.paper}." for row in DISTILLATIONS.values()),
         choices=tuple(DISTILLATIONS))
-    soft_loss: str | None = option(
+    soft_loss: str | None = _of_logits(
         None, "How logits are compared. kl: the divergence from the teacher's distribution. "
         "cross_entropy: the cross-entropy of both distributions. mse: squared differences of the "
         "logits. log_mse: the form of nlp-architect, which contains a mistake. ns_kl, sym_kl, "
         "ns_sym_kl, js, hl: MT-DNN's NsKl, SymKl, NsSymKl, JS and HL criteria. Default: as in "
-        "--recipe. In regression, always mse.", choices=FORMS, rare=True, for_=_SOFT)
-    distill_temperature: float | None = option(
+        "--recipe. In regression, always mse.", choices=FORMS, rare=True)
+    distill_temperature: float | None = _of_logits(
         None, "Divide the logits by this temperature before they are compared (default: as in "
-        "--recipe).", for_=_SOFT)
-    soft_weight: float | None = option(
+        "--recipe).")
+    soft_weight: float | None = _of_logits(
         None, "Weight of the loss on soft targets (default: as in --recipe).", least=0,
-        below=float("inf"), rare=True, for_=_SOFT)
+        below=float("inf"), rare=True)
     gold_weight: float | None = option(
         None, "Weight of the loss on gold labels (default: as in --recipe).", least=0,
         below=float("inf"), rare=True)
-    patience_weight: float | None = option(
-        None, "With --recipe=pkd, weight of the loss on the layers' [CLS] vectors (default: 100).",
-        rare=True, least=0, below=float("inf"), for_=_PATIENCE)
-    patience_layers: str | None = option(
+    patience_weight: float | None = _of_patience(
+        None, "Weight of the loss on the layers' [CLS] vectors (default: 100).", least=0,
+        below=float("inf"))
+    patience_layers: str | None = _of_patience(
         None, "Teacher layers with which the student's layers, except its top layer, are compared. "
         "skip: evenly spaced. last: the last layers below the top layer. Or numbers from 0, "
-        "separated by commas. Default: skip.", rare=True, for_=_PATIENCE)
-    phase_steps: int = option(
-        0, "With --recipe=internal or internal_stacked, steps after which the next layer starts to "
-        "learn; 0: all layers learn at all steps.", rare=True, least=0, for_=_PHASES)
-    normalize_patience: bool = option(
-        True, "With --recipe=pkd, scale the [CLS] vectors to the length 1 before they are "
-        "compared.", rare=True, for_=_PATIENCE)
+        "separated by commas. Default: skip.")
+    phase_steps: int = _of_phases(
+        0, "Steps after which the next layer starts to learn; 0: all layers learn at all steps.",
+        least=0)
+    normalize_patience: bool = _of_patience(
+        True, "Scale the [CLS] vectors to the length 1 before they are compared.")
     transfer_file: list[str] = option(
         [], "Texts without labels, for the teachers to label: tables with the columns of the "
         "training file, or text with one sentence per line. For pairs, each line is paired with "
@@ -120,27 +111,27 @@ class DistillFlags:
         "masked, or replaced by words of the same part of speech (arXiv:1903.12136). masked_words: "
         "copies in which words are replaced by predictions of --masked_lm (arXiv:1909.10351). "
         "Default: as in --recipe.", choices=AUGMENTATIONS)
-    masked_lm: str = option(
-        "", "With --augmentation=masked_words, folder of a pre-trained model with its masked LM.",
-        rare=True)
+    masked_lm: str = only("augmentation", "masked_words")(
+        "", "Folder of a pre-trained model with its masked LM.")
     word_vectors: str = option(
         "", "File of word vectors in the text format of word2vec or GloVe, to initialise the "
         "embeddings of a BiLSTM student, which are trained further. Tokens that the file lacks, "
         "such as pieces with ##, start from random vectors.", rare=True)
-    glove_embs: str = option(
-        "", "With --augmentation=masked_words, a file of word vectors, such as GloVe's, to replace "
-        "words of several pieces; without it, such words stay.", rare=True)
-    augmentation_copies: int = option(
+    glove_embs: str = only("augmentation", "masked_words")(
+        "", "A file of word vectors, such as GloVe's, to replace words of several pieces; without "
+        "it, such words stay.")
+    augmentation_copies: int = only("augmentation", "random_words", "masked_words")(
         0, "Copies of each example. 0: with random_words 20 for a text and 10 for a pair, as in "
-        "arXiv:1903.12136; with masked_words 30 for each text.", rare=True, least=0)
-    ngram_prob: float = option(
+        "arXiv:1903.12136; with masked_words 30 for each text.", least=0)
+    ngram_prob: float = only("augmentation", "random_words")(
         0.25, "Probability of cutting a copy to a window of 1 to 5 words; 0 in the code of "
-        "arXiv:1903.12136.", rare=True, least=0, most=1)
-    augmentation_seed: int = option(0, "Seed of the augmented copies.", rare=True)
-    pos_tagger: str = option(
+        "arXiv:1903.12136.", least=0, most=1)
+    augmentation_seed: int = only("augmentation", "random_words", "masked_words")(
+        0, "Seed of the augmented copies.")
+    pos_tagger: str = only("augmentation", "random_words")(
         "", "Folder of a part-of-speech model from bert-finetune tagger, which tells "
         "--augmentation which words can replace a word; without it, any word can replace any "
-        "other.", rare=True)
+        "other.")
     train_examples: bool = option(True, "Also learn from the task's training file.", rare=True)
     do_eval: bool = option(True, "Score the student, on the files that have labels.")
     do_predict: bool = option(False, "Predict the test files.")
@@ -156,14 +147,11 @@ class DistillFlags:
 
     def row(self) -> Distillation:
         """Returns the way of distillation, with the weights of the flags."""
-        flags.check(self)
         row = find_distillation(self.recipe).with_soft(
             self.soft_weight, self.gold_weight, form=self.soft_loss,
             temperature=self.distill_temperature).with_phases(self.phase_steps)
         way = self.augmentation or row.augmentation
-        flags.check_used(self, *(
-            (name, way in ways, f"--augmentation={' or '.join(ways)}, and it is {way}")
-            for name, ways in _OF_AUGMENTATION.items()))
+        flags.check(dataclasses.replace(self, augmentation=way))
         return dataclasses.replace(row, augmentation=way, terms=tuple(
             term if term.objective != "Patience" else dataclasses.replace(
                 term, weight=term.weight if self.patience_weight is None else self.patience_weight,
@@ -279,8 +267,9 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
 
 def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The defaults of the recipe."""
-    row = DISTILLATIONS.get(given.get("recipe", "soft_labels"))
-    return (row.paper, without_tried(row.defaults, given)) if row and row.defaults else ("", {})
+    row = find_distillation(given.get("recipe", DistillFlags.recipe))
+    augments = {"augmentation": row.augmentation} if row.augmentation != "none" else {}
+    return row.paper, {**row.defaults, **augments}
 
 
 def run() -> None:

@@ -19,15 +19,12 @@ import bert_tf
 from bert_tf import flags
 from bert_tf.errors import InputError, counted
 from bert_tf.files import STANDARD, make_folder
-from bert_tf.flags import REQUIRED, Scope, option
+from bert_tf.flags import REQUIRED, only, option
 from bert_tf.tasks import forms
 from run_scripts import example_files
 from run_scripts.example_files import Row
 
 _ASKS = ("masks", "next_sentence", "pseudo_perplexity")
-
-
-_MASKS = Scope("--ask=masks", "masks".__eq__, "ask")
 
 
 @dataclasses.dataclass
@@ -45,10 +42,10 @@ class FillMaskFlags:
         "masks", "masks: the likeliest tokens for each mask. next_sentence: the probability that "
         "the second text of a line follows the first. pseudo_perplexity: exp(-mean log p) of a "
         "text's tokens, each masked in turn.", choices=_ASKS)
-    top_k: int = option(5, "Number of tokens for each mask.", least=1, for_=_MASKS)
-    mask: str | None = option(
+    top_k: int = only("ask", "masks")(5, "Number of tokens for each mask.", least=1)
+    mask: str | None = only("ask", "masks")(
         None, "The sign for a mask in your text. Default: [MASK], and also the vocabulary's mask "
-        "token, such as <mask>.", for_=_MASKS)
+        "token, such as <mask>.")
     output_format: str | None = option(
         None, "lines: lines for people to read. jsonl: one JSON object per line. Default: by the "
         "extension of --output_file, else lines.", choices=("lines", "jsonl"))

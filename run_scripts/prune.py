@@ -16,16 +16,17 @@ model too. Its outputs and speed are compared with the model whose parts are onl
 """
 
 import dataclasses
-import operator
 import os
 from collections.abc import Iterator
 
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
-from bert_tf.flags import REQUIRED, Scope, option
+from bert_tf.flags import REQUIRED, only, option, without
 from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.finetuning.pruning import BY_IMPORTANCE, ORDERS, PARTS, Curve, write_smaller
+
+_by_importance = only("orders", *BY_IMPORTANCE)
 
 
 @dataclasses.dataclass
@@ -37,27 +38,25 @@ class PruneFlags:
     parts: str = option(
         "heads", "What is removed: attention heads, units of feed-forward networks, or layers.",
         choices=PARTS)
-    orders: list[str] = option(
+    orders: list[str] = without("prune_heads")(
         [], "Orders of removal. importance, the default: the parts on which the loss depends least "
         "come first. oracle: the parts whose removal costs the least score come first. random: in "
         "random order. reverse: the most important parts come first. encoder, cross, decoder: only "
         "T5's heads of this kind, by importance. For layers, only oracle, which is their default.")
-    importance: str = option(
+    importance: str = _by_importance(
         "paper", "How importance is computed. paper: the mean over examples of |d loss / d factor "
         "of a head|. code: as in the paper's code, with a factor for each token. bertology: as in "
         "transformers' run_bertology.py, which sums gradients over batches.",
         choices=("paper", "code", "bertology"))
-    normalize_pruning_by_layer: bool = option(
+    normalize_pruning_by_layer: bool = _by_importance(
         False, "Scale the importance of each layer to the length 1.")
-    exact_pruning: bool = option(False, "Compute the importance again before each step.")
-    at_least_x_heads_per_layer: int = option(
-        0, "Number of heads to keep in each layer; the most important heads stay.", least=0,
-        for_=Scope("--parts=heads", "heads".__eq__, "parts"))
-    prune_percent: list[str] = option(
+    exact_pruning: bool = _by_importance(False, "Compute the importance again before each step.")
+    at_least_x_heads_per_layer: int = only("parts", "heads")(
+        0, "Number of heads to keep in each layer; the most important heads stay.", least=0)
+    prune_percent: list[str] = without("prune_heads")(
         [str(share) for share in range(10, 101, 10)], "Percentages of the parts to switch off, one "
-        "for each step.", items=float, least=0, most=100,
-        for_=Scope("runs without --prune_heads", operator.not_, "prune_heads"))
-    prune_heads: list[str] = option(
+        "for each step.", items=float, least=0, most=100)
+    prune_heads: list[str] = only("parts", "heads")(
         [], "Switch off these heads, instead of --orders: layer:head, both from 1. Or dead: the "
         "heads with closed gates, whose output is 0 (bert-finetune classifier --concrete_coef).")
     actually_prune: bool = option(False, "Write a smaller model, without the parts that the last "
@@ -65,32 +64,19 @@ class PruneFlags:
     split: str = option(
         "", "The split to score on (default: the first labelled split other than train).")
     examples: int = option(0, "Number of examples of the split, from its start; 0: all.", least=0)
-    importance_examples: int = option(
+    importance_examples: int = _by_importance(
         0, "Compute importance on this many examples from the start of the training "
         "file; 0: all.", least=0)
     batch_size: int = option(32, "Examples per batch.", least=1)
-    seed: int = option(0, "Seed of --orders=random.", least=0)
+    seed: int = only("orders", "random")(0, "Seed of --orders=random.", least=0)
 
     def __post_init__(self):
+        self.orders = self.orders or _defaults(vars(self))[1]["orders"]
         flags.check(self)
-        if self.prune_heads and self.orders:
-            raise InputError("--prune_heads names the heads in place of --orders; leave out one of "
-                             "the two flags.")
         known = ("oracle",) if self.parts == "layers" else ORDERS
-        self.orders = self.orders or [known[0]]
         for order in self.orders:
             if order not in known:
                 raise InputError(f"--orders={order}: choose from {', '.join(known)}.")
-        if self.prune_heads and self.parts != "heads":
-            raise InputError(f"--prune_heads is for heads, not for --parts={self.parts}.")
-        orders = set() if self.prune_heads else {*self.orders}
-        flags.check_used(
-            self,
-            *((name, orders & {*BY_IMPORTANCE}, "orders by importance") for name in (
-                "importance", "normalize_pruning_by_layer", "exact_pruning",
-                "importance_examples")),
-            ("at_least_x_heads_per_layer", orders, "--orders"),
-            ("seed", "random" in orders, "--orders=random"))
         if not self.prune_percent:
             raise InputError("--prune_percent must be given: numbers from 0 to 100.")
 
@@ -145,8 +131,14 @@ def main(task_flags: TaskFlags, job: PruneFlags) -> None:
         write_smaller(curve, lines, task_flags)
 
 
+def _defaults(given):
+    """The order of removal, where none is given."""
+    orders = ["oracle"] if given.get("parts") == "layers" else [ORDERS[0]]
+    return "--parts", {"orders": [] if given.get("prune_heads") else orders}
+
+
 def run() -> None:
-    flags.run(main, TaskFlags, PruneFlags)
+    flags.run(main, TaskFlags, PruneFlags, defaults=_defaults)
 
 
 if __name__ == "__main__":

@@ -12,19 +12,20 @@ stays:
         --max_predictions_per_seq=77 --num_train_steps=1000000 ...
 """
 
+import dataclasses
 import functools
+from typing import Any
 
 from bert_tf import checkpoints, data, flags, networks, training
 from bert_tf.errors import InputError, counted
 from bert_tf.files import is_folder, make_folder
 from bert_tf.model_card import write_card
-from bert_tf.models.electra.settings import GeneratorSettings, StackingSettings
-from bert_tf.models.mobilebert.settings import TransferSettings
+from bert_tf.models.electra.settings import StackingSettings
 from bert_tf.training.settings import TrainSettings
 from run_scripts.pretraining.flags import (
     PretrainingFlags,
     recipe_defaults,
-    recipe_of,
+    settings_of,
     text_flags,
 )
 from run_scripts.pretraining.network import check_named, make_learner, own_settings, read_network
@@ -70,10 +71,11 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
         print(f"initial weights from {found[0]}, at step {run.step:,}", flush=True)
 
 
-def main(job: PretrainingFlags, settings: TrainSettings, generator: GeneratorSettings | None = None,
-         stack: StackingSettings | None = None, transfer: TransferSettings | None = None
-         ) -> "training.Trainer | None":
-    """Checks everything, trains and evaluates; returns the trainer of the last stage reached."""
+def main(job: PretrainingFlags, settings: TrainSettings, stack: StackingSettings | None = None,
+         *further: Any) -> "training.Trainer | None":
+    """Checks everything, trains and evaluates; returns the trainer of the last stage reached.
+    `further` are objects of the dataclasses that the recipe's row names."""
+    job = dataclasses.replace(job, further=further)
     if any(text_flags(job).values()):
         from run_scripts.pretraining import adapting  # with the data job and all formats of weights
         job = adapting.complete(job, settings)
@@ -91,18 +93,20 @@ def main(job: PretrainingFlags, settings: TrainSettings, generator: GeneratorSet
         check_labels(job.init_checkpoint or settings.output_dir, job, eval_records)
     _check_batches(job, settings, records, eval_records)
     stack = stack or StackingSettings()
-    of_learners = generator or GeneratorSettings(), transfer or TransferSettings()
+    own = own_settings(recipe, *further)
     records = schedule(job, settings, stack, records)
-    records = beside_teacher(job, recipe, config, of_learners[1], records)
-    terms = choose_terms(recipe, job.terms, records, config, job.n_negative_samples_batch)
-    stages = _stages(job, settings, stack, config, recipe, of_learners)
+    records = beside_teacher(job, recipe, config, own, records)
+    terms = choose_terms(recipe, job.terms, records, config,
+                         job.setting("n_negative_samples_batch"))
+    stages = _stages(job, settings, stack, config, recipe, own)
     tokenizer = find_tokenizer(job)
-    compare_teacher(tokenizer, terms, of_learners[1].teacher)
+    compare_teacher(tokenizer, terms, job.setting("teacher", ""))
     make_folder(settings.output_dir, "output_dir")
 
     print(describe(job, recipe, records, terms), flush=True)
     strategy = training.open_strategy(
-        settings, evaluates=job.do_eval, others=(job, generator, stack, transfer),
+        settings, evaluates=job.do_eval, others=(
+            dataclasses.replace(job, further=()), stack, *further),
         records={"input_file": records.identity(), **(
             {"eval_input_file": eval_records.identity()} if eval_records else {})})
     begin = functools.partial(_keep, job, settings, tokenizer, stages[-1].config, records)
@@ -114,18 +118,18 @@ def main(job: PretrainingFlags, settings: TrainSettings, generator: GeneratorSet
                 break
             trainer = pretrain(
                 job, stack, stage, lambda dtype, config=stage.config: make_learner(
-                    config, recipe, terms, dtype, *of_learners),
+                    config, recipe, terms, dtype, own),
                 strategy, records, eval_records, begin if training.is_chief(strategy) else None)
         return trainer
 
 
-def _stages(job, settings, stack, config, recipe, of_learners):
+def _stages(job, settings, stack, config, recipe, own):
     """The stages of training; one, of evaluation alone."""
     if not job.do_train:
         return [training.stacking.Stage(config, settings)]
     learner = getattr(training, recipe.learner)
-    return training.stacking.plan(settings, stack, config, lambda sizes: learner.configs(
-        sizes, own_settings(recipe, *of_learners)))
+    return training.stacking.plan(settings, stack, config,
+                                  lambda sizes: learner.configs(sizes, own))
 
 
 def _check_batches(job, settings, records, eval_records):
@@ -151,10 +155,8 @@ def schedule(job: PretrainingFlags, settings: TrainSettings, stack: StackingSett
         raise InputError("--stack_layers and --task_schedule can't both set the stages; leave "
                          "--stack_layers out, or train on records of another recipe.")
     if isinstance(records, data.TaskMixture):
-        return records.scheduled(job.task_schedule or ["continual"], settings.num_train_steps)
-    if job.task_schedule:
-        raise InputError("--task_schedule is for records of several tasks, such as ernie2's "
-                         "records; leave the flag out.")
+        return records.scheduled(job.setting("task_schedule") or ["continual"],
+                                 settings.num_train_steps)
     return records
 
 
@@ -214,12 +216,12 @@ def _noticed(job, stack, records):
     found["first_weights"] = job.first_weights
     found["pack"] = isinstance(records, data.PackedRecords)     # draws other dropout
     is_ordered = "is_masked" in records.format.names
-    return {**found, "perm_size": job.perm_size} if is_ordered else found
+    return {**found, "perm_size": job.setting("perm_size", 0)} if is_ordered else found
 
 
 def run() -> None:
-    flags.run(main, PretrainingFlags, TrainSettings, GeneratorSettings, StackingSettings,
-              TransferSettings, defaults=recipe_defaults, recipe=recipe_of)
+    flags.run(main, PretrainingFlags, TrainSettings, StackingSettings, defaults=recipe_defaults,
+              adds=settings_of)
 
 
 if __name__ == "__main__":

@@ -21,10 +21,10 @@ from bert_tf.compression.replacing import SCHEDULES, Replacing
 from bert_tf.errors import InputError
 from bert_tf.files import absolute
 from bert_tf.finetuning.model import ModelFlags
-from bert_tf.flags import Scope, option
+from bert_tf.flags import only, option
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags, check_kept
-from bert_tf.training.settings import FineTuneSettings, without_tried
+from bert_tf.training.settings import FineTuneSettings
 
 # The original's settings, with which the rate falls on a line from the first step on.
 _DEFAULTS = {"optimizer": "huggingface_adamw", "weight_decay": 0.0, "warmup_proportion": 0.0,
@@ -44,14 +44,12 @@ class TheseusFlags:
         "--steps_for_replacing, then 1. none: it does not change.", choices=SCHEDULES)
     replacing_rate: float = option(
         Replacing.replacing_rate, "Probability at the first step.", above=0, most=1)
-    scheduler_linear_k: float = option(
+    scheduler_linear_k: float = only("scheduler_type", "linear")(
         Replacing.scheduler_linear_k, "With --scheduler_type=linear, growth of the probability "
-        "per step.", least=0, below=float("inf"),
-        for_=Scope("--scheduler_type=linear", "linear".__eq__, "scheduler_type"))
-    steps_for_replacing: int = option(
+        "per step.", least=0, below=float("inf"))
+    steps_for_replacing: int = only("scheduler_type", "constant")(
         Replacing.steps_for_replacing, "With --scheduler_type=constant, number of steps before "
-        "the probability is 1; 0: it is 1 from the second step on, as in the original.", least=0,
-        for_=Scope("--scheduler_type=constant", "constant".__eq__, "scheduler_type"))
+        "the probability is 1; 0: it is 1 from the second step on, as in the original.", least=0)
     clip_all_gradients: bool = option(
         False, "Clip by the norm of all gradients, including the gradients of frozen weights, as "
         "the original does. This needs more memory.")
@@ -135,7 +133,7 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
 
 def run() -> None:
     flags.run(main, TheseusFlags, TaskFlags, FineTuneSettings,
-              defaults=lambda given: ("arXiv:2002.02925", without_tried(_DEFAULTS, given)))
+              defaults=lambda given: ("arXiv:2002.02925", _DEFAULTS))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import bert_tf
 from bert_tf import checkpoints, data, flags
 from bert_tf.errors import InputError
 from bert_tf.files import FLAGFILE, exists, is_file, make_folder, staged
-from bert_tf.flags import REQUIRED, Scope, option
+from bert_tf.flags import REQUIRED, only, option
 from bert_tf.metrics import perplexity
 from bert_tf.tasks.rows import read_lines
 from bert_tf.tokenization.base import Tokenizer, find_vocabulary, open_tokenizer
@@ -35,7 +35,6 @@ _TITLES = {"masked_lm": ("masked LM", "unigram", "most frequent token"),
            "permutation_lm": ("permutation LM", "unigram", "most frequent token"),
            "span_boundary": ("span boundary", "unigram", "most frequent token"),
            "next_sentence": ("next sentence", "shares", "majority class")}
-_GUESSED = Scope("--eval_text", bool, "eval_text")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -45,9 +44,9 @@ class ShowPretrainingFlags:
     output_dir: str = option(REQUIRED, "The --output_dir of bert-run-pretraining.")
     vocab_file: str = option("", "The vocabulary of the run's records. Default: the vocabulary in "
                                  "--output_dir.")
-    do_lower_case: bool | None = option(
+    do_lower_case: bool | None = only("eval_text")(
         None, "Lower-case --eval_text and drop accents. Default: as in --output_dir, or as the "
-        "vocabulary suggests.", for_=_GUESSED)
+        "vocabulary suggests.")
     input_file: list[str] = option([], "The run's training records, for the baselines. Default: as "
                                        "in --output_dir.")
     eval_input_file: list[str] = option([], "The run's held-out records. Default: as in "
@@ -55,7 +54,7 @@ class ShowPretrainingFlags:
     eval_text: str = option("", "Held-out text, one sentence per line, in which words are guessed; "
                                 "none: no guesses. For your own text, see bert-fill-mask.")
     picture: str = option("", "PNG file for the curves; none: no curves.")
-    random_seed: int = option(12345, "Seed that draws the words to guess.", least=0, for_=_GUESSED)
+    random_seed: int = only("eval_text")(12345, "Seed that draws the words to guess.", least=0)
 
 
 def records_of(run: str) -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ def fields(command):
     """{flag: the field of a dataclass that it fills} of a command line's program, with both
     spellings."""
     known = {}
-    for kind in program(command).classes:
+    for kind in program(command).every_class():
         for field in dataclasses.fields(kind):
             if "help" in field.metadata:
                 known[field.name] = known[field.metadata["alias"]] = field

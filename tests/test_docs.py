@@ -9,14 +9,12 @@ import sys
 
 import pytest
 import tensorflow as tf
-from absl import flags as absl_flags
 
 import bert_tf
-from bert_tf import flags
 from bert_tf.config.sizes import PRESETS
 from bert_tf.recipes import RECIPES
 from run_scripts import commands
-from tests.programs import fields, names, program
+from tests.programs import fields, names
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
@@ -168,16 +166,11 @@ def test_python_in_the_pages_uses_public_names(page):
 def run(words, **changes):
     """A command in this process, with some flags changed; None leaves one out."""
     command, *arguments = words
-    what, values = program(shlex.join(words)), absl_flags.FlagValues()
     arguments = [argument for argument in arguments
                  if argument[2:].partition("=")[0] not in changes]
     arguments += [f"--{name}={value}" for name, value in changes.items() if value is not None]
-    for kind in what.classes:
-        flags.define(kind, values)
-    values([command, *arguments])
-    if what.defaults:
-        flags.take_defaults(what.defaults, what.classes, values)
-    what.main(*[flags.read(kind, values) for kind in what.classes])
+    main, configs = commands.parse([command, *arguments])
+    main(*configs)
 
 
 @pytest.fixture(name="folder", scope="module")

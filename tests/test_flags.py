@@ -5,14 +5,14 @@ import dataclasses
 import os
 import subprocess
 import sys
-import types
 
 import pytest
 from absl import flags as absl_flags
 
 from bert_tf import flags
 from bert_tf.errors import InputError, nearest
-from bert_tf.flags import REQUIRED, Scope, option
+from bert_tf.flags import REQUIRED, CommandLine, only, option, without
+from bert_tf.flags.parsing import read
 
 
 @dataclasses.dataclass
@@ -30,12 +30,12 @@ class Job:
     derived: str = "no flag"
 
 
-def parse(*arguments):
-    """The `Job` of a command line."""
+def parse(*arguments, kind=Job, **functions):
+    """The dataclass of a command line."""
     values = absl_flags.FlagValues()
-    flags.define(Job, values)
-    values(["program", *arguments])
-    return flags.read(Job, values)
+    line = CommandLine.open(["program", *arguments], [kind], **functions)
+    line.parse(values)
+    return read(kind, values)
 
 
 def test_defaults():
@@ -76,12 +76,9 @@ def test_empty_names_of_files_are_refused(arguments, is_refused):
         input_file: list[str] = option(["f"], "Files.")
         vocab_file: str = option("", "A file, or none.")
 
-    values = absl_flags.FlagValues()
-    flags.define(Paths, values)
-    values(["program", *arguments])
     with pytest.raises(InputError, match=f"{arguments[0].partition('=')[0]}: the name of a file or "
                        "folder is empty") if is_refused else contextlib.nullcontext():
-        assert flags.read(Paths, values) == Paths("here", [], "")
+        assert parse(*arguments, kind=Paths) == Paths("here", [], "")
 
 
 def test_a_list_is_not_shared_between_jobs():
@@ -90,7 +87,7 @@ def test_a_list_is_not_shared_between_jobs():
 
 
 def test_help_shows_every_flag():
-    text = flags.help_text("What it does.", [Job])
+    text = flags.help_text("What it does.", CommandLine.open(["program"], [Job]))
     assert text.startswith("What it does.\n")
     for line in ("--name=str   (required)", "--files=a,b,...   (required)",
                  "--number=int   (default: 3)", "--maybe=int", "A number or none.",
@@ -109,15 +106,6 @@ def by_kind(given):
         given.get("kind") == "y") else ("kind x", {})
 
 
-def parse_by_kind(*arguments):
-    """The `Job` of a command line, and what was taken from `by_kind`."""
-    values = absl_flags.FlagValues()
-    flags.define(Job, values)
-    values(["program", "--name=n", "--files=f", *arguments])
-    taken = flags.take_defaults(by_kind, [Job], values)
-    return flags.read(Job, values), taken
-
-
 @pytest.mark.parametrize("arguments, changes, taken", [
     ([], {}, {}),
     (["--kind=y"], {"number": 8, "rate": 0.1, "many": ["c"]}, ["number", "rate", "many"]),
@@ -129,9 +117,11 @@ def parse_by_kind(*arguments):
 def test_given_comes_before_other_defaults_and_these_before_the_dataclass(
         arguments, changes, taken):
     kind = "y" if arguments else "x"
-    job, (source, found) = parse_by_kind(*arguments)
-    assert job == dataclasses.replace(Job("n", ["f"]), kind=kind, **changes)
-    assert (source, list(found)) == (f"kind {kind}", list(taken))
+    arguments = ["--name=n", "--files=f", *arguments]
+    assert parse(*arguments, defaults=by_kind) == dataclasses.replace(
+        Job("n", ["f"]), kind=kind, **changes)
+    line = CommandLine.open(["program", *arguments], [Job], by_kind)
+    assert (line.source, list(line.defaults)) == (f"kind {kind}", list(taken))
 
 
 PROGRAM = '''"""A program."""
@@ -139,18 +129,22 @@ import dataclasses, logging, os, signal
 from bert_tf import errors, flags
 
 @dataclasses.dataclass
+class Wings:
+    """Flags of --kind=y."""
+    span: float = flags.option(1.0, "How wide.", least=0)
+
+@dataclasses.dataclass
 class Job:
     """Its flags."""
     number: int = flags.option(flags.REQUIRED, "A number.", least=0)
     kind: str = flags.option("x", "Which.", choices=("x", "y", "zebra"))
-    deep: int = flags.option(0, "How deep.", for_=flags.Scope(
-        "--kind=zebra", "zebra".__eq__, "kind"))
+    deep: int = flags.only("kind", "zebra")(0, "How deep.")
     fast: bool = flags.option(False, "Whether to be fast.", rare=True)
     words: list[str] = flags.option([], "Some words.", rare=True)
     file: str = dataclasses.field(default="", repr=False,
                                   metadata=flags.option("", "A file.").metadata)
 
-def main(job):
+def main(job, *further):
     if job.number == 19:
         print("before the error")
         raise errors.InputError("19 is no good.")
@@ -177,7 +171,8 @@ def main(job):
 def defaults(given):
     return "kind y", {"number": 8} if given.get("kind") == "y" else {}
 
-flags.run(main, Job, defaults=defaults)
+flags.run(main, Job, defaults=defaults,
+          adds=lambda given: [Wings] if given.get("kind") == "y" else [])
 '''
 
 
@@ -221,8 +216,11 @@ def test_an_error_follows_the_output_before_it(run):
     (["--number=1", "--kind=z"], 1, "--kind=z: choose from x, y, zebra;"),
     (["--number=1", "--kind=zebr"], 1, "did you mean zebra? The choices are x, y, zebra;"),
     (["--number=-1"], 1, "error: --number is -1; it must be at least 0.\n"),
-    (["--number=1", "--kind=x", "--deep=2"], 1,
-     "error: --deep=2 is for --kind=zebra; add --kind=zebra, or leave the flag out.\n"),
+    (["--number=1", "--deep=2"], 1,
+     "error: there is no --deep with --kind=x; it is for --kind=zebra.\n"),
+    (["--number=1", "--span", "2"], 1,
+     "error: there is no --span with --kind=x; it is for --kind=y.\n"),
+    (["--number=1", "--kind=y", "--span=-1"], 1, "error: --span is -1.0; it must be at least 0"),
     (["--number=1", "more"], 1, "error: unexpected argument 'more'"),
     (["--flagfile=absent.txt"], 1, "error: --flagfile: there is no file absent.txt; check"),
     (["--flagfile"], 1, "error: --flagfile: there is no file ''; check the name.\n"),
@@ -272,11 +270,13 @@ def test_defaults_of_another_flag_are_printed_and_shown_by_help(run):
 def test_help_shows_what_applies_and_counts_the_rest(run):
     _, short, _ = run("--help")
     assert "--deep" not in short and "--[no]fast" not in short and short.endswith(
-        "\n3 more: --helpfull\n")
+        "\n2 more: --helpfull\n")
     assert "--flagfile=FILE" in short and "\nIts flags\n" in short
     assert "--deep=int" in run("--help", "--kind=zebra")[1]
     _, full, _ = run("--helpfull")
-    assert "--deep=int" in full and "--[no]fast" in full and "more:" not in full
+    assert "--deep" not in full and "--[no]fast" in full and "more:" not in full
+    assert "More flags exist with --kind=zebra." in full
+    assert "--span=float" in run("--help", "--kind=y")[1] and "--span" not in full
 
 
 def test_a_run_keeps_the_flags_that_it_was_given(run, tmp_path):
@@ -314,9 +314,11 @@ class Values:
     sizes: list[str] = option([], "Sizes.", items=int, least=1)
     words: list[str] = option(["a"], "Words.", choices=("a", "bird"))
     slope: float | None = option(None, "A slope.")
-    deep: int = option(0, "How deep.", for_=Scope("fast recipes", lambda recipe: recipe.fast))
+    deep: int = without("teacher")(0, "How deep.")
     teacher: str = option("", "A teacher.")
-    student: bool | None = option(None, "A student.", for_=Scope("--teacher", bool, "teacher"))
+    student: bool | None = only("teacher")(None, "A student.")
+    forms: list[str] = option([], "Forms.")
+    form_size: float = only("forms", "a", "b", "c", "d")(0.5, "Their size.")
 
     def __post_init__(self):
         flags.check(self)
@@ -332,7 +334,10 @@ class Values:
     ({"words": ["a", "birt"]},
      "--words is a,birt; there is no birt: did you mean bird? The choices are a, bird."),
     ({"slope": float("nan")}, "--slope is nan; it must be a number."),
-    ({"student": True}, "--student=true is for --teacher; add --teacher, or leave the flag out."),
+    ({"student": True}, "there is no --student without --teacher."),
+    ({"teacher": "t", "deep": 2}, "there is no --deep with --teacher."),
+    ({"forms": ["x", "y"], "form_size": 1},
+     "there is no --form_size with --forms=x,y; it is for --forms=a, b, c and 1 others."),
     ({"deep": 10 ** 20}, f"--deep is {10 ** 20}; give at most 9223372036854775807."),
 ])
 def test_values_that_can_not_be(values, message):
@@ -344,14 +349,5 @@ def test_values_that_can_not_be(values, message):
 def test_values_that_can_be():
     Values(share=0, rate=1e-9, sizes=["1", "12"], words=["bird", "a"], student=False)
     Values(teacher="t", student=True)
+    Values(forms=["x", "d"], form_size=1, deep=2)
     Values(slope=float("-inf"))
-
-
-@pytest.mark.parametrize("values, is_fast, defaults, is_refused", [
-    ({"deep": 2}, False, {}, True), ({"deep": 2}, True, {}, False), ({}, False, {}, False),
-    ({"deep": 2}, False, {"deep": 2}, False)])
-def test_options_of_other_recipes_are_refused(values, is_fast, defaults, is_refused):
-    recipe = types.SimpleNamespace(name="slow", fast=is_fast, defaults=defaults)
-    with (pytest.raises(InputError, match="^--deep=2 is for fast recipes; leave the flag out with "
-                        "--recipe=slow.$") if is_refused else contextlib.nullcontext()):
-        flags.check(Values(**values), recipe)

@@ -14,7 +14,7 @@ from bert_tf.finetuning.mixture import MixtureFlags
 from bert_tf.finetuning.model import ModelFlags, frozen
 from bert_tf.finetuning.python_values import plain, typed, written
 from bert_tf.finetuning.run import FineTuneRun, open_mixture, open_task
-from bert_tf.flags import without_idle
+from bert_tf.flags import applicable
 from bert_tf.heads import CHOICES
 from bert_tf.models.t5.finetuning import TextModelFlags, open_texts
 from bert_tf.models.t5.task_flags import TextFlags
@@ -136,7 +136,9 @@ def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
         raise InputError(f"{command} has no setting {', '.join(unknown)}; "
                          f"{meant and f'did you mean {meant}? '}{command} --helpfull lists its "
                          "settings.")
-    given = {**without_idle(_defaults(script, given), classes, given), **given}
+    values = {**_defaults(script, given), **given}
+    names = {*given, *applicable(classes, values)}
+    given = {name: value for name, value in values.items() if name in names}
     return open_run(*(kind(**typed(kind, given)) for kind in classes))
 
 

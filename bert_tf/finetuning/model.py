@@ -3,7 +3,6 @@ the files next to it."""
 
 import dataclasses
 import math
-import operator
 import os
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +12,7 @@ from bert_tf.checkpoints import keras_file
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, exists, real_path
 from bert_tf.finetuning.quantisation import QuantisationFlags
-from bert_tf.flags import Scope, check, option
+from bert_tf.flags import check, only, option, without
 from bert_tf.opening import Model, folder_of, open_model
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import Task
@@ -228,11 +227,10 @@ class ModelFlags(QuantisationFlags):
     ensemble: list[str] = option(
         [], "Folders of fine-tuned models, instead of --init_checkpoint. Their predicted "
         "probabilities or numbers are averaged, scored and written.", rare=True)
-    keep_head: bool | None = option(
+    keep_head: bool | None = only("init_checkpoint")(
         None, "Train the head of --init_checkpoint further; false: begin with a new head. Default: "
         "further, if the model was fine-tuned for the same kind of task with the same labels; with "
-        "several tasks, a new head.", rare=True,
-        for_=Scope("runs with --init_checkpoint", bool, "init_checkpoint"))
+        "several tasks, a new head.")
     bert_config_file: str = option(
         "", "The bert_config.json of the model; default: the file beside --init_checkpoint. "
         "Without --init_checkpoint, training starts from random weights.")
@@ -259,14 +257,12 @@ class ModelFlags(QuantisationFlags):
         rare=True, least=0, most=1 << 16)
     num_workers: int = option(
         0, "Processes that make records; 0: one per core.", rare=True, least=0, most=4096)
-    attention_mask_heads: list[str] = option(
+    attention_mask_heads: list[str] = without("do_train")(
         [], "Attention heads whose output is set to 0 in scoring and prediction "
-        "(arXiv:1905.10650): layer:head, both from 1, such as 1:3,1:5,4:12.", rare=True,
-        for_=Scope("runs without --do_train", operator.not_, "do_train"))
-    reverse_head_mask: bool = option(
+        "(arXiv:1905.10650): layer:head, both from 1, such as 1:3,1:5,4:12.")
+    reverse_head_mask: bool = only("attention_mask_heads")(
         False, "In the layers that --attention_mask_heads names, switch off all other heads "
-        "instead.", rare=True,
-        for_=Scope("runs with --attention_mask_heads", bool, "attention_mask_heads"))
+        "instead.")
 
     def check(self, settings: FineTuneSettings) -> None:
         """Raises InputError if there is nothing to do, or if trials would be compared by a score

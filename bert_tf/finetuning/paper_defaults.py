@@ -10,7 +10,6 @@ from bert_tf.errors import InputError
 from bert_tf.opening import folder_of
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.saved_task import SavedTask
-from bert_tf.training.settings import without_tried
 
 # Flags that set the number of steps in another way; a paper's number of steps is then not used.
 _STEPS = ("num_train_steps", "num_train_epochs", "train_batch_size", "grid")
@@ -58,7 +57,7 @@ def _defaults(given, task_of):
     values: dict[str, Any] = {}
     with contextlib.suppress(InputError):       # `main` reports it, after the other flags
         config = config_of(given)
-        values = without_tried(finetuning_defaults.find(config, task_of()), given)
+        values = dict(finetuning_defaults.find(config, task_of()))
         # 0 steps mean that a flag is not given; a warm-up of 0 is one.
         given = {**given, **{name: True for name in _WARMUP[-2:] if given.get(name) is not None}}
         for name, others in (("num_train_steps", _STEPS), ("num_warmup_steps", _WARMUP)):

@@ -1,20 +1,18 @@
 """The flags for fine-tuning, or using, a network with numbers of a few bits."""
 
 import dataclasses
-import functools
 from typing import Any
 
 from bert_tf.config.quantisation import ACTIVATIONS, QUANTISATIONS, Quantisation
 from bert_tf.errors import InputError
-from bert_tf.flags import Scope, check, option
+from bert_tf.flags import check, only, option
 
 _NONE = "none"
 # The keys of `Quantisation` that flags set.
 _KEYS = {"weight_bits": "weight_bits", "weight_groups": "groups",
          "embedding_bits": "embedding_bits", "activation_ranges": "activations",
          "quantisation_start_step": "start_step"}
-_of_rounding = functools.partial(option, rare=True, for_=Scope(
-    "--quantisation", lambda value: value not in (None, _NONE), "quantisation"))
+_of_rounding = only("quantisation", *QUANTISATIONS)
 
 
 @dataclasses.dataclass

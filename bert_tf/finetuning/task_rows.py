@@ -6,7 +6,7 @@ from typing import Any
 
 from bert_tf.errors import InputError, naming
 from bert_tf.finetuning.python_values import typed
-from bert_tf.flags import Scope, check, option
+from bert_tf.flags import check, only, option
 from bert_tf.tasks.task_flags import TaskFlags
 
 _NO_FOLDERS = ("", ".", "..")
@@ -17,9 +17,8 @@ class TaskRow(TaskFlags):
     """The keys of a row, except `task`."""
 
     teachers: list[str] = option([], "Folders of models whose mean probabilities are learned.")
-    distillation: str | None = option(
-        None, "How they are learned, a --recipe of bert-distill.",
-        for_=Scope("tasks with teachers", bool, "teachers"))
+    distillation: str | None = only("teachers")(
+        None, "How they are learned, a --recipe of bert-distill.")
     dropout_p: float | None = option(None, "Dropout before the head's last layer.", least=0,
                                      below=1)
     loss_weight: float | None = option(None, "Factor of the loss.", above=0, below=float("inf"))

@@ -17,7 +17,18 @@ script names the dataclasses it needs and gets them filled:
 
 Each dataclass is a group in the help, under the first line of its docstring; fields that a class
 inherits are in the group of the class that declares them. `--help` leaves out options that are
-`rare`, and options that do not apply to the rest of the command line; `--helpfull` shows all.
+`rare`, which `--helpfull` shows.
+
+A command line has only the flags that its other flags call for:
+
+- an option made with `only("kind", "deep")(default, help)` exists with --kind=deep, an option made
+  with `only("teacher")(...)` where --teacher is given, one made with `without("teacher")(...)`
+  where it is not;
+- `run(..., adds=function)`: the function of the given flags returns further dataclasses, such as
+  those of a recipe, which `main` takes after the others.
+
+An unknown flag is refused with the values that have it. `check` refuses the same values in a
+dataclass that Python users fill.
 
 If defaults depend on another flag, `run` takes a function that gives them: flags on the command
 line come before these defaults, and these come before the dataclass's own.
@@ -30,8 +41,8 @@ import lazy_loader
 # Dataclasses need options.py alone, and not absl.
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "help": ["help_text"],
-    "options": ["REQUIRED", "Scope", "changed", "check", "check_used", "command_line", "option",
-                "without_idle"],
-    "parsing": ["define", "read", "take_defaults"],
+    "options": ["REQUIRED", "applicable", "changed", "check", "check_used", "command_line", "only",
+                "option", "without"],
+    "parsing": ["CommandLine"],
     "program": ["keep", "keep_for", "run"],
 })

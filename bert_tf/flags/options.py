@@ -1,6 +1,7 @@
 """Options: fields of dataclasses that know their help, their values, and where they apply."""
 
 import dataclasses
+import functools
 import shlex
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -12,22 +13,41 @@ _BOUNDS = ("least", "above", "most", "below")
 _LARGEST = 2 ** 63 - 1      # a whole number of 64 bits
 
 
-class Scope(typing.NamedTuple):
-    """The cases where an option applies.
+class When(typing.NamedTuple):
+    """Where an option exists: with some values of another option, `flag`.
 
     Attributes:
-        what: completes "--name is for ...".
-        holds: function of the recipe; with `flag`, of that field's value.
-        off: a value that may be given in all other cases too, since it changes nothing there.
+        values: these values; empty: all but its default.
+        is_without: whether the option exists with the default of `flag` alone.
     """
 
-    what: str
-    holds: Callable[[typing.Any], bool]
-    flag: str = ""
-    off: typing.Any = None
+    flag: str
+    values: tuple = ()
+    is_without: bool = False
+
+    def holds(self, values: Mapping[str, typing.Any], defaults: Mapping[str, typing.Any]) -> bool:
+        """Returns whether the option exists with these values of options."""
+        value, default = values.get(self.flag), defaults.get(self.flag)
+        if self.values:
+            return any(item in self.values for item in (
+                value if isinstance(value, (list, tuple)) else [value]))
+        return (value in (default, None, "", [], 0)) is self.is_without
+
+    def __str__(self):
+        first = ", ".join(map(str, self.values[:3]))
+        others = f" and {len(self.values) - 3} others" if len(self.values) > 3 else ""
+        return f"--{self.flag}" + (f"={first}{others}" if first else "")
+
+    def absence(self, name: str, value: typing.Any) -> str:
+        """The sentence on an option `name` that does not exist, since `flag` has this value."""
+        if self.values:
+            where = f"without --{self.flag}" if value is None else (
+                f"with --{self.flag}={shown(value)}")
+            return f"there is no --{name} {where}; it is for {self}."
+        return f"there is no --{name} {'with' if self.is_without else 'without'} {self}."
 
 
-def option(default, help, *, choices=None, alias=None, rare=False, for_=None, items=None, **bounds):
+def option(default, help, *, choices=None, alias=None, rare=False, when=None, items=None, **bounds):
     """Returns a dataclass field that is also a flag.
 
     Args:
@@ -35,18 +55,29 @@ def option(default, help, *, choices=None, alias=None, rare=False, for_=None, it
         choices: the allowed strings.
         alias: an older name of the same flag.
         rare: whether only `--helpfull` shows it.
-        for_: the `Scope` where it may be given; None for all.
+        when: the `When` of an option that does not always exist; see `only` and `without`.
         items: number type of a list's strings, int or float.
         bounds: of the number, or of each item of a list: `least` or `above`, `most` or `below`.
     """
     assert set(bounds) <= set(_BOUNDS), bounds
-    metadata = {"help": help, "choices": choices, "alias": alias, "rare": rare, "for": for_,
+    metadata = {"help": help, "choices": choices, "alias": alias, "rare": rare, "when": when,
                 "items": items, "bounds": bounds}
     if default is REQUIRED:
         return dataclasses.field(metadata=metadata)
-    if isinstance(default, (list, tuple)):
+    if isinstance(default, list):
         return dataclasses.field(default_factory=lambda: list(default), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def only(flag: str, *values: typing.Any) -> Callable[..., typing.Any]:
+    """Returns an `option` for fields that exist only with these values of another, or where that
+    one is given."""
+    return functools.partial(option, when=When(flag, values))
+
+
+def without(flag: str) -> Callable[..., typing.Any]:
+    """Returns an `option` for fields that exist only where another is not given."""
+    return functools.partial(option, when=When(flag, is_without=True))
 
 
 def fields_of(config_class) -> list[dataclasses.Field]:
@@ -86,65 +117,48 @@ def command_line(program: str, *jobs) -> str:
         for name, value in changed(job).items())])
 
 
-def check(settings, recipe=None) -> None:
-    """Raises InputError for the first option whose value is refused, or that does not apply.
+def applicable(config_classes: Iterable[type], values: Mapping[str, typing.Any]) -> list[str]:
+    """Returns the names of the options that exist with these values of options; an option without
+    a value has its default."""
+    fields = {field.name: field for kind in config_classes for field in fields_of(kind)}
+    defaults = {name: default_of(field) for name, field in fields.items()}
+    known = {**defaults, **values}
 
-    Args:
-        recipe: decides on options without a `flag` in their `Scope`; None: they are not checked.
-    """
+    def exists(name):
+        when = fields[name].metadata["when"] if name in fields else None
+        return not when or (exists(when.flag) or when.is_without) and when.holds(known, defaults)
+
+    return list(filter(exists, fields))
+
+
+def check(settings) -> None:
+    """Raises InputError for the first option whose value is refused, or that does not exist with
+    the values of others."""
+    values = {field.name: getattr(settings, field.name) for field in fields_of(settings)}
+    existing = applicable([type(settings)], values)
     for field in fields_of(settings):
-        value = getattr(settings, field.name)
+        value, when = values[field.name], field.metadata["when"]
         if value is not None:
             _check_value(field, value)
-    check_scope(settings, recipe)
-
-
-def check_scope(settings, recipe=None) -> None:
-    """Raises InputError for the first option that is given where it does not apply; see `check`."""
-    for field in fields_of(settings):
-        scope, value = field.metadata["for"], getattr(settings, field.name)
-        if not scope or not (scope.flag or recipe) or _says_nothing(field, value, recipe):
+        default = default_of(field)
+        is_given = value not in (default, None, "", []) and not (value is False and default is None)
+        if not is_given or field.name in existing or when.flag not in values:
             continue
-        if value != scope.off and not scope.holds(
-                getattr(settings, scope.flag) if scope.flag else recipe):
-            missing = f"add {scope.what}, or " * scope.what.startswith("--")
-            raise InputError(f"--{field.name}={shown(value)} is for {scope.what}; {missing}leave "
-                             "the flag out" + (
-                                 "." if scope.flag else f" with --recipe={recipe.name}."))
+        if values[when.flag] is not None or not when.values:    # else it is not settled yet
+            raise InputError(when.absence(field.name, values[when.flag]))
 
 
-def check_used(settings, *uses: tuple[str, typing.Any, str],
-               defaults: Mapping[str, typing.Any] | None = None) -> None:
-    """Raises InputError for the first option that is given although nothing uses it: for options
-    whose `Scope` depends on more than one flag.
+def check_used(settings, *uses: tuple[str, typing.Any, str]) -> None:
+    """Raises InputError for the first option that is given although nothing uses it: for what no
+    flag tells, such as the kind of a task.
 
     Args:
         uses: (option, whether something uses it, what uses it) each.
-        defaults: values by option that count as not given; None: the dataclass's own.
     """
-    if defaults is None:
-        defaults = {field.name: default_of(field) for field in fields_of(settings)}
+    defaults = {field.name: default_of(field) for field in fields_of(settings)}
     for name, is_used, what in uses:
         if not is_used and getattr(settings, name) not in (None, defaults[name]):
             raise InputError(f"--{name} is for {what}; leave the flag out.")
-
-
-def without_idle(values: Mapping[str, typing.Any], config_classes: Iterable[type],
-                 given: Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-    """Returns the values by option without options that do not apply with the given ones."""
-    scopes = {field.name: field.metadata["for"] for kind in config_classes
-              for field in fields_of(kind)}
-    return {name: value for name, value in values.items()
-            if not (scope := scopes.get(name)) or scope.flag not in given
-            or scope.holds(given[scope.flag])}
-
-
-def _says_nothing(field, value, recipe):
-    """Returns whether a value is the option's default, is the recipe's default, or switches the
-    option off."""
-    default = default_of(field)
-    return (value in (default, None, "", [], ()) or (value is False and default is None)
-            or value == getattr(recipe, "defaults", {}).get(field.name, default))
 
 
 def _check_value(field, value):

@@ -1,24 +1,29 @@
 """absl's flags for the options of dataclasses, and dataclass instances from parsed flags."""
 
+import contextlib
+import dataclasses
 import os
 import typing
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from absl import flags as absl_flags
 
 from bert_tf import files
-from bert_tf.errors import InputError, choose_from, naming
+from bert_tf.errors import InputError, choose_from, naming, nearest
 from bert_tf.files import PATH_FLAGS, check_decodable, check_stores
 from bert_tf.flags.options import (
+    When,
+    applicable,
     check,
     default_of,
     fields_of,
     given_in,
     is_required,
-    without_idle,
 )
 
 _FLAGFILE = ("--flagfile", "-flagfile")
+_SIMILAR = 0.65     # below, flags have only a word such as size in common
+Given = Mapping[str, typing.Any]
 
 
 class _Choice(absl_flags.ArgumentParser):
@@ -42,18 +47,22 @@ def types_of(config_class) -> dict[str, type]:
 
 def _plain_type(annotation):
     options = [t for t in typing.get_args(annotation) if t is not type(None)]
-    if typing.get_origin(annotation) is list:
+    if typing.get_origin(annotation) in (list, tuple):
         return list
     return options[0] if options else annotation
 
 
-def define(config_class, flag_values):
-    """Defines one absl flag for each `option` of `config_class` in `flag_values`."""
+def define(config_class, flag_values, names=None):
+    """Defines one absl flag for each `option` of `config_class` in `flag_values`; those of these
+    names alone, if not None."""
     types = types_of(config_class)
     for field in fields_of(config_class):
         name, kind, metadata = field.name, types[field.name], field.metadata
-        arguments = {"name": name, "default": default_of(field), "help": metadata["help"],
-                     "flag_values": flag_values}
+        if names is not None and name not in names:
+            continue
+        default = default_of(field)
+        arguments = {"name": name, "default": list(default) if type(default) is tuple else default,
+                     "help": metadata["help"], "flag_values": flag_values}
         if metadata["choices"] and kind is str:
             absl_flags.DEFINE(_Choice(metadata["choices"]), **arguments,
                               serializer=absl_flags.ArgumentSerializer())
@@ -66,9 +75,12 @@ def define(config_class, flag_values):
 
 
 def read(config_class, flag_values):
-    """Returns a `config_class` filled from parsed flags; required ones must be given."""
+    """Returns a `config_class` filled from parsed flags; required ones must be given. An option
+    without a flag has its default."""
     values = {}
     for field in fields_of(config_class):
+        if field.name not in flag_values:
+            continue
         value = getattr(flag_values, field.name)
         if is_required(field) and value in (None, "", []):
             raise InputError(f"--{field.name} must be given: {field.metadata['help']}")
@@ -83,7 +95,7 @@ def read(config_class, flag_values):
             if files.READ_FLAGS.fullmatch(field.name):
                 fetched = [files.as_file(part, default_of(field)) for part in fetched]
             value = fetched if isinstance(value, list) else fetched[0]
-        values[field.name] = value
+        values[field.name] = tuple(value) if isinstance(default_of(field), tuple) else value
     config = config_class(**values)
     check(config)
     return config
@@ -150,24 +162,119 @@ def given_in_flags(config_classes, flag_values):
     """{name: value} of the options that the command line gives."""
     # An alias counts as an occurrence of the flag itself, which still calls itself a default.
     return {name: getattr(flag_values, name) for name in given_in(config_classes)
-            if flag_values[name].present}
+            if name in flag_values and flag_values[name].present}
 
 
-def take_defaults(defaults, config_classes, flag_values):
-    """Replaces the dataclasses' own defaults in `flag_values`; returns (source, the values now in
-    effect).
+@dataclasses.dataclass
+class CommandLine:
+    """A command line, with the flags that exist with it: those of the dataclasses, and of further
+    ones that its flags choose, without the options that its values rule out.
 
-    Args:
-        defaults: function of the dict of given flags. It returns (source, values): a phrase that
-            names where the defaults come from, and a dict by flag. Left out are names that are
-            not flags of `config_classes`, and flags that a given flag makes idle.
+    Attributes:
+        classes: the dataclasses.
+        adds: function of the given flags that returns further dataclasses, or None.
+        values: values of all options.
+        names: the options that exist.
+        defaults: {name: default} where it is not the dataclass's own.
+        source: a phrase that names where these defaults come from.
     """
-    names = given_in(config_classes)
-    given = given_in_flags(config_classes, flag_values)
-    source, values = defaults(given)
-    taken = {name: value for name, value in without_idle(values, config_classes, given).items()
-             if name in names and name not in given}
-    for name, value in taken.items():
-        flag_values.set_default(name, value)
-    return source, taken
 
+    arguments: list[str]
+    classes: list[type]
+    adds: Callable[[Given], Sequence[type]] | None
+    given: dict[str, typing.Any]
+    values: dict[str, typing.Any]
+    names: list[str]
+    defaults: dict[str, typing.Any]
+    source: str
+
+    @classmethod
+    def open(cls, arguments: Sequence[str], config_classes: Sequence[type],
+             defaults: Callable[[Given], tuple[str, Given]] | None = None,
+             adds: Callable[[Given], Sequence[type]] | None = None) -> "CommandLine":
+        """Reads a command line, of which the first word is the program.
+
+        Args:
+            defaults: function of the dict of given flags. It returns (source, values): a phrase
+                that names where the defaults come from, and a dict by flag. Left out are names
+                that are not flags of the command line, and flags that are given.
+
+        Raises:
+            InputError: a flagfile can't be read, or `defaults` or `adds` refuses a value.
+            absl.flags.Error: a value can't be read.
+        """
+        arguments = expand_flagfiles(arguments)
+        given = _scan(arguments, config_classes)
+        classes = [*config_classes, *(adds(given) if adds else ())]
+        given = _scan(arguments, classes)
+        source, others = defaults(given) if defaults else ("", {})
+        values = {field.name: default_of(field) for kind in classes for field in fields_of(kind)}
+        values |= {**others, **given}
+        names = applicable(classes, values)
+        return cls(arguments, classes, adds, given, values, names, {
+            name: value for name, value in others.items() if name in names and name not in given},
+            source)
+
+    def parse(self, flag_values: absl_flags.FlagValues) -> list[str]:
+        """Defines the flags in `flag_values`, and sets them; returns what is no flag.
+
+        Raises:
+            InputError: there is no such flag.
+            absl.flags.Error: a value can't be read.
+        """
+        for kind in self.classes:
+            define(kind, flag_values, self.names)
+        for name, value in self.defaults.items():
+            flag_values.set_default(name, value)
+        try:
+            return flag_values(self.arguments)
+        except absl_flags.UnrecognizedFlagError as error:
+            raise InputError(self._unknown(error.flagname)) from error
+
+    def choices(self) -> list[str]:
+        """What gives a command line more flags, such as "--grid"."""
+        return list(dict.fromkeys(
+            str(when) for when in self._absent().values()
+            if when.flag in self.names and not when.is_without))
+
+    def _unknown(self, name):
+        """The sentence on a flag that does not exist."""
+        for name_of_flag in (name, name.removeprefix("no")):
+            if when := self._absent().get(name_of_flag) or self._elsewhere(name_of_flag):
+                return when.absence(name_of_flag, self.values.get(when.flag))
+        aliases = {field.metadata["alias"] for kind in self.classes
+                   for field in fields_of(kind)} - {None}
+        names = [*self.names, *aliases, "flagfile", "help", "helpfull"]
+        meant = next(filter(None, (nearest(each, names, _SIMILAR) for each in (
+            name, name.removeprefix("no")))), "")
+        return f"there is no flag --{name}; " + (
+            f"did you mean --{meant}? " if meant else "") + "--helpfull lists all."
+
+    def _absent(self) -> dict[str, When]:
+        """The options that other values would give flags, also by their other names."""
+        return {name: field.metadata["when"] for kind in self.classes for field in fields_of(kind)
+                if field.name not in self.names
+                for name in (field.name, field.metadata["alias"]) if name}
+
+    def _elsewhere(self, name):
+        """The flag and its values that add a dataclass with an option, or None."""
+        for field in (field for kind in self.classes for field in fields_of(kind)
+                      if self.adds and field.metadata["choices"]):
+            values = []
+            for value in field.metadata["choices"]:
+                with contextlib.suppress(InputError):
+                    if name in given_in(self.adds({**self.given, field.name: value})):
+                        values.append(value)
+            if values:
+                return When(field.name, tuple(values))
+        return None
+
+
+def _scan(arguments, config_classes):
+    """{name: value} of the options that a command line gives, whether they exist with it or not."""
+    flag_values = absl_flags.FlagValues()
+    flag_values.set_gnu_getopt()
+    for kind in config_classes:
+        define(kind, flag_values)
+    flag_values(arguments, known_only=True)
+    return given_in_flags(config_classes, flag_values)

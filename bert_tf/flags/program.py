@@ -8,13 +8,12 @@ from absl import app, logging
 from absl import flags as absl_flags
 
 from bert_tf import huge_pages, signals
-from bert_tf.errors import InputError, explained, nearest
+from bert_tf.errors import InputError, explained
 from bert_tf.files import FLAGFILE, hub, is_file, open_file, write_aside
 from bert_tf.flags import help as help_pages
-from bert_tf.flags.options import changed, fields_of, given_in, shown
-from bert_tf.flags.parsing import define, expand_flagfiles, given_in_flags, read, take_defaults
+from bert_tf.flags.options import changed, fields_of, shown
+from bert_tf.flags.parsing import CommandLine, define, read
 
-_SIMILAR = 0.65     # below, flags have only a word such as size in common
 _ENDLESS = 1 << 30     # steps that no run takes, such as a warm-up that never ends
 _given: list[str] = []      # the flags of the program that runs
 _filled: list = []          # the dataclasses that it was given
@@ -80,23 +79,16 @@ def _report(source, taken):
             for name, value in taken.items() if value != _ENDLESS), flush=True)
 
 
-def _parse(argv, config_classes):
-    """Returns the part of a command line that absl leaves."""
+def _parse(argv, *settings):
+    """Returns the `CommandLine` of arguments, whose flags are set, and what is no flag. `settings`
+    are those of `CommandLine.open`."""
     try:
-        left = absl_flags.FLAGS(expand_flagfiles(argv))
+        found = CommandLine.open(argv, *settings)
+        left = found.parse(absl_flags.FLAGS)
         if not app.FLAGS["verbosity"].present:
             # absl's own default shows the notes of other libraries, such as requests and logins.
             app.FLAGS.verbosity = logging.WARNING
-        return left
-    except absl_flags.UnrecognizedFlagError as error:
-        aliases = {field.metadata["alias"] for kind in config_classes
-                   for field in fields_of(kind)} - {None}
-        names = [*given_in(config_classes), *aliases, "flagfile", "help", "helpfull"]
-        meant = next(filter(None, (nearest(name, names, _SIMILAR) for name in (
-            error.flagname, error.flagname.removeprefix("no")))), "")
-        problem = f"there is no flag --{error.flagname}" + (
-            f"; did you mean --{meant}? --helpfull lists all." if meant else
-            "; --helpfull lists all.")
+        return found, left[1:]
     except InputError as error:
         problem = str(error)
     except absl_flags.Error as error:
@@ -105,45 +97,42 @@ def _parse(argv, config_classes):
     sys.exit(1)
 
 
-def run(main, *config_classes, defaults=None, recipe=None, loads_tensorflow=True):
+def run(main, *config_classes, defaults=None, adds=None, loads_tensorflow=True):
     """Runs `main(*configs)` as a program: parses flags, prints help, exits 1 on an InputError and
     where a disk is full.
 
     Args:
-        defaults: see `take_defaults`; the defaults taken are printed in one line.
-        recipe: function of the dict of given flags; returns the recipe whose options `--help`
-            shows.
+        defaults: see `CommandLine.open`; the defaults taken are printed in one line.
+        adds: function of the dict of given flags; returns further dataclasses, such as those that
+            the recipe of --recipe names. `main` takes them after the others.
         loads_tensorflow: whether the program may load TensorFlow; see `huge_pages`.
     """
     # Names of files may hold bytes that no encoding can print.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    settings = config_classes, defaults, adds
     with signals.reaching_output():
         if any(argument in (*help_pages.SHORT, *help_pages.FULL) for argument in sys.argv[1:]):
-            doc = sys.modules[main.__module__].__doc__ or ""
-            help_pages.print_help(doc, config_classes, defaults, recipe)
+            help_pages.print_help(sys.modules[main.__module__].__doc__ or "", *settings)
             sys.exit(0)
         if loads_tensorflow:
             huge_pages.restart(main.__module__)
-        for config_class in config_classes:
-            define(config_class, absl_flags.FLAGS)
         with signals.ending():
-            app.run(functools.partial(_call, main, config_classes, defaults),
-                    flags_parser=lambda argv: _parse(argv, config_classes))
+            app.run(functools.partial(_call, main),
+                    flags_parser=lambda argv: _parse(argv, *settings))
 
 
-def _call(main, config_classes, defaults, argv):
+def _call(main, parsed):
     """Calls `main` with the dataclasses that the parsed flags fill; exits with the sentence of an
     error that users can mend."""
+    found, left = parsed
     try:
-        if len(argv) > 1:
-            raise InputError(f"unexpected argument {argv[1]!r}: flags are written --name=value.")
-        _given[:] = [absl_flags.FLAGS[name].serialize() for name in given_in_flags(
-            config_classes, absl_flags.FLAGS)]
-        if defaults:
-            _report(*take_defaults(defaults, config_classes, absl_flags.FLAGS))
-        _filled[:] = [read(kind, absl_flags.FLAGS) for kind in config_classes]
+        if left:
+            raise InputError(f"unexpected argument {left[0]!r}: flags are written --name=value.")
+        _given[:] = [absl_flags.FLAGS[name].serialize() for name in found.given]
+        _report(found.source, found.defaults)
+        _filled[:] = [read(kind, absl_flags.FLAGS) for kind in found.classes]
         main(*_filled)
     except Exception as error:
         known = error if isinstance(error, InputError) else explained(error)

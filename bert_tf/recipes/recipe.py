@@ -73,6 +73,8 @@ class Recipe:
         network: class name of the network, as `bert_tf.networks` exports it.
         terms: the terms of the loss.
         learner: class name of the learner, as `bert_tf.training` exports it.
+        settings: class names of the dataclasses of flags that only such recipes have in training,
+            as `bert_tf.training` exports them. The learner takes the one of its `settings_class`.
         tasks: {name: `Task`} where there are several kinds of records, which have the features of
             all of them.
         task: the task whose records are meant; empty if it is open, or if there is one kind.
@@ -93,6 +95,7 @@ class Recipe:
     network: str = "BertEncoder"
     terms: tuple[Term, ...] = (Term("MaskedLM"), Term("SentencePrediction"))
     learner: str = "Learner"
+    settings: tuple[str, ...] = ()
     tasks: Mapping[str, Task] = dataclasses.field(default_factory=dict)
     task: str = ""
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)

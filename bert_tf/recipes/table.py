@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.errors import InputError, choose_from
+from bert_tf.flags import applicable
 from bert_tf.models.t5.config import T5_PRESETS
 from bert_tf.models.t5.corruption import Denoising
 from bert_tf.recipes.corruption import MaskTokens, Segments
@@ -61,7 +62,7 @@ RECIPES = {recipe.name: recipe for recipe in (
            segments=Segments("electra"), corruption=MaskTokens(
                "electra", shares=(0.85, 0.0), dynamic=True),
            terms=(Term("MaskedLM", network="generator"), Term("ReplacedToken", 50.0)),
-           learner="Electra",
+           learner="Electra", settings=("GeneratorSettings",),
            defaults={"dupe_factor": 1, "short_seq_prob": 0.05, "learning_rate": 5e-4,
                      "train_batch_size": 128, "num_train_steps": 1_000_000,
                      "num_warmup_steps": 10_000, "optimizer": "bert_adamw",
@@ -106,7 +107,7 @@ RECIPES = {recipe.name: recipe for recipe in (
                   "max_position_embeddings": 513}),
     Recipe("ernie2", "1907.12412", segments=_BLOCKS,
            corruption=MaskTokens("ernie", "words", replace_from="tokens"),
-           instances="models.ernie.instances.TaskInstances",
+           instances="models.ernie.instances.TaskInstances", settings=("StageSettings",),
            tasks={"knowledge_masking": Task(_BLOCKS, masked=True),
                   "capitalization": Task(_BLOCKS, token_labels="capitalization"),
                   "token_document": Task(_BLOCKS, token_labels="token_document"),
@@ -128,6 +129,7 @@ RECIPES = {recipe.name: recipe for recipe in (
                   "type_vocab_size": 4, "use_task_id": True, "task_type_vocab_size": 16}),
     # The stage of pre-training, and the one before it.
     *(Recipe(name, "2004.02984", network="MobileBert", learner="KnowledgeTransfer",
+             settings=("MobileBertSettings",),
              defaults={"train_batch_size": 2048, "learning_rate": 1.5e-3, **defaults},
              sizes={"model_type": "mobilebert", "hidden_act": "relu", "hidden_dropout_prob": 0.0,
                     "trigram_input": True, "use_bottleneck": True,
@@ -147,6 +149,7 @@ RECIPES = {recipe.name: recipe for recipe in (
     # transformers examples/research_projects/distillation; the batch is 5 times 50 sequences.
     Recipe("distilbert", "1910.01108", segments=Segments("lines"),
            corruption=MaskTokens("distilbert", dynamic=True), learner="Distiller",
+           settings=("DistilBertSettings",),
            terms=(Term("MaskedLM", 2.0), Term("TokenDistillation", 5.0), Term("HiddenCosine")),
            defaults={"dupe_factor": 1, "max_seq_length": 512, "optimizer": "distilbert_adam",
                      "learning_rate": 5e-4, "learning_rate_schedule": "roberta",
@@ -156,7 +159,7 @@ RECIPES = {recipe.name: recipe for recipe in (
            presets={"base": _size(6, 768, 12)}),
     # The general stage of huawei-noah/Pretrained-Language-Model TinyBERT/general_distill.py: of its
     # records one token a sequence is masked, which no loss sees.
-    Recipe("tinybert", "1909.10351", learner="Distiller",
+    Recipe("tinybert", "1909.10351", learner="Distiller", settings=("DistillerSettings",),
            terms=(Term("AttentionTransfer"), Term("HiddenTransfer")),
            defaults={"dupe_factor": 1, "masked_lm_prob": 1e-6, "max_predictions_per_seq": 1,
                      "optimizer": "pytorch_bert_adam", "learning_rate": 5e-5,
@@ -166,10 +169,12 @@ RECIPES = {recipe.name: recipe for recipe in (
                     "6x768": _size(6, 768, 12)}),
     # Without dual training and with it: there the teacher learns, too.
     Recipe("small_vocabulary", "1909.11687", learner="Distiller",
+           settings=("ProjectionSettings",),
            terms=(Term("MaskedLM"), Term("SentencePrediction", optional=True),
                   Term("WeightProjection")),
            presets=_SMALL),
     Recipe("dual_training", "1909.11687", learner="DualTraining",
+           settings=("DualTrainingSettings",),
            terms=(Term("MaskedLM"), Term("SentencePrediction", optional=True),
                   Term("WeightProjection"), Term("DualMaskedLM", network="teacher")),
            presets=_SMALL),
@@ -198,6 +203,7 @@ RECIPES = {recipe.name: recipe for recipe in (
            sizes={"model_type": "t5"}, presets=T5_PRESETS),
     Recipe("xlnet", "1906.08237", "sentencepiece", segments=Segments("streams"),
            corruption=MaskTokens("xlnet", dynamic=True), network="XLNet",
+           settings=("XLNetSettings",),
            terms=(Term("PermutationLM"),
                   # Table 6: "+ next-sentence pred", and "DAE + Transformer-XL", BERT's masked LM.
                   Term("SentencePrediction", by_name=True), Term("MaskedLM", by_name=True)),
@@ -210,7 +216,8 @@ RECIPES = {recipe.name: recipe for recipe in (
     # kimiyoung/transformer-xl, pytorch/run_wt103_base.sh; a model of sub-words, so that its softmax
     # and its embeddings have one part.
     Recipe("transformer_xl", "1901.02860", "byte_bpe", segments=Segments("text_stream"),
-           corruption=_NEXT, network="XLNet", terms=(Term("StreamLM"),),
+           corruption=_NEXT, network="XLNet", settings=("MemorySettings",),
+           terms=(Term("StreamLM"),),
            defaults={"do_lower_case": False, "dupe_factor": 1, "max_seq_length": 150,
                      "bsz_per_host": 60, "train_batch_size": 60, "eval_batch_size": 60,
                      "learning_rate": 2.5e-4, "num_train_steps": 200_000, "num_warmup_steps": 0,
@@ -221,7 +228,7 @@ RECIPES = {recipe.name: recipe for recipe in (
                   "attention_probs_dropout_prob": 0.0},
            presets={"base": {**_size(16, 410, 10, d_head=41), "intermediate_size": 2100}}),
     Recipe("elmo", "1802.05365", "elmo_words", segments=Segments("sentence_stream"),
-           corruption=_NEXT, network="Elmo", terms=(Term(
+           corruption=_NEXT, network="Elmo", settings=("SampledSettings",), terms=(Term(
                "BidirectionalLM", options={"n_negative_samples_batch": 8192}),),
            # The original's, of the released model: 10 epochs on three devices.
            defaults={"do_lower_case": False, "dupe_factor": 1, "max_seq_length": 20,
@@ -234,7 +241,8 @@ RECIPES = {recipe.name: recipe for recipe in (
                     "original": {}}),
     *(Recipe(name, "1511.01432", "sequence_words",
              segments=Segments("document_texts", autoencoder=name == "sa_lstm"),
-             corruption=_NEXT, network="SequenceLstm", terms=(Term("RecurrentLM", options={
+             corruption=_NEXT, network="SequenceLstm", settings=("SampledSettings",),
+             terms=(Term("RecurrentLM", options={
                  "n_negative_samples_batch": 1024}),),
              # The original's code; the paper's network is larger.
              defaults={"dupe_factor": 1, "max_seq_length": 400, "bsz_per_host": 256,
@@ -269,9 +277,12 @@ def fill(settings: type, recipe: str, **given: Any) -> Any:
     Raises:
         InputError: there is no such recipe.
     """
-    names = {field.name for field in dataclasses.fields(settings)}
-    values = {**find(recipe).defaults, "recipe": recipe}
-    return settings(**{name: value for name, value in values.items() if name in names} | given)
+    row = find(recipe)
+    existing = applicable([settings], {
+        "segments": row.segments.pairing, **row.defaults, "recipe": recipe, **given})
+    defaults = {name: value for name, value in {**row.defaults, "recipe": recipe}.items()
+                if name in existing}
+    return settings(**defaults | given)
 
 
 def from_description(description: Mapping[str, Any] | None) -> Recipe:

@@ -27,9 +27,14 @@ _own, __dir__, __all__ = lazy_loader.attach(
 _of_relatives, _, _names = lazy_loader.attach("bert_tf", submod_attrs={
     "models.electra.learner": ["Electra"],
     "models.electra.settings": ["GeneratorSettings", "StackingSettings"],
+    "models.ernie.settings": ["StageSettings"],
     "models.mobilebert.learner": ["KnowledgeTransfer"],
-    "models.mobilebert.settings": ["TransferSettings"],
+    "models.mobilebert.settings": [
+        "DistilBertSettings", "DistillerSettings", "DualTrainingSettings", "MobileBertSettings",
+        "ProjectionSettings", "TeacherSettings"],
     "models.mtdnn.learner": ["MultiTaskLearner"],
+    "models.recurrent.settings": ["SampledSettings"],
+    "models.xlnet.settings": ["MemorySettings", "XLNetSettings"],
 })
 __all__ += _names
 

@@ -3,7 +3,7 @@
 import dataclasses
 
 from bert_tf.errors import InputError
-from bert_tf.flags import Scope, option
+from bert_tf.flags import only, option
 
 # Steps of ascent and their size by default, and the norms that each way knows.
 _ASCENT = {"smart": (1, 1e-3, ("inf", "l2", "l1")), "freelb": (3, 0.04, ("l2", "inf"))}
@@ -11,11 +11,8 @@ _ASCENT = {"smart": (1, 1e-3, ("inf", "l2", "l1")), "freelb": (3, 0.04, ("l2", "
 _SEEN = {"float32": 0.0, "bfloat16": 0.01, "float16": 0.001}
 # The divergences of `objectives.divergences` that SMART can take.
 CRITERIA = ("sym_kl", "ns_sym_kl", "js", "hl", "kl", "ns_kl", "mse")
-_SMART, _FREELB, _ADVERSARIAL = (
-    Scope(f"--adv_train={what}", lambda way, ways=ways: way in ways, "adv_train")
-    for what, ways in (("smart", ("smart",)), ("freelb", ("freelb",)),
-                       ("smart or freelb", tuple(_ASCENT))))
-_AVERAGED = Scope("--weight_average=ema or swa", lambda way: way != "none", "weight_average")
+_of_smart, _of_freelb, _of_both = (only("adv_train", *ways) for ways in (
+    ("smart",), ("freelb",), tuple(_ASCENT)))
 
 
 @dataclasses.dataclass
@@ -28,47 +25,47 @@ class RobustnessSettings:
         "loss (arXiv:1911.03437); each step has two more forward and backward passes. freelb: "
         "average the gradients of --adv_steps passes, and move the noise after each pass "
         "(arXiv:1909.11764).", choices=("none", *_ASCENT), rare=True)
-    adv_steps: int = option(
+    adv_steps: int = _of_both(
         0, "Number of steps that change the noise; 0: 1 for smart, 3 for freelb. Each takes a "
-        "forward and a backward pass.", alias="adv_k", least=0, for_=_ADVERSARIAL, rare=True)
-    adv_step_size: float = option(
+        "forward and a backward pass.", alias="adv_k", least=0)
+    adv_step_size: float = _of_both(
         0.0, "Size of a step of the noise; 0: 0.001 for smart, 0.04 for freelb.", alias="adv_lr",
-        least=0, for_=_ADVERSARIAL, rare=True)
-    adv_p_norm: str = option(
+        least=0)
+    adv_p_norm: str = _of_both(
         "auto", "With smart, norm of a token's noise (default: inf). With freelb, norm of a step "
         "of an example's noise (default: l2).",
-        choices=("auto", "inf", "l2", "l1"), for_=_ADVERSARIAL, rare=True)
-    adv_norm_of: str = option(
+        choices=("auto", "inf", "l2", "l1"))
+    adv_norm_of: str = _of_smart(
         "noise", "What is scaled to the norm 1. noise: a token's whole noise after each step, as "
         "in mt-dnn since August 2020. step: each step, which then has the length --adv_step_size; "
         "with --adv_max_norm=1e-5, this is SMART's paper.",
-        choices=("noise", "step"), for_=_SMART, rare=True)
-    adv_alpha: float = option(1.0, "Weight of the divergence.", least=0, for_=_SMART, rare=True)
-    adv_loss: str = option(
+        choices=("noise", "step"))
+    adv_alpha: float = _of_smart(1.0, "Weight of the divergence.", least=0)
+    adv_loss: str = _of_smart(
         "sym_kl", "The divergence, as in --soft_loss of bert-distill; in regression, the squared "
-        "difference.", choices=CRITERIA, for_=_SMART, rare=True)
-    adv_noise_var: float = option(
+        "difference.", choices=CRITERIA)
+    adv_noise_var: float = _of_smart(
         1e-5, "Standard deviation of the first noise. bfloat16 needs at least 0.01 and float16 "
-        "0.001, since smaller noise is lost in rounding.", above=0, for_=_SMART, rare=True)
-    adv_epsilon: float = option(
+        "0.001, since smaller noise is lost in rounding.", above=0)
+    adv_epsilon: float = _of_smart(
         1e-6, "A small number that is added to the norm before the noise is divided by it.",
-        above=0, for_=_SMART, rare=True)
-    adv_init_mag: float = option(
-        0.05, "Norm of the first noise of an example.", least=0, for_=_FREELB, rare=True)
-    adv_max_norm: float = option(
+        above=0)
+    adv_init_mag: float = _of_freelb(
+        0.05, "Norm of the first noise of an example.", least=0)
+    adv_max_norm: float = _of_both(
         0.0, "Maximum norm of the noise: per token with smart, per example with freelb; 0: no "
-        "bound.", least=0, for_=_ADVERSARIAL, rare=True)
+        "bound.", least=0)
     weight_average: str = option(
         "none", "Evaluate and save averages of the weights over the steps. ema: recent steps count "
         "more. swa: all steps from --average_start on count equally (arXiv:1803.05407). This needs "
         "memory for one more copy of the weights.", choices=("none", "ema", "swa"), rare=True)
-    average_decay: float = option(
+    average_decay: float = only("weight_average", "ema")(
         0.999, "Decay of --weight_average=ema: the share of the average that each step keeps. At "
-        "step n it is at most (1 + n) / (10 + n).", rare=True,
-        least=0, below=1, for_=Scope("--weight_average=ema", "ema".__eq__, "weight_average"))
-    average_start: float | None = option(
+        "step n it is at most (1 + n) / (10 + n).",
+        least=0, below=1)
+    average_start: float | None = only("weight_average", "ema", "swa")(
         None, "Share of the steps after which averaging starts (default: 0 for ema, 0.5 for swa).",
-        least=0, below=1, for_=_AVERAGED, rare=True)
+        least=0, below=1)
 
     def check_robustness(self) -> None:
         """Raises InputError if the settings contradict each other."""

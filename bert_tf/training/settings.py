@@ -4,12 +4,11 @@ import dataclasses
 import itertools
 import os
 import typing
-from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.data.batches.bucketing import steps_of_epoch
 from bert_tf.errors import InputError
-from bert_tf.flags import REQUIRED, Scope, check, check_used, option
+from bert_tf.flags import REQUIRED, check, only, option, without
 from bert_tf.training.optimizers.table import OPTIMIZERS, SCHEDULES, help_of
 from bert_tf.training.robustness_settings import RobustnessSettings
 
@@ -32,14 +31,13 @@ class OutputSettings:
         most=(1 << 31) - 1)
 
 
-_FALLING = Scope("a --learning_rate_schedule that falls", "constant".__ne__,
-                 "learning_rate_schedule")
-_RISING = Scope("a --learning_rate_schedule whose warm-up is a line from one rate to another",
-                lambda name: SCHEDULES[name].warmup != "own", "learning_rate_schedule")
-_ENDING = Scope("a --learning_rate_schedule that ends at some step",
-                lambda name: SCHEDULES[name].ends, "learning_rate_schedule")
-_DECAYED = Scope("an --optimizer with weight decay", lambda name: OPTIMIZERS[name].decays,
-                 "optimizer", off=0)
+def _with_schedule(holds):
+    """Returns an `option` for fields that exist with the schedules of some rows."""
+    return only("learning_rate_schedule", *(name for name, row in SCHEDULES.items() if holds(row)))
+
+
+_of_falling = _with_schedule(lambda row: row.decay != "constant")
+_of_rising = _with_schedule(lambda row: row.warmup != "own")
 
 
 @dataclasses.dataclass
@@ -50,21 +48,20 @@ class OptimizerSettings:
     learning_rate_schedule: str = option(
         "bert", f"Decay of the learning rate after the warm-up. {help_of(SCHEDULES)}",
         choices=tuple(SCHEDULES))
-    weight_decay: float = option(
-        0.01, "Weight decay; LayerNorm and biases are not decayed.", least=0, for_=_DECAYED)
-    warmup_init_lr: float = option(
-        0.0, "Learning rate at the start of the warm-up.", least=0, for_=_RISING, rare=True)
-    end_learning_rate: float = option(
-        0.0, "Learning rate at --num_train_steps.", least=0, for_=_FALLING, rare=True)
-    poly_power: float = option(
+    weight_decay: float = only("optimizer", *(
+        name for name, row in OPTIMIZERS.items() if row.decays))(
+            0.01, "Weight decay; LayerNorm and biases are not decayed.", least=0)
+    warmup_init_lr: float = _of_rising(
+        0.0, "Learning rate at the start of the warm-up.", least=0, rare=True)
+    end_learning_rate: float = _of_falling(
+        0.0, "Learning rate at --num_train_steps.", least=0, rare=True)
+    poly_power: float = _of_falling(
         1.0, "Exponent of the polynomial decay of the learning rate; 1 is linear.", least=0,
-        for_=_FALLING, rare=True)
-    start_warmup_step: int = option(0, "Step at which the warm-up begins.", least=0, for_=_RISING,
-                                    rare=True)
+        rare=True)
+    start_warmup_step: int = _of_rising(0, "Step at which the warm-up begins.", least=0, rare=True)
 
 
-_WORKERS = Scope("--distribution_strategy=multi_worker", "multi_worker".__eq__,
-                 "distribution_strategy")
+_of_workers = only("distribution_strategy", "multi_worker")
 
 
 @dataclasses.dataclass
@@ -79,15 +76,13 @@ class DeviceSettings:
     dtype: str = option("float32", "Data type of the computation; the weights stay in float32.",
                         choices=tuple(POLICIES))
     distribution_strategy: str = option("one_device", "Where to train.", choices=STRATEGIES)
-    cluster: str = option(
+    cluster: str = _of_workers(
         "tf_config", "How multi_worker finds the workers. tf_config: from TF_CONFIG. slurm: from "
-        "srun. indexed_job: from --cluster_hosts and JOB_COMPLETION_INDEX.", choices=CLUSTERS,
-        for_=_WORKERS, rare=True)
-    cluster_hosts: list[str] = option(
-        [], "HOST or HOST:PORT of each worker, in order, for --cluster=indexed_job.", rare=True,
-        for_=Scope("--cluster=indexed_job", "indexed_job".__eq__, "cluster"))
-    cluster_timeout: float = option(
-        300, "Seconds to wait for the other workers.", above=0, most=1e6, for_=_WORKERS, rare=True)
+        "srun. indexed_job: from --cluster_hosts and JOB_COMPLETION_INDEX.", choices=CLUSTERS)
+    cluster_hosts: list[str] = only("cluster", "indexed_job")(
+        [], "HOST or HOST:PORT of each worker, in order, for --cluster=indexed_job.")
+    cluster_timeout: float = _of_workers(
+        300, "Seconds to wait for the other workers.", above=0, most=1e6)
     tpu: str = option("", "Name or address of the TPU.", alias="tpu_name")
     jit_compile: str = option("auto", "Compile the step with XLA. auto: on GPU and TPU; of a "
                               "step on CPU only the update of large variables.",
@@ -176,7 +171,7 @@ class TrainSettings(SharedSettings):
         self.check_warmup()
 
 
-_DECAYING = Scope("a --layer_decay below 1", (1.0).__ne__, "layer_decay")
+_with_decay = only("layer_decay")
 
 
 @dataclasses.dataclass
@@ -186,13 +181,13 @@ class LayerSettings:
     layer_decay: float = option(
         1.0, "Multiply the learning rate by this factor from each layer to the layer below.",
         above=0, most=1, rare=True)
-    layer_decay_top: int = option(
+    layer_decay_top: int = _with_decay(
         1, "Exponent of --layer_decay for the top layer; 2 in ELECTRA's code, 0 in XLNet's paper.",
-        least=0, for_=_DECAYING, rare=True)
-    layer_decay_of: str = option(
+        least=0)
+    layer_decay_of: str = _with_decay(
         "rate", "What --layer_decay multiplies. rate: the learning rate. gradient: the clipped "
         "gradients, as in XLNet's code; under Adam this has almost no effect.",
-        choices=("rate", "gradient"), for_=_DECAYING, rare=True)
+        choices=("rate", "gradient"))
     reinit_layers: int = option(
         0, "Number of top layers to start from random weights, together with the pooler.",
         least=0, rare=True)
@@ -201,7 +196,7 @@ class LayerSettings:
         "encoder.", least=-1, rare=True)
 
 
-_GATED = Scope("gates, which --concrete_coef gives to heads", bool, "concrete_coef")
+_of_gates = only("concrete_coef")
 
 
 @dataclasses.dataclass
@@ -218,16 +213,16 @@ class LossSettings:
         0.0, "Give each attention head a gate, and add the mean number of open gates per layer to "
         "the loss with this weight (arXiv:1905.09418). bert-prune --prune_heads=dead then removes "
         "the heads with closed gates. 0: no gates.", least=0, rare=True)
-    concrete_learning_rate: float = option(
+    concrete_learning_rate: float = _of_gates(
         0.0, "Learning rate of the gates, on the same schedule as the other weights; 0: "
         "--learning_rate. In short training, gates only close with a much larger learning rate, "
-        "such as 0.05.", least=0, for_=_GATED, rare=True)
-    concrete_temperature: float = option(
+        "such as 0.05.", least=0)
+    concrete_temperature: float = _of_gates(
         0.33, "Temperature of the gates in training; a lower temperature moves gates closer to 0 "
-        "or 1.", above=0, for_=_GATED, rare=True)
-    concrete_stretch: list[str] = option(
+        "or 1.", above=0)
+    concrete_stretch: list[str] = _of_gates(
         ["-0.1", "1.1"], "Range from which gates are drawn before they are clipped to 0 and 1.",
-        items=float, for_=_GATED, rare=True)
+        items=float)
     label_smoothing: float = option(
         0.0, "Label smoothing: the probability that is spread evenly over all labels.", least=0,
         most=0.99, rare=True)
@@ -239,7 +234,7 @@ class LossSettings:
         "only as long as its longest example needs.", rare=True)
 
 
-_TRIED = Scope("--grid", bool, "grid")
+_of_grid = only("grid")
 
 
 @dataclasses.dataclass
@@ -253,14 +248,13 @@ class TrialSettings:
         False, "Try all combinations of --grid_train_batch_size, --grid_learning_rate and "
         "--grid_num_train_epochs (default: the batch sizes, learning rates and epochs of BERT's "
         "paper), and keep the best model.")
-    grid_train_batch_size: list[str] = option(
-        ["16", "32"], "Batch sizes of --grid.", items=int, above=0, for_=_TRIED, rare=True)
-    grid_learning_rate: list[str] = option(
+    grid_train_batch_size: list[str] = _of_grid(
+        ["16", "32"], "Batch sizes of --grid.", items=int, above=0)
+    grid_learning_rate: list[str] = _of_grid(
         ["5e-5", "3e-5", "2e-5"], "Learning rates of --grid.", items=float, above=0,
-        below=float("inf"), for_=_TRIED, rare=True)
-    grid_num_train_epochs: list[str] = option(
-        ["2", "3", "4"], "Epochs of --grid.", items=float, above=0, below=float("inf"), for_=_TRIED,
-        rare=True)
+        below=float("inf"))
+    grid_num_train_epochs: list[str] = _of_grid(
+        ["2", "3", "4"], "Epochs of --grid.", items=float, above=0, below=float("inf"))
 
 
 @dataclasses.dataclass
@@ -268,14 +262,14 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
                        SharedSettings):
     """Fine-tuning: batches, learning rate and epochs; the task has the defaults."""
 
-    train_batch_size: int = option(
+    train_batch_size: int = without("grid")(
         0, "Examples per step, over all devices; 0: the task's default (GLUE: 32).", least=0)
     eval_batch_size: int = option(32, "Examples per step of evaluation and prediction.",
                                   alias="predict_batch_size", least=1)
-    learning_rate: float | None = option(
+    learning_rate: float | None = without("grid")(
         None, "Peak of the learning rate. Default: the task's default (GLUE: 2e-5).", least=0,
         below=float("inf"))
-    num_train_epochs: float | None = option(
+    num_train_epochs: float | None = without("grid")(
         None, "Number of epochs. Default: the task's default (GLUE: 3). 0: evaluate the model "
         "without training.", least=0, below=float("inf"))
     warmup_proportion: float = option(
@@ -285,13 +279,14 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
         "keep the best weights; 0: train to the end.", least=0)
     eval_steps: int = option(0, "Steps between evaluations while training; 0: evaluate at the end, "
                                 "or after every epoch with --early_stopping.", least=0)
-    num_train_steps: int = option(0, "Steps, instead of --num_train_epochs.", least=0, rare=True)
+    num_train_steps: int = without("grid")(
+        0, "Steps, instead of --num_train_epochs.", least=0, rare=True)
     num_warmup_steps: int | None = option(
         None, "Steps in which the learning rate rises, instead of --warmup_proportion.", least=0,
         rare=True)
-    schedule_steps: int = option(
+    schedule_steps: int = _with_schedule(lambda row: row.ends)(
         0, "Step at which the learning rate would reach --end_learning_rate; 0: the last step of "
-        "the training.", least=0, for_=_ENDING, rare=True)
+        "the training.", least=0, rare=True)
     iterations_per_loop: int = option(
         50, "Steps between reports, run in one call.", least=1, rare=True)
     keep_checkpoint_max: int = option(
@@ -314,8 +309,8 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
         steps = self.num_train_steps or (
             max(int(max(examples / batch, 1) * epochs), 1) if epochs else 0)
         every = steps_of_epoch(examples, batch) if self.early_stopping else 0
-        return dataclasses.replace(
-            self, train_batch_size=batch, num_train_epochs=epochs, num_train_steps=steps,
+        return self._trial(
+            train_batch_size=batch, num_train_epochs=epochs, num_train_steps=steps,
             learning_rate=rate, eval_steps=self.eval_steps or every, num_warmup_steps=(
                 self._warmup(steps) if self.num_warmup_steps is None else self.num_warmup_steps))
 
@@ -327,10 +322,6 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
 
     def trials(self) -> dict[str, "FineTuneSettings"]:
         """Returns the settings of each trial, under a name that no other trial has."""
-        if self.grid and self.num_train_steps:
-            raise InputError("--grid tries several numbers of epochs: leave out --num_train_steps.")
-        check_used(self, *((name, not self.grid, f"runs without --grid, which tries --grid_{name}")
-                           for name in _GRID))
         found = {}
         grid = [[(name, kind(value)) for value in getattr(self, f"grid_{name}")]
                 for name, kind in _GRID.items()] if self.grid else []
@@ -338,16 +329,14 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
             prefix = "".join(f"{_SHORT[name]}{value:g}-" for name, value in chosen)
             for seed in range(self.random_seed, self.random_seed + self.num_trials):
                 name = f"{prefix}seed{seed}"
-                found[name] = dataclasses.replace(
-                    self, **dict(chosen), random_seed=seed,
+                found[name] = self._trial(
+                    **dict(chosen), random_seed=seed,
                     output_dir=os.path.join(self.output_dir, "trials", name))
         return found
 
-
-def without_tried(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns defaults by option, without the values that --grid tries if it is given."""
-    return {name: value for name, value in values.items()
-            if not (given.get("grid") and name in _GRID)}
+    def _trial(self, **values):
+        """These settings with other values, of one trial."""
+        return dataclasses.replace(self, **vars(TrialSettings()), **values)
 
 
 _GRID = {"train_batch_size": int, "learning_rate": float, "num_train_epochs": float}

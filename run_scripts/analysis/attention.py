@@ -21,7 +21,7 @@ from bert_tf.analysis.statistics import KINDS, titles
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError, counted
 from bert_tf.files import check_input, exists, file_size, replace_aside, write_json
-from bert_tf.flags import REQUIRED, Scope, option
+from bert_tf.flags import REQUIRED, only, option
 from run_scripts.analysis.attention_texts import padded, read_features, read_pairs
 from run_scripts.analysis.model import ModelFlags, TimeLeft, name_of, open_encoder
 
@@ -34,7 +34,7 @@ _WRITTEN = {"attention.html": "the page with all heads of some texts",
             "maps.npz": "the maps of the texts on the page, arrays",
             "statistics.json": "all figures"}
 _COLUMNS = (*KINDS[:3], "self", "left", "right", "entropy")
-_OF_ENCODER = Scope("--maps=encoder", "encoder".__eq__, "maps")
+_of_encoder = only("maps", "encoder")
 
 
 @dataclasses.dataclass
@@ -47,27 +47,29 @@ class AttentionFlags:
                         "lines: each line is a text, or two with \" ||| \" between them.",
                         choices=("documents", "lines"))
     num_docs: int = option(100, "Number of texts; the original takes 1000.", least=1)
-    zero_segments: bool = option(False, "Also give the second segment the id 0, as the original "
-                                 "does.", for_=_OF_ENCODER)
+    zero_segments: bool = _of_encoder(
+        False, "Also give the second segment the id 0, as the original does.")
     maps: str = option("encoder", "Whose attention: the encoder's; or for T5, with --texts=lines, "
                        "the decoder's, where the second text of a line attends to its own tokens "
                        "(decoder) or to the first text's (cross).",
-                       choices=("encoder", "decoder", "cross"),
-                       for_=Scope("--texts=lines", "lines".__eq__, "texts"))
+                       choices=("encoder", "decoder", "cross"))
     num_maps: int = option(4, "Number of texts in maps.npz and on the page.", least=1)
     distance_texts: int = option(
         5, "Number of texts on which the distances between heads are measured.", least=1)
-    fine_tuned_checkpoint: str | None = option(None, "A fine-tuned model of the same sizes, to "
-                                               "compare on the same texts.", for_=_OF_ENCODER)
-    gradients: bool = option(
+    fine_tuned_checkpoint: str | None = _of_encoder(
+        None, "A fine-tuned model of the same sizes, to compare on the same texts.")
+    gradients: bool = _of_encoder(
         False, "Measure the gradient of the masked LM loss with respect to attention weights; the "
-        "checkpoint must hold the masked LM head.", for_=_OF_ENCODER)
-    pattern_network: bool = option(
+        "checkpoint must hold the masked LM head.")
+    pattern_network: bool = _of_encoder(
         False, "Train a network that recognises the class of a map from its picture, and report "
-        "how well it does on other texts.", for_=_OF_ENCODER)
+        "how well it does on other texts.")
     random_seed: int = option(0, "Seed of the segments and masks.", least=0, most=(1 << 31) - 1)
 
-    __post_init__ = flags.check
+    def __post_init__(self):
+        flags.check(self)
+        if self.maps != "encoder" and self.texts != "lines":
+            raise InputError(f"--maps={self.maps} needs lines of two texts; give --texts=lines.")
 
 
 class Survey:

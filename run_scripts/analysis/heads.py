@@ -24,7 +24,7 @@ from bert_tf import analysis, compression, flags
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
-from bert_tf.flags import REQUIRED, Scope, option
+from bert_tf.flags import REQUIRED, only, option
 from bert_tf.networks import attentions
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import OWN
@@ -33,7 +33,6 @@ from run_scripts.analysis.model import SHOWN, TimeLeft
 from run_scripts.finetuning.scoring import kept_scores, open_scored
 
 _RARE = 0.01    # probabilities below this are called significant, as in the paper
-_CHOSEN = Scope("--reverse_head_mask", bool, "reverse_head_mask")
 
 
 @dataclasses.dataclass
@@ -52,10 +51,10 @@ class HeadsFlags:
     form: str = option("uniform", "What a head does when it is off. uniform: it attends to all "
                        "tokens equally. zero: its output is 0.", choices=("uniform", "zero"))
     reverse_head_mask: bool = option(False, "Also score each layer with only one of its heads.")
-    choose_split: str = option(
-        "train", "The split on which the best head of a layer is chosen.", for_=_CHOSEN)
-    choose_examples: int = option(
-        200, "Number of examples of --choose_split, from its start; 0: all.", least=0, for_=_CHOSEN)
+    choose_split: str = only("reverse_head_mask")(
+        "train", "The split on which the best head of a layer is chosen.")
+    choose_examples: int = only("reverse_head_mask")(
+        200, "Number of examples of --choose_split, from its start; 0: all.", least=0)
     batch_size: int = option(32, "Examples per batch.", least=1)
 
     def __post_init__(self):

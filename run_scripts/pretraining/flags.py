@@ -7,12 +7,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import recipes
+from bert_tf import recipes, training
 from bert_tf.data import masking
 from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
 from bert_tf.files import file_size, find_files, is_packed, open_unpacked
-from bert_tf.flags import REQUIRED, Scope, option
+from bert_tf.flags import REQUIRED, option
 from bert_tf.training.optimizers.table import SCHEDULES
 from bert_tf.training.settings import TrainSettings
 
@@ -20,19 +20,15 @@ _LENGTH_BYTES = 8       # at the start of a TFRecord file
 # Further pre-training: share of the predicted tokens, readings of the text, usual bytes of a token,
 # and how much shorter a packed text is.
 _SHARE, READINGS, _TOKEN_BYTES, _PACKED = 0.15, 3, 4, 3
-_TASKS = Scope("recipes with several tasks, such as ernie2", lambda recipe: bool(recipe.tasks))
-_DUAL = Scope("recipe dual_training", lambda recipe: recipe.learner == "DualTraining")
-_ORDERED = Scope("recipes that draw the order of prediction, such as xlnet",
-                 lambda recipe: recipe.corruption.masking == "xlnet")
-_MEMORY = Scope("networks with a memory, such as that of recipe xlnet",
-                lambda recipe: "mem_len" in recipe.sizes)
-_SAMPLED = Scope("recurrent language models, such as elmo", lambda recipe: any(
-    "n_negative_samples_batch" in term.options for term in recipe.terms))
 
 
 @dataclasses.dataclass
 class PretrainingFlags:
-    """Records, model and recipe of pre-training."""
+    """Records, model and recipe of pre-training.
+
+    Attributes:
+        further: the dataclasses of settings that the recipe's row names.
+    """
 
     input_file: list[str] = option(
         REQUIRED, "Records to train on: files, manifests, globs or folders. With --init_checkpoint "
@@ -48,9 +44,6 @@ class PretrainingFlags:
     vocab_file: str | None = option(
         None, "The vocabulary of the records, which is saved with the model. Default: the "
         "vocabulary that bert-create-pretraining-data wrote beside the records.", rare=True)
-    teacher_input_file: list[str] = option(
-        [], "For recipe dual_training: records of the text in both vocabularies (made with "
-        "--second_vocab_file), from which the teacher learns.", for_=_DUAL)
     eval_input_file: list[str] = option([], "Records to evaluate on; default: --input_file.")
     do_train: bool = option(False, "Train.")
     do_eval: bool = option(False, "Evaluate at the end, and every --eval_steps.")
@@ -61,16 +54,16 @@ class PretrainingFlags:
         "original", "Weights of a new run without --init_checkpoint. original: small random "
         "numbers. neighbours: the heads of the two lowest layers look at neighbouring tokens from "
         "the first step, so a small model learns in fewer steps; its variables and its training "
-        "stay the same.", choices=("original", "neighbours"), for_=Scope(
-            "recipes on BERT's encoder", lambda recipe: recipe.network == "BertEncoder"))
+        "stay the same.", choices=("original", "neighbours"))
     carry_optimizer: bool = option(
         False, "With a training checkpoint as --init_checkpoint: also take over the optimizer's "
         "state and the step, to continue in another --output_dir.", rare=True)
     max_seq_length: int = option(128, "Length of the records' sequences.", least=1)
     max_predictions_per_seq: int = option(20, "Maximum masked positions of a record.", least=0)
     recipe: str | None = option(
-        None, "The pre-training method. Default: the recipe in the records' manifest; bert for "
-        "records without a manifest.", choices=recipes.RECIPES)
+        None, "The pre-training method; see --recipe=NAME --help for its own flags. Default: the "
+        "recipe in the records' manifest; bert for records without a manifest.",
+        choices=recipes.RECIPES)
     terms: list[str] = option(
         [], "Terms of the loss to train. Default: all terms of the recipe. With masked_lm alone, "
         "next sentence prediction is left out.", rare=True)
@@ -83,21 +76,11 @@ class PretrainingFlags:
         None, "Put several records into one row, so less padding is computed; the loss of a step "
         "does not change. Default: pack if the network allows it and this saves at least 7% of the "
         "rows, but not on a TPU; a resumed run keeps its choice.")
-    task_schedule: list[str] = option(
-        [], "Order of the tasks, for records of several tasks, such as ernie2's. continual (the "
-        "default): one stage for each new task, which is trained together with the tasks before "
-        "it. together: all tasks at once. successive: one task after the other. Or, separated by "
-        "commas, TASK=STEPS/STEPS/... for each task: its steps in each stage.", for_=_TASKS)
-    perm_size: int = option(
-        0, "For recipes that draw the order of prediction, such as xlnet: number of tokens that "
-        "are permuted together. 0: the --reuse_len of the records.", for_=_ORDERED, least=0)
-    mem_len: int | None = option(
-        None, "For networks with a memory, such as xlnet's: number of earlier positions that a "
-        "sequence sees; 0: no memory. Default: as in the configuration.", for_=_MEMORY, least=0)
-    n_negative_samples_batch: int | None = option(
-        None, "For recurrent language models, such as elmo: sampled softmax: number of wrong "
-        "tokens that are drawn for each batch in training; 0: the softmax over the whole "
-        "vocabulary. Default: as in the recipe.", for_=_SAMPLED, least=0)
+    further: Sequence[Any] = ()
+
+    def setting(self, name: str, default: Any = None) -> Any:
+        """Returns the value of a setting that only some recipes have."""
+        return next((getattr(part, name) for part in self.further if hasattr(part, name)), default)
 
 
 def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:
@@ -117,9 +100,14 @@ def recipe_of(given: Mapping[str, Any]) -> recipes.Recipe:
     return recipes.find(given.get("recipe") or recipes.of_manifest(_first_manifest(given)).name)
 
 
+def settings_of(given: Mapping[str, Any]) -> list[type]:
+    """Returns the dataclasses of settings that the recipe's row names."""
+    return [getattr(training, name) for name in recipe_of(given).settings]
+
+
 def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Returns the defaults of the recipe, and of the records that it is trained on (see
-    `flags.take_defaults`); for a text, those of further pre-training."""
+    `flags.CommandLine`); for a text, those of further pre-training."""
     if given.get("init_checkpoint") and (text := _found_text(given)):
         values = text_defaults(given, text)
         return "the text", values | _short_warmup(given, values)

@@ -31,7 +31,11 @@ def read_network(job: PretrainingFlags) -> Sizes:
         config = checkpoints.read_config(job.init_checkpoint)
     record = first_manifest(job.input_file)
     recipe = recipes.find(job.recipe or recipes.of_manifest(record).name)
-    check(job, recipe)
+    check(job)
+    for part in job.further:
+        if type(part).__name__ not in recipe.settings:
+            raise InputError(f"{type(part).__name__} are no settings of recipe {recipe.name}; its "
+                             f"settings are {', '.join(recipe.settings) or 'none'}.")
     if config is None:
         if record is None:
             RecordFiles.open(job.input_file, "input_file")      # are they records at all?
@@ -60,8 +64,8 @@ def _named(job):
 def with_memory(config: Sizes, job: PretrainingFlags, record: Mapping[str, Any] | None) -> Sizes:
     """Returns the configuration with the memory, if it has one, of the flags and the records."""
     memory = {field.name for field in dataclasses.fields(config)} & {"mem_len", "reuse_len"}
-    if job.mem_len is not None:
-        config = dataclasses.replace(config, mem_len=job.mem_len)
+    if (mem_len := job.setting("mem_len")) is not None:
+        config = dataclasses.replace(config, mem_len=mem_len)
     reuse = (record or {"options": {}})["options"].get("reuse_len")
     if memory and reuse and config.reuse_len != reuse:
         if config.reuse_len:
@@ -87,16 +91,13 @@ def adapt(config: EncoderConfig, recipe: recipes.Recipe, path: str) -> EncoderCo
 
 def make_learner(config: Sizes, recipe: recipes.Recipe, terms: Sequence[recipes.Term],
                  dtype: str, *settings: Any) -> "training.Learner":
-    """Makes the learner of a recipe, to compute in `dtype`. `settings` are objects of several
-    learners' `settings_class`."""
+    """Makes the learner of a recipe, to compute in `dtype`, with the one of `settings` that it
+    takes."""
     learner = getattr(training, recipe.learner)
     return learner.of_terms(config, terms, dtype, own_settings(recipe, *settings))
 
 
 def own_settings(recipe: recipes.Recipe, *settings: Any) -> Any:
-    """Returns the object of `settings` that the recipe's learner takes, or None; the others must
-    be at their defaults."""
-    wanted = getattr(training, recipe.learner).settings_class
-    for given in settings:
-        check(given, recipe)
-    return next((given for given in settings if type(given) is wanted), None)
+    """Returns the object of `settings` that the recipe's learner takes, or None."""
+    kind = getattr(training, recipe.learner).settings_class
+    return next((part for part in settings if kind and isinstance(part, kind)), None)

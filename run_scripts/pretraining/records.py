@@ -10,9 +10,8 @@ from bert_tf.data import masking
 from bert_tf.data.records import features
 from bert_tf.errors import InputError, choose_from
 from bert_tf.files import exists, is_folder, read_json, write_json
-from bert_tf.flags import check_used
 from bert_tf.heads import OBJECTIVES, TAUGHT
-from bert_tf.models.mobilebert.settings import TransferSettings
+from bert_tf.models.mobilebert.settings import TeacherSettings
 from run_scripts.pretraining.flags import PretrainingFlags
 
 # Flags of `create_pretraining_data` for features that only some networks read.
@@ -93,8 +92,10 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
     """Checks that records can be trained on with a recipe."""
     path, made = records.paths[0], recipes.of_manifest(records.manifest)
     again = f"make them again with --recipe={recipe.name}"
-    check_used(job, ("max_predictions_per_seq", made.chooses_tokens,
-                     "records of recipes that choose the tokens to predict"))
+    if not made.chooses_tokens and (
+            job.max_predictions_per_seq != PretrainingFlags.max_predictions_per_seq):
+        raise InputError(f"--max_predictions_per_seq has no effect on the records of --{flag}, of "
+                         f"recipe {made.name}, which predicts all tokens; leave the flag out.")
     _check_masking(job, recipe, records, flag, made, again)
     if records.manifest is None or recipe.name == made.name:
         return
@@ -151,7 +152,7 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
     if {"MaskedLM", "PermutationLM"} <= learned:
         raise InputError("--terms: masked_lm hides tokens that permutation_lm shows; name one of "
                          "them.")
-    if "MaskedLM" in learned and job.perm_size:
+    if "MaskedLM" in learned and job.setting("perm_size"):
         raise InputError("--perm_size is for permutation_lm; leave it out with --terms=masked_lm.")
     records = _completed(job, recipe, learned, records, flag)
     check_features(terms, records, flag)
@@ -187,7 +188,8 @@ def _completed(job, recipe, learned, records, flag):
     if {"MaskedLM", "WordOrderLM"} & learned and not records.format.is_masked:
         return data.draw_masks(records, flag, job.max_predictions_per_seq)
     if "is_masked" in records.format.names:
-        return data.draw_orders(records, flag, job.perm_size, job.max_predictions_per_seq)
+        return data.draw_orders(records, flag, job.setting("perm_size", 0),
+                                job.max_predictions_per_seq)
     return records if masking.find(recipe.corruption).hides else data.show_tokens(records)
 
 
@@ -237,15 +239,15 @@ def _labels(records):
 
 
 def beside_teacher(job: PretrainingFlags, recipe: recipes.Recipe, config: Sizes,
-                   settings: TransferSettings, records: "data.RecordSet") -> "data.RecordSet":
+                   settings: TeacherSettings | None, records: "data.RecordSet"
+                   ) -> "data.RecordSet":
     """Returns the records, joined with the teacher's if the teacher learns, too."""
-    learns = any(term.network == "teacher" for term in recipe.terms)
-    if learns and not job.teacher_input_file:
+    if not any(term.network == "teacher" for term in recipe.terms):
+        return records
+    flag, patterns = "teacher_input_file", job.setting("teacher_input_file")
+    if not patterns:
         raise InputError(f"--teacher_input_file must be given: recipe {recipe.name} also trains "
                          "the teacher.")
-    if not learns:
-        return records
-    flag, patterns = "teacher_input_file", job.teacher_input_file
     theirs = training.teacher_config(settings, config)
     data.check_mixes(records, data.open_records(patterns, flag),
                      theirs.vocab_size - config.vocab_size, flag)

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from bert_tf import recipes
+from bert_tf.flags.options import fields_of
 from data_prep import create_pretraining_data
 
 # The folder of the slow tokenizer.
@@ -45,9 +47,9 @@ def prepare(tmp_path, vocab_file):
     """function(text or list of texts, **flags): runs the job on files of these; returns the `Job`.
 
     The texts (str or bytes) become text0.txt, text1.txt ...; None takes the files that are there.
-    The records go to out/r.tfrecord; `stream` is a `StreamFlags`.
+    The records go to out/r.tfrecord. Flags that only the recipe has are passed on, too.
     """
-    def run(texts, stream=None, runner=None, **flags):
+    def run(texts, runner=None, **flags):
         if isinstance(texts, (str, bytes)):
             texts = [texts]
         for index, text in enumerate(texts or []):
@@ -57,7 +59,13 @@ def prepare(tmp_path, vocab_file):
             "input_file": [str(tmp_path / f"text{i}.txt") for i in range(len(texts or [None]))],
             "output_file": [str(tmp_path / "out" / "r.tfrecord")], "vocab_file": str(vocab_file),
             "num_workers": 1, **flags}
+        recipe = recipes.find(flags.get("recipe", "bert"))
+        further = [kind(**{field.name: flags.pop(field.name) for field in fields_of(kind)
+                           if field.name in flags})
+                   for kind in create_pretraining_data.flags_of(recipe)]
         job = create_pretraining_data.PretrainingDataFlags(**flags)
-        create_pretraining_data.main(job, stream, runner=runner)
+        create_pretraining_data.main(job, runner, *further)
+        for part in further:
+            vars(job).update({field.name: getattr(part, field.name) for field in fields_of(part)})
         return job
     return run

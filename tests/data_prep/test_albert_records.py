@@ -149,8 +149,6 @@ def test_the_report_counts_one_document(prepare, capsys):
 
 @pytest.mark.parametrize("flags, message", [
     ({"ngram": 0}, "--ngram is 0; it must be from 1 to"),
-    ({"recipe": "bert", "ngram": 2}, "--ngram=2 is for recipes that mask n-grams, such as albert"),
-    ({"recipe": "bert", "do_permutation": True}, "--do_permutation=true is for recipes"),
     ({"masking": "dynamic", "do_permutation": True}, "leave out --do_permutation or --masking"),
 ])
 def test_flags_that_are_refused(prepare, random_text, flags, message):

@@ -156,11 +156,6 @@ def test_gzip_gives_the_same(text_file):
     (b"words", {"tokenizer": "byte_bpe", "name": "v.json"}, ["--vocab_size=90", "261"]),
     (b"words of text", {"tokenizer": "sentencepiece", "name": "v.model", "vocab_size": 20},
      ["--vocab_size=20"]),
-    (b"words", {"sentencepiece_style": "xlnet"}, ["is for --tokenizer=sentencepiece"]),
-    *((b"words", {"tokenizer": "byte_bpe", "name": "v.json", name: 3}, [f"--{name}=3 is for"])
-      for name in ("limit_alphabet", "num_unused")),
-    (b"words", {"tokenizer": "sentencepiece", "name": "v.model", "min_frequency": 3},
-     ["--min_frequency=3 is for"]),
 ])
 def test_refusals(text_file, content, options, parts):
     text_file.write_bytes(content)

@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert_tf.data.records import features
 from bert_tf.data.text import python_random
 from bert_tf.tokenization import open_tokenizer
-from data_prep.create_pretraining_data import StreamFlags, _warn_of_case
+from data_prep.create_pretraining_data import _warn_of_case
 from tests.goldens import at_hand
 
 GOLDEN = {
@@ -292,7 +292,7 @@ def test_a_tokenizer_without_a_choice_of_case_needs_no_warning(tmp_path, capsys,
 
 @pytest.mark.parametrize("text, flags", [
     ("the house a tree\n" * 4 + "\n", {"recipe": "transformer_xl", "dupe_factor": 3,
-                                       "stream": StreamFlags(bsz_per_host=2)}),
+                                       "bsz_per_host": 2}),
     ("the house\n", {"recipe": "roberta", "dupe_factor": 1}),
     ("the house\n\na tree\n\n", {"recipe": "roberta", "dupe_factor": 1,
                                     "segments": "doc_sentences"})])

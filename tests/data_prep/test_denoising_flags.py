@@ -35,7 +35,7 @@ def fixture_make(tmp_path):
         create_pretraining_data.main(recipes.fill(PretrainingDataFlags, recipe, **{
             "input_file": [str(tmp_path / "text.txt")], "output_file": [str(path)],
             "vocab_file": str(tmp_path / "vocab.txt"), "max_seq_length": 16, "num_workers": 1,
-            "random_seed": 7, **(job or {})}), denoising=DenoisingFlags(**flags))
+            "random_seed": 7, **(job or {})}), None, DenoisingFlags(**flags))
         manifest = load_manifest(str(path.with_name("r.manifest.json")))
         verify_records.main(verify_records.VerifyRecordsFlags(
             input_file=[str(path.with_name("r.manifest.json"))]))
@@ -75,9 +75,8 @@ def test_workers_change_nothing(make):
 
 
 @pytest.mark.parametrize("job, flags, part", [
-    ({"masking": "dynamic"}, {}, "--masking=dynamic is for recipes that mask tokens"),
-    ({"masked_lm_prob": 0.2}, {}, "--masked_lm_prob=0.2 is for recipes"),
-    ({}, {"recipe": "bert", "pack": True}, "--pack=true is for recipes whose records are inputs"),
+    ({"masking": "dynamic"}, {}, "there is no --masking with --recipe=t5"),
+    ({}, {"recipe": "bert", "pack": True}, "DenoisingFlags has no flags of recipe bert"),
     ({}, {"feature_converter": "lm"}, "this --objective has inputs; give encoder_decoder"),
     ({}, {"objective": "lm", "feature_converter": "prefix_lm"}, "has no inputs; give lm"),
     ({}, {"max_target_length": 1}, "--max_target_length is 1")])

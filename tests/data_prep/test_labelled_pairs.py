@@ -130,7 +130,7 @@ def test_labels_have_an_order(folder, tmp_path):
     ("a\tb\tnone", {}, "has the label 'none', which is none of --labels=strong,weak,random"),
     ("a\tb\tstrong\n\x01\tb\tstrong", {}, "of 2 pairs, 1 have tokens in both texts"),
     ("a\tb\tx", {"task": "discourse_relation"}, "--labels=x: a task has two labels or more"),
-    ("a b c", {"task": "capitalization", "labels": ["x", "y"]}, "--labels is for the tasks")])
+    ("a b c", {"task": "capitalization", "labels": ["x", "y"]}, "no --labels with --task=capit")])
 def test_lines_that_are_no_pairs_are_refused(folder, tmp_path, line, changes, message):
     (tmp_path / "bad.tsv").write_text(line + "\n")
     with pytest.raises(InputError, match=message):

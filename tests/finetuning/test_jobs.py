@@ -52,12 +52,6 @@ def weights(folder):
     return {name: tensor.read() for name, tensor in checkpoints.read(folder).tensors.items()}
 
 
-def test_a_head_mask_that_masks_nothing_is_refused(tmp_path):
-    flags = jobs.ModelFlags(do_eval=True, reverse_head_mask=True)
-    with pytest.raises(InputError, match="is for runs with --attention_mask_heads"):
-        flags.check(FineTuneSettings(output_dir=str(tmp_path)))
-
-
 def test_an_lstm_that_no_memory_holds_is_refused(tmp_path):
     flags = jobs.ModelFlags(do_eval=True, bilstm_size=10**20)
     with pytest.raises(InputError, match=f"--bilstm_size is {10**20}; it must be from 0 to 65536"):

@@ -33,7 +33,7 @@ def test_values_have_the_types_of_flags():
     ("max_qa_length", 1.5, "max_qa_length is 1.5; it must be a whole number"),
     ("label_scale", "x", "label_scale is 'x'; it must be a number"),
     ("distillation", ["minibert"], "distillation is"),
-    ("distillation", "minibert", "distillation=minibert is for tasks with teachers"),
+    ("distillation", "minibert", "there is no --distillation without --teachers"),
     ("teachers", {"a": 1}, "teachers is {'a': 1}; it must be a list"),
     ("dropout_p", float("nan"), "dropout_p is nan"),
     ("loss_weight", -1, "loss_weight is -1.0"),

@@ -248,10 +248,8 @@ def test_maps_of_a_decoder(maps, model, tmp_path, test_data):
     assert found["uniform_entropy"] == pytest.approx((entropy + other) / 2)
     if maps == "cross":
         assert kept["text1/input_ids"][-1] == 1 and kept["text1/from_ids"][0] == 0
-    for wrong, message in (({"texts": "documents"}, "--maps=.* is for --texts=lines"),
-                           ({"fine_tuned_checkpoint": "x"},
-                            "--fine_tuned_checkpoint=x is for --maps=encoder"),
-                           ({"gradients": True}, "--gradients=true is for --maps=encoder")):
+    for wrong, message in (({"texts": "documents"}, "--maps=.* needs lines of two texts"),
+                           ({"gradients": True}, "it is for --maps=encoder")):
         with pytest.raises(InputError, match=message):
             dataclasses.replace(job, **wrong)
     text.write_text("\n\n\nOnly one text.\n")

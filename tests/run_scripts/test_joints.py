@@ -54,7 +54,7 @@ def train(folder, output_dir, *settings, **options):
              "max_seq_length": tiny.LENGTH, "max_predictions_per_seq": tiny.PREDICTIONS, **options}
     run_pretraining.main(PretrainingFlags(**given), TrainSettings(
         output_dir=str(output_dir), num_train_steps=2, num_warmup_steps=1, train_batch_size=4,
-        eval_batch_size=4), *settings)
+        eval_batch_size=4), None, *settings)
     return output_dir
 
 

@@ -353,5 +353,5 @@ def test_what_cannot_be_asked_is_named(run, flags, part):
 def test_flags_of_masks_are_for_questions_about_masks():
     for flag in ({"top_k": 2}, {"mask": "_"}):
         flags.check(FillMaskFlags(init_checkpoint="run", **flag))
-        with pytest.raises(InputError, match="is for --ask=masks"):
+        with pytest.raises(InputError, match="it is for --ask=masks"):
             flags.check(FillMaskFlags(init_checkpoint="run", ask="next_sentence", **flag))

@@ -344,13 +344,8 @@ def test_flags_that_make_no_sense():
     for change, message in (({"orders": ["size"]}, "--orders=size"),
                             ({"orders": ["importance"], "parts": "layers"}, "choose from oracle"),
                             ({"prune_percent": ["120"]}, "0 to 100"),
-                            ({"prune_heads": ["1:1"], "parts": "units"}, "is for heads"),
-                            ({"prune_heads": ["1:1"], "orders": ["oracle"]}, "leave out one of"),
-                            ({"prune_heads": ["1:1"], "prune_percent": ["50"]}, "is for runs wit"),
-                            ({"orders": ["oracle"], "exact_pruning": True}, "is for orders by imp"),
-                            ({"prune_heads": ["1:1"], "importance": "code"}, "is for orders by"),
-                            ({"parts": "units", "at_least_x_heads_per_layer": 1}, "--parts=heads"),
-                            ({"seed": 3}, "--seed is for --orders=random")):
+                            ({"prune_heads": ["1:1"], "orders": ["oracle"]}, "no --orders with"),
+                            ({"prune_heads": ["1:1"], "importance": "code"}, "no --importance")):
         with pytest.raises(InputError, match=message):
             flags("model", "out", **change)
     with pytest.raises(InputError, match="NAME=FOLDER"):

@@ -19,14 +19,13 @@ from bert_tf.config import EncoderConfig, read_config
 from bert_tf.data import masking
 from bert_tf.errors import InputError
 from bert_tf.models.electra.settings import GeneratorSettings
-from bert_tf.models.mobilebert.settings import TransferSettings
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training import Learner, distribution, resume, save_model
 from bert_tf.training.reporting import read_metrics
 from bert_tf.training.settings import TrainSettings
 from data_prep import create_pretraining_data, verify_records
-from data_prep.create_pretraining_data import PretrainingDataFlags, StreamFlags
+from data_prep.create_pretraining_data import PretrainingDataFlags, RowFlags, StreamFlags
 from run_scripts import commands, run_pretraining, show_pretraining
 from run_scripts.pretraining.flags import PretrainingFlags
 from tests import processes
@@ -61,7 +60,7 @@ TERMS = dict.fromkeys(("one segment", "xlnet, denoising"), ["masked_lm"])
 ROWS = ("elmo", "lm_lstm", "sa_lstm")
 STREAMS = {**dict.fromkeys(("xlnet", "xlnet, denoising"),
                           StreamFlags(bsz_per_host=BATCH, use_eod=False)),
-           **dict.fromkeys((*ROWS, "transformer_xl"), StreamFlags(bsz_per_host=BATCH))}
+           **dict.fromkeys((*ROWS, "transformer_xl"), RowFlags(bsz_per_host=BATCH))}
 # Optimizers other than adamw. bert_adamw has fewer operations, for networks that are trained often.
 OPTIMIZERS = {"albert": "lamb", "t5": "adafactor", "elmo": "elmo_adagrad",
               "lm_lstm": "averaged_adam",
@@ -116,7 +115,8 @@ def fixture_records(folder):
                 "vocab_file": str(folder / "vocab.txt"), "max_seq_length": LENGTH,
                 **({"max_predictions_per_seq": PREDICTIONS} if recipe.chooses_tokens else {}),
                 **({"do_lower_case": True} if recipe.tasks else {}),
-                "dupe_factor": 2, "num_workers": 1, **given}), STREAMS.get(case))
+                "dupe_factor": 2, "num_workers": 1, **given}), None,
+            *([STREAMS[case]] if case in STREAMS else []))
         return str(path)
     return make
 
@@ -129,13 +129,10 @@ def train_into(output_dir, path, **changes):
         "eval_batch_size": BATCH,
         "num_train_steps": STEPS, "num_warmup_steps": 2, "save_checkpoints_steps": 2,
         "iterations_per_loop": 2, "learning_rate": 1e-2, "random_seed": 0, **changes}
-    teacher = TransferSettings(**{field.name: values.pop(field.name) for field in
-                                  dataclasses.fields(TransferSettings) if field.name in values})
-    names = {field.name for field in dataclasses.fields(PretrainingFlags)}
-    run_pretraining.main(
-        PretrainingFlags(**{n: v for n, v in values.items() if n in names}),
-        TrainSettings(**{n: v for n, v in values.items() if n not in names}),
-        transfer=teacher)
+    kinds = run_pretraining.settings_of(values)
+    parts = [kind(**{field.name: values.pop(field.name) for field in dataclasses.fields(kind)
+                     if field.name in values}) for kind in (PretrainingFlags, *kinds)]
+    run_pretraining.main(parts[0], TrainSettings(**values), None, *parts[1:])
     saved = resume.checkpoints(values["output_dir"])
     return checksummed.read(saved[-1])[0] if saved else {}      # only evaluation saves none
 
@@ -358,8 +355,6 @@ def test_tasks_are_trained_in_turns(folder, records, train, mirrored, monkeypatc
         train("", output="two", **options, train_batch_size=2 * BATCH)
     with pytest.raises(InputError, match="--task_schedule has 3 steps, but --num_train_steps is 8"):
         train("", output="bad", **{**options, "task_schedule": ["capitalization=3"]})
-    with pytest.raises(InputError, match="--task_schedule=together is for recipes with several"):
-        train(records("bert"), output="bad", task_schedule=["together"])
 
 
 def test_terms_can_be_left_out(records, whole, train):
@@ -405,7 +400,8 @@ def test_terms_name_objectives(teacher):
         sizes = tiny.config_of(recipe, vocab_size=len(TOKENS), num_hidden_layers=1,
                                **NETWORKS.get(recipe.name, {}))
         learner = run_pretraining.make_learner(sizes, recipe, terms, "float32", *(
-            [TransferSettings(teacher=teacher)]
+            [kind(teacher=teacher) for kind in run_pretraining.settings_of(
+                {"recipe": recipe.name})]
             if recipe.learner in ("Distiller", "DualTraining") else []))
         assert [type(objective).__name__ for objective in learner.objectives] == [
             term.objective for term in terms]
@@ -479,17 +475,18 @@ def test_the_defaults_of_a_run_are_those_of_its_recipe_and_records(another, reco
     assert defaults({"input_file": [records("bert_wwm, dynamic")]}) == (
         "recipe bert_wwm", {"max_predictions_per_seq": PREDICTIONS})
     assert defaults({"input_file": [records("roberta")]})[1]["max_seq_length"] == LENGTH
-    text = flags.help_text("", [TrainSettings], defaults({"recipe": "another"})[1], "recipe x")
-    assert "--learning_rate=float   (default: 0.0005, from recipe x)" in text
+    text = flags.help_text("", flags.CommandLine.open(
+        ["x", "--recipe=another"], [PretrainingFlags, TrainSettings], defaults))
+    assert "--learning_rate=float   (default: 0.0005, from recipe another)" in text
 
 
 # Refusals
 
-def test_flags_of_a_generator_are_for_recipes_that_have_one():
-    recipe = recipes.find("bert")
-    with pytest.raises(InputError, match="--temperature=2.0 is for recipes with a generator"):
-        run_pretraining.make_learner(tiny.config(), recipe, recipe.terms, "float32",
-                                     GeneratorSettings(temperature=2.0))
+def test_settings_of_another_recipe_are_refused(records, folder):
+    job = PretrainingFlags([records("bert")], str(folder / "config.json"), do_train=True)
+    with pytest.raises(InputError, match="GeneratorSettings are no settings of recipe bert; its se"
+                       "ttings are none"):
+        run_pretraining.main(job, TrainSettings("out"), None, GeneratorSettings(temperature=2.0))
 
 
 @pytest.mark.parametrize("case, changes, parts", [
@@ -534,8 +531,7 @@ def test_a_number_of_predictions_is_refused_where_records_choose_none(
         records, options_of, train, tmp_path, case):
     with pytest.raises(InputError) as error:
         train(records(case), **{**options_of(case), "max_predictions_per_seq": 4})
-    assert str(error.value) == ("--max_predictions_per_seq is for records of recipes that choose "
-                                "the tokens to predict; leave the flag out.")
+    assert "of recipe " in str(error.value) and "which predicts all tokens" in str(error.value)
     assert not (tmp_path / "out").exists()
 
 

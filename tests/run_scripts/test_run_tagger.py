@@ -269,7 +269,6 @@ def test_the_flag_names_all_choices():
     ({"label_column": "tag"}, "'tag' of a file of tagged words must be a number"),
     ({"labels": ["O", "B-PER", "I-PER"]}, "line [0-9]+: label 'B-LOC' is none of O, B-PER, I-PER"),
     ({"do_lower_case": False}, "has no token with a capital letter"),
-    ({"lstm_size": 8}, "--lstm_size=8 is for LSTMs, which --feature_layers"),
     ({"feature_layers": "last", "frozen_layers": 1}, "--frozen_layers is 1, but --feature_layers"),
     ({"feature_layers": "last", "reinit_layers": 1}, "--reinit_layers is 1, but --feature_layers"),
 ])

@@ -229,8 +229,6 @@ def test_the_score_without_each_head(learned, folder, tmp_path):
             prune.main(files, job(**change))
     with pytest.raises(InputError, match="--header is not for a model of texts"):
         prune.main(dataclasses.replace(files, header=False), job())
-    with pytest.raises(InputError, match="--choose_examples=3 is for --reverse_head_mask"):
-        heads.HeadsFlags(model_dir="model", output_dir="out", choose_examples=3)
     with pytest.raises(InputError, match="give --form=zero"):
         heads.main(heads.HeadsFlags(model_dir=str(model), dev_file=pairs,
                                     output_dir=str(tmp_path / "heads")))

@@ -214,7 +214,7 @@ def fixture_train(tmp_path_factory):
                              max_predictions_per_seq=tiny.PREDICTIONS),
             TrainSettings(**{
                 "output_dir": str(output), "num_train_steps": 4, "num_warmup_steps": 1,
-                "save_checkpoints_steps": 1, "train_batch_size": 8, **changes}), stack=stack)
+                "save_checkpoints_steps": 1, "train_batch_size": 8, **changes}), stack)
         return checksummed.read(resume.checkpoints(str(output))[-1])[0]
     return run
 
@@ -296,7 +296,6 @@ def test_other_ways_to_stack_are_noticed(whole, train, tmp_path, capsys):
     ({"stack_layers": ["4", "4"]}, "whole copies"),
     ({"stack_layers": ["1", "2"]}, "ends with 2, but the configuration has 4 layers"),
     ({"stack_layers": ["a", "4"]}, "--stack_layers is a,4; each must be a whole number at least 1"),
-    ({"stack_layers": []}, "--stack_steps=2,2 is for progressive stacking"),
     ({"stack_steps": []}, "--stack_steps is not given; give the steps of all 3 stages"),
     ({"stack_steps": ["5", "4"]}, "together fewer than --num_train_steps .9."),
     ({"stack_steps": ["3"]}, "--stack_steps is 3; .* give 2 numbers"),

@@ -13,10 +13,11 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.recipes import find
 from bert_tf.training import (
+    DistilBertSettings,
     Distiller,
     DualTraining,
     Learner,
-    TransferSettings,
+    ProjectionSettings,
     make_optimizer,
     save_model,
 )
@@ -97,7 +98,7 @@ def test_squared_error_of_logits_is_distillers(tmp_path, of_masked):
     """transformers' distiller.py: the sum of the squares by the number of chosen tokens."""
     keras.utils.set_random_seed(3)
     save_model(str(tmp_path), Learner(networks.build(TEACHER), [objectives.MaskedLM(TEACHER)]))
-    settings = TransferSettings(teacher=str(tmp_path), alpha_mse=0.25,
+    settings = DistilBertSettings(teacher=str(tmp_path), alpha_mse=0.25,
                                 restrict_ce_to_mask=of_masked)
     terms = find("distilbert").terms[:2]
     learner = Distiller.of_terms(STUDENT, terms, settings=settings)
@@ -126,7 +127,7 @@ def test_squared_error_of_logits_is_distillers(tmp_path, of_masked):
 
 def test_a_cosine_of_vectors_of_other_widths_is_refused_before_training(tmp_path):
     save_model(str(tmp_path), Learner(networks.build(TEACHER), [objectives.MaskedLM(TEACHER)]))
-    terms, settings = find("distilbert").terms, TransferSettings(teacher=str(tmp_path))
+    terms, settings = find("distilbert").terms, DistilBertSettings(teacher=str(tmp_path))
     with pytest.raises(InputError, match=f"^--teacher={tmp_path} is 32 wide and the network 16 "
                                          "wide, but .*; set .* out of --terms.$"):
         Distiller.of_terms(STUDENT, terms, settings=settings)
@@ -185,7 +186,7 @@ def test_a_teacher_learns_another_vocabulary(tmp_path):
     student = dataclasses.replace(STUDENT, vocab_size=23, num_hidden_layers=4, intermediate_size=32)
     recipe = find("dual_training")
     learner = DualTraining.of_terms(student, recipe.terms[::2] + recipe.terms[3:], settings=(
-        TransferSettings(teacher=str(tmp_path), projection_weight=0.5)))
+        ProjectionSettings(teacher=str(tmp_path), projection_weight=0.5)))
     dual, = learner.teacher.objectives
     assert [one.loss_weight for one in learner.objectives] == [1.0, 0.5, 1.0]
     rng = np.random.default_rng(1)

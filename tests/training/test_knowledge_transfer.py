@@ -12,7 +12,7 @@ from bert_tf.checkpoints import tensor_bundle
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import MobileBertConfig
 from bert_tf.errors import InputError
-from bert_tf.training import KnowledgeTransfer, Learner, TransferSettings, make_optimizer
+from bert_tf.training import KnowledgeTransfer, Learner, MobileBertSettings, make_optimizer
 from bert_tf.training.optimizers.schedules import WarmupLinearDecay
 from bert_tf.training.trainer import Trainer
 from tests.networks.test_mobilebert import TINY, learner_of, part, write_checkpoint
@@ -41,7 +41,7 @@ def fixture_make(golden, tmp_path_factory):
     def make(**settings):
         learner = KnowledgeTransfer.of_terms(
             checkpoints.read_config(path / "student"), recipes.find("mobilebert").terms,
-            settings=TransferSettings(teacher=str(path / "teacher"), **settings))
+            settings=MobileBertSettings(teacher=str(path / "teacher"), **settings))
         checkpoints.load(path / "student", learner)
         return learner
     return make
@@ -115,7 +115,7 @@ def test_a_student_begins_with_what_fits_of_its_teacher(tmp_path):
     teacher = MobileBertConfig(**{**TINY, "key_query_shared_bottleneck": False,
                                   "intra_bottleneck_size": 24, "num_feedforward_networks": 1})
     learner_of(teacher).save(tmp_path / "teacher.keras")
-    settings = TransferSettings(teacher=str(tmp_path / "teacher.keras"))
+    settings = MobileBertSettings(teacher=str(tmp_path / "teacher.keras"))
     found = KnowledgeTransfer.of_terms(student, recipes.find("mobilebert").terms,
                                        settings=settings)
     theirs = variables(found.teacher)
@@ -130,11 +130,11 @@ def test_a_student_begins_with_what_fits_of_its_teacher(tmp_path):
             KnowledgeTransfer.of_terms(MobileBertConfig(**{**TINY, **values}),
                                        recipes.find("mobilebert").terms, settings=settings)
     with pytest.raises(InputError, match="needs a teacher"):
-        TransferSettings(layer_wise_warmup=True)
-    with pytest.raises(InputError, match="--distill_temperature is for runs with --teacher"):
+        MobileBertSettings(layer_wise_warmup=True)
+    with pytest.raises(InputError, match="no --distill_temperature without --teacher"):
         KnowledgeTransfer.of_terms(student, recipes.find("mobilebert").terms,
-                                   settings=TransferSettings(distill_temperature=2.0))
+                                   settings=MobileBertSettings(distill_temperature=2.0))
     with pytest.raises(InputError, match="fewer than the 2 layers"):
         KnowledgeTransfer.of_terms(student, recipes.find("mobilebert").terms, settings=(
-            TransferSettings(teacher=settings.teacher, layer_wise_warmup=True,
+            MobileBertSettings(teacher=settings.teacher, layer_wise_warmup=True,
                              num_distill_steps=1)))

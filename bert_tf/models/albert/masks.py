@@ -16,6 +16,7 @@ from bert_tf.data.masking.dynamic import DynamicMasks, units_of
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
+from bert_tf.flags import option
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 tf = lazy_loader.load("tensorflow")
@@ -25,21 +26,19 @@ _LENGTHS_AT_ONCE = 1 << 14
 
 @dataclasses.dataclass(frozen=True)
 class Masking(base.Masking):
-    """ALBERT's masking.
-
-    Attributes:
-        ngram: the most units in a row that are predicted together.
-        favor_shorter_ngram: whether n units have the probability of 1 / n; if not, the longest are
-            the most frequent.
-        do_permutation: whether as many other tokens again change places with each other and are
-            predicted too.
-    """
+    """N-grams that are masked together (ALBERT)."""
 
     called = "n-grams"
 
-    ngram: int = 3
-    favor_shorter_ngram: bool = True
-    do_permutation: bool = False
+    ngram: int = option(
+        3, "Maximum number of successive words or tokens that are masked together.", least=1,
+        most=1 << 10)
+    favor_shorter_ngram: bool = option(
+        True, "Mask n-grams with probabilities proportional to 1/n. If false, the longest n-grams "
+        "are the most frequent.")
+    do_permutation: bool = option(
+        False, "Also permute the same number of other tokens, and predict them. Records then have "
+        "room for twice --max_predictions_per_seq.")
 
     def static_masks(self, documents, vocabulary, stream, options, room):
         return NgramMasks(self, documents, vocabulary, stream, options, room)

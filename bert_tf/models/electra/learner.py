@@ -14,6 +14,7 @@ from keras import ops
 from bert_tf import networks, objectives
 from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.errors import InputError, naming
+from bert_tf.flags import changed
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.from_keras import argmax
 from bert_tf.layers.masks import PACKED
@@ -81,6 +82,14 @@ def generator_config(config: EncoderConfig, settings: GeneratorSettings) -> Enco
                 None if settings.untied_generator_embeddings else config.embedding_width))
 
 
+def _check_without_own_term(settings):
+    """Raises InputError if a setting is given that only ELECTRA's own term uses, which --terms
+    leaves out."""
+    for name in changed(settings).keys() - {"gen_weight"}:
+        raise InputError(f"--{name} changes nothing with --terms=masked_lm; leave out one of the "
+                         "two flags.")
+
+
 @register
 class Electra(Learner):
     """A generator, the network that is the product of training, and an objective for each.
@@ -127,7 +136,7 @@ class Electra(Learner):
             return objectives.MaskedLM(sizes, loss_weight=weight, dtype=dtype)
 
         if own is None:
-            settings.check_without_own_term()
+            _check_without_own_term(settings)
         if own is None or not settings.electra_objective:
             return Learner(network, [masked_lm(config)])
         if masked is None and not settings.uniform_generator:

@@ -1,75 +1,49 @@
 """Settings of pre-training that only some recipes or runs have."""
 
 import dataclasses
-import functools
 
-from bert_tf.errors import InputError
-from bert_tf.flags import Scope, check, option
+from bert_tf.flags import check, only, option
 
-_SIZES = ("generator_hidden_size", "generator_layers", "untied_generator_embeddings")
-# Values of flags of the generator, with the flags that then change nothing.
-_IDLE = {("electra_objective", False): (
-    *_SIZES, "untied_generator", "uniform_generator", "disallow_correct", "temperature",
-    "disc_weight", "discriminator"),
-    ("uniform_generator", True): (*_SIZES, "untied_generator", "temperature"),
-    ("untied_generator", False): _SIZES}
+_with_generator = only("uniform_generator", False)
+_of_its_own = only("untied_generator", True)
+_of_electra = only("electra_objective", True)
 DISCRIMINATORS = ("replaced_token", "replaced_token_written", "replace_mlm", "all_tokens_mlm")
 NEW_LAYERS = ("copied", "identity", "random")
-
-_of_generator = functools.partial(option, for_=Scope(
-    "recipes with a generator, such as electra", lambda recipe: recipe.learner == "Electra"))
-
 
 @dataclasses.dataclass(frozen=True)
 class GeneratorSettings:
     """ELECTRA's generator, and how the network learns from it."""
 
-    generator_hidden_size: float = _of_generator(
+    generator_hidden_size: float = _of_its_own(
         0.25, "Width of the generator as a share of the model's; 1/4 to 1/2 work best.", above=0,
         below=float("inf"))
-    generator_layers: float = _of_generator(
+    generator_layers: float = _of_its_own(
         1.0, "Layers of the generator as a share of the model's.", above=0, below=float("inf"))
-    untied_generator_embeddings: bool = _of_generator(
+    untied_generator_embeddings: bool = _of_its_own(
         False, "The generator has separate embeddings, as wide as its layers.", rare=True)
-    untied_generator: bool = _of_generator(
+    untied_generator: bool = _with_generator(
         True, "The generator is a separate network; if false, it is the model itself.", rare=True)
-    uniform_generator: bool = _of_generator(
+    uniform_generator: bool = _of_electra(
         False, "There is no generator: all tokens are drawn with the same probability.", rare=True)
-    electra_objective: bool = _of_generator(
+    electra_objective: bool = option(
         True, "Learn which tokens were replaced; if false, the model learns masked tokens alone.",
         rare=True)
-    disallow_correct: bool = _of_generator(False, "The original token is never drawn.", rare=True)
-    temperature: float = _of_generator(
+    disallow_correct: bool = _of_electra(False, "The original token is never drawn.", rare=True)
+    temperature: float = _with_generator(
         1.0, "Temperature of the draws from the generator.", above=0, below=float("inf"), rare=True)
-    gen_weight: float | None = _of_generator(None, "Weight of the generator's loss; default: 1.")
-    disc_weight: float | None = _of_generator(
+    gen_weight: float | None = option(None, "Weight of the generator's loss; default: 1.")
+    disc_weight: float | None = _of_electra(
         None, "Weight of the model's loss; default: 50, or 1 if --discriminator predicts tokens.")
-    discriminator: str = _of_generator(
+    discriminator: str = _of_electra(
         "replaced_token", "What the model learns. replaced_token: whether each token was "
         "replaced. replaced_token_written: the same, at the generator's positions alone (ELECTRA "
         "15%). replace_mlm: the original tokens at those positions. all_tokens_mlm: the original "
         "tokens at all positions.", choices=DISCRIMINATORS)
 
-    def __post_init__(self):
-        check(self)
-        for (flag, value), names in _IDLE.items():
-            if getattr(self, flag) is value:
-                self._check_idle(names, f"--{flag}={str(value).lower()}")
-
-    def check_without_own_term(self) -> None:
-        """Raises InputError if a setting is given that only ELECTRA's own term uses, which --terms
-        leaves out."""
-        self._check_idle(_IDLE["electra_objective", False], "--terms=masked_lm")
-
-    def _check_idle(self, names, other):
-        for name in names:
-            if getattr(self, name) != getattr(GeneratorSettings, name):
-                raise InputError(f"--{name} changes nothing with {other}; leave out one of the two "
-                                 "flags.")
+    __post_init__ = check
 
 
-_of_stages = functools.partial(option, rare=True, for_=Scope(
-    "progressive stacking, which needs --stack_layers", bool, "stack_layers"))
+_of_stages = only("stack_layers")
 
 
 @dataclasses.dataclass(frozen=True)

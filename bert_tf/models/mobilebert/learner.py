@@ -11,7 +11,6 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.models.mobilebert.settings import TransferSettings
 from bert_tf.objectives.base import Batch
 from bert_tf.training.learners.distiller import Distiller, load_teacher
 from bert_tf.training.learners.learner import Learner
@@ -39,15 +38,12 @@ class KnowledgeTransfer(Distiller):
 
     @classmethod
     def of_terms(cls, config: Sizes, terms: Sequence, dtype: str | None = None,
-                 settings: TransferSettings | None = None) -> Learner:
+                 settings: MobileBertSettings | None = None) -> Learner:
         """Makes the Learner; without a teacher, a plain one. The network begins with the teacher's
         weights outside the layers where they fit."""
-        settings = settings or TransferSettings()
+        settings = settings or MobileBertSettings()
         plain = Learner.of_terms(config, terms, dtype)
         if not settings.teacher:
-            for name in ("distill_ground_truth_ratio", "distill_temperature"):
-                if getattr(settings, name) != getattr(TransferSettings, name):
-                    raise InputError(f"--{name} is for runs with --teacher; leave the flag out.")
             return plain
         teacher = read_teacher(settings.teacher, config, dtype)
         heads = {head.name: head for head in plain.objectives}

@@ -28,6 +28,7 @@ from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
+from bert_tf.flags import only, option
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 tf = lazy_loader.load("tensorflow")
@@ -40,31 +41,32 @@ Run = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True)
 class Masking(base.Masking):
-    """SpanBERT's masking.
-
-    Attributes:
-        schemes: how the tokens of a sequence are chosen, one of these for each sequence:
-            "pair_span", "random" for single tokens, "ner_span" for entities and spans.
-        span_lower, span_upper, geometric_p: the length of a span in words: from, to, and p of its
-            geometric distribution.
-        replacement_method: whether a "span" is hidden as a whole, or each "word_piece" of it.
-        endpoints: the tokens that predict a span: the tokens around it, "external", or its own
-            first and last tokens, "internal".
-        max_pair_targets: how many tokens of a span are predicted from the endpoints.
-        ner_masking_prob: with "ner_span", the probability of an entity, not a span.
-    """
+    """Spans that are masked together (SpanBERT)."""
 
     called = "spans"
     extra_features = SPAN_FEATURES
 
-    schemes: tuple[str, ...] = ("pair_span",)
-    span_lower: int = 1
-    span_upper: int = 10
-    geometric_p: float = 0.2
-    replacement_method: str = "span"
-    endpoints: str = "external"
-    max_pair_targets: int = 15
-    ner_masking_prob: float = 0.5
+    schemes: tuple[str, ...] = option(
+        ("pair_span",), "How the tokens of a sequence are chosen; each sequence gets one of the "
+        "named schemes: pair_span, spans of words; random, single tokens; ner_span, entities and "
+        "spans.", choices=("pair_span", "random", "ner_span"))
+    span_lower: int = option(1, "Minimum words of a span.", least=1, most=1 << 10)
+    span_upper: int = option(
+        10, "Maximum words of a span; 1 masks single words.", least=1, most=1 << 10)
+    geometric_p: float = option(
+        0.2, "p of the geometric distribution of a span's length; near 0 for a uniform one.",
+        above=0, below=1)
+    replacement_method: str = option(
+        "span", "Replace a whole span in one way (span), or each of its tokens separately "
+        "(word_piece).", choices=("span", "word_piece"))
+    endpoints: str = option(
+        "external", "Tokens from which a span is predicted: the tokens around the span (external), "
+        "or its first and last token (internal).", choices=("external", "internal"))
+    max_pair_targets: int = option(
+        15, "Number of tokens of a span that are predicted from --endpoints.", least=1,
+        most=1 << 10)
+    ner_masking_prob: float = only("schemes", "ner_span")(
+        0.5, "Probability of masking an entity rather than a span.", least=0, most=0.99)
 
     def static_masks(self, documents, vocabulary, stream, options, room):
         return SpanMasks(self, documents, vocabulary, stream, options, room)
@@ -75,6 +77,9 @@ class Masking(base.Masking):
 
     def check(self, segments):
         super().check(segments)
+        if self.span_upper < self.span_lower:
+            raise InputError(f"--span_upper is {self.span_upper}; it must be at least "
+                             f"--span_lower={self.span_lower}.")
         if segments.sentence_ends or PAIRINGS[segments.pairing].segments > 1:
             raise InputError(f"--segments={segments.pairing}: spans need sequences of one text "
                              "without separators; give --segments=doc_blocks or doc_sentences.")

@@ -6,6 +6,7 @@ import math
 
 from bert_tf.data.masking import bert
 from bert_tf.errors import InputError
+from bert_tf.flags import option
 from bert_tf.recipes.corruption import Segments
 
 WEIGHTS = "word_order_weights"      # the feature that is 1 at shuffled tokens
@@ -13,13 +14,11 @@ WEIGHTS = "word_order_weights"      # the feature that is 1 at shuffled tokens
 
 @dataclasses.dataclass(frozen=True)
 class Masking(bert.Masking):
-    """BERT's masks and shuffled trigrams.
+    """Shuffled trigrams (StructBERT)."""
 
-    Attributes:
-        shuffle_prob: share of the visible tokens that are shuffled, three neighbours at a time.
-    """
-
-    shuffle_prob: float = 0.05
+    shuffle_prob: float = option(
+        0.05, "Share of the visible tokens that are shuffled, three neighbours at a time, and "
+        "predicted too.", least=0, most=1)
 
     @property
     def can_be_dynamic(self) -> bool:

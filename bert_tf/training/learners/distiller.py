@@ -16,7 +16,6 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.masks import NOISES
-from bert_tf.models.mobilebert.settings import TransferSettings
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.taught import (
     FIRST_STATE,
@@ -59,7 +58,7 @@ class Distiller(Learner):
     """
 
     epsilon = 0.0
-    settings_class = TransferSettings
+    settings_class = TeacherSettings
     packs = False       # a teacher's maps are compared row by row
 
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective],
@@ -79,8 +78,8 @@ class Distiller(Learner):
     @classmethod
     def of_terms(cls, config: Sizes, terms: Sequence, dtype: str | None = None,
                  settings: Any = None) -> "Learner":
-        settings = settings or TransferSettings()
-        terms = cls.with_squared_error(terms, settings.alpha_mse)
+        settings = settings or DistillerSettings()
+        terms = cls.with_squared_error(terms, getattr(settings, "alpha_mse", 0.0))
         teacher = cls.open_teacher(config, terms, dtype, settings)
         network, made = networks.build(config, dtype=dtype), []
         for term in terms:
@@ -105,7 +104,7 @@ class Distiller(Learner):
 
     @classmethod
     def open_teacher(cls, config: Sizes, terms: Sequence, dtype: str | None,
-                     settings: TransferSettings) -> Learner:
+                     settings: TeacherSettings) -> Learner:
         """The teacher of a network of `config`; see `of_terms`."""
         return read_teacher(settings.teacher, config, terms, dtype)
 
@@ -170,14 +169,14 @@ class Distiller(Learner):
 
 
 def make_term(term: Any, config: Sizes, teacher: Sizes, dtype: str | None = None,
-              settings: TransferSettings | None = None) -> Objective:
+              settings: TeacherSettings | None = None) -> Objective:
     """Returns the objective of a `recipes.Term` for a network with a teacher; weights and options
     of `settings` come before the term's."""
     kind = getattr(objectives, term.objective)
     options = dict(term.options)
     if issubclass(kind, TaughtObjective):
         options |= {name: getattr(settings, flag) for name, flag in kind.settings.items()
-                    if settings} | {name: getattr(teacher, size)
+                    if hasattr(settings, flag)} | {name: getattr(teacher, size)
                                     for name, size in kind.sizes.items()}
     weight = getattr(settings, WEIGHTS.get(term.objective, ""), None)
     return kind(config, loss_weight=term.weight if weight is None else weight, dtype=dtype,

@@ -17,7 +17,6 @@ from bert_tf.data.batches.two_texts import beside
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import seed_of_pass, split_seed
-from bert_tf.models.mobilebert.settings import TransferSettings
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.taught import LAYER_WEIGHTS, of_teacher
 from bert_tf.training.learners.distiller import Distiller, load_teacher
@@ -53,7 +52,7 @@ class DualTraining(Distiller):
 
     @classmethod
     def open_teacher(cls, config: Sizes, terms: Sequence, dtype: str | None,
-                     settings: TransferSettings) -> Learner:
+                     settings: TeacherSettings) -> Learner:
         """Reads the teacher and adds vectors for the tokens of `config`."""
         if not any(term.network == "teacher" for term in terms):
             raise InputError("--terms lacks dual_masked_lm, which trains the teacher; add it, or "
@@ -98,7 +97,7 @@ class DualTraining(Distiller):
             ("masked_lm_ids", "int32"), ("masked_lm_weights", "float32"))}
 
 
-def teacher_config(settings: TransferSettings, config: Sizes) -> Sizes:
+def teacher_config(settings: TeacherSettings, config: Sizes) -> Sizes:
     """Returns the teacher's configuration with rows for the tokens of `config`, too."""
     if not settings.teacher:
         raise InputError("--teacher must be given, since this recipe learns from a pre-trained "
