@@ -20,8 +20,8 @@ from bert_tf import checkpoints, data, flags, networks, training
 from bert_tf.errors import InputError, counted
 from bert_tf.files import is_folder, make_folder
 from bert_tf.model_card import write_card
-from bert_tf.models.electra.settings import StackingSettings
 from bert_tf.training.settings import TrainSettings
+from bert_tf.training.stacking import StackingSettings
 from run_scripts.pretraining.flags import (
     PretrainingFlags,
     recipe_defaults,

@@ -11,7 +11,7 @@ from bert_tf.data.records import features
 from bert_tf.errors import InputError, choose_from
 from bert_tf.files import exists, is_folder, read_json, write_json
 from bert_tf.heads import OBJECTIVES, TAUGHT
-from bert_tf.models.mobilebert.settings import TeacherSettings
+from bert_tf.training.learners.teacher_settings import TeacherSettings
 from run_scripts.pretraining.flags import PretrainingFlags
 
 # Flags of `create_pretraining_data` for features that only some networks read.

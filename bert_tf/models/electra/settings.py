@@ -1,4 +1,4 @@
-"""Settings of pre-training that only some recipes or runs have."""
+"""Settings of ELECTRA's pre-training, under the names of google-research/electra."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ _with_generator = only("uniform_generator", False)
 _of_its_own = only("untied_generator", True)
 _of_electra = only("electra_objective", True)
 DISCRIMINATORS = ("replaced_token", "replaced_token_written", "replace_mlm", "all_tokens_mlm")
-NEW_LAYERS = ("copied", "identity", "random")
+
 
 @dataclasses.dataclass(frozen=True)
 class GeneratorSettings:
@@ -39,38 +39,5 @@ class GeneratorSettings:
         "replaced. replaced_token_written: the same, at the generator's positions alone (ELECTRA "
         "15%). replace_mlm: the original tokens at those positions. all_tokens_mlm: the original "
         "tokens at all positions.", choices=DISCRIMINATORS)
-
-    __post_init__ = check
-
-
-_of_stages = only("stack_layers")
-
-
-@dataclasses.dataclass(frozen=True)
-class StackingSettings:
-    """Progressive stacking: a shallow network is trained first, then a deeper one made of it."""
-
-    stack_layers: list[str] = option(
-        [], "Number of layers in each stage, such as 3,6,12. Each number must be a multiple of the "
-        "number before it, and the last must equal the configuration's. Default: all layers from "
-        "the start.", items=int, least=1, rare=True)
-    stack_steps: list[str] = _of_stages(
-        [], "Steps of each stage but the last. The last stage ends when all stages together have "
-        "--num_train_steps.", items=int, least=1)
-    stack_learning_rates: list[str] = _of_stages(
-        [], "Learning rate at the start of each stage, after its warm-up, and at the end of the "
-        "last stage. In each stage the rate goes from its own value to the next. Default: "
-        "--learning_rate for all stages, --end_learning_rate at the end.", items=float, least=0,
-        below=float("inf"))
-    stack_warmup_steps: list[str] = _of_stages(
-        [], "Warm-up steps of each stage. Default: --num_warmup_steps in each.", items=int, least=0)
-    stack_new_layers: str = _of_stages(
-        "copied", "Initial weights of the layers that are added above the L trained ones. copied: "
-        "layer i has the weights of layer i mod L. identity: weights with which the new layers "
-        "change nothing at first. random: the usual random weights.", choices=NEW_LAYERS)
-    stack_optimizer: str = _of_stages(
-        "reset", "State of the optimizer in a new stage. reset: its moments begin at 0. copied: "
-        "they are copied with the layers. Its step count begins at 0 in both cases.",
-        choices=("reset", "copied"))
 
     __post_init__ = check

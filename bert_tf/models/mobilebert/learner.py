@@ -11,6 +11,7 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
+from bert_tf.models.mobilebert.settings import MobileBertSettings
 from bert_tf.objectives.base import Batch
 from bert_tf.training.learners.distiller import Distiller, load_teacher
 from bert_tf.training.learners.learner import Learner

@@ -27,6 +27,7 @@ from bert_tf.objectives.taught import (
 from bert_tf.objectives.weight_projection import layer_weights
 from bert_tf.training import transfer
 from bert_tf.training.learners.learner import Learner, Measures
+from bert_tf.training.learners.teacher_settings import DistillerSettings, TeacherSettings
 
 # The flags of the weights of terms.
 WEIGHTS = {"TokenDistillation": "alpha_ce", "TokenSquaredError": "alpha_mse",

@@ -21,6 +21,7 @@ from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.taught import LAYER_WEIGHTS, of_teacher
 from bert_tf.training.learners.distiller import Distiller, load_teacher
 from bert_tf.training.learners.learner import Learner
+from bert_tf.training.learners.teacher_settings import TeacherSettings
 
 # The feature that holds the teacher's outputs for its own text.
 _OUTPUTS = "beside_outputs"
