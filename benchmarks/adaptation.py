@@ -1,8 +1,8 @@
 """Compares how many examples of a new task BERT and MT-DNN need.
 
 This repeats the curve of domain adaptation in arXiv:1901.11504, figure 2 and table 5. BERT
-(--init_checkpoint) and MT-DNN (--mtdnn_checkpoint, the --output_dir of bert-finetune multitask) are
-fine-tuned by bert-finetune multitask with a new linear head on shares of the training file. With
+(--init_checkpoint) and MT-DNN (--mtdnn_checkpoint, the --output_dir of bert-finetune) are
+fine-tuned by bert-finetune with a new linear head on shares of the training file. With
 one seed, a smaller share is a part of a larger one; BERT and MT-DNN use the same random draws for
 the same seed. The best epoch of each run counts. The table has mean and standard deviation over the
 seeds, and published figures; curve.png shows both.
@@ -33,7 +33,7 @@ from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.task import Task
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts import run_multitask
+from run_scripts import finetune
 
 BERT, MTDNN = STARTS = "BERT", "MT-DNN"
 # Accuracy of base models on development sets by the number of examples: table 5.
@@ -65,7 +65,7 @@ class AdaptationFlags(KeptComparison):
     max_seq_length: int = option(128, "Length of the longest sequence.")
     train_batch_size: int = option(32, "Examples per step.", least=1)
     learning_rate: float = option(5e-5, "Peak of the learning rate.")
-    optimizer: str = option("adamax", "Optimizer; see bert-finetune multitask.",
+    optimizer: str = option("adamax", "Optimizer; see bert-finetune.",
                             choices=tuple(OPTIMIZERS))
     num_train_epochs: float = option(5.0, "Number of epochs.", above=0)
     save_checkpoints_steps: int = option(500, "Steps between checkpoints.")
@@ -100,7 +100,7 @@ def adapt(job: AdaptationFlags, start: str, fraction: float, seed: int) -> float
                                  "train_fraction_seed": seed}})
     path = {BERT: job.init_checkpoint, MTDNN: job.mtdnn_checkpoint}[start]
     found = run_trial(
-        run_multitask.main, job.path("logs", f"{name}.txt"), folder,
+        finetune.main, job.path("logs", f"{name}.txt"), folder,
         MixtureFlags(tasks=[job.task], task_config_path=rows, answer_opt=0),
         ModelFlags(do_train=True, do_eval=True, init_checkpoint=path, num_workers=1,
                    vocab_file=job.vocab_file, do_lower_case=job.do_lower_case,

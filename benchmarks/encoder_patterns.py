@@ -93,7 +93,7 @@ def declare(job: EncoderPatternsFlags) -> Table:
                  "d_kv": job.hidden_size // _HEADS, "num_heads": _HEADS,
                  "d_ff": 4 * job.hidden_size, "fixed_heads": list(ROWS[row]),
                  **layers(column.title)}
-        return Cell(f"{row[:2].lower()}-{column.title}-seed{seed}", "bert-finetune text-to-text", {
+        return Cell(f"{row[:2].lower()}-{column.title}-seed{seed}", "bert-finetune", {
             "tasks": [_TASK], "data_dir": [folder], "do_train": True, "do_eval": True,
             "bert_config_file": Made("sizes.json"), "vocab_file": vocabulary / "spiece.model",
             "output_dir": Made("."), "max_seq_length": job.max_seq_length,

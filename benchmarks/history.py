@@ -188,7 +188,7 @@ def fine_tune(job: HistoryFlags, name: str, task: str, seed: int, results: KeptR
     if system.recipe == "t5":
         with open(job.path(task, _TRAIN[task]), encoding="utf-8") as file:
             examples = sum(line == "\n" or task != "names" for line in file)
-        start(job, "run_text_to_text", log, {
+        start(job, "finetune", log, {
             **values, "num_train_steps": max(1, int(job.num_train_epochs * examples / 32)),
             **({"tasks": "conll2003", "data_dir": data_dir} if task == "names" else {
                 f"{split}_file": job.path(task, f"{split}_text.tsv")
@@ -197,10 +197,10 @@ def fine_tune(job: HistoryFlags, name: str, task: str, seed: int, results: KeptR
         return found["conll2003/entity_f1" if task == "names" else "pairs/exact_match"]
     values |= {"num_train_epochs": job.num_train_epochs, "num_workers": 1, "data_dir": data_dir}
     if task == "names":
-        start(job, "run_tagger", log, {**values, **system.tagger, "task": "conll2003"})
+        start(job, "finetune", log, {**values, **system.tagger, "task": "conll2003"})
         return 100 * _metric(folder, "entity_f1")
     columns = ["a", "b"] if task == "pair" else ["a"]
-    start(job, "run_classifier", log, {
+    start(job, "finetune", log, {
         **values, **system.classifier, "train_file": "train.tsv", "dev_file": "dev.tsv",
         "label_column": "label", **{f"text_{c}_column": c for c in columns}})
     return 100 * _metric(folder, "accuracy")

@@ -15,7 +15,6 @@ Example:
 
 import dataclasses
 import functools
-import importlib
 import math
 from typing import ClassVar
 
@@ -31,7 +30,7 @@ from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts import run_multitask
+from run_scripts import finetune
 
 BERT, SINGLE, UNTUNED, TUNED = ROWS = "BERT", "ST-DNN", "MT-DNN, no fine-tuning", "MT-DNN"
 # Of BERT-large, development sets, tables 3 and 4 of arXiv:1901.11504, by the headline: BERT,
@@ -104,9 +103,9 @@ class Trials:
                           do_lower_case=self.job.do_lower_case, **{"keep_head": False, **changes})
 
     def _learn_together(self, names, folder, model, keep=False):
-        """Scores of tasks by their names, after `run_multitask`."""
+        """Scores of tasks by their names, after `finetune`."""
         found = run_trial(
-            run_multitask.main, f"{folder}.log", folder,
+            finetune.main, f"{folder}.log", folder,
             MixtureFlags(tasks=names, data_dir=self.job.path("data")), model,
             dataclasses.replace(self._settings(folder), optimizer=self.job.optimizer,
                                 early_stopping=0),
@@ -129,9 +128,8 @@ class Trials:
         if row == TUNED:
             return self._learn_together([task.name], folder, self._model(
                 self.folder("mtdnn"), keep_head=True))[task.name]
-        script = importlib.import_module(f"run_scripts.{task.kind.script}")
         found = run_trial(
-            script.main, f"{folder}.log", folder,
+            finetune.main, f"{folder}.log", folder,
             TaskFlags(task=task.name, data_dir=self.job.path("data", task.name)),
             self._model(self.job.init_checkpoint), self._settings(folder))
         return {metric: found[f"{_dev(task)}/{metric}"] for metric in task.metrics}

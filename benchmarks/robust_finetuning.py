@@ -16,7 +16,6 @@ Example:
 
 import dataclasses
 import functools
-import importlib
 import statistics
 import time
 from typing import Any, ClassVar
@@ -31,6 +30,7 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
+from run_scripts import finetune
 
 PLAIN, SECONDS = "plain", "cpu_seconds"
 ROWS: dict[str, dict[str, Any]] = {
@@ -84,10 +84,9 @@ def run_row(job: RobustnessComparisonFlags, row: str, task: Any, seed: int) -> d
     folder = job.path(task.name, f"{row}-seed{seed}")
     # A run that was stopped would go on, and only the seconds of its rest would be measured.
     remove_folder(folder)
-    script = importlib.import_module(f"run_scripts.{task.kind.script}")
     start = time.process_time()
     found = run_trial(
-        script.main, f"{folder}.log", folder,
+        finetune.main, f"{folder}.log", folder,
         TaskFlags(task=task.name, data_dir=job.path("data", task.name)),
         ModelFlags(do_train=True, do_eval=True, init_checkpoint=job.init_checkpoint, num_workers=1,
                    keep_head=False,

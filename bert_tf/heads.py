@@ -20,7 +20,7 @@ def norm(name: str, width: str) -> dict[str, str]:
 
 
 class Choice(typing.NamedTuple):
-    """A head of texts as `bert-finetune classifier --head` offers it.
+    """A head of texts as `bert-finetune --head` offers it.
 
     Attributes:
         name: the flag's value.

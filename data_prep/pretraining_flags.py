@@ -122,7 +122,7 @@ class PretrainingDataFlags:
         "phrases, each of the other words is also a unit.", choices=UNITS, rare=True)
     input_format: str = _of_lines(
         "lines", "lines: one sentence per line, blank lines between documents. columns: one word "
-        "per line with its tags, as bert-finetune tagger reads and writes, and a blank line after "
+        "per line with its tags, as bert-finetune reads and writes, and a blank line after "
         "each sentence; two blank lines or a line -DOCSTART- separate documents.",
         choices=("lines", "columns"), rare=True)
     tag_column: int = only("input_format", "columns")(

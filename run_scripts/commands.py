@@ -56,12 +56,14 @@ COMMANDS = {
     "bert-analyze": "run_scripts.analysis",
     "bert-benchmark": "benchmarks",
 }
-SEVERAL = ("bert-finetune", "bert-analyze", "bert-benchmark")
-_FINETUNE = ("classifier", "squad", "tagger", "multiple-choice", "multitask", "text-to-text")
-# Flags that make a command another program, which has these flags too.
+SEVERAL = ("bert-analyze", "bert-benchmark")
+# Flags that make a command another program, or give it other flags.
 VARIANTS = {
     "bert-build-vocab": {"--init_vocab_file": "data_prep.extend_vocab"},
     "bert-create-pretraining-data": {"--train_filelist": "data_prep.import_ernie_data"},
+    "bert-finetune": dict.fromkeys((
+        "--task_kind=tagging", "--task_kind=multiple_choice", "--task_kind=span",
+        "--task_kind=text_to_text", "--tasks"), "run_scripts.finetune"),
     "bert-distill": {"--recipe=theseus": "run_scripts.run_theseus"},
     "bert-quantise-model": {"--measure_sensitivity": "run_scripts.measure_sensitivity"},
 }
@@ -73,8 +75,6 @@ def programs(command: str) -> dict[str, str]:
 
     A package's programs are its files with a function `run`.
     """
-    if command == "bert-finetune":
-        return {name: f"run_scripts.run_{name.replace('-', '_')}" for name in _FINETUNE}
     package = COMMANDS[command]
     files = sorted((_ROOT / package.replace(".", "/")).glob("*.py"))
     return {path.stem.replace("_", "-"): f"{package}.{path.stem}" for path in files
@@ -144,27 +144,14 @@ def first_line(module: str) -> str:
     return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
 
 
-def given_flags(arguments: Sequence[str]) -> dict[str, str]:
-    """{name: value} of the flags of a command line, without those in flagfiles."""
-    found = {}
-    for argument, following in itertools.zip_longest(arguments, arguments[1:], fillvalue=""):
-        if argument.startswith("-"):
-            name, is_given, value = argument.lstrip("-").partition("=")
-            follows = following and not following.startswith("-")
-            found[name] = value if is_given else following if follows else "true"
-    return found
-
-
 def _find_program(command):
-    """Returns the module that the first argument names, which is removed, or that the flags decide;
-    prints help, and ends the program, if none does."""
+    """Returns the module that the first argument names, which is removed; prints help, and ends the
+    program, if none does."""
     found = programs(command)
     if not found:
         sys.exit(f"error: {command} is in the repository and not in the installed package: clone "
                  "the repository and start the command there.")
     name = sys.argv.pop(1) if sys.argv[1:] and sys.argv[1][0] != "-" else None
-    if command == "bert-finetune" and name is None:
-        name = _choose()
     if name is None and _HELP & {*sys.argv}:
         with signals.reaching_output():
             _print_help(command, found)
@@ -173,36 +160,9 @@ def _find_program(command):
         start = f"{command} needs a name as its first argument"
         if name:
             start = f"there is no {command} {name}"
-        elif command == "bert-finetune":
-            if sentence := _missing_column():
-                sys.exit(f"error: {sentence}")
-            start = "give --task, --tasks or --task_kind, or a name as the first argument"
         sys.exit(f"error: {start}: {choose_from(name or '', found)}")
     sys.argv[0] += f" {name}"
     return found[name]
-
-
-def _choose():
-    """The name of the program that the flags decide, or None. A run's own flagfile names it."""
-    from bert_tf.finetuning import jobs
-    try:
-        given = given_flags(parsing.expand_flagfiles(sys.argv[1:]))
-        if path := given_flags(sys.argv[1:]).get("flagfile"):
-            kept = re.match(r"# bert-finetune (\S+) ", "\n".join(parsing.flagfile_lines(path)))
-            if kept and kept[1] in _FINETUNE:
-                return kept[1]
-        script = jobs.script_of(given)
-    except InputError as error:
-        sys.exit(f"error: {error}")
-    return script and script.removeprefix("run_").replace("_", "-")
-
-
-def _missing_column():
-    """The sentence that asks for the columns of the user's files; "" if no flag names files."""
-    from bert_tf.tasks.task_flags import TaskFlags, missing_column
-    given = given_flags(parsing.expand_flagfiles(sys.argv[1:]))
-    return missing_column(TaskFlags(**{name: given[name] for name in (
-        "data_dir", "train_file", "dev_file", "test_file") if name in given}))
 
 
 def _print_help(command, found):
@@ -227,7 +187,7 @@ def run() -> None:
     elif command in VARIANTS:
         given = {}
         with contextlib.suppress(InputError):   # the program reports it
-            given = given_flags(parsing.expand_flagfiles(sys.argv[1:]))
+            given = parsing.given_flags(parsing.expand_flagfiles(sys.argv[1:]))
         for flag, variant in VARIANTS[command].items():
             flag, _, value = flag.removeprefix("--").partition("=")
             if flag in given and value in ("", given[flag]):

@@ -129,7 +129,7 @@ class DistillFlags:
     augmentation_seed: int = only("augmentation", "random_words", "masked_words")(
         0, "Seed of the augmented copies.")
     pos_tagger: str = only("augmentation", "random_words")(
-        "", "Folder of a part-of-speech model from bert-finetune tagger, which tells "
+        "", "Folder of a part-of-speech model from bert-finetune, which tells "
         "--augmentation which words can replace a word; without it, any word can replace any "
         "other.")
     train_examples: bool = option(True, "Also learn from the task's training file.", rare=True)
@@ -162,7 +162,7 @@ class DistillFlags:
 def _saved(job: DistillFlags) -> SavedTask:
     """The `SavedTask` of the first teacher."""
     saved = SavedTask.require(job.teacher[0], "teacher")
-    if saved.task.kind.script == "run_text_to_text":
+    if saved.task.kind.name == "text_to_text":
         raise InputError(f"--teacher: {job.teacher[0]} is a model for {saved.task.kind.title}, "
                          "which can't be distilled; name another model.")
     return saved
@@ -261,7 +261,7 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     options |= {name: saved.options.get(name) for name in getattr(files, "options", {})
                 if name != THRESHOLD}
     with alone(settings) if job.student_layers else contextlib.nullcontext():
-        carry_out(open_run(saved.task.kind.script, files, _model_flags(job, saved, settings),
+        carry_out(open_run(files, _model_flags(job, saved, settings),
                            settings, options, teaching), job)
 
 

@@ -1,10 +1,56 @@
 """Fine-tunes a model on a task or on several, scores it, and predicts.
 
-One of the programs below does the work. The task chooses it: --task, --tasks, --task_kind, a flag
-that only one program has, such as --predict_file of squad, or the fine-tuned model that predicts.
-You may also give its name as the first argument.
+The task decides what is trained, and which flags there are: --task, --tasks, your own files, or the
+fine-tuned model that predicts. For your own files --task_kind may name the kind. --help after these
+flags lists the flags for this task; without them, the flags for texts to classify.
+
+Records are made once. Run the same command again to resume; it does not repeat finished trials.
 
 Example:
-    bert-finetune --task=MRPC --data_dir=glue/MRPC --do_train --do_eval \\
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mrpc
+    bert-finetune --task=MRPC --data_dir=glue/MRPC --do_train --do_eval --do_predict \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mrpc --num_trials=3
+    bert-finetune --train_file=mail.csv --dev_file=mail_dev.csv --text_a_column=body \\
+        --label_column=folder --do_train --do_eval \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mail
+    bert-finetune --task=squad --data_dir=squad --do_train --do_eval \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/squad
+    bert-finetune --task=conll2003 --data_dir=conll2003 --do_lower_case=False \\
+        --do_train --do_eval --init_checkpoint=cased_L-12_H-768_A-12 --output_dir=/tmp/names
+    bert-finetune --train_file=quiz.jsonl --dev_file=quiz_dev.jsonl --text_a_column=question \\
+        --choice_columns='answer*' --label_column=right --do_train --do_eval \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/quiz
+    bert-finetune --tasks=mnli,rte,mrpc,cola,sts-b --data_dir=glue --do_train --do_eval \\
+        --do_predict --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mtdnn
+    bert-finetune --tasks=cola,mrpc --data_dir=glue --do_train --do_eval --do_predict \\
+        --init_checkpoint=t5-small --output_dir=/tmp/t5 --num_train_steps=20000
 """
+
+import sys
+from typing import Any
+
+from bert_tf import flags
+from bert_tf.errors import InputError
+from bert_tf.finetuning import jobs
+from bert_tf.flags.parsing import expand_flagfiles, given_flags
+from run_scripts.finetuning import carry_out
+
+
+def main(*groups: Any) -> None:
+    """Checks everything, then trains, scores and predicts.
+
+    Args:
+        groups: the filled dataclasses of a job, see `jobs.open_run`.
+    """
+    carry_out(jobs.open_run(*groups), groups[0])
+
+
+def run() -> None:
+    try:
+        job = jobs.JOBS[jobs.job_of(given_flags(expand_flagfiles(sys.argv[1:])))]
+    except InputError as error:
+        sys.exit(f"error: {error}")
+    flags.run(main, *job.classes, defaults=job.defaults)
+
+
+if __name__ == "__main__":
+    run()

@@ -15,7 +15,7 @@ from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from data_prep import extract_text
-from run_scripts import run_classifier
+from run_scripts import finetune
 
 # The libraries with the most documentation, and names in a sentence that may give them away.
 _NAMES = {extract_text.STANDARD_LIBRARY: "c?python", "scipy": "scipy",
@@ -63,7 +63,7 @@ def fine_tune(data_dir: str, output_dir: str, vocab_file: str, seed: int, rate: 
         data_dir: folder of `write_examples`.
         model: flags of `ModelFlags` that say where training begins.
     """
-    run_classifier.main(
+    finetune.main(
         TaskFlags(data_dir=data_dir, train_file="train.jsonl", dev_file="dev.jsonl",
                   text_a_column="sentence", label_column="library", labels=list(LIBRARIES)),
         ModelFlags(do_train=True, do_eval=True, vocab_file=vocab_file, max_seq_length=_LENGTH,

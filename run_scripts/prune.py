@@ -58,7 +58,7 @@ class PruneFlags:
         "for each step.", items=float, least=0, most=100)
     prune_heads: list[str] = only("parts", "heads")(
         [], "Switch off these heads, instead of --orders: layer:head, both from 1. Or dead: the "
-        "heads with closed gates, whose output is 0 (bert-finetune classifier --concrete_coef).")
+        "heads with closed gates, whose output is 0 (bert-finetune --concrete_coef).")
     actually_prune: bool = option(False, "Write a smaller model, without the parts that the last "
                                          "step of the last order switches off.")
     split: str = option(

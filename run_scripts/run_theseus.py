@@ -109,7 +109,6 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     from bert_tf.compression import theseus
     from bert_tf.finetuning.one_task import as_trained, check_has_training_set
     from bert_tf.finetuning.run import open_run
-    from bert_tf.tasks.kinds.table import KINDS
     from bert_tf.training import adversarial
     from run_scripts.finetuning import alone, carry_out
 
@@ -117,18 +116,16 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     layers = checkpoints.read_config(os.path.join(job.predecessor, keras_file.NAME)).depth
     kept = job.successor_layers or layers // 2
     theseus.check_layers(layers, kept)
-    kinds = [name for name, kind in KINDS.items() if kind.script == saved.task.kind.script]
-    task = task_flags.read_task(kinds[0])       # checked before the successor is written
+    task = task_flags.read_task(saved.task.kind.name)   # checked before the successor is written
     check_has_training_set(task)
-    as_trained(task, saved, job.predecessor, kinds, task_flags.names_kind, "predecessor")
+    as_trained(task, saved, job.predecessor, task_flags.names_kind, "predecessor")
     with alone(settings):
         start = theseus.open_successor(job.predecessor, kept,
                                        os.path.join(settings.output_dir, "successor"))
         model = ModelFlags(do_train=True, do_eval=job.do_eval, do_predict=job.do_predict,
                            init_checkpoint=start, keep_head=True,
                            max_seq_length=saved.max_seq_length)
-        carry_out(open_run(saved.task.kind.script, task_flags, model, settings,
-                           teaching=teaching), job)
+        carry_out(open_run(task_flags, model, settings, teaching=teaching), job)
 
 
 def run() -> None:

@@ -32,7 +32,7 @@ from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.train import save_model
-from run_scripts import run_classifier
+from run_scripts import finetune
 
 LENGTH = 32
 LETTERS = string.ascii_lowercase
@@ -502,7 +502,7 @@ def test_run_classifier_predicts_the_same(saved, tmp_path, kind, ending):
     lines = ([json.dumps({"body": line}) for line in texts] if ending == "jsonl" else
              ["body", *texts])
     (tmp_path / f"test.{ending}").write_text("\n".join(lines) + "\n")
-    run_classifier.main(
+    finetune.main(
         TaskFlags(test_file=str(tmp_path / f"test.{ending}"), text_a_column="body"),
         ModelFlags(do_predict=True, init_checkpoint=str(folder), num_workers=1),
         FineTuneSettings(output_dir=str(tmp_path / "out")))

@@ -20,7 +20,6 @@ from bert_tf.models.t5.finetuning import LONGEST_INPUT
 from bert_tf.models.t5.tasks import TextTask, read_split, text_task
 from bert_tf.opening import Model
 from bert_tf.tasks.answer_spans import SpanOptions
-from bert_tf.tasks.named import SQUAD
 from bert_tf.tasks.squad import read_references
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
@@ -47,11 +46,7 @@ class Heads:
 
     def named(self, task: Task, data_dir: str) -> dict[str, Any]:
         """The settings that name a task and its files."""
-        if task.kind.name != "span":
-            return {"task": task.name, "data_dir": data_dir}
-        return {"task": {"train_file": task.path(data_dir, "train"),
-                         "predict_file": task.path(data_dir, "dev"),
-                         "version_2_with_negative": task.name == SQUAD[True].name}}
+        return {"task": task.name, "data_dir": data_dir}
 
     def records(self, folder: str) -> dict[str, Any]:
         """The settings that name the folder of records, which the runs of a task share."""
@@ -83,7 +78,7 @@ class Texts(Heads):
     has_epochs = False
 
     def check(self, settings):
-        known = jobs.settings_of("run_text_to_text")
+        known = jobs.settings_of(jobs.JOBS["text_to_text"])
         for name in settings:
             if name.removeprefix("grid_") not in known or name == "early_stopping":
                 raise InputError(f"--{name} is not for a suite of T5, whose runs do not have it; "
@@ -96,8 +91,8 @@ class Texts(Heads):
     def named(self, task, data_dir):
         found = text_task(task.name)
         if not found:
-            raise InputError(f"T5 does not do {task.name} in a suite: none of bert-finetune "
-                             "text-to-text's --tasks is this one; leave it out.")
+            raise InputError(f"T5 does not do {task.name} in a suite: none of "
+                             "T5's --tasks is this one; leave it out.")
         return {"task": [found.name], "data_dir": [data_dir]}
 
     def records(self, folder):

@@ -39,6 +39,11 @@ class ClassifierFlags:
         check(self)
         return dataclasses.asdict(self)
 
+    def frozen(self, settings: FineTuneSettings) -> FineTuneSettings:
+        """The settings of training, with the encoder frozen if it only gives features."""
+        head = CHOICES.get(self.head or "")
+        return frozen(settings, f"head={self.head}") if head and head.choice.freezes else settings
+
 
 _of_lstms = only("feature_layers")
 
@@ -59,7 +64,8 @@ class TaggerFlags:
     lstm_layers: int | None = _of_lstms(
         None, "Number of stacked LSTMs of --feature_layers (default: 2).")
 
+    options = ClassifierFlags.options
+
     def frozen(self, settings: FineTuneSettings) -> FineTuneSettings:
-        """The settings of training, with the encoder frozen if it only gives features."""
-        check(self)
+        """As of `ClassifierFlags`."""
         return frozen(settings, "feature_layers") if self.feature_layers else settings

@@ -73,7 +73,7 @@ def _obstacle(model, saved, task, task_flags, options):
     """Why the head of a model can't be trained for a task; "" if it can."""
     path = model.path
     if task.kind != saved.task.kind:
-        is_open = saved.task.kind.script == task.kind.script and not task_flags.names_kind
+        is_open = saved.task.kind.job == task.kind.job and not task_flags.names_kind
         advice = f" (--task_kind={saved.task.kind.name} trains its head further)" * is_open
         return f"{path} is a model for {saved.task.kind.title}, not for {task.kind.title}{advice}"
     head = saved.task.kind.head(saved.task, saved.options)[0]

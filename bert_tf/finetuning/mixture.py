@@ -54,7 +54,7 @@ class MixtureFlags:
         "", "JSON file that describes your own tasks, and changes settings of other tasks, by "
         'name: {"mail": {"train_file": "mail.csv", "dev_file": "mail_dev.csv", "text_a_column": '
         '"body", "label_column": "folder"}, "mnli": {"loss_weight": 2}}. Its keys are the flags of '
-        "bert-finetune classifier that describe files; long_text; label_scale and label_mean; "
+        "bert-finetune that describe files; long_text; label_scale and label_mean; "
         "max_qa_length and carry_choices; dropout_p, before the head's last layer (default: mnli "
         "0.3, cola 0.05, others 0.1); loss_weight; answer_opt; teachers, a list of folders of "
         "models of the task, whose mean probabilities are also learned (arXiv:1904.09482); "

@@ -4,7 +4,6 @@ starts.
 
 import dataclasses
 import functools
-from collections.abc import Sequence
 
 from bert_tf.checkpoints.task_heads import tasks_beside, with_head_of
 from bert_tf.errors import InputError
@@ -21,7 +20,7 @@ from bert_tf.finetuning.model import (
     open_encoder,
     reader_options,
 )
-from bert_tf.tasks.kinds.table import KINDS
+from bert_tf.models import folder_of
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.task import OWN, Task
@@ -29,29 +28,25 @@ from bert_tf.tasks.task_flags import OF_NUMBERS, SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 
 
-def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: ModelFlags,
+def plan_task(task_flags: TaskFlags | SquadFlags, model_flags: ModelFlags,
               settings: FineTuneSettings, options: dict) -> Member:
     """The only task of a run, after all was checked that can be known before work starts.
 
     Args:
-        script: its name; it is for the kinds that name it.
-        options: dict of more flags of the input and of the head, by their names, which are kept
-            with the model; None where a flag is not given.
+        options: dict of more options of the input and of the head, which are kept with the model;
+            None where a flag is not given.
 
     Raises:
         InputError: anything is wrong with them.
     """
-    kinds = [name for name, kind in KINDS.items() if kind.script == script]
-    task = task_flags.read_task(kinds[0])
-    if task.kind.name not in kinds:
-        raise InputError(f"{task.name} is a task of the kind {task.kind}, but this command is for "
-                         f"{', '.join(kinds)}; use the command for its kind.")
+    task = task_flags.read_task(_kind_of_model(model_flags, settings))
+    options = {**{name: getattr(task_flags, name) for name in task.kind.input_options}, **options}
     if model_flags.do_train:
         check_has_training_set(task)
     model_flags.check(settings)
     model, model_flags = _open_model(task, task_flags, model_flags, settings, options)
     if model.saved:
-        task = as_trained(task, model.saved, model.path, kinds, task_flags.names_kind)
+        task = as_trained(task, model.saved, model.path, task_flags.names_kind)
     elif not model_flags.do_train:
         task = _as_named(task, model)
     options = task.kind.options(options, _saved_options(model, model_flags), model_flags.do_train,
@@ -126,20 +121,28 @@ def _saved_options(model, model_flags):
             if not (is_new and name in OF_NUMBERS)}
 
 
-def as_trained(task: Task, saved: SavedTask, path: str, kinds: Sequence[str], is_named: bool,
+def _kind_of_model(model_flags, settings):
+    """The name of the kind of task that the model was fine-tuned for, if its head is used; else ""
+    """
+    folder = model_flags.init_checkpoint or settings.output_dir
+    uses_head = model_flags.keep_head or not model_flags.do_train
+    saved = SavedTask.read(folder_of(folder)) if uses_head else None
+    return saved.task.kind.name if saved else ""
+
+
+def as_trained(task: Task, saved: SavedTask, path: str, is_named: bool,
                flag: str = "init_checkpoint") -> Task:
     """The task with the kind and the labels of a fine-tuned model.
 
     Args:
         saved, path: of the model.
-        kinds: the names of the kinds of the command.
         is_named: whether a flag decides the kind.
         flag: the model's flag, for messages.
 
     Raises:
         InputError: the model has another kind, or other labels.
     """
-    if not is_named and saved.task.kind.name in kinds and saved.task.kind != task.kind:
+    if not is_named and saved.task.kind.job == task.kind.job and saved.task.kind != task.kind:
         task = dataclasses.replace(task, kind=saved.task.kind, metrics=saved.task.metrics)
     if saved.task.kind != task.kind:
         raise InputError(f"{path} is a model for {saved.task.kind.title}, not for "

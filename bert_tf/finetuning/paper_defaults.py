@@ -8,7 +8,7 @@ from bert_tf import checkpoints, finetuning_defaults
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.opening import folder_of
-from bert_tf.tasks.named import find_task
+from bert_tf.tasks.named import OF_SUITES, SQUAD, find_questions, find_task
 from bert_tf.tasks.saved_task import SavedTask
 
 # Flags that set the number of steps in another way; a paper's number of steps is then not used.
@@ -34,8 +34,9 @@ def named_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def squad_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The defaults for a version of SQuAD; see `named_defaults`."""
-    return _defaults(
-        given, lambda: "squad_v2" if given.get("version_2_with_negative") else "squad")
+    has_negatives = (given.get("version_2_with_negative")
+                     or find_questions(given.get("task", "")) is SQUAD[True])
+    return _defaults(given, lambda: SQUAD[bool(has_negatives)].name)
 
 
 def _may_keep(given, name):
@@ -45,7 +46,7 @@ def _may_keep(given, name):
     saved = SavedTask.read(folder_of(path)) if path else None
     if not saved or not name:
         return bool(saved)
-    mine, its = find_task(name), saved.task
+    mine, its = OF_SUITES[name], saved.task
     return (mine.labels, mine.label_names or its.label_names) == (
         its.labels, its.label_names or mine.label_names)
 

@@ -277,8 +277,8 @@ def _keep_chosen(member, found):
             dataclasses.replace(saved, options={**saved.options, **chosen}).write(member.folder)
 
 
-def open_run(script: str, task_flags, model_flags, settings, options: dict | None = None,
-             teaching=None, strategy=None) -> FineTuneRun:
+def open_run(task_flags, model_flags, settings, options: dict | None = None, teaching=None,
+             strategy=None) -> FineTuneRun:
     """Checks the flags of a run on one task, opens devices, and makes and reads records; for the
     other arguments see `plan_task`.
 
@@ -291,7 +291,7 @@ def open_run(script: str, task_flags, model_flags, settings, options: dict | Non
     Raises:
         InputError: see `plan_task`; or devices or folders cannot be used.
     """
-    member = plan_task(script, task_flags, model_flags, settings, options or {})
+    member = plan_task(task_flags, model_flags, settings, options or {})
     if model_flags.do_train:    # before the records of another run are replaced
         training.trials.check_output(member.settings.output_dir, list(member.settings.trials()))
     run = FineTuneRun([member], member.flags, settings, note=teaching.note if teaching else "")
@@ -392,23 +392,27 @@ def _mixture_tuning(run, strategy):
         model.path, bool(flags.keep_head), model.take_weights())
 
 
-def open_task(script: str, task_flags, model_flags, settings,
-              options: dict | None = None) -> FineTuneRun:
-    """Opens a run on one task, or a run where the models of --ensemble answer it together; for the
-    arguments see `plan_task`.
+def open_task(task_flags, model_flags, settings, head_flags=None) -> FineTuneRun:
+    """Opens a run on one task, or a run where the models of --ensemble answer it together.
+
+    Args:
+        head_flags: `ClassifierFlags` or `TaggerFlags`; None for other heads, and for defaults.
 
     Raises:
         InputError: see `open_run`; or the models do not go together.
     """
+    options = {**getattr(task_flags, "options", {}), **(head_flags.options() if head_flags else {})}
+    if head_flags and model_flags.do_train:
+        settings = head_flags.frozen(settings)
     if not model_flags.ensemble:
-        return open_run(script, task_flags, model_flags, settings, options)
+        return open_run(task_flags, model_flags, settings, options)
     model_flags.check(settings)
     records = model_flags.records_dir or os.path.join(settings.output_dir, "records")
     runs: list[FineTuneRun] = []
     for number, folder in enumerate(model_flags.ensemble):
         own = dataclasses.replace(model_flags, ensemble=[], init_checkpoint=folder,
                                   records_dir=os.path.join(records, str(number)))
-        runs.append(open_run(script, task_flags, own, settings, dict(options or {}),
+        runs.append(open_run(task_flags, own, settings, options,
                              strategy=runs[0].tuning.strategy if runs else None))
     first = runs[0].members[0]
     if first.task.kind.reads:

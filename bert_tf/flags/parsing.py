@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -125,6 +126,17 @@ def expand_flagfiles(arguments: Iterable[str], above: tuple[str, ...] = ()) -> l
         if argument == "--":
             break
     return [*found, *rest]
+
+
+def given_flags(arguments: Sequence[str]) -> dict[str, str]:
+    """{name: value} of the flags of a command line, without those in flagfiles."""
+    found = {}
+    for argument, following in itertools.zip_longest(arguments, arguments[1:], fillvalue=""):
+        if argument.startswith("-"):
+            name, is_given, value = argument.lstrip("-").partition("=")
+            follows = following and not following.startswith("-")
+            found[name] = value if is_given else following if follows else "true"
+    return found
 
 
 def flagfile_lines(path: str) -> list[str]:

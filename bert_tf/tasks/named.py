@@ -13,6 +13,7 @@ ai.stanford.edu/~amaas/data/sentiment. In Korean: NSMC (github.com/e9t/nsmc), Ko
 """
 
 import os
+import re
 
 from bert_tf.errors import InputError, choose_from
 from bert_tf.tasks.in_libraries import configuration
@@ -272,15 +273,23 @@ TRIVIA_QA = Task("triviaqa", KINDS["span"], {
 OF_SUITES = {**TASKS, **{task.name: task for task in (*SQUAD.values(), TRIVIA_QA)}}
 
 
+def find_questions(name: str) -> Task | None:
+    """Returns SQuAD or TriviaQA by a name such as squad1.1; None for other names."""
+    plain = re.sub(r"[-_ .v]", "", name.lower())
+    known = {"squad": False, "squad11": False, "squad2": True, "squad20": True}
+    return SQUAD[known[plain]] if plain in known else (
+        TRIVIA_QA if plain == TRIVIA_QA.name.replace("v", "") else None)
+
+
 def find_task(name: str) -> Task:
     """Finds a task by name, ignoring case and hyphens."""
     plain = name.lower().replace("-", "")
     for known, task in TASKS.items():
         if known.replace("-", "") == plain:
             return task
-    if plain.startswith("squad"):
-        raise InputError(f"there is no task {name!r}: for SQuAD run bert-finetune with "
-                         "--predict_file, and --train_file to train.")
+    if find_questions(name):
+        raise InputError(f"{name} is a task of bert-finetune; here SQuAD's files are named by "
+                         "--train_file and --dev_file.")
     raise InputError(f"there is no task {name!r}; {choose_from(name, TASK_NAMES)[:-1]}, or "
                      "describe your own file with --text_a_column and --label_column.")
 

@@ -98,7 +98,7 @@ class Kind:
     Attributes:
         name: a key of `KINDS`.
         title: the kind's name in messages.
-        script: the script that fine-tunes such a task.
+        job: the row of `bert_tf.finetuning.jobs` that fine-tunes such a task.
         features: the `Feature`s of training records.
         texts: the least and the most texts of an example (None: any number), and their name in
             errors.
@@ -118,16 +118,18 @@ class Kind:
             `document`; a task's sizes then count these.
         keeps_head: whether training begins with the head of pre-training that has the same name.
         head_options: names of the options that decide how the head is built.
+        input_options: names of the flags of `TaskFlags` that are kept with the model.
         measures: whether records to predict hold labels, so that their loss can be measured.
         reads: names of the features that a model turns into texts; () for other models.
     """
 
-    name = title = script = ""
+    name = title = job = ""
     features: tuple = ()
     texts: tuple = (1, None, "a text")
     own_metrics: tuple = ()
     reads: tuple[str, ...] = ()
     head_options: tuple[str, ...] = ("bilstm_size",)
+    input_options: tuple[str, ...] = ()
     format: str | None = None
     default_columns: tuple = ("", "")
     lines = 1

@@ -3,15 +3,16 @@
 import contextlib
 import dataclasses
 import typing
+from collections.abc import Mapping
 
 from bert_tf.errors import InputError
 from bert_tf.files import is_file, join_path
-from bert_tf.flags import check, check_used, option
+from bert_tf.flags import changed, check, check_used, option
 from bert_tf.tasks import annotations, conllu, forms
 from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.libraries import is_library_name, split_of
-from bert_tf.tasks.named import SQUAD, TASK_NAMES, find_task
+from bert_tf.tasks.named import SQUAD, TASK_NAMES, find_questions, find_task
 from bert_tf.tasks.reading import KeptRows, discover_labels, with_tags_judged
 from bert_tf.tasks.rows import Omissions, Table
 from bert_tf.tasks.split_records import Source
@@ -28,6 +29,7 @@ _OF_OWN = ("text_a_column", "text_b_column", "choice_columns", "label_column", "
            "labelled_test", "multi_label", "header", "tfds_name", "train_file", "dev_file",
            "test_file")
 _OF_CHOICES = ("max_qa_length", "carry_choices")
+_OF_TABLES = {"text_a_column", "multi_label", "tfds_name"}
 OF_NUMBERS = ("label_scale", "label_mean")
 # Values of options that a trained model does not name.
 _KEPT = {"label_scale": 1.0, "label_mean": 0.0, "carry_choices": False, "long_text": TRUNCATE}
@@ -59,7 +61,9 @@ class TaskFlags:
         "", "Folder of the task's files, or a data set, tfds:NAME or hf://datasets/OWNER/NAME; "
         "names of your own files are relative to this folder.")
     task_kind: str | None = option(
-        None, "What is predicted for an example. Default: the command's kind of task.",
+        None, "What is predicted for an example of your own files. Default: multiple_choice with "
+        "--choice_columns, tagging for files without columns, such as .txt, .conllu and .ann, else "
+        "classification.",
         choices=[name for name, kind in KINDS.items() if kind.own_metrics])
     train_file: str = option(
         "", "File to train on: .tsv, .csv, .jsonl or .json. For tagging: one word per line, and a "
@@ -133,11 +137,11 @@ class TaskFlags:
         """Whether a flag decides the kind of the task."""
         return bool(self.task or self.task_kind or self.multi_label)
 
-    def read_task(self, kind: str = "classification") -> Task:
+    def read_task(self, kind: str = "") -> Task:
         """The `Task`.
 
         Args:
-            kind: the kind of own files if no flag names one.
+            kind: the kind of own files if no flag names one; "": see `kind_of_files`.
 
         Raises:
             InputError: there is no such task, or the flags describe no task.
@@ -232,9 +236,20 @@ class TaskFlags:
         return Wanted(wanted, *splits)
 
 
+def kind_of_files(given: Mapping[str, typing.Any]) -> str:
+    """Returns the name of the kind of a user's files, from the flags that are given, by name."""
+    if "choice_columns" in given:
+        return "multiple_choice"
+    paths = [join_path(given.get("data_dir", ""), given[name])
+             for name in ("train_file", "dev_file", "test_file") if given.get(name)]
+    has_words = any(forms.is_brat(path) or forms.ending(path) not in forms.TABLES
+                    for path in paths if not is_library_name(path))
+    return "tagging" if has_words and not given.keys() & _OF_TABLES else "classification"
+
+
 def _own_kind(flags, default):
     """The name of the kind of own files."""
-    kind = flags.task_kind or default
+    kind = flags.task_kind or default or kind_of_files(changed(flags))
     if not flags.multi_label:
         return kind
     if kind not in ("classification", "multi_label"):
@@ -418,10 +433,21 @@ def _one_format(files, kind, data_dir):
     return one
 
 
+def _question_file(task, data_dir, split):
+    """The official file of a split, also where it is not there."""
+    return task.path(data_dir, split) if task.has_file(data_dir, split) else join_path(
+        data_dir, task.split(split).files[0])
+
+
 @dataclasses.dataclass
 class SquadFlags:
     """Questions, and how they are answered; by default as the model was trained."""
 
+    task: str = option(
+        "", "squad, squad_v2 or triviaqa, whose official files are in --data_dir; without --task, "
+        "--train_file and --predict_file name the files.", alias="task_name")
+    data_dir: str = option("", "Folder of the files of --task, or a data set such as tfds:squad.")
+    task_kind: str = option("span", "Answers to questions.", choices=("span",))
     train_file: str = option(
         "", "SQuAD JSON to train on, or a data set, tfds:squad/v1.1 or hf://datasets/OWNER/NAME.")
     predict_file: str = option("", "SQuAD JSON with the questions to answer, or a data set.")
@@ -462,13 +488,26 @@ class SquadFlags:
 
     names_kind = True
 
+    def __post_init__(self):
+        if not self.task:
+            return
+        task = find_questions(self.task)
+        if task is None:
+            raise InputError(f"--task={self.task} is no task of questions; give squad, squad_v2 or "
+                             "triviaqa, or leave the flag out.")
+        if self.version_2_with_negative is None:
+            self.version_2_with_negative = task is SQUAD[True] or None
+        task = placed(task, self.data_dir)
+        self.train_file = self.train_file or _question_file(task, self.data_dir, "train")
+        self.predict_file = self.predict_file or _question_file(task, self.data_dir, "dev")
+
     @property
     def options(self) -> dict:
         """All options but the files, None where a flag is not given."""
         return {name: value for name, value in dataclasses.asdict(self).items()
-                if not name.endswith("_file")}
+                if not (name.endswith("_file") or name in ("task", "task_kind", "data_dir"))}
 
-    def read_task(self, kind: str = "span") -> Task:
+    def read_task(self, kind: str = "") -> Task:
         """The `Task` of SQuAD v1.1, as long as the options are not known."""
         check(self)
         return SQUAD[False]

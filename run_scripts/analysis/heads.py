@@ -7,7 +7,7 @@ outputs 0 (Michel et al., arXiv:1905.10650). Each head is tried alone, then each
 --reverse_head_mask also tries each layer with only its best head on --choose_split. Each difference
 has a p-value. A head that layers share, as in ALBERT, is switched off in all of them. T5 has three
 kinds of attention: in the encoder, from the decoder to the encoder ("cross"), and in the decoder.
-For T5, --task is a task of bert-finetune text-to-text. Of other models the command also shows the
+For T5, --task is a task of bert-finetune. Of other models the command also shows the
 entropy of each head's attention, as transformers' run_bertology.py does. Writes heads.json and
 heads.png. scores.json keeps each score; run the same command again to resume.
 """

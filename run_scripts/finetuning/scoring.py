@@ -81,7 +81,7 @@ class ScoredModel:
                            records_dir=os.path.join(work_dir, "records"))
         try:
             with contextlib.redirect_stdout(io.StringIO()):     # without reports on records
-                self._run = open_run(kind.script, self._files, flags, self._settings, options)
+                self._run = open_run(self._files, flags, self._settings, options)
         except InputError as error:     # it names the flag of fine-tuning
             error.args = (str(error).replace("--init_checkpoint", f"--{flag}"),)
             raise

@@ -66,8 +66,8 @@ def fixture_runs(monkeypatch, tmp_path):
         assert task.task == "cola"
         scores(folder, {"dev/matthews": 0.1, "dev/accuracy": 0.6})
 
-    monkeypatch.setattr(comparison.run_multitask, "main", multitask)
-    monkeypatch.setattr("run_scripts.run_classifier.main", classifier)
+    monkeypatch.setattr(comparison.finetune, "main", lambda task, *others: (
+        classifier if isinstance(task, TaskFlags) else multitask)(task, *others))
     return runs
 
 

@@ -89,7 +89,7 @@ COMMANDS = {
                                         "cluster_timeout": 30},
         ("config.json", "records"), workers=2),
     "fine-tuning": Command(
-        "run_scripts.run_classifier", _FINETUNING,
+        "run_scripts.finetune", _FINETUNING,
         ("train.csv", "dev.csv", "vocab.txt", "config.json", "model.keras"),
         checkpoint="model.keras", records="OUT/records/train",
         half="records/dev.manifest.json"),

@@ -19,7 +19,7 @@ from bert_tf.finetuning.run import has_learned_from
 from bert_tf.tasks.label_cells import form_of_cells
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts import run_classifier
+from run_scripts import finetune
 from tests.run_scripts.test_run_classifier import VOCAB, write_csv
 from tests.training import tiny
 
@@ -61,7 +61,7 @@ def test_an_lstm_that_no_memory_holds_is_refused(tmp_path):
 def test_the_call_does_what_the_command_does(folder, tmp_path):
     scores = bert_tf.finetune(FILES, folder / "model", tmp_path / "call", **settings(folder))
     given = settings(folder)
-    run_classifier.main(
+    finetune.main(
         TaskFlags(**FILES, data_dir=given.pop("data_dir")),
         jobs.ModelFlags(do_train=True, do_eval=True, init_checkpoint=str(folder / "model"),
                         max_seq_length=given.pop("max_seq_length"),
@@ -150,9 +150,9 @@ def test_several_tasks(folder, tmp_path):
 
 
 @pytest.mark.parametrize("task, given, message", [
-    (FILES, {"learning_rat": 1}, "^bert-finetune classifier has no setting learning_rat; did you "
-     "mean learning_rate. bert-finetune classifier --helpfull lists its settings.$"),
-    (FILES, {"qqqq": 1}, "has no setting qqqq; bert-finetune classifier --help"),
+    (FILES, {"learning_rat": 1}, "^this task has no setting learning_rat; did you mean "
+     "learning_rate. bert-finetune --helpfull with the task lists its settings.$"),
+    (FILES, {"qqqq": 1}, "has no setting qqqq; bert-finetune --helpfull"),
     ("nothing", {}, "nothing"),
     ({"train_file": "absent.csv", "text_a_column": "body", "label_column": "folder"}, {},
      "absent.csv"),

@@ -10,6 +10,7 @@ import pytest
 
 from bert_tf import files, flags
 from bert_tf.config import EncoderConfig, T5Config
+from bert_tf.finetuning import jobs
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.saved_task import SavedTask
 from run_scripts import commands
@@ -61,36 +62,11 @@ def test_programs_have_a_line_each(command):
     ("bert-distill --recipe theseus", "run_scripts.run_theseus"),
     ("bert-distill --recipe=pkd --teacher=a", "run_scripts.distill"),
     ("bert-distill --flagfile=memory://flags/theseus.txt", "run_scripts.run_theseus"),
-    ("bert-finetune tagger --task=mrpc", "run_scripts.run_tagger"),
-    ("bert-finetune --flagfile=memory://flags/tagger.txt --output_dir=b", "run_scripts.run_tagger"),
-    ("bert-finetune --flagfile {folder}/mrpc.txt", "run_scripts.run_classifier"),
-    *((f"bert-finetune {flags}", f"run_scripts.run_{name}") for flags, name in (
-        ("--task=mrpc --do_train", "classifier"), ("--task_name STS-B", "classifier"),
-        ("--task=swag", "multiple_choice"), ("--task=qnnli", "multiple_choice"),
-        ("--task=conll2003", "tagger"), ("--task_kind=regression --train_file=a.csv", "classifier"),
-        ("--task_kind=tagging --train_file=a.txt", "tagger"),
-        ("--train_file=a.csv --label_column=0 --text_a_column=1", "classifier"),
-        ("--train_file=a.csv --text_a_column=1 --choice_columns=a*", "multiple_choice"),
-        ("--train_file=a.json --predict_file=b.json", "squad"),
-        ("--tasks=mrpc,cola --init_checkpoint={folder}/bert", "multitask"),
-        ("--tasks=mrpc,cola --bert_config_file={folder}/t5/config.json", "text_to_text"),
-        ("--train_file=a.tsv --bert_config_file={folder}/t5/config.json", "text_to_text"),
-        ("--test_file=a.txt --ensemble={folder}/tags,b", "tagger"),
-        ("--do_train=false --test_file=a.txt --output_dir={folder}/tags", "tagger"),
-        ("--do_train --text_a_column=1 --init_checkpoint={folder}/tags", "classifier"))),
 ])
 def test_flags_choose_the_program(arguments, module, monkeypatch, tmp_path):
-    for name in ("tags", "bert", "t5"):
-        (tmp_path / name).mkdir()
     (tmp_path / "flags.txt").write_text("--output_file=o\n--init_vocab_file=v.txt\n")
-    (tmp_path / "mrpc.txt").write_text("# mine\n--task=mrpc\n")
-    for kept, lines in (("theseus", "--recipe=theseus\n"), (
-            "tagger", "# bert-finetune tagger --flagfile=THIS_FILE\n--label_column=1\n")):
-        with files.write_aside(f"memory://flags/{kept}.txt") as file:
-            file.write(lines)
-    SavedTask(find_task("conll2003"), 128, False, {}).write(tmp_path / "tags")
-    EncoderConfig(vocab_size=9).to_json_file(tmp_path / "bert" / "bert_config.json")
-    T5Config(vocab_size=9).to_json_file(tmp_path / "t5" / "config.json")
+    with files.write_aside("memory://flags/theseus.txt") as file:
+        file.write("--recipe=theseus\n")
     found = []
     monkeypatch.setattr(flags, "run", lambda main, *_, **__: found.append(main.__module__))
     monkeypatch.setattr(sys, "argv", arguments.format(folder=tmp_path).split())
@@ -98,14 +74,44 @@ def test_flags_choose_the_program(arguments, module, monkeypatch, tmp_path):
     assert found == [module]
 
 
+@pytest.mark.parametrize("arguments, job", [
+    ("--flagfile {folder}/mrpc.txt", "classifier"), ("", "classifier"),
+    ("--task=mrpc --do_train", "classifier"), ("--task_name STS-B", "classifier"),
+    ("--task=swag", "multiple_choice"), ("--task=qnnli", "multiple_choice"),
+    ("--task=conll2003", "tagger"), ("--task=SQuAD2.0", "squad"), ("--task=triviaqa", "squad"),
+    ("--task=mrpc --bert_config_file={folder}/t5/config.json", "text_to_text"),
+    ("--task_kind=regression --train_file=a.txt", "classifier"),
+    ("--task_kind=tagging --train_file=a.csv", "tagger"),
+    ("--train_file=a.csv --label_column=0 --text_a_column=1", "classifier"),
+    ("--train_file=a --text_a_column=1", "classifier"), ("--train_file=a.jsonl", "classifier"),
+    ("--do_train --train_file=a.conllu --label_column=upos", "tagger"),
+    ("--train_file=a.txt.gz", "tagger"), ("--test_file=a.ann", "tagger"),
+    ("--train_file=a.csv --text_a_column=1 --choice_columns=a*", "multiple_choice"),
+    ("--train_file=a.json --predict_file=b.json", "squad"),
+    ("--tasks=mrpc,cola --init_checkpoint={folder}/bert", "multitask"),
+    ("--tasks=mrpc,cola --bert_config_file={folder}/t5/config.json", "text_to_text"),
+    ("--train_file=a.tsv --bert_config_file={folder}/t5/config.json", "text_to_text"),
+    ("--test_file=a.csv --ensemble={folder}/tags,b", "tagger"),
+    ("--do_train=false --test_file=a.csv --output_dir={folder}/tags", "tagger"),
+    ("--do_train --text_a_column=1 --init_checkpoint={folder}/tags", "classifier")])
+def test_the_task_chooses_the_flags(arguments, job, monkeypatch, tmp_path):
+    for name in ("tags", "bert", "t5"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mrpc.txt").write_text("# mine\n--task=mrpc\n")
+    SavedTask(find_task("conll2003"), 128, False, {}).write(tmp_path / "tags")
+    EncoderConfig(vocab_size=9).to_json_file(tmp_path / "bert" / "bert_config.json")
+    T5Config(vocab_size=9).to_json_file(tmp_path / "t5" / "config.json")
+    found = []
+    monkeypatch.setattr(flags, "run", lambda main, *classes, **_: found.append(classes))
+    monkeypatch.setattr(sys, "argv", ["bert-finetune", *arguments.format(folder=tmp_path).split()])
+    commands.run()
+    assert found == [jobs.JOBS[job].classes]
+
+
 def test_what_decides_nothing_is_said(tmp_path):
-    status, out, err = run("bert-finetune", "--help")
-    assert (status, err) == (0, "") and "  squad            Fine-tunes BERT to find answers" in out
-    status, out, err = run("bert-finetune", "--do_train", "--train_file=a.txt")
-    assert (status, out) == (1, "") and "classifier, squad" in err and err.count("\n") == 1
     path = tmp_path / "mail.csv"
     path.write_text("folder,body\nham,a b\n")
-    status, out, err = run("bert-finetune", "--do_train", f"--train_file={path}")
+    status, out, err = run("bert-finetune", "--do_train", f"--train_file={path}", "--output_dir=x")
     assert (status, out) == (1, "") and err.startswith(
         f"error: --text_a_column must be given: the column of the text in --train_file={path}")
     assert "(its columns are folder, body); --label_column names" in err and "--task" not in err

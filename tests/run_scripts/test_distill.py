@@ -18,7 +18,6 @@ from bert_tf.compression.transfer import TransferSource
 from bert_tf.config import XLNetConfig
 from bert_tf.data import ExampleSet
 from bert_tf.errors import InputError
-from bert_tf.finetuning.head_flags import TaggerFlags
 from bert_tf.finetuning.mixture import MixtureFlags
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.opening import open_model
@@ -30,14 +29,7 @@ from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import Layout
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts import (
-    distill,
-    quantise_model,
-    run_classifier,
-    run_multitask,
-    run_squad,
-    run_tagger,
-)
+from run_scripts import distill, finetune, quantise_model
 from run_scripts.finetuning import teaching
 from tests.run_scripts.test_run_squad import VOCABULARY, squad_json
 from tests.training import tiny
@@ -85,20 +77,19 @@ TABLES = {"train_file": "train.tsv", "dev_file": "dev.tsv", "text_a_column": "te
           "label_column": "label"}
 
 
-def train(script, data, vocabulary, folder, files, seed):
-    script.main(
+def train(data, vocabulary, folder, files, seed):
+    finetune.main(
         TaskFlags(data_dir=str(data), **files),
         ModelFlags(do_train=True, do_eval=True, vocab_file=str(data / f"{vocabulary}.txt"),
                    bert_config_file=str(data / "big.json"), max_seq_length=40, num_workers=1),
-        *([TaggerFlags()] if script is run_tagger else []),
         FineTuneSettings(output_dir=str(folder), random_seed=seed, **SETTINGS))
     return str(folder)
 
 
-def train_two(script, data, tmp_path_factory, files):
+def train_two(data, tmp_path_factory, files):
     """Two models, whose tokenizers differ."""
     tf.config.run_functions_eagerly(True)
-    found = [train(script, data, vocabulary, tmp_path_factory.mktemp("model"), files, seed)
+    found = [train(data, vocabulary, tmp_path_factory.mktemp("model"), files, seed)
              for seed, vocabulary in enumerate(("words", "letters"))]
     tf.config.run_functions_eagerly(False)
     return found
@@ -107,7 +98,7 @@ def train_two(script, data, tmp_path_factory, files):
 @pytest.fixture(name="models", scope="module")
 def fixture_models(data, tmp_path_factory):
     """Two classifiers."""
-    return train_two(run_classifier, data, tmp_path_factory, TABLES)
+    return train_two(data, tmp_path_factory, TABLES)
 
 
 def predictions(folder):
@@ -116,7 +107,7 @@ def predictions(folder):
 
 
 def test_models_that_answer_together_give_the_mean_of_their_probabilities(data, models, tmp_path):
-    run_classifier.main(
+    finetune.main(
         TaskFlags(data_dir=str(data), **TABLES),
         ModelFlags(do_eval=True, ensemble=models, num_workers=1),
         FineTuneSettings(output_dir=str(tmp_path)))
@@ -138,7 +129,7 @@ TAGS = {"train_file": "tags_train.txt", "dev_file": "tags_dev.txt", "label_colum
 @pytest.fixture(name="taggers", scope="module")
 def fixture_taggers(data, tmp_path_factory):
     """Two taggers."""
-    return train_two(run_tagger, data, tmp_path_factory, TAGS)
+    return train_two(data, tmp_path_factory, TAGS)
 
 
 def test_taggers_with_other_tokenizers_answer_together(data, taggers, tmp_path):
@@ -149,9 +140,9 @@ def test_taggers_with_other_tokenizers_answer_together(data, taggers, tmp_path):
     likely = np.mean([one.answer(task, examples)["probabilities"] for one in found], 0)
     turned = found[0].answer(dataclasses.replace(task, labels=task.labels[::-1]), examples)
     assert (turned["logits"] == found[0].answer(task, examples)["logits"][:, ::-1]).all()
-    run_tagger.main(TaskFlags(data_dir=str(data), **files),
+    finetune.main(TaskFlags(data_dir=str(data), **files),
                     ModelFlags(do_eval=True, ensemble=models, num_workers=1),
-                    TaggerFlags(), FineTuneSettings(output_dir=str(tmp_path / "both")))
+                    FineTuneSettings(output_dir=str(tmp_path / "both")))
     tags = [tag for line in predictions(tmp_path / "both") for tag in line["tags"]]
     assert tags == [task.labels[index] for index in likely.argmax(-1)]
 
@@ -330,7 +321,7 @@ def test_a_model_of_several_tasks_learns_from_their_teachers(data, models, tagge
     (tmp_path / "tasks.json").write_text(json.dumps(
         {"taught": {**files, "teachers": models}, "tags": tags, "plain": files,
          "others": {**tags, "teachers": taggers}}))
-    run_multitask.main(
+    finetune.main(
         MixtureFlags(task_config_path=str(tmp_path / "tasks.json")),
         ModelFlags(do_train=True, do_eval=True, vocab_file=str(data / "words.txt"),
                    bert_config_file=str(data / "small.json"), max_seq_length=40, num_workers=1),
@@ -352,7 +343,7 @@ def test_smoothness_without_gold_labels_is_refused(data, models, taggers, tmp_pa
             "distillation": "minibert"}
     (tmp_path / "tasks.json").write_text(json.dumps({"tags": tags, "others": tags}))
     with pytest.raises(InputError, match="weight is 0 in minibert; give"):
-        run_multitask.main(
+        finetune.main(
             MixtureFlags(task_config_path=str(tmp_path / "tasks.json")),
             ModelFlags(do_train=True, vocab_file=str(data / "words.txt"),
                        bert_config_file=str(data / "small.json"), max_seq_length=40),
@@ -418,7 +409,7 @@ def fixture_answering(tmp_path_factory):
     tiny.config(vocab_size=len(VOCABULARY), max_position_embeddings=32).to_json_file(
         folder / "config.json")
     tf.config.run_functions_eagerly(True)
-    run_squad.main(
+    finetune.main(
         SquadFlags(train_file=str(folder / "v1.json"), doc_stride=8, max_query_length=8),
         ModelFlags(do_train=True, bert_config_file=str(folder / "config.json"), max_seq_length=16,
                    vocab_file=str(folder / "vocab.txt"), num_workers=1),
@@ -597,7 +588,7 @@ def test_layers_that_cannot_be_compared_are_told_before_a_student_is_written(
     ({"student_layers": ["0"]}, "--student_layers takes layers"),
     ({"transfer_file": ["EMPTY"]}, "--transfer_file: EMPTY holds no text"),
     ({"augmentation": "random_words", "pos_tagger": "MODEL"},
-     "--pos_tagger: .* is a model for classification; name a model from bert-finetune tagger"),
+     "--pos_tagger: .* is a model for classification; name a model from bert-finetune"),
 ])
 def test_what_cannot_be_distilled_is_refused(data, models, tmp_path, changes, message,
                                              monkeypatch):

@@ -177,9 +177,9 @@ def test_another_vocabulary_is_refused_and_older_records_take_one(folder, tmp_pa
 
 @pytest.mark.parametrize("trains", [False, True])
 @pytest.mark.parametrize("first, is_training", [
-    ("# bert-finetune classifier --flagfile=THIS_FILE\n--do_train\n", True),
+    ("# bert-finetune --flagfile=THIS_FILE\n--do_train\n", True),
     ("# bert-distill --flagfile=THIS_FILE\n--task=mrpc\n", True),
-    ("# bert-finetune classifier --flagfile=THIS_FILE\n--do_eval\n", False), ("", False)])
+    ("# bert-finetune --flagfile=THIS_FILE\n--do_eval\n", False), ("", False)])
 def test_predictions_leave_the_flags_of_a_training(tmp_path, as_program, trains, first,
                                                    is_training):
     kept = tmp_path / "flags.txt"

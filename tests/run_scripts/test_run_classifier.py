@@ -27,7 +27,7 @@ from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts import run_classifier
+from run_scripts import finetune
 from tests import processes
 from tests.training import tiny
 
@@ -128,7 +128,7 @@ def main(flags):
     classes = TaskFlags, ModelFlags, FineTuneSettings
     names = [{field.name for field in dataclasses.fields(kind)} for kind in classes]
     assert set(flags) <= set().union(*names)
-    run_classifier.main(*(kind(**{name: flags[name] for name in set(flags) & own})
+    finetune.main(*(kind(**{name: flags[name] for name in set(flags) & own})
                           for kind, own in zip(classes, names)))
 
 
@@ -321,7 +321,7 @@ def test_two_workers_write_once_what_one_does(flags, tmp_path):
                     grid_train_batch_size=["8"], grid_learning_rate=["1e38", "1e-2"],
                     grid_num_train_epochs=["0.3"], deterministic=False)
     said = processes.finish_workers(processes.start_workers(
-        "run_scripts.run_classifier", [command] * 2, eagerly=True))
+        "run_scripts.finetune", [command] * 2, eagerly=True))
     assert ["wrote " in text for text in said] == [True, False]     # the chief alone
     wild, trial = read_json(tmp_path / "out" / "results.json")["trials"].values()
     assert wild["diverged"] and wild["step"] == 2       # ends no search, as of one
@@ -628,8 +628,7 @@ def test_records_of_a_run_at_work_are_not_replaced(eagerly, data, flags, hold, t
     (["--output_dir=x"], "error: --task must be given"),
     (["--output_dir=x", "--task=MRPC"], "error: give --do_train, --do_eval, --do_predict"),
     (["--output_dir=x", "--task=nothing", "--do_train"], "error: there is no task 'nothing'"),
-    (["--output_dir=x", "--task=SQuAD", "--do_train"], "SQuAD': for SQuAD run bert-finetune with "
-     "--predict_file"),
+    (["--output_dir=x", "--task=SQuAD", "--do_train"], "error: --init_checkpoint must be given"),
 ])
 def test_the_command_says_one_sentence(tmp_path, arguments, message):
     done = subprocess.run(

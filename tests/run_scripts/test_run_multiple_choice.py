@@ -13,7 +13,7 @@ from bert_tf.errors import InputError
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts import run_multiple_choice
+from run_scripts import finetune
 from tests.training import tiny
 
 WORDS = ("red", "green", "blue", "black", "white", "is", "not", "likes")
@@ -72,7 +72,7 @@ def fixture_choose(data):
         if changes.get("do_train"):
             values = {"bert_config_file": str(data / "config.json"),
                       "vocab_file": str(data / "vocab.txt"), **values}
-        run_multiple_choice.main(*(
+        finetune.main(*(
             kind(**{name: value for name, value in values.items()
                     if name in kind.__dataclass_fields__})
             for kind in (TaskFlags, ModelFlags, FineTuneSettings)))

@@ -28,7 +28,7 @@ from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.packing import encode_pairs
 from bert_tf.training import distribution
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts import export_model, run_classifier, run_multitask
+from run_scripts import export_model, finetune
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -89,7 +89,7 @@ def fixture_run(folder, tmp_path):
         for name, value in changes.items():
             (mixture if hasattr(MixtureFlags, name) or name in ("tasks", "best_of") else settings
              if hasattr(FineTuneSettings, name) else job)[name] = value
-        run_multitask.main(MixtureFlags(**mixture), ModelFlags(**job), FineTuneSettings(**settings))
+        finetune.main(MixtureFlags(**mixture), ModelFlags(**job), FineTuneSettings(**settings))
         return tmp_path / output
     return run
 
@@ -184,9 +184,9 @@ def check_going_on(whole, folder, tmp_path):
                      init_checkpoint=with_head_of(str(whole), "same"))
     settings = FineTuneSettings(output_dir=str(tmp_path / "own"), num_train_epochs=0.0)
     own = TaskFlags(**{"data_dir": str(folder), **ROWS["same"]})
-    run_classifier.main(own, job, settings)
+    finetune.main(own, job, settings)
     with pytest.raises(InputError, match="no head for the task mrpc; it has .* mood, rating"):
-        run_classifier.main(TaskFlags(task="mrpc"), dataclasses.replace(
+        finetune.main(TaskFlags(task="mrpc"), dataclasses.replace(
             job, init_checkpoint=str(whole)), settings)
     score = json.loads((tmp_path / "own" / "metrics.json").read_text())["metrics"]
     wanted = json.loads((whole / "metrics.json").read_text())["metrics"]
@@ -325,7 +325,7 @@ def test_a_task_reads_long_texts_in_windows(folder, tmp_path):
                        bert_config_file=str(folder / "config.json"), max_seq_length=8,
                        num_workers=1)
     out = tmp_path / "out"
-    run_multitask.main(
+    finetune.main(
         MixtureFlags(task_config_path=str(tmp_path / "tasks.json"), data_dir=str(folder)), flags,
         FineTuneSettings(output_dir=str(out), train_batch_size=16, num_train_epochs=1.0))
     records = json.loads((out / "records" / "long" / "train.manifest.json").read_text())
@@ -345,7 +345,7 @@ def test_a_task_reads_long_texts_in_windows(folder, tmp_path):
         "train_file": "tags.txt", "dev_file": "tags.txt", "task_kind": "tagging",
         "label_column": "1", "long_text": "mean"}}))
     with pytest.raises(InputError, match="task long: --long_text=mean is not for tagging"):
-        run_multitask.main(
+        finetune.main(
             MixtureFlags(task_config_path=str(tmp_path / "tasks.json"), data_dir=str(folder)),
             flags, FineTuneSettings(output_dir=str(tmp_path / "other")))
 

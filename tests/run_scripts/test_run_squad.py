@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert_tf.data.batches.example_set import ExampleSet
 from bert_tf.errors import InputError
 from bert_tf.finetuning.model import ModelFlags, check_style
-from bert_tf.finetuning.run import FineTuneRun, open_run, open_task
+from bert_tf.finetuning.run import FineTuneRun, open_task
 from bert_tf.predictor import Predictor
 from bert_tf.tasks.answer_spans import SpanOptions
 from bert_tf.tasks.saved_task import SavedTask
@@ -83,7 +83,7 @@ def prepare(**given):
         kind(**{name: str(value) if name.endswith(("file", "dir", "checkpoint")) else value
                 for name, value in given.items() if name in own})
         for kind, own in zip(classes, names))
-    return open_run("run_squad", squad_flags, *others, squad_flags.options)
+    return open_task(squad_flags, *others)
 
 
 def main(**given):
@@ -365,9 +365,9 @@ def test_a_model_that_knows_no_answer_is_averaged_with_its_like(folder, trained,
                                                                 order):
     files = SquadFlags(predict_file=str(folder / "v1.json"))
     with pytest.raises(InputError, match="only one of .* was trained with --version_2_with_neg"):
-        open_task("run_squad", files, ModelFlags(
+        open_task(files, ModelFlags(
             do_eval=True, ensemble=[str(trained), str(negative)][::order], num_workers=1),
-            FineTuneSettings(output_dir=str(tmp_path)), files.options)
+            FineTuneSettings(output_dir=str(tmp_path)))
 
 
 def test_another_file_to_choose_on_is_not_mixed_up_with_the_first(folder, trained, tmp_path):

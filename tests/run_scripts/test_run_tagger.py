@@ -17,7 +17,7 @@ from bert_tf.finetuning.model import FEATURE_LAYERS, ModelFlags
 from bert_tf.objectives import lstms
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts import run_tagger
+from run_scripts import finetune
 from tests.test_metrics import conlleval
 from tests.training import tiny
 
@@ -81,10 +81,10 @@ def fixture_tagger(data):
         if changes.get("do_train"):
             values = {"bert_config_file": str(data / "config.json"),
                       "vocab_file": str(data / "vocab.txt"), **values}
-        run_tagger.main(*(
+        finetune.main(*(
             kind(**{name: value for name, value in values.items()
                     if name in kind.__dataclass_fields__})
-            for kind in (TaskFlags, ModelFlags, TaggerFlags, FineTuneSettings)))
+            for kind in (TaskFlags, ModelFlags, FineTuneSettings, TaggerFlags)))
         return pathlib.Path(out)
     return tagger
 
@@ -258,11 +258,9 @@ def test_the_flag_names_all_choices():
 
 
 @pytest.mark.parametrize("flags, message", [
-    ({"train_file": "", "dev_file": "", "task": "cola"},
-     "cola is a task of the kind classification, but this command is for tagging"),
     ({"task_kind": "classification", "text_a_column": "a", "label_column": "b"},
      "must have the extension .tsv"),
-    ({"train_file": "", "dev_file": ""}, "no file is named"),
+    ({"train_file": "", "dev_file": "", "task_kind": "tagging"}, "no file is named"),
     ({"train_file": "nowhere.txt"}, "there is no nowhere.txt"),
     ({"label_column": "2"}, "train.txt, line 1 has 2 columns where there must be 3"),
     ({"label_column": "0"}, "train.txt, line 1: column 0 of 2 holds the words"),

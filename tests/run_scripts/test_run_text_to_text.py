@@ -19,6 +19,7 @@ from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
+from bert_tf.models.t5.finetuning import TextModelFlags
 from bert_tf.models.t5.task_flags import TextFlags
 from bert_tf.networks import attentions
 from bert_tf.tasks.saved_task import SavedTask
@@ -26,9 +27,8 @@ from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training import resume
 from bert_tf.training.settings import TrainSettings
-from run_scripts import prune, run_text_to_text
+from run_scripts import finetune, prune
 from run_scripts.analysis import heads
-from run_scripts.run_text_to_text import TextModelFlags
 from tests.processes import PLAIN
 
 # Optimized graphs, which BERT_TF_TEST_PLAIN leaves to fixtures, round otherwise than eager steps.
@@ -71,7 +71,7 @@ def fixture_run_into(folder):
         for name, value in changes.items():
             (given if hasattr(TextFlags, name) or name == "tasks" else
              settings if hasattr(TrainSettings, name) else job)[name] = value
-        run_text_to_text.main(TextFlags(**given), TextModelFlags(**job), TrainSettings(**settings))
+        finetune.main(TextFlags(**given), TextModelFlags(**job), TrainSettings(**settings))
         return output
     return run
 

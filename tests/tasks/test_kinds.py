@@ -12,6 +12,7 @@ from bert_tf.data.batches import record_files
 from bert_tf.data.records import manifest
 from bert_tf.data.text import units
 from bert_tf.errors import InputError
+from bert_tf.finetuning.jobs import JOBS
 from bert_tf.heads import HEADS
 from bert_tf.tasks.kinds.sentence import Classification
 from bert_tf.tasks.kinds.table import KINDS, kind_on_disk
@@ -93,7 +94,7 @@ def test_every_kind_has_a_head_a_script_and_a_description(name):
     head, arguments = kind.head(Task("own", kind, {}, LABELS), OPTIONS.get(name, {}))
     assert (HEADS[head].task or kind.reads) and hasattr(objectives, HEADS[head].objective)
     assert arguments.get("num_labels", 2) == 2
-    assert kind.script.startswith("run_") and kind.title and kind.features
+    assert kind.job in JOBS and kind.title and kind.features
     least, most, wanted = kind.texts
     assert least >= 0 and (most is None or most >= least) and wanted.startswith("a t")
 

@@ -1,6 +1,6 @@
 """Units of tokens that are masked together: words, runs of words with one tag, or listed phrases.
 
-Tagged text has the format of bert-finetune tagger: a word a line, its tag in a column, a blank line
+Tagged text has the format of bert-finetune: a word a line, its tag in a column, a blank line
 after each sentence, IOB1 or BIO. A document ends at a line whose word is -DOCSTART-, at
 a second blank line and at the end of a file.
 """

@@ -103,7 +103,7 @@ class T5Config(Sizes):
     def check_takes_heads(self, source: str) -> None:
         """Raises InputError: tasks are texts."""
         raise InputError(f"{source}: T5 has no task heads, since it writes answers as text; "
-                         "fine-tune it with bert-finetune text-to-text.")
+                         "fine-tune it with bert-finetune.")
 
     @property
     def learned_heads(self) -> int:

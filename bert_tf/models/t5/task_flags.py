@@ -24,7 +24,7 @@ _READ_FILES_OF = {"squad": "squad", "squad_trivia": "squad", "conll2003": "conll
 class TextFlags:
     """Tasks, their files, and their mixture."""
 
-    tasks: list[str] = option([], f"Any of {', '.join(_NAMES)}.")
+    tasks: list[str] = option([], f"Any of {', '.join(_NAMES)}.", alias="task")
     data_dir: list[str] = option(
         [], "Folder of each task's files, in the order of --tasks; or one folder with a subfolder "
         "per task, named like the task; or a data set, tfds:NAME or hf://datasets/OWNER/NAME.")
@@ -39,6 +39,7 @@ class TextFlags:
     mixing_temperature: float = option(
         1.0, "Raise the proportions to the power 1 / temperature; with a high temperature, all "
         "tasks come equally often.", above=0, rare=True)
+    task_kind: str = option("text_to_text", "Texts that T5 writes.", choices=("text_to_text",))
 
     def __post_init__(self):
         check(self)

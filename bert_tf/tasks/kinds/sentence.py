@@ -23,11 +23,12 @@ _LEAST_PROBABILITY = 0.5        # of a label, where an example may have several
 class Classification(LabelledKind):
     """One label of a text or of a pair of texts."""
 
-    name, title, script = "classification", "classification", "run_classifier"
+    name, title, job = "classification", "classification", "classifier"
     features = FINETUNING["classification"]
     head_options = ("bilstm_size", "head", "head_size", "label_gain", "feature_layers",
                     "lstm_size", "lstm_layers", "label_scale")
     own_metrics: tuple = ("accuracy", "macro_f1", "matthews")
+    input_options: tuple = ("label_scale", "label_mean", "long_text")
     has_labels = True
     texts = (1, 2, "a text, or a tuple of two")
     labels_may_be_far = may_turn_pairs = True
@@ -199,9 +200,10 @@ class MultipleChoice(LabelledKind):
     its record holds a sequence for each choice. With the option `max_qa_length` choices keep their
     last tokens and contexts are shortened, see `encode_choices`."""
 
-    name, title, script = "multiple_choice", "multiple choice", "run_multiple_choice"
+    name, title, job = "multiple_choice", "multiple choice", "multiple_choice"
     features = FINETUNING["multiple_choice"]
     own_metrics: tuple = ("accuracy",)
+    input_options = ("max_qa_length", "carry_choices", "long_text")
     needs_choices = True
     texts: tuple = (3, None, "a tuple of the context and two choices or more")
     labels_may_be_far = True

@@ -41,7 +41,7 @@ class Span(Kind):
     `null_score_diff_threshold`, if one was given or found; and the beam width of heads with beams.
     """
 
-    name, title, script = "span", "answers in paragraphs", "run_squad"
+    name, title, job = "span", "answers in paragraphs", "squad"
     features = features.ANSWER_SPAN + features.ANSWER_SPAN_LABELS
     smooths = measures = False
     head_options = ("bilstm_size", "squad_style", "version_2_with_negative")

@@ -32,7 +32,7 @@ class Tagging(LabelledKind):
     In files to score, an example has a tag's name in place of its id if the model doesn't know it.
     """
 
-    name, title, script = "tagging", "tagging", "run_tagger"
+    name, title, job = "tagging", "tagging", "tagger"
     features = FINETUNING["tagging"]
     head_options = ("bilstm_size", "feature_layers", "lstm_size", "lstm_layers")
     own_metrics = ("entity_f1", "entity_precision", "entity_recall", "tag_accuracy")

@@ -15,7 +15,7 @@ GENERATION = {"max_target_length": 128, "beams": 1, "alpha": 0.6}
 class TextToText(Kind):
     """The text that a model writes for a text."""
 
-    name, title, script = "text_to_text", "text to text", "run_text_to_text"
+    name, title, job = "text_to_text", "text to text", "text_to_text"
     reads = ("encoder_input_tokens",)
     features = known("encoder_input_tokens", "decoder_target_tokens")
     texts = (1, 1, "a text that begins as those that the model was trained on")
