@@ -20,7 +20,7 @@ from bert_tf.finetuning.model import (
     open_encoder,
     reader_options,
 )
-from bert_tf.models import folder_of
+from bert_tf.opening import folder_of
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.task import OWN, Task
