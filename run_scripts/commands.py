@@ -75,9 +75,9 @@ def programs(command: str) -> dict[str, str]:
 
     A package's programs are its files with a function `run`.
     """
-    package = COMMANDS[command]
-    files = sorted((_ROOT / package.replace(".", "/")).glob("*.py"))
-    return {path.stem.replace("_", "-"): f"{package}.{path.stem}" for path in files
+    packages = [COMMANDS[command], *["papers"] * (command == "bert-benchmark")]
+    return {path.stem.replace("_", "-"): f"{package}.{path.stem}" for package in packages
+            for path in sorted((_ROOT / package.replace(".", "/")).glob("*.py"))
             if re.search(r"^def run\(", path.read_text(encoding="utf-8"), re.MULTILINE)}
 
 
@@ -182,7 +182,7 @@ def run() -> None:
     command = sys.argv[0] = name
     module = COMMANDS[command]
     if command in SEVERAL:
-        sys.path.insert(0, str(_ROOT))      # for benchmarks, which is not installed
+        sys.path.insert(0, str(_ROOT))      # for benchmarks and papers, which are not installed
         module = _find_program(command)
     elif command in VARIANTS:
         given = {}

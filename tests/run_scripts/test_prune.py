@@ -1,4 +1,4 @@
-"""bert-prune and bert-benchmark compression on a tiny model: what they measure and write."""
+"""bert-prune and bert-benchmark model-cost on a tiny model: what they measure and write."""
 
 import contextlib
 import dataclasses
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from benchmarks import compression, runtimes
+from benchmarks import model_cost, runtimes
 from bert_tf import checkpoints, networks
 from bert_tf.analysis import switch_off
 from bert_tf.compression import steps_of
@@ -84,13 +84,13 @@ def test_prune_and_compare(model, tmp_path, eagerly, monkeypatch, capsys):
     saved = json.loads((short / "task.json").read_text())
     (short / "task.json").write_text(json.dumps(
         {**saved, "max_seq_length": saved["max_seq_length"] - 1}))
-    compression.main(flags(model, "")[0], compression.CompressionFlags(
-        models=[f"teacher={model}", f"q8bert-x={short}+{short}"],
-        output_dir=str(tmp_path / "table"), repeats=1))
-    rows = json.loads((tmp_path / "table" / "compression.json").read_text())["rows"]
-    assert rows[0]["kept"] == 100 and rows[0]["smaller"] == 1 and rows[1]["seeds"] == 2
-    assert rows[1]["weights"] == found["removed"]["parameters"][0]
-    assert "x4, 99, - |" in (tmp_path / "table" / "compression.md").read_text()
+    cost = []
+    for folder in (model, short):
+        model_cost.main(flags(model, "")[0], model_cost.ModelCostFlags(
+            model_dir=str(folder), output_dir=str(tmp_path / folder.name), repeats=1))
+        cost.append(json.loads((tmp_path / folder.name / "metrics.json").read_text())["metrics"])
+    assert [one["weights"] for one in cost] == [found["removed"]["parameters"][0]] * 2
+    assert cost[0]["bytes"] == cost[1]["bytes"] and cost[0]["cpu_seconds"] > 0
 
 
 def test_orders_share_the_importance_of_the_whole_model(model, tmp_path, eagerly, monkeypatch):
@@ -107,20 +107,6 @@ def test_orders_share_the_importance_of_the_whole_model(model, tmp_path, eagerly
     assert measured == [1]
     assert found["importance"][0]["parts"] == [[0, 0], [1, 0]]
     assert found["reverse"][0]["parts"] == [[0, 1], [1, 1]]
-
-
-def test_other_weights_or_files_are_compared_anew(tmp_path, monkeypatch):
-    """Weights of the same size in the same folder, and the same model on other files."""
-    weights, measured = tmp_path / "model" / "model.keras", []
-    weights.parent.mkdir()
-    monkeypatch.setattr(compression, "measure", lambda *given: measured.append(given) or {
-        "bytes": 1, "weights": 1, "seconds": 1.0, "score": 50.0, "metric": "f1", "examples": 1})
-    for content, folder, count in (("old", "a", 1), ("old", "a", 1), ("new", "a", 2),
-                                   ("new", "b", 3), ("old", "a", 3)):
-        weights.write_text(content)
-        compression.main(TaskFlags(task="mrpc", data_dir=folder), compression.CompressionFlags(
-            models=[f"teacher={weights.parent}"], output_dir=str(tmp_path / "table")))
-        assert len(measured) == count
 
 
 @pytest.fixture(name="of_several", scope="module")
@@ -348,8 +334,6 @@ def test_flags_that_make_no_sense():
                             ({"prune_heads": ["1:1"], "importance": "code"}, "no --importance")):
         with pytest.raises(InputError, match=message):
             flags("model", "out", **change)
-    with pytest.raises(InputError, match="NAME=FOLDER"):
-        _ = compression.CompressionFlags(models=["folder"], output_dir="out").folders
 
 
 def test_a_model_is_scored_as_it_was_trained(model, tmp_path):
