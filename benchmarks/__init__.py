@@ -1,1 +1,1 @@
-"""Measures speed, and compares systems and methods."""
+"""Measures speed and cost, and repeats tables and figures of papers at small size."""

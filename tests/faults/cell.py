@@ -64,17 +64,13 @@ class Cell:
         with open(os.path.join(path, name), "rb") as file:
             return file.read()
 
-    def read_all(self, folder: str = "out") -> dict[str, bytes]:
-        """The files that the command has written, or of another folder, {name: content}."""
-        return self.place.read(folder)
-
     def input_bytes(self) -> int:
         """The room on a disk that the command's inputs take."""
         return sum(-(-len(content) // _PAGE) * _PAGE for content in self.place.read("in").values())
 
     def differs(self) -> str:
         """Names the files that differ from an undisturbed run's; "" without any."""
-        found = differences(comparable(self.read_all()), self.expected)
+        found = differences(comparable(self.place.read("out")), self.expected)
         return ", ".join(found[:4]) + (f" and {len(found) - 4} more" if found[4:] else "")
 
     # Processes
@@ -123,7 +119,7 @@ class Cell:
         running[0].wait_until(watch, self.limit)
         ends = self.ends(running)
         self._cpu, self._names = cpu, max(1, len(names))
-        files = self.read_all()
+        files = self.place.read("out")
         self.expected, self.output_bytes = comparable(files), sum(map(len, files.values()))
         return next((end for end in ends if end.kind != "done"), ends[0])
 

@@ -11,10 +11,6 @@ from tests.faults.cell import Cell
 from tests.faults.places import small_disk
 from tests.faults.processes import End
 
-_ONE_PROCESS = "it works in one process"
-_NO_RECORDS = "it neither reads nor keeps records"
-_NO_CLUSTER = "one machine does this work"
-
 
 class Fault(NamedTuple):
     """A kind of fault.
@@ -23,13 +19,13 @@ class Fault(NamedTuple):
         disturb: function of a cell and a random generator: does it, and returns how the disturbed
             commands ended, and whether the fault met them. The cell is repaired where that is the
             user's part; the same command is given again after that.
-        lacks: function of a cell that returns why the fault does not apply, or "".
+        applies: function of a cell that returns whether it can have the fault.
         is_random: whether each trial has another moment.
         is_kill: whether it is kill -9 at a random moment.
     """
 
     disturb: Callable[[Cell, random.Random], tuple[list[End], bool]]
-    lacks: Callable[[Cell], str] = lambda cell: ""
+    applies: Callable[[Cell], bool] = lambda cell: True
     is_random: bool = False
     is_kill: bool = False
 
@@ -44,12 +40,14 @@ def _signal(number, to):
     return disturb
 
 
-def _nothing(cell, drawing):
-    return cell.ends(cell.start()), True
-
-
 def _twice(cell, drawing):
     running = [*cell.start(), *cell.start(log="second.log")]
+    return cell.ends(running), True
+
+
+def _absent(cell, drawing):
+    """One worker of a cluster alone."""
+    running = cell.start(only=[drawing.randrange(cell.command.workers)], cluster_timeout=5)
     return cell.ends(running), True
 
 
@@ -85,11 +83,12 @@ def _spoil(damage, find):
     """Damages a file that the command reads: before it begins, when it has done half, or when it
     has ended. A command that refuses the file finds it repaired the next time."""
     def disturb(cell, drawing):
-        ends = cell.do_half() if cell.command.half and find(cell).startswith("OUT") else (
-            cell.ends(cell.start()) if find(cell).startswith("OUT") else [])
+        ends = []
+        if find(cell).startswith("OUT"):
+            ends = cell.do_half() if cell.command.half else cell.ends(cell.start())
         name = cell.pick(find(cell), drawing)
         folder, _, rest = name.partition("/")
-        content = cell.read_all(folder)[rest]
+        content = cell.place.read(folder)[rest]
         cell.place.write(name, damage(content, drawing))
         again = cell.ends(cell.start())
         if any(end.kind == "sentence" for end in again):
@@ -100,28 +99,24 @@ def _spoil(damage, find):
     return disturb
 
 
-def _checkpoint(cell):
-    return "OUT/checkpoint-" if cell.command.checkpoint == "own" else (
-        f"IN/{cell.command.checkpoint}")
-
-
-def _shard(cell):
-    return f"{cell.command.records}.tfrecord"
-
-
-def _manifest(cell):
-    return f"{cell.command.records}.manifest.json"
-
-
 def _swap(find, other):
     """Puts another file of the material into the place of one."""
     return lambda cell, drawing: _spoil(
         lambda *_: cell.material(other(cell)), find)(cell, drawing)
 
 
+def _checkpoint(cell):
+    own = cell.command.checkpoint == "own"
+    return "OUT/checkpoint-" if own else f"IN/{cell.command.checkpoint}"
+
+
 def _of_another_model(cell):
-    return ("other_model/checkpoint-000000006.safetensors" if cell.command.checkpoint == "own" else
-            "other_model/model.keras")
+    own = cell.command.checkpoint == "own"
+    return f"other_model/{'checkpoint-000000006.safetensors' if own else 'model.keras'}"
+
+
+def _shard(cell):
+    return f"{cell.command.records}.tfrecord"
 
 
 def _of_another_job(cell):
@@ -129,25 +124,27 @@ def _of_another_job(cell):
             "other_examples/train.tfrecord")
 
 
-def _has(attribute, why):
-    return lambda cell: "" if getattr(cell.command, attribute) else (
-        "as on one worker" if cell.command.workers > 1 else why)
+def _manifest(cell):
+    return f"{cell.command.records}.manifest.json"
+
+
+def _reads_model(cell):
+    return bool(cell.command.checkpoint)
 
 
 def _takes_one_model(cell):
     """Conversion of a model.keras without a configuration takes any model."""
-    return _READS_MODEL(cell) or ("" if "IN/config.json" in cell.command.flags.values() or (
-        cell.command.checkpoint != "model.keras") else "it takes any model")
+    return _reads_model(cell) and (cell.command.checkpoint != "model.keras"
+                                   or "IN/config.json" in cell.command.flags.values())
+
+
+def _has_records(cell):
+    return bool(cell.command.records)
 
 
 def _keeps_manifest(cell):
     """Records that other programs wrote have no manifest, and are trained on."""
-    return _HAS_RECORDS(cell) or ("records need none" if cell.command.records.startswith("IN") else
-                                  "")
-
-
-_READS_MODEL = _has("checkpoint", "it reads no checkpoint")
-_HAS_RECORDS = _has("records", _NO_RECORDS)
+    return cell.command.records.startswith("OUT")
 
 
 # Disks and stores
@@ -181,51 +178,39 @@ def _store(behave, first=False):
     return disturb
 
 
-def _on(name, why):
-    return lambda cell: "" if cell.place.name == name else why
+def _on_disk(cell):
+    return cell.place.name == "disk"
 
 
-# Clusters
+def _in_store(cell):
+    return cell.place.name == "S3"
 
-def _absent(cell, drawing):
-    running = cell.start(only=[drawing.randrange(cell.command.workers)], cluster_timeout=5)
-    return cell.ends(running), True
-
-
-def _in_cluster(cell):
-    return "" if cell.command.workers > 1 else _NO_CLUSTER
-
-
-_DISK = _on("disk", "a store has no disk: see the store that refuses")
-_STORE = _on("S3", "the files are on a disk")
 
 FAULTS = {
-    "nothing": Fault(_nothing),
+    "nothing": Fault(lambda cell, drawing: (cell.ends(cell.start()), True)),
     "kill -9 of the parent": Fault(_signal(signal.SIGKILL, "parent"), is_random=True, is_kill=True),
-    "kill -9 of a child": Fault(_signal(signal.SIGKILL, "child"), _has("has_children",
-                                                                       _ONE_PROCESS), True, True),
+    "kill -9 of a child": Fault(_signal(signal.SIGKILL, "child"),
+                                lambda cell: cell.command.has_children, True, True),
     "kill -9 of the group": Fault(_signal(signal.SIGKILL, "group"), is_random=True, is_kill=True),
     "SIGTERM": Fault(_signal(signal.SIGTERM, "parent"), is_random=True),
     "SIGINT": Fault(_signal(signal.SIGINT, "group"), is_random=True),
-    "disk full": Fault(_full, _DISK),
-    "read-only disk": Fault(_read_only, _DISK),
-    "checkpoint cut": Fault(_spoil(_cut, _checkpoint), _READS_MODEL),
-    "checkpoint flipped": Fault(_spoil(_flip, _checkpoint), _READS_MODEL),
-    "checkpoint empty": Fault(_spoil(_empty, _checkpoint), _READS_MODEL),
-    "checkpoint of another model": Fault(_swap(_checkpoint, _of_another_model),
-                                         _takes_one_model),
-    "record flipped": Fault(_spoil(_flip, _shard), _HAS_RECORDS),
-    "shard cut": Fault(_spoil(_cut, _shard), _HAS_RECORDS),
-    "shard missing": Fault(_spoil(_missing, _shard), _HAS_RECORDS),
-    "shard of another job": Fault(_swap(_shard, _of_another_job), _HAS_RECORDS),
+    "disk full": Fault(_full, _on_disk),
+    "read-only disk": Fault(_read_only, _on_disk),
+    "checkpoint cut": Fault(_spoil(_cut, _checkpoint), _reads_model),
+    "checkpoint flipped": Fault(_spoil(_flip, _checkpoint), _reads_model),
+    "checkpoint empty": Fault(_spoil(_empty, _checkpoint), _reads_model),
+    "checkpoint of another model": Fault(_swap(_checkpoint, _of_another_model), _takes_one_model),
+    "record flipped": Fault(_spoil(_flip, _shard), _has_records),
+    "shard cut": Fault(_spoil(_cut, _shard), _has_records),
+    "shard missing": Fault(_spoil(_missing, _shard), _has_records),
+    "shard of another job": Fault(_swap(_shard, _of_another_job), _has_records),
     "manifest missing": Fault(_spoil(_missing, _manifest), _keeps_manifest),
-    "manifest edited": Fault(_spoil(_edit, _manifest), _HAS_RECORDS),
-    "two at once": Fault(_twice, lambda cell: "a second cluster would need other addresses"
-                         if cell.command.workers > 1 else ""),
-    "worker absent": Fault(_absent, _in_cluster),
-    "store refuses": Fault(_store(s3.refuse), _STORE),
-    "store refuses at once": Fault(_store(s3.refuse, True), _STORE),
-    "store slow": Fault(_store(s3.delay), _STORE),
-    "store cuts every third write": Fault(_store(s3.cut), _STORE),
-    "store gone": Fault(_store(s3.vanish), _STORE),
+    "manifest edited": Fault(_spoil(_edit, _manifest), _has_records),
+    "two at once": Fault(_twice, lambda cell: cell.command.workers == 1),
+    "worker absent": Fault(_absent, lambda cell: cell.command.workers > 1),
+    "store refuses": Fault(_store(s3.refuse), _in_store),
+    "store refuses at once": Fault(_store(s3.refuse, True), _in_store),
+    "store slow": Fault(_store(s3.delay), _in_store),
+    "store cuts every third write": Fault(_store(s3.cut), _in_store),
+    "store gone": Fault(_store(s3.vanish), _in_store),
 }

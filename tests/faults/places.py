@@ -75,16 +75,9 @@ class Place:
 @contextlib.contextmanager
 def small_disk(folder: str, room: int):
     """Puts a small disk into the place of a folder; gives a function that mounts it again with
-    other options, such as "size=1g", "ro" or "rw".
-
-    Raises:
-        PermissionError: this user may not mount one.
-    """
+    other options, such as "size=1g", "ro" or "rw". Only root may mount one."""
     os.makedirs(folder, exist_ok=True)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", folder],
-                          capture_output=True, check=False)
-    if done.returncode:
-        raise PermissionError("this user may not mount a disk")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", folder], check=True)
     try:
         yield lambda options: subprocess.run(["mount", "-o", f"remount,{options}", folder],
                                              check=True)
