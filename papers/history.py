@@ -113,11 +113,11 @@ def _t5(job):
 
 
 _CASED = {"do_lower_case": None}
-_STREAMS = {"masking": None, "max_predictions_per_seq": None}
+_STATIC = {"masking": None}     # the recipe's
 _ADAM = {"learning_rate": 1e-3, "optimizer": "adamw"}
 _TUNED = {"learning_rate": 3e-4}
 _WORDS: dict[str, Any] = {
-    "tokenizer": {"tokenizer": "sequence_words"}, "records": {**_STREAMS, **_CASED},
+    "tokenizer": {"tokenizer": "sequence_words"}, "records": {**_STATIC, **_CASED},
     "pretraining": {"learning_rate": None}, "tuning": {"learning_rate": 1e-3, **_CASED}}
 # The figures are from arXiv:1511.01432, 1810.04805 (tables 1 and 7), 1906.08237 (table 3) and
 # 1910.10683 (table 1).
@@ -125,23 +125,21 @@ SYSTEMS = {
     "LSTM": System("lm_lstm", _lstm, "IMDB: 13.50% wrong", is_pretrained=False, **_WORDS),
     "LM-LSTM": System("lm_lstm", _lstm, "IMDB: 7.64% wrong", **_WORDS),
     "ELMo": System("elmo", _elmo, "GLUE 71.0, CoNLL-2003 92.2", {"tokenizer": "elmo_words"},
-                   {**_STREAMS, **_CASED}, {"learning_rate": None},
+                   {**_STATIC, **_CASED}, {"learning_rate": None},
                    {"feature_layers": "elmo", "lstm_size": 128, "lstm_layers": 1,
                     "learning_rate": None, **_CASED}, {"head": "attentive", "head_size": 128}),
     "left to right": System("ltr", lambda job: {**_bert(job), "directionality": "left_to_right"},
-                            "GLUE 75.1 (GPT)", {"do_lower_case": True},
-                            {"max_predictions_per_seq": None},
-                            {**_ADAM, "max_predictions_per_seq": None}, _TUNED),
+                            "GLUE 75.1 (GPT)", {"do_lower_case": True}, {}, _ADAM, _TUNED),
     "BERT": System("bert", _bert, "GLUE 79.6, CoNLL-2003 92.4 (base)", {"do_lower_case": True}, {},
                    _ADAM, _TUNED),
     "XLNet": System("xlnet", _xlnet, "IMDB: 3.20% wrong (large; BERT 4.51)",
                     {"tokenizer": "sentencepiece", "sentencepiece_style": "xlnet"},
-                    {"masking": None}, _ADAM, _TUNED),
+                    _STATIC, _ADAM, _TUNED),
     "T5": System("t5", _t5, "GLUE 83.3 (dev, base)",
                  {"tokenizer": "sentencepiece", "sentencepiece_style": "t5"},
-                 {**_STREAMS, **_CASED}, {"learning_rate": None}, {"learning_rate": None}),
+                 {**_STATIC, **_CASED}, {"learning_rate": None}, {"learning_rate": None}),
 }
-_IN_STREAMS = ("elmo", "lm_lstm", "xlnet")
+_IN_STREAMS, _MASKED = ("elmo", "lm_lstm", "xlnet"), ("bert", "xlnet")
 
 
 class Chain:
@@ -161,14 +159,13 @@ class Chain:
     def pretrained(self, seed: int) -> Made:
         """The pre-trained model."""
         own, steps = self.system, self._steps
+        slots = {} if own.recipe in _MASKED else {"max_predictions_per_seq": None}
         rows = self._job.train_batch_size if own.recipe in _IN_STREAMS else None
         records = self._material.records(self.name, recipe=own.recipe, bsz_per_host=rows,
-                                         vocab_file=self.vocabulary, **own.records)
-        predicted = {name: None for name in ("max_predictions_per_seq",)
-                     if own.recipe not in ("bert", "xlnet")}
+                                         vocab_file=self.vocabulary, **slots, **own.records)
         model = self._material.pretrained(self.name, records, seed, **{
             "first_weights": None, "num_train_steps": steps, "num_warmup_steps": steps // 10,
-            **predicted, **own.pretraining})
+            **slots, **own.pretraining})
         return dataclasses.replace(model, files={"sizes.json": self.config}) / "model.keras"
 
     def tuned(self, column: Column, seed: int, sentences: str) -> Cell:
