@@ -208,7 +208,7 @@ class FillMask:
             places.append(len(ids))
             ids.append(self._vocabulary.mask_id)
         ids += self.tokenizer.encode(last)
-        # Masks are no tokens of the text; a text of masks alone, or the absent second one, is none.
+        # Masks are not tokens of the text; a text of masks alone, or an absent second one, is none.
         known = [index for place, index in enumerate(ids) if place not in places]
         self.coverage.add(self.tokenizer, [" ".join([*parts, last])], known, [len(known)])
         return ids, places

@@ -118,7 +118,7 @@ def _task(name, objective, module, outputs="C", **options):
                 tuple(BILSTM), **options)
 
 
-# The row of a head of pre-training that is no model of Hugging Face.
+# The row of a head of pre-training that is not a model of Hugging Face.
 _pretrained = functools.partial(Head, task=False, exportable=False, huggingface="")
 _UNTIED = ("output_weights", "extra/output_weights")
 _MASKED_LM = {**dense("transform/dense", "H", "X"), **norm("transform/LayerNorm", "X"),

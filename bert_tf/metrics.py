@@ -194,7 +194,7 @@ def bleu_of_counts(counts: np.ndarray) -> float:
 METRICS = {
     "accuracy": _scikit_learn("accuracy_score"),
     "matthews": _scikit_learn("matthews_corrcoef"),
-    "f1": _scikit_learn("f1_score", zero_division=0),       # of label 1, as GLUE has it
+    "f1": _scikit_learn("f1_score", zero_division=0),       # of label 1, as in GLUE
     "macro_f1": _f1_of_labels("macro"),
     "micro_f1": _f1_of_labels("micro"),
     "exact_match": _scikit_learn("accuracy_score"),         # all labels of an example are right

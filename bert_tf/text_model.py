@@ -258,7 +258,7 @@ def _write(path, texts, labels):
 
 
 def _plain(label, number):
-    """A label as JSON has it."""
+    """A label as JSON writes it."""
     value = label.tolist() if hasattr(label, "tolist") else label
     if isinstance(value, (list, tuple)):
         return [_plain(one, number) for one in value]

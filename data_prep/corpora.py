@@ -35,7 +35,7 @@ class Maker:
     """Makes the sentences of one piece at a call; every worker process has a copy.
 
     Attributes:
-        folder: for a file of each piece: sentences, one a line, and a blank line after each
+        folder: for a file of each piece: sentences, one per line, and a blank line after each
             document.
         column: the column of the texts.
         lines_are_paragraphs: whether a line break ends a paragraph.

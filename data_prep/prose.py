@@ -45,7 +45,7 @@ def paragraphs(text):
     text = _FENCE.sub("", inspect.cleandoc(text))
     text = _HEADING.sub(rf"\n{_HEADING_MARK}\1\n", text)
     found = []
-    in_list = False         # under the heading of a section that is no prose
+    in_list = False         # under the heading of a section that is not prose
     shallowest = _ANY       # the indent at which text that belongs to an opener ends
     for block in re.split(r"\n[ \t]*\n", text):
         lines = block.strip("\n").split("\n")

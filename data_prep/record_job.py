@@ -31,7 +31,7 @@ class RecordJob(PlacedWork):
         target_length: T, length of targets, in records of inputs and targets.
         pieces: the pieces of the text.
         versions: the versions of the text's files, by path.
-        options: the manifest's `options`, the flags that decide about the records and are no part
+        options: the manifest's `options`, the flags that decide about the records and are not part
             of the recipe.
         fingerprint: values that the shards depend on.
         has_sentences: whether each line of the text is a sentence.

@@ -190,7 +190,7 @@ class TargetJob(TextJob):
 
 
 class LabelledJob(TextJob):
-    """Pairs with labels, one a line."""
+    """Pairs with labels, one per line."""
 
     boundary = places.LINE_END
     has_sentences = False

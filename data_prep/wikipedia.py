@@ -86,7 +86,7 @@ def read_language(head: bytes) -> str:
 def articles(pages: bytes, namespaces: dict[str, set[str]]) -> Iterator[tuple[str, str]]:
     """Yields (title, markup) of each article in a part of a dump that holds whole pages.
 
-    Redirects and pages that are no articles are left out.
+    Redirects and pages that are not articles are left out.
 
     Raises:
         xml.etree.ElementTree.ParseError: this is not whole XML.

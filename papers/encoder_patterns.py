@@ -81,7 +81,7 @@ def layers(depth: str) -> dict[str, int]:
     """
     encoder, _, decoder = depth.partition("+")
     if not (encoder.isdecimal() and decoder.isdecimal()):
-        raise InputError(f"--depths: {depth!r} is no depth; write such as 2+1.")
+        raise InputError(f"--depths: {depth!r} is not a depth; write such as 2+1.")
     return {"num_layers": int(encoder), "num_decoder_layers": int(decoder)}
 
 

@@ -53,11 +53,11 @@ def shape(size: str) -> dict[str, int]:
     """The sizes of a student.
 
     Raises:
-        InputError: an element of --sizes is no size.
+        InputError: an element of --sizes is not a size.
     """
     layers, _, width = size.partition("x")
     if not (layers.isdecimal() and width.isdecimal()):
-        raise InputError(f"--sizes: {size!r} is no size; write such as 2x128.")
+        raise InputError(f"--sizes: {size!r} is not a size; write such as 2x128.")
     check_width(int(width))
     return {"num_hidden_layers": int(layers), "hidden_size": int(width),
             "num_attention_heads": int(width) // 64, "intermediate_size": 4 * int(width)}

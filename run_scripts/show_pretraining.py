@@ -259,7 +259,7 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
 
 
 def shown_perplexity(value: float | None) -> str:
-    """The text of a perplexity; "" for what is no language model."""
+    """The text of a perplexity; "" for what is not a language model."""
     return "" if value is None else f"{value:,.1f}"
 
 

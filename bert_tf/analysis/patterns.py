@@ -7,7 +7,7 @@ The original's labels and network are not public. Here three numbers describe a 
 - diagonal: the weight on the tokens before and after, divided by n;
 - block: the weight that stays in the own segment, beyond an even spread and as a share of the
 possible: 0 if even, 1 if none leaves it. Only ordinary tokens at least n / 4 apart count, so that a
-broad diagonal is no block.
+broad diagonal is not a block.
 
 A map's class is the first that fits:
 

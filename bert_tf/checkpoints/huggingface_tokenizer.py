@@ -93,8 +93,8 @@ def write(folder: str, tokenizer: Tokenizer | None, has_segments: bool, length: 
     tokenizer.save(folder, config)
     if tokenizer.name == "sentencepiece" and any(kind != _IS_UNIGRAM for kind in _in_model(
             tokenizer, _TRAINER, _MODEL_TYPE)):
-        warn(f"{tokenizer.vocabulary.source} is no Unigram model, so {NAME} is not written; other "
-             "programs need the .model file.")
+        warn(f"{tokenizer.vocabulary.source} is not a Unigram model, so {NAME} is not written; "
+             "other programs need the .model file.")
         return
     with write_aside(os.path.join(folder, NAME)) as file:
         file.write(make(tokenizer, config).to_str())

@@ -201,5 +201,5 @@ def _characters(text):
 
 
 def _marks(text):
-    """Returns the number of characters that are no spaces, int64 [B]."""
+    """Returns the number of characters that are not spaces, int64 [B]."""
     return tf.cast(_characters(tf.strings.regex_replace(text, " ", "")), tf.int64)

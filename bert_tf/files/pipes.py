@@ -29,8 +29,8 @@ def is_pipe(path: str) -> bool:
 
 
 def as_file(path: str, default: str | None = None) -> str:
-    """Returns the name of a file with the bytes of a pipe, or the name itself if it is no pipe. The
-    file lasts as long as the process.
+    """Returns the name of a file with the bytes of a pipe, or the name itself if it is not a pipe.
+    The file lasts as long as the process.
 
     Args:
         default: of the flag. A flag that reads standard input by default can read it piece by

@@ -17,7 +17,7 @@ def teachers_of(row: Mapping[str, Any], name: str, task: Task) -> tuple[str, ...
     """The folders of the teachers of a task, from its row.
 
     Raises:
-        InputError: they are no folders, or the task can have none.
+        InputError: they are not folders, or the task can have none.
     """
     given = tuple(row.get("teachers", ()))
     if given and any(feature.axis == "C*S" for feature in task.kind.features):

@@ -95,7 +95,7 @@ _sizes: dict[tuple, tuple[int, float]] = {}
 
 
 def _size(run, task, split, data_dir, length, model):
-    """The size of a file as `Heads.size` has it, counted once."""
+    """The size of a file as in `Heads.size`, counted once."""
     key = run.family, task.path(data_dir, split), length
     if key not in _sizes:
         _sizes[key] = run.family.size(task, split, data_dir, length, model)

@@ -139,7 +139,7 @@ def _call(main, parsed):
         if not known:
             raise
         sys.stdout.flush()      # in a log file the lines before the error precede it
-        # A stop that the user asked for is no error.
+        # A stop that the user asked for is not an error.
         print(known if known.is_asked_for else f"error: {hub.name_of_copies(str(known))}",
               file=sys.stderr)
         sys.exit(known.status)

@@ -134,7 +134,7 @@ class Objective(FromConfig, keras.layers.Layer):
         """Checks the labels that `fit` is given in memory. `name` is what messages call them.
 
         Raises:
-            InputError: they are no array, or not numbers.
+            InputError: they are not an array of numbers.
         """
         if not hasattr(labels, "dtype"):
             raise InputError(f"the labels in {name} are a {type(labels).__name__}; give an array.")

@@ -133,7 +133,7 @@ class Recipe:
 
     @property
     def task_id(self) -> int:
-        """The number of the task, as the feature `task_ids` has it."""
+        """The number of the task, the value of the feature `task_ids`."""
         return list(self.tasks).index(self.task)
 
     def vary(self, segments: Mapping[str, Any] | None = None,

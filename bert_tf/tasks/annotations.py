@@ -173,7 +173,7 @@ def _form_of(value):
             and isinstance(value[1], dict)):
         return _read_pair
     if not isinstance(value, dict):
-        raise ValueError("is no JSON object of an annotated text; see docs/annotations.md")
+        raise ValueError("is not a JSON object of an annotated text; see docs/annotations.md")
     return next(read for fits, read in _FORMS if fits(value))
 
 
@@ -189,7 +189,7 @@ def _read_words(row, layout):
     name = _key(row, layout.texts[0], _words_of(row))
     words = row[name]
     if not _is_words(words):
-        raise ValueError(f"has {name!r} that is no list of words")
+        raise ValueError(f"has {name!r} that is not a list of words")
     if layout.label is None:
         return [_Text(words)]
     usual = next((key for key in _TAGS if isinstance(row.get(key), list)), None)
@@ -316,7 +316,7 @@ def _tags_of(text, layout, where):
         return _tags_of_spans(text.text, text.words, text.spans)
     if not all(type(tag) is int for tag in text.tags):
         if not _is_words(text.tags):
-            raise ValueError("has tags that are no names")
+            raise ValueError("has tags that are not names")
         return text.tags
     names = layout.tag_names
     if not all(0 <= tag < len(names) for tag in text.tags):

@@ -70,7 +70,7 @@ def form_of(path: str) -> str:
 
 def form_of_words(path: str) -> str:
     """Returns the form of a file for a tagger: "conllu", "annotations" (JSON, or brat's .ann files
-    beside their texts) or "words", a word a line. InputError: see `form_of`."""
+    beside their texts) or "words", one word per line. InputError: see `form_of`."""
     if is_library_name(path):
         return WORDS
     if is_brat(path):
@@ -114,7 +114,7 @@ def form_of_table(path: str) -> str:
 
 
 def check_lines(path: str) -> None:
-    """Raises InputError if a file that is read line by line, a text a line, has another form."""
+    """Raises InputError if a file that has one text per line has another form."""
     form = form_of(path)
     if form or words_in(path):
         name = words_in(path) or ("JSON" if form == "jsonl" else f"a table (.{form})")

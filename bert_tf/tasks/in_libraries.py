@@ -105,7 +105,7 @@ def _layout(task, layout, file):
     """The layout of a library's rows, or of the lines that are made of them."""
     if layout.format not in _TABLES:
         return dataclasses.replace(layout, files=(file,))
-    # A class has a name there where official files have a number; -1 is no label.
+    # A class has a name there where official files have a number; -1 is not a label.
     names = dict(zip(task.label_names, task.labels)) | _CLASSES.get(_group(task), {})
     words = [("label", *pair) for pair in names.items()]
     if task.without_label:

@@ -41,7 +41,7 @@ class _Text:
         return bool(block)
 
     def next(self):
-        """Returns the next character that is no space, or "" at the end."""
+        """Returns the next character that is not a space, or "" at the end."""
         while True:
             self._at = _SPACE.match(self._text, self._at).end()
             if self._at < len(self._text):
@@ -87,7 +87,7 @@ def read_numbered(path: str | os.PathLike, key: str = "") -> Iterator[tuple[int,
         path: plain or gzip, UTF-8.
 
     Raises:
-        InputError: the file is no such JSON, which may show after elements were yielded.
+        InputError: the file is not such JSON, which may show after elements were yielded.
     """
     with open_unpacked(path) as file:
         text = _Text(io.TextIOWrapper(file, "utf-8-sig", newline=""))

@@ -47,7 +47,7 @@ def plain_label(cell: Any) -> str | None:
 
 
 class _Cell(NamedTuple):
-    """The items of a list, or the text of a cell that is no list."""
+    """The items of a list, or the text of a cell that is not a list."""
 
     items: tuple[str, ...] | None
     text: str = ""
@@ -245,7 +245,7 @@ def _default_names(count, path):
 
 
 def _separator(lines: Mapping[_Cell, int], labels, path):
-    """The separator in the cells that are no lists."""
+    """The separator in the cells that are not lists."""
     texts = {cell.text: line for cell, line in lines.items() if cell.items is None and cell.text}
     if texts and all(" " in text and _are_flags(text.split()) for text in texts):
         return " "

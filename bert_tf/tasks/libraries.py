@@ -64,8 +64,8 @@ def find(name: str, split: str = "train") -> DataSet:
         return DataSet(known.removeprefix(TFDS), "", own)
     match = _HUB_NAME.fullmatch(name)
     if not match:
-        raise InputError(f"{name}: write data sets of the Hub as hf://datasets/OWNER/NAME, with "
-                         "@REVISION, /CONFIGURATION and :SPLIT if wanted.")
+        raise InputError(f"{name}: write data sets of the Hub as hf://datasets/OWNER/NAME, and "
+                         "optionally @REVISION, /CONFIGURATION and :SPLIT.")
     known, revision, config, own = match.groups()
     return DataSet(known, config or "", own or split,
                    dataset_commit(name, known, revision or "main"))

@@ -33,7 +33,7 @@ class Omissions:
         skip_malformed: count malformed lines; otherwise the first is an error.
         malformed: number of unreadable lines.
         without_label: number of lines that the task leaves out because they have no label.
-        comments: number of lines of tagged words that begin with # and are no words.
+        comments: number of lines of tagged words that begin with # and are not words.
         unpaired: number of lines whose question has no other line, or one with the same label.
     """
 
@@ -116,7 +116,7 @@ def _csv_rows(path):
 
 def json_values(path):
     """Yields (line number, value) of JSON: the elements of a list that may have several lines, or
-    values on a line each; None for what is no JSON."""
+    values on a line each; None for what is not JSON."""
     if _is_list(path):
         yield from read_numbered(path)
         return
@@ -238,7 +238,7 @@ def _is_number(column):
 def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     """Yields (line number of the first word, words, tags or None, number of the document).
 
-    A line whose word is -DOCSTART- begins a document and is no sentence. A line before a sentence
+    A line whose word is -DOCSTART- begins a document, not a sentence. A line before a sentence
     that begins with # and has not as many columns or tabs as the words, or is "# name = value", is
     a comment. The columns of `layout` are numbers, -1 the last.
 

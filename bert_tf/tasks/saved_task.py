@@ -153,7 +153,7 @@ def _check_options(options):
     """Raises ValueError for an option that no command wrote."""
     for name in options.keys() - _OPTIONS.keys():
         if meant := nearest(name, _OPTIONS, _NEAR):
-            raise ValueError(f"options.{name} is no option; write {meant}")
+            raise ValueError(f"options.{name} is not an option; write {meant}")
     _check_values({name: value for name, value in options.items() if name in _OPTIONS}, _OPTIONS,
                   "options.")
 

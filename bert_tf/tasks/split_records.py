@@ -184,7 +184,7 @@ class SplitRecords:
             self._sizes.append(len(piece))
             for example in piece:
                 digest.update(repr(example).encode("utf-8", "surrogatepass"))
-                if getattr(example, "is_labelled", True):   # others are no part of the file
+                if getattr(example, "is_labelled", True):   # others are not part of the file
                     self._own += not source.task.kind.is_grouped or example.document != last
                     last = example.document
                     self._labels.update(source.task.kind.counted(example.label))

@@ -127,7 +127,7 @@ def score_v1(answers: dict, predictions: dict,
         scorer: of the script that is followed.
 
     Raises:
-        InputError: a prediction is no text, or a question has no correct answer; names the id.
+        InputError: a prediction is not text, or a question has no correct answer; names the id.
     """
     _check(predictions, str, "prediction")
     totals = np.zeros(2)

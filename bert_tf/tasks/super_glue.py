@@ -209,7 +209,7 @@ def read_rows(task, layout, path: str, omissions) -> Iterator[tuple]:
     one question have one group.
 
     Raises:
-        InputError: a line is no example of the task, or lacks the label that the split has.
+        InputError: a line is not an example of the task, or lacks the label that the split has.
     """
     del task, omissions
     for line, texts, label, group in _READERS[layout.format](path):

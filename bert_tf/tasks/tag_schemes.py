@@ -135,7 +135,7 @@ def _refuse(others):
     more = ["..."] if len(shown) > _MOST_NAMED else []
     raise InputError(f"{where}: the tag {tag!r} is neither O nor a position, such as B- or I-, "
                      "with a type, as other tags are; correct all such tags, or remove the lines "
-                     f"that are no words: {', '.join(shown[:_MOST_NAMED] + more)}.")
+                     f"that are not words: {', '.join(shown[:_MOST_NAMED] + more)}.")
 
 
 def in_bio(tags: Sequence[str], way: str) -> list[str]:

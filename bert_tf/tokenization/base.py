@@ -88,7 +88,7 @@ class Tokenizer:
         with special tokens and padding, as fine-tuning makes them.
 
             tokenizer("A text.")                                # one row
-            tokenizer([("A text.", "Another."), ("A third.", "")])     # pairs; "" is no text
+            tokenizer([("A text.", "Another."), ("A third.", "")])     # pairs; "" is not text
 
         Args:
             texts: a text, a tuple of two, or a list of such; also an array, or a column or a table
@@ -272,7 +272,7 @@ class Tokenizer:
 
 
 def check_ids(ids: Iterable, limit: float) -> None:
-    """Raises InputError if ids are no whole numbers from 0 to before `limit`."""
+    """Raises InputError if ids are not whole numbers from 0 to before `limit`."""
     for index in ids:
         if not isinstance(index, int) or not 0 <= index < limit:
             raise InputError(f"there is no token with the id {index!r}; give whole numbers from 0 "

@@ -288,7 +288,7 @@ def make_vocabulary(content: bytes, source: str) -> Vocabulary:
 
     Raises:
         InputError: it has the special tokens of none of `_STYLES`.
-        RuntimeError: it is no SentencePiece model.
+        RuntimeError: it is not a SentencePiece model.
     """
     model = _load(content)
     tokens = [model.id_to_piece(index) for index in range(model.get_piece_size())]

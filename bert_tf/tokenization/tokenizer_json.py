@@ -51,7 +51,7 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
     in a tokenizer_config.json next to it come first, as in transformers.
 
     Raises:
-        InputError: the file is no tokenizer of BERT, RoBERTa or GPT, or is damaged.
+        InputError: the file is not a tokenizer of BERT, RoBERTa or GPT, or is damaged.
     """
     read = read_json(path)
     kind = _kind(read)

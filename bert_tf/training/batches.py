@@ -140,7 +140,7 @@ def answer_rows(forward: Callable[..., Mapping], features: Mapping[str, np.ndarr
         batch_size: most rows that are given at a time.
         positional: names of the answers about positions; see `put`.
         has_choices: whether rows have C sequences each.
-        fixed: names of features that are no sequences, which `forward` takes as they are.
+        fixed: names of features that are not sequences, which `forward` takes as they are.
         num_heads: as for `data.sorted_batches`.
     """
     inputs = {name: features[name].astype("int32") for name in reads}

@@ -274,7 +274,7 @@ def _arrivals(cluster, deadline) -> Iterator:
                 connection, _ = server.accept()
                 connection.settimeout(_MARGIN_SECONDS)
                 value = _read(connection)
-            except (OSError, ValueError):       # time is over, or it is no worker of ours
+            except (OSError, ValueError):       # time is over, or it is not a worker of ours
                 continue
             if value.get("greeting") == _GREETING and value.get("index") in range(1, workers):
                 yield value["index"], value, connection

@@ -237,7 +237,7 @@ def _curves(folder, start_step):
     v1 = tf.compat.v1
     start = v1.Event(wall_time=time.time(), step=start_step + 1,
                      session_log=v1.SessionLog(status=v1.SessionLog.START))
-    for _ in range(2):      # the first that TensorBoard sees is no restart to it
+    for _ in range(2):      # the first that TensorBoard sees is not a restart to it
         tf.raw_ops.ImportEvent(writer=writer._resource, event=start.SerializeToString())
     return writer
 

@@ -136,7 +136,7 @@ def test_another_kind_of_sentencepiece_is_named(kind, tmp_path, capsys):
     ours = open_tokenizer(tmp_path / "spiece.model")
     huggingface_tokenizer.write(str(tmp_path), ours, has_segments=False)
     if kind == "bpe":
-        assert "is no Unigram model, so tokenizer.json is not written" in "".join(
+        assert "is not a Unigram model, so tokenizer.json is not written" in "".join(
             capsys.readouterr())
         assert not (tmp_path / "tokenizer.json").exists()
     else:

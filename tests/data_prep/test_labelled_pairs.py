@@ -121,12 +121,12 @@ def test_labels_have_an_order(folder, tmp_path):
 
 
 @pytest.mark.parametrize("line, changes, message", [
-    ("a\tb", {}, r"line 1 \('a\\tb'\) is no pair with a label; give text, tab"),
-    ("a\t\tstrong", {}, "line 1 .* is no pair with a label"),
-    ('{"text_a": "a", "label": "weak"}', {}, "line 1 .* is no pair with a label"),
-    ('{"text_a": "a", "text_b": null, "label": "weak"}', {}, "line 1 .* is no pair with a label"),
+    ("a\tb", {}, r"line 1 \('a\\tb'\) is not a pair with a label; give text, tab"),
+    ("a\t\tstrong", {}, "line 1 .* is not a pair with a label"),
+    ('{"text_a": "a", "label": "weak"}', {}, "line 1 .* is not a pair with a label"),
+    ('{"text_a": "a", "text_b": null, "label": "weak"}', {}, "line 1 .* is not a pair with"),
     ('{"text_a": "a", "text_b": "b", "label": null}', {"task": "discourse_relation"},
-     "line 1 .* is no pair with a label"),
+     "line 1 .* is not a pair with a label"),
     ("a\tb\tnone", {}, "has the label 'none', which is none of --labels=strong,weak,random"),
     ("a\tb\tstrong\n\x01\tb\tstrong", {}, "of 2 pairs, 1 have tokens in both texts"),
     ("a\tb\tx", {"task": "discourse_relation"}, "--labels=x: a task has two labels or more"),

@@ -607,7 +607,7 @@ def test_fixed_heads_of_a_translator(data_dir, tmp_path):
     configs = [T5Config.from_dict(size) for size in sizes]
     assert [config.learned_heads for config in configs] == [8, 1]
     assert [config.stacks for config in configs] == [{"encoder": 2, "decoder": 1}] * 2
-    with pytest.raises(InputError, match="'two' is no depth"):
+    with pytest.raises(InputError, match="'two' is not a depth"):
         encoder_patterns.layers("two")
     with pytest.raises(InputError, match="--hidden_size is 100"):
         dataclasses.replace(job, hidden_size=100)
@@ -647,7 +647,7 @@ def test_students_share_a_teachers_answers(data_dir):
     assert taught["student"].cell.folder == both["student"].cell.folder
     teacher = taught["teacher"].cell
     assert teacher.is_kept and teacher.folder == both["records_dir"].cell.folder
-    with pytest.raises(InputError, match="'2' is no size"):
+    with pytest.raises(InputError, match="'2' is not a size"):
         student_sizes.shape("2")
     with pytest.raises(InputError, match="--sizes: 1x64 and 01x64 both have 0.57 million"):
         declared("student-sizes", data_dir,

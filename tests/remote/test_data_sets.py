@@ -78,7 +78,7 @@ def test_a_data_set_that_is_a_script(hub, tmp_path):
 
 
 @pytest.mark.parametrize("name, message", [
-    ("hf://datasets/own/none", "hf://datasets/own/none is no data set of the Hub"),
+    ("hf://datasets/own/none", "hf://datasets/own/none is not a data set of the Hub"),
     ("hf://datasets/own/corpus/a/b", "own/corpus/a/b: write data sets of the Hub as"),
 ])
 def test_refusals(hub, tmp_path, name, message):

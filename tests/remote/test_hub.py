@@ -145,7 +145,7 @@ def test_what_was_used_before_needs_no_network(hub, monkeypatch, capsys, is_offl
 @pytest.mark.parametrize("name, message", [
     ("hf://us/pickled", "pytorch_model.bin isn't fetched, because"),
     ("hf://us/tiny/pytorch_model.bin", "pytorch_model.bin isn't fetched, because"),
-    ("hf://us/absent", "hf://us/absent is no model of the Hub, or a private one"),
+    ("hf://us/absent", "hf://us/absent is not a model of the Hub, or a private one"),
     ("hf://closed/x", "is open only to those who accepted its terms"),
     ("hf://us/tiny@old", "has no such revision"),
     ("hf://tiny", "as hf://OWNER/NAME"),
@@ -170,7 +170,7 @@ def test_flags_take_names(hub, tmp_path):
     job = parsing.read(FillMaskFlags, values)
     assert job.init_checkpoint == files.fetched("hf://us/tiny")
     values(["x", "--init_checkpoint=hf://us/absent"])
-    with pytest.raises(InputError, match="--init_checkpoint: hf://us/absent is no model"):
+    with pytest.raises(InputError, match="--init_checkpoint: hf://us/absent is not a model"):
         parsing.read(FillMaskFlags, values)
     values(["x", "--init_checkpoint=a", "--output_file=hf://us/tiny"])
     with pytest.raises(InputError, match="--output_file: .* can't be written"):

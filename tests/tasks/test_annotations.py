@@ -159,8 +159,8 @@ def test_characters_are_counted_as_the_tool_counts(tmp_path):
     ({"text": "a b"}, "has no spans .*; it has 'text'"),
     ({"a": "b", "c": "d"}, "has no 'text'; it has 'a', 'c'"),
     ({"tokens": ["a", "b"], "ner_tags": ["O"]}, "has 2 words, but not as many tags"),
-    ({"tokens": ["a"], "tags": [["O"]]}, "has tags that are no names"),
-    ({"tokens": ["a"]}, "has no tags of its words"), (3, "no JSON object of an annotated text"),
+    ({"tokens": ["a"], "tags": [["O"]]}, "has tags that are not names"),
+    ({"tokens": ["a"]}, "has no tags of its words"), (3, "not a JSON object of an annotated text"),
     ({**STUDIO, "annotations": [studio(SPANS), studio([])]}, "has 2 annotations that differ")])
 def test_what_cannot_be_read_is_named(tmp_path, row, message):
     good = {"text": "Ann left", "label": [[0, 3, "PER"]]}

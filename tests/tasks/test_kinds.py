@@ -76,8 +76,8 @@ LABELLED = {"name": "own", "kind": "classification", "labels": ["a", "b"], "metr
     ({"options": {"label_scale": "5"}}, "options.label_scale is .5.; write a number, or null"),
     ({"options": {"scorer": "odd"}}, "options.scorer is .odd.; write squad or trivia_qa or"),
     ({"options": {"head": "odd"}}, "options.head is .odd.; write linear or step or"),
-    ({"options": {"max_answer_lenght": 5}}, "options.max_answer_lenght is no option; write max_a"),
-    ({"options": {"null_score_threshold": 5}}, "options.*is no option; write null_score_diff_thre"),
+    ({"options": {"max_answer_lenght": 5}}, "options.max_answer_lenght is not an option; write"),
+    ({"options": {"null_score_threshold": 5}}, "options.*is not an option; write null_score_d"),
     ({"task": {**LABELLED, "labels": ["a", "b", "a"]}}, "task.labels has .a. 2 times; write each"),
     ({"task": {**LABELLED, "label_names": ["x"]}}, "task.label_names has 1 names for 2 labels")])
 def test_values_that_were_changed_by_hand_are_named(tmp_path, changes, message):

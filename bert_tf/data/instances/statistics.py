@@ -92,7 +92,7 @@ def count_cut(instances: Instances, room: int, has_ends: bool) -> dict[str, int]
 
     Args:
         room: the most tokens of text in a sequence.
-        has_ends: whether each sentence ends with a separator, which is no text.
+        has_ends: whether each sentence ends with a separator, which is not text.
     """
     documents, (begins, ends) = instances.documents, _runs(instances.slices)
     starts, total = np.array(documents.sentence_starts), len(documents.tokens)

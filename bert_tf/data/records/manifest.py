@@ -87,7 +87,7 @@ def record_files(patterns: str | Sequence[str], flag: str) -> list[str]:
     """Lists the record files that a flag names; if it names manifests alone, lists their shards.
 
     Raises:
-        InputError: a file does not exist, or a .json file is no manifest.
+        InputError: a file does not exist, or a .json file is not a manifest.
     """
     found = find_files(patterns, flag)
     return [path for path in found if not path.endswith(".json")] or find_files(

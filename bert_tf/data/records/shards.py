@@ -188,7 +188,7 @@ class _Job:
             earlier = None
 
         def clear(other):
-            with contextlib.suppress(KeyError, TypeError):      # it is no fingerprint
+            with contextlib.suppress(KeyError, TypeError):      # it is not a fingerprint
                 self._discard(_planned(other))
             if not earlier:
                 _refuse_foreign(self.folder, _planned(self.fingerprint))

@@ -211,7 +211,7 @@ def tokenize_documents(lines: Sequence[str], tokenizer, blanks_separate_docs: bo
         for number in np.flatnonzero(ends):
             ends[number] = tokenizer.is_blank(lines[number])
     kept = lengths > 0
-    # An empty text after the last newline is no line.
+    # An empty text after the last newline is not a line.
     after = ends[kept.nonzero()[0][-1]:len(lines) - (not lines[-1])] if kept.any() else ends
     document = np.cumsum(ends)[kept]           # equal for the sentences of one document
     starts = np.concatenate([[0], np.cumsum(lengths[kept])])

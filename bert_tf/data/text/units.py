@@ -1,6 +1,6 @@
 """Units of tokens that are masked together: words, runs of words with one tag, or listed phrases.
 
-Tagged text has the format of bert-finetune: a word a line, its tag in a column, a blank line
+Tagged text has the format of bert-finetune: one word per line, its tag in a column, a blank line
 after each sentence, IOB1 or BIO. A document ends at a line whose word is -DOCSTART-, at
 a second blank line and at the end of a file.
 """
@@ -27,7 +27,7 @@ class TaggedText:
 
     Args:
         lines: see `corpus.decode`.
-        column: of the tags, -1 the last; None if runs of a tag are no units.
+        column: of the tags, -1 the last; None if runs of a tag are not units.
         paths: the files, for messages.
 
     Attributes:
@@ -177,7 +177,7 @@ class PhraseList:
 
     @classmethod
     def read(cls, path: str, tokenizer) -> "PhraseList":
-        """From a file with a phrase a line.
+        """From a file with one phrase per line.
 
         Raises:
             InputError: it can't be read, or holds none.

@@ -40,8 +40,8 @@ def read_pairs(lines: Iterable[str], name: str) -> Iterator[tuple[str, str, str]
         except (KeyError, ValueError):
             text_a = text_b = label = ""
         if not (text_a and text_b and label):
-            raise InputError(f"{name}, line {number} ({line[:_SHOWN]!r}) is no pair with a label; "
-                             "give text, tab, text, tab, label, or a JSON object with "
+            raise InputError(f"{name}, line {number} ({line[:_SHOWN]!r}) is not a pair with a "
+                             "label; give text, tab, text, tab, label, or a JSON object with "
                              f"{', '.join(KEYS)}.")
         yield text_a, text_b, label
 

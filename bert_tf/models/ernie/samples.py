@@ -1,8 +1,8 @@
 """Samples in the format of ERNIE's own data (PaddlePaddle/ERNIE, reader/pretraining.py).
 
-A file is gzip text with a sample a line: token_ids;sentence_type_ids;position_ids;seg_labels;label,
-numbers with spaces between. A list of files names each with the probability that units are masked
-in it, and not single tokens.
+A file is gzip text with one sample per line, numbers with spaces between:
+token_ids;sentence_type_ids;position_ids;seg_labels;label. A list of files
+names each with the probability that units are masked in it, and not single tokens.
 """
 
 import dataclasses
@@ -88,7 +88,7 @@ def read_file(path: str, max_seq_length: int, count: Callable[[str], None]) -> I
     """The samples of a file; longer ones are left out, and counted as "too_long".
 
     Raises:
-        InputError: a line is no sample; names it.
+        InputError: a line is not a sample; names it.
     """
     with open_unpacked(path) as file:
         for number, line in enumerate(file, 1):

@@ -21,7 +21,7 @@ from bert_tf.tokenization.vocabulary import (
 ELMO_ROLES = {"unk": "<UNK>", "cls": "<S>", "sep": "</S>"}
 SEQUENCE_ROLES = {"sep": "</s>"}
 MAX_CHARACTERS = 50
-_LEFT_OUT = "!!!MAXTERMID"      # a line of the original's file that is no token
+_LEFT_OUT = "!!!MAXTERMID"      # a line of the original's file that is not a token
 _WORDS = re.compile(r"\w+")
 _LOOKED_AT = 1 << 16
 
@@ -128,7 +128,7 @@ class ElmoTokenizer(Tokenizer):
 
     @staticmethod
     def read_vocabulary(path):
-        """Reads a file with a word a line, most frequent first, as allenai/bilm-tf has it."""
+        """Reads a file with one word per line, most frequent first, as in allenai/bilm-tf."""
         content, lines = _read_lines(path)
         tokens = [token for line in lines if (token := line.strip()) != _LEFT_OUT]
         return SpelledVocabulary(tokens, f"vocabulary {path!r}", {VOCAB_FILE: content}, ELMO_ROLES)
@@ -175,7 +175,7 @@ class SequenceTokenizer(Tokenizer):
 
     @staticmethod
     def read_vocabulary(path):
-        """Reads a file with a word a line, most frequent first, and </s> last."""
+        """Reads a file with one word per line, most frequent first, and </s> last."""
         content, lines = _read_lines(path)
         return Vocabulary([line.strip() for line in lines], f"vocabulary {path!r}",
                           {VOCAB_FILE: content}, SEQUENCE_ROLES, Layout(0, 1, 1))

@@ -19,7 +19,7 @@ _SPAN_LENGTHS = 1, 5        # of `regular`
 
 
 def _round(value):
-    """To the nearest int, half to even, of a float32 as the original has it."""
+    """To the nearest int, half to even, of a float32 as in the original."""
     return int(np.round(np.float32(value)))
 
 

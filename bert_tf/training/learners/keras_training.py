@@ -37,7 +37,7 @@ class TrainsByKeras:
         """Trains as `keras.Model.fit` does.
 
         Raises:
-            InputError: labels in memory are no array, are text, or have no output of the head.
+            InputError: labels in memory are not an array, are text, or have no output of the head.
         """
         self._check_labels(x, y)
         of_validation = kwargs.get("validation_data")

@@ -26,7 +26,7 @@ from bert_tf.training.learners.keras_training import TrainsByKeras
 # Features with the places of predictions, on which logits depend.
 POSITIONS = {"masked_lm_positions"}
 Measures = dict[str, dict[str, Any]]
-# Factors of parts of the network, which are no features of the records.
+# Factors of parts of the network, which are not features of the records.
 _MASKS = ("head_mask", "unit_mask")
 
 

@@ -10,7 +10,7 @@ from bert_tf.training.optimizers.adam import AdamWeightDecay
 
 @register
 class Adadelta(AdamWeightDecay):
-    """Adadelta (arXiv:1212.5701) as PyTorch has it: the length of a step follows the steps before
+    """Adadelta (arXiv:1212.5701) as in PyTorch: the length of a step follows the steps before
     it, times the learning rate. `beta_2` is its rho. It has no decay."""
 
     def __init__(self, *args: Any, name: str = "adadelta", **kwargs: Any):
@@ -124,7 +124,7 @@ def _rms(x):
 
 @register
 class Adagrad(AdamWeightDecay):
-    """Adagrad as TensorFlow 1 has it, without an epsilon: accumulators of squared gradients begin
+    """Adagrad as in TensorFlow 1, without an epsilon: accumulators of squared gradients begin
     at 1 (allenai/bilm-tf). It has neither moments nor decay."""
 
     rows_apart = True

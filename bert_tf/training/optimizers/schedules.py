@@ -37,7 +37,7 @@ def _rsqrt_decay(step, warmup_steps, total_steps):
 
 
 def _noam_decay(step, warmup_steps, total_steps):
-    """`learning_rate_schedule_noam` as its class has it: the same, and a line down to 0 in the last
+    """`learning_rate_schedule_noam` as in its class: the same, and a line down to 0 in the last
     tenth of the steps. The original's rates after the last step are below 0."""
     falling = ops.clip((total_steps - step) / (0.1 * total_steps), 0.0, 1.0)
     return _rsqrt_decay(step, warmup_steps, total_steps) * falling
