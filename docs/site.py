@@ -130,7 +130,9 @@ def prose(doc: str) -> str:
         lines = [f"`{name}`\n:   {_marked(' '.join(text.split()))}\n" for name, _, text in entries]
         return "\n".join([f"**{title}**\n", *lines])
 
-    return _SECTION.sub(section, doc)
+    parts = [part if part.startswith(("    ", "Example:")) else _marked(part)
+             for part in doc.split("\n\n")]
+    return _SECTION.sub(section, "\n\n".join(parts))
 
 
 def _marked(text):
