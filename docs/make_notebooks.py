@@ -1,4 +1,4 @@
-"""Makes notebooks of two pages: text becomes Markdown, blocks of Python and commands become code.
+"""Makes a notebook of two sections: text becomes Markdown, Python and commands become code.
 
     python docs/make_notebooks.py
 
@@ -12,7 +12,8 @@ import pathlib
 import re
 
 HERE = pathlib.Path(__file__).parent
-PAGES = ("python.md", "serve_a_classifier.md")
+SECTIONS = (("using_a_model.md", "In Python"), ("export.md", "SavedModel"))
+PATH = HERE / "notebooks" / "python.ipynb"
 # A block of Python, or of indented lines, of which the first begins with a command.
 BLOCK = re.compile(r"```python\n((?:.*\n)*?)```\n|^(    (?:bert-|curl ).*\n(?:    .*\n)*)", re.M)
 INSTALL = """import importlib.util, os
@@ -29,34 +30,39 @@ def address() -> str:
     return config["metadata"]["url"]
 
 
-def badge(page: str) -> str:
-    """Returns the badge that opens a page's notebook in Colab, as Markdown."""
+def badge() -> str:
+    """Returns the badge that opens the notebook in Colab, as Markdown."""
     repository = address().removeprefix("https://github.com/")
     return ("[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
             f"(https://colab.research.google.com/github/{repository}/blob/main/"
-            f"{path(page).relative_to(HERE.parent)})")
+            f"{PATH.relative_to(HERE.parent)})")
 
 
-def cells(page: str) -> list[tuple[str, str]]:
-    """Returns (kind, content) of the cells of a page: "markdown", or "code"."""
-    text, start = (HERE / page).read_text(encoding="utf-8"), 0
-    found = [("markdown", badge(page)), ("code", INSTALL.format(address=address()))]
+def section(page: str, heading: str) -> str:
+    """Returns a section of a page, with links as from the folder of the notebook."""
+    text = (HERE / page).read_text(encoding="utf-8")
+    body = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    links = re.sub(r"\]\(#", f"]({page}#", body)
+    return f"## {heading}\n" + re.sub(r"\]\((?!https?:)", "](../", links)
+
+
+def cells() -> list[tuple[str, str]]:
+    """Returns (kind, content) of the cells: "markdown", or "code"."""
+    made = [("markdown", badge()), ("code", INSTALL.format(address=address()))]
+    text, start = "\n".join(section(*each) for each in SECTIONS), 0
     for block in BLOCK.finditer(text):
-        found.append(("markdown", text[start:block.start()]))
+        made.append(("markdown", text[start:block.start()]))
         command = block[2] and re.sub(r"(?<!\\\n)^    ", "!", block[2], flags=re.M)
-        found.append(("code", command or block[1]))
+        made.append(("code", command or block[1]))
         start = block.end()
-    found.append(("markdown", text[start:]))
-    # Links of a page lead to other pages, which are one folder up.
-    return [(kind, (re.sub(r"\]\((?!https?:)([\w./]+\.md)", r"](../\1", part)
-                    if kind == "markdown" else part).strip())
-            for kind, part in found if part.strip()]
+    made.append(("markdown", text[start:]))
+    return [(kind, part.strip()) for kind, part in made if part.strip()]
 
 
-def notebook(page: str) -> str:
-    """Returns the notebook of a page as JSON."""
+def notebook() -> str:
+    """Returns the notebook as JSON."""
     made = []
-    for number, (kind, content) in enumerate(cells(page)):
+    for number, (kind, content) in enumerate(cells()):
         cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {},
                 "source": content.splitlines(keepends=True)}
         made.append({**cell, "execution_count": None, "outputs": []} if kind == "code" else cell)
@@ -66,12 +72,5 @@ def notebook(page: str) -> str:
         "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False) + "\n"
 
 
-def path(page: str) -> pathlib.Path:
-    """Returns the file of a page's notebook."""
-    return HERE / "notebooks" / page.replace(".md", ".ipynb")
-
-
 if __name__ == "__main__":
-    for each in PAGES:
-        path(each).parent.mkdir(exist_ok=True)
-        path(each).write_text(notebook(each), encoding="utf-8")
+    PATH.write_text(notebook(), encoding="utf-8")

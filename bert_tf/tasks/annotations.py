@@ -173,7 +173,7 @@ def _form_of(value):
             and isinstance(value[1], dict)):
         return _read_pair
     if not isinstance(value, dict):
-        raise ValueError("is not a JSON object of an annotated text; see docs/annotations.md")
+        raise ValueError("is not a JSON object of an annotated text; see docs/tasks.md")
     return next(read for fits, read in _FORMS if fits(value))
 
 
