@@ -1,20 +1,39 @@
 """Options as JSON: checked, compared between two descriptions of a job, and settled."""
 
+import collections.abc
 import dataclasses
 import json
+import typing
+from collections.abc import Callable
 from typing import Any
+
+
+class Values(typing.NamedTuple):
+    """JSON values: in words for errors, and a check of one."""
+
+    wanted: str
+    fits: Callable[[Any], bool]
 
 
 def check_shape(value: Any, shape: Any, place: str = "it") -> None:
     """Raises ValueError, with the name `place`, if a JSON value has another shape.
 
     Args:
-        shape: a type or a tuple of types; a list of the shape that all elements have; or the shapes
-            of an object's values by name, where names that end in "?" may be absent. `int` means a
-            number from 0 to 2^40.
+        shape: a type or a tuple of types; `Values`; a list of the shape that all elements have; the
+            shapes of an object's values by name, where names that end in "?" may be absent; or a
+            dataclass, whose fields are all there and no others. A number of a type is from 0 to
+            2^40.
     """
     inner = "" if place == "it" else f"{place}."
-    if isinstance(shape, dict):
+    if isinstance(shape, Values):
+        if not shape.fits(value):
+            raise ValueError(f"{place} is {json.dumps(value)[:40]}; write {shape.wanted}")
+    elif dataclasses.is_dataclass(shape):
+        fields = {name: _shape_of(hint) for name, hint in typing.get_type_hints(shape).items()}
+        check_shape(value, fields, place)
+        if unknown := value.keys() - fields:
+            raise ValueError(f"{place} has {', '.join(sorted(unknown))}")
+    elif isinstance(shape, dict):
         if not isinstance(value, dict):
             raise ValueError(f"{place} is not a JSON object")
         for key, part in shape.items():
@@ -29,8 +48,17 @@ def check_shape(value: Any, shape: Any, place: str = "it") -> None:
         for number, part in enumerate(value):
             check_shape(part, shape[0], f"{place}[{number}]")
     elif not isinstance(value, shape) or type(value) is bool is not shape or (
-            type(value) is int and not 0 <= value < 1 << 40):
+            type(value) in (int, float) and not 0 <= value < 1 << 40):
         raise ValueError(f"{place} is {str(value)[:40]}")
+
+
+def _shape_of(hint):
+    """The shape of the JSON values of an annotation."""
+    if typing.get_origin(hint) is tuple:
+        return [_shape_of(typing.get_args(hint)[0])]
+    if typing.get_origin(hint) is collections.abc.Mapping:
+        return {}
+    return (int, float) if hint is float else hint
 
 
 def as_json(value: Any) -> Any:

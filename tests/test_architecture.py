@@ -25,7 +25,7 @@ ALLOWED = {
     "options": {"errors", "files"}, "spelling": set(),
     "config": {"errors", "files", "options", "spelling"},
     "heads": set(), "finetuning_defaults": {"config"},
-    "recipes": {"errors", "config", "flags"},
+    "recipes": {"errors", "config", "flags", "options"},
     # One line: networks and what they are trained on.
     "layers": COMMON | {"spelling"},
     "networks": COMMON | {"layers", "spelling"},

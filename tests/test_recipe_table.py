@@ -1,6 +1,7 @@
 """Recipes: rows that are complete, described in JSON and read back."""
 
 import dataclasses
+import functools
 import json
 
 import pytest
@@ -35,15 +36,21 @@ def test_a_description_survives_json(recipe):
         assert recipes.from_description(json.loads(json.dumps(varied.describe()))) == varied
 
 
-def test_what_a_description_leaves_out_has_its_default():
-    assert recipes.from_description(None) == recipes.find("bert")
-    assert recipes.from_description({"name": "bert"}) == recipes.find("bert")
-    assert recipes.from_description(
-        {"name": "bert", "corruption": {"units": "words"}}).corruption.shares == (0.8, 0.1)
-
-
 def test_an_unknown_recipe_is_refused_with_the_names():
+    assert recipes.from_description(None) == recipes.find("bert")
     with pytest.raises(InputError, match="'brt'.*bert, bert_wwm"):
         recipes.find("brt")
-    with pytest.raises(InputError, match="segments with order.*later version"):
-        recipes.from_description({"name": "bert", "segments": {"order": "reversed"}})
+
+
+@pytest.mark.parametrize("keys, value, problem", [
+    (["segments", "order"], "reversed", "segments has order"), (["task"], "x", "task is .x."),
+    (["segments", "random_share"], -1, "segments.random_share is -1"),
+    (["segments", "bare"], 1, "segments.bare is 1"), (["corruption"], [], "corruption is not a"),
+    (["corruption", "shares"], [0.5, "a"], "corruption.shares.1. is a"),
+    (["denoising"], {}, "denoising is {}"), (["tokenizer_settings"], None, "tokenizer_settings")])
+def test_a_description_of_another_form_is_refused(keys, value, problem):
+    *outer, last = keys
+    described = recipes.find("bert").describe()
+    functools.reduce(dict.__getitem__, outer, described)[last] = value
+    with pytest.raises(InputError, match=f"does not describe recipe bert .{problem}"):
+        recipes.from_description(described)

@@ -8,6 +8,7 @@ from bert_tf.errors import InputError, choose_from
 from bert_tf.flags import applicable
 from bert_tf.models.t5.config import T5_PRESETS
 from bert_tf.models.t5.corruption import Denoising
+from bert_tf.options import Values, check_shape
 from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.recipes.recipe import Recipe, Task, Term
 
@@ -286,68 +287,30 @@ def fill(settings: type, recipe: str, **given: Any) -> Any:
 
 
 def from_description(description: Mapping[str, Any] | None) -> Recipe:
-    """The recipe that a manifest describes; a field that is absent has its default.
+    """The recipe that a manifest describes.
 
     Args:
         description: a manifest's entry "recipe" (see `Recipe.describe`); None is BERT's.
 
     Raises:
-        InputError: this version knows no such recipe.
+        InputError: it is no description of a recipe.
     """
     if description is None:
         return RECIPES["bert"]
     recipe = find(description["name"])
-    _check_types(recipe, description)
-    parts: dict[str, Any] = {}
-    for name, kind in (("segments", Segments), ("denoising", Denoising)):
-        if not (description.get(name) or getattr(recipe, name)):
-            continue
-        values: dict[str, Any] = dict(description.get(name) or {})
-        unknown = sorted(values.keys() - {field.name for field in dataclasses.fields(kind)})
-        if unknown:
-            raise InputError(f"The records' manifest gives {name} with {', '.join(unknown)}, which "
-                             "this version does not know: a later version made the records. Update "
-                             "bert_tf.")
-        parts[name] = kind(**values)
     try:
-        parts["corruption"] = MaskTokens.from_description(description.get("corruption", {}))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"The records' manifest has a corruption that can't be read ({error}); "
-                         "make the records again.") from error
-    task = description.get("task", "")
-    if task and task not in recipe.tasks:
-        raise InputError(f"The records' manifest names the task {task}, which this version does "
-                         "not know: a later version made the records. Update bert_tf.")
-    return dataclasses.replace(recipe, task=task,
-                               tokenizer=description.get("tokenizer", recipe.tokenizer),
-                               tokenizer_settings=description.get("tokenizer_settings", {}),
-                               **parts)
-
-
-def _check_types(recipe, description):
-    """Raises InputError for a value of another type than this recipe's or the default."""
-    wanted = {"task": "", "tokenizer": "", "tokenizer_settings": {}}
-    pairs = [("", wanted, description)]
-    for name, kind in (("segments", Segments), ("corruption", MaskTokens),
-                       ("denoising", Denoising)):
-        part = getattr(recipe, name)
-        if name in description and (part or description[name] is not None):
-            wanted[name] = {}
-            values = {field.name: field.default for field in dataclasses.fields(kind)}
-            pairs.append((f"{name}.", {**values, **(vars(part) if part else {})},
-                          description[name]))
-    for name, values, given in pairs:
-        for key, value in given.items() if isinstance(given, dict) else ():
-            known = values.get(key)
-            if isinstance(known, (bool, str, dict)):
-                fits = isinstance(value, type(known))
-            elif isinstance(known, (int, float)):
-                fits = isinstance(value, (int, float)) and 0 <= value < 1 << 40
-            else:
-                fits = not isinstance(known, tuple) or isinstance(value, list)
-            if not fits and (value is not None or isinstance(known, dict)):
-                raise InputError(f"The records' manifest gives {name}{key} as {value!r}; make the "
-                                 "records again.")
+        check_shape(description, {
+            "tokenizer": str, "tokenizer_settings": {}, "segments": Segments,
+            "corruption": MaskTokens, "denoising": Denoising if recipe.denoising else type(None),
+            "task": Values(", ".join(recipe.tasks), ["", *recipe.tasks].__contains__)})
+    except ValueError as error:
+        raise InputError("the records' manifest does not describe recipe "
+                         f"{recipe.name} ({error}); make the records again.") from error
+    return dataclasses.replace(
+        recipe, **{name: description[name] for name in ("tokenizer", "tokenizer_settings", "task")},
+        segments=Segments(**description["segments"]),
+        corruption=MaskTokens.from_description(description["corruption"]),
+        denoising=recipe.denoising and Denoising(**description["denoising"]))
 
 
 def of_manifest(record: Mapping[str, Any] | None) -> Recipe:

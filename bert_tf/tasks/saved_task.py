@@ -2,15 +2,12 @@
 
 import collections
 import dataclasses
-import json
 import os
-from collections.abc import Callable
-from typing import Any
 
 from bert_tf.errors import InputError, counted, nearest
 from bert_tf.files import is_file, read_json, write_json
 from bert_tf.heads import CHOICES
-from bert_tf.options import check_shape
+from bert_tf.options import Values, check_shape
 from bert_tf.tasks.kinds.table import kind_on_disk
 from bert_tf.tasks.passages import PASSAGES
 from bert_tf.tasks.squad_scorer import SCORERS
@@ -20,8 +17,6 @@ from bert_tf.tokenization.packing import LONG_TEXTS
 TASK_FILE = "task.json"
 _LONGEST = 1 << 20      # tokens
 _NEAR = 0.8             # likeness of a misspelled name; other unknown names are other versions'
-_SHAPE = {"task": {"name": str, "labels": [str], "metrics": [str], "label_names": [str]},
-          "options": {}, "num_texts": (int, type(None)), "columns": {}}
 
 
 def _is_count(value):
@@ -36,26 +31,30 @@ def _or_none(fits):
     return lambda value: value is None or fits(value)
 
 
-# The values that keys, and options, can have, in words for errors, and a check of a value.
-_KEYS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "max_seq_length": ("a whole number of tokens", _is_count),
-    "do_lower_case": ("true or false", lambda value: type(value) is bool)}
-_OPTIONS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+_FLAG = Values("true, false or null", lambda value: value is None or type(value) is bool)
+_OPTIONS = {
     **dict.fromkeys(("doc_stride", "max_query_length", "n_best_size", "max_answer_length",
-                     "max_target_length", "beams"), ("a whole number from 0", _is_count)),
+                     "max_target_length", "beams"), Values("a whole number from 0", _is_count)),
     **dict.fromkeys(("max_qa_length", "start_n_top", "end_n_top", "head_size", "lstm_size",
                      "lstm_layers", "bilstm_size", "answer_turns"),
-                    ("a whole number from 0, or null", _or_none(_is_count))),
-    **dict.fromkeys(("null_score_diff_threshold", "alpha"), ("a number", _is_number)),
-    **dict.fromkeys(("label_scale", "label_mean"), ("a number, or null", _or_none(_is_number))),
+                    Values("a whole number from 0, or null", _or_none(_is_count))),
+    **dict.fromkeys(("null_score_diff_threshold", "alpha"), Values("a number", _is_number)),
+    **dict.fromkeys(("label_scale", "label_mean"),
+                    Values("a number, or null", _or_none(_is_number))),
     **dict.fromkeys(("version_2_with_negative", "hypothesis_first", "carry_choices",
-                     "document_context", "label_gain"),
-                    ("true, false or null", lambda value: value is None or type(value) is bool)),
-    "feature_layers": ("the name of layers, or null", _or_none(lambda value: type(value) is str)),
-    "squad_style": (" or ".join(PASSAGES), [*PASSAGES].__contains__),
-    "scorer": (" or ".join(SCORERS), [None, *SCORERS].__contains__),
-    "head": (" or ".join(CHOICES), [None, *CHOICES].__contains__),
-    "long_text": (" or ".join(LONG_TEXTS), [None, *LONG_TEXTS].__contains__)}
+                     "document_context", "label_gain"), _FLAG),
+    "feature_layers": Values("the name of layers, or null",
+                             _or_none(lambda value: type(value) is str)),
+    "squad_style": Values(" or ".join(PASSAGES), [*PASSAGES].__contains__),
+    "scorer": Values(" or ".join(SCORERS), [None, *SCORERS].__contains__),
+    "head": Values(" or ".join(CHOICES), [None, *CHOICES].__contains__),
+    "long_text": Values(" or ".join(LONG_TEXTS), [None, *LONG_TEXTS].__contains__)}
+_SHAPE = {"task": {"name": str, "labels": [str], "metrics": [str], "label_names": [str]},
+          "options": {f"{name}?": values for name, values in _OPTIONS.items()},
+          "max_seq_length": Values(f"a whole number of tokens from 1 to {_LONGEST}", lambda value: (
+              _is_count(value) and 0 < value <= _LONGEST)),
+          "do_lower_case": Values("true or false", lambda value: type(value) is bool),
+          "num_texts": (int, type(None)), "columns": {}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,11 +118,7 @@ class SavedTask:
         saved = read_json(path)
         try:
             check_shape(saved, _SHAPE)
-            _check_values({name: saved[name] for name in _KEYS}, _KEYS)
-            length = saved["max_seq_length"]
-            if not 0 < length <= _LONGEST:
-                raise ValueError(f"max_seq_length is {length}")
-            _check_options(saved["options"])
+            _check_names(saved["options"])
             task = saved["task"]
             kind = kind_on_disk(task)
             if kind.has_labels and kind.labels_are_classes and not task["labels"]:
@@ -132,8 +127,8 @@ class SavedTask:
                         tuple(task["metrics"]), task["bounds"] and tuple(task["bounds"]),
                         label_names=tuple(task["label_names"]))
             _check_labels(task)
-            return cls(task, length, saved["do_lower_case"], dict(saved["options"]),
-                       saved["num_texts"], dict(saved["columns"]))
+            return cls(task, saved["max_seq_length"], saved["do_lower_case"],
+                       dict(saved["options"]), saved["num_texts"], dict(saved["columns"]))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path} does not describe a task ({error}); correct it, or fine-tune "
                              "the model again.") from error
@@ -149,21 +144,11 @@ def _check_labels(task):
                          f"{len(task.labels)} labels; write one for each")
 
 
-def _check_options(options):
+def _check_names(options):
     """Raises ValueError for an option that no command wrote."""
     for name in options.keys() - _OPTIONS.keys():
         if meant := nearest(name, _OPTIONS, _NEAR):
             raise ValueError(f"options.{name} is not an option; write {meant}")
-    _check_values({name: value for name, value in options.items() if name in _OPTIONS}, _OPTIONS,
-                  "options.")
-
-
-def _check_values(values, known, place=""):
-    """Raises ValueError for a value that its row of a table does not allow."""
-    for name, value in values.items():
-        wanted, fits = known[name]
-        if not fits(value):
-            raise ValueError(f"{place}{name} is {json.dumps(value)[:40]}; write {wanted}")
 
 
 def _described(task):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import recipes
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.data.masking.dynamic import DynamicMasks
 from bert_tf.data.records import manifest, tfrecord
@@ -430,7 +431,7 @@ def test_recipes_that_differ_are_refused(tmp_path):
         write(tmp_path / name, range(3))
         write_json(tmp_path / f"{name}{manifest.SUFFIX}", {
             "options": {}, "vocabulary": {"size": VOCAB, "sha256": "h"},
-            "recipe": {"name": recipe}, "features": [],
+            "recipe": recipes.find(recipe).describe(), "features": [],
             "shards": [{"name": name, "records": 3, "bytes": os.path.getsize(tmp_path / name)}]})
     open_records(tmp_path / "a", tmp_path / "b")
     refusal(lambda: open_records(tmp_path / "b", tmp_path / "c"), "different recipes")

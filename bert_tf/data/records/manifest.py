@@ -21,10 +21,12 @@ from bert_tf.files import (
     read_json,
     real_path,
 )
-from bert_tf.options import check_shape
+from bert_tf.options import Values, check_shape
 
 SUFFIX = ".manifest.json"
-_FEATURE = {"name": str, "dtype": str, "axis": (str, int), "end?": (str, type(None))}
+_FEATURE = {"name": str, "axis": (str, int),
+            "dtype": Values("int64 or float32", ["int64", "float32"].__contains__),
+            "end?": Values("V, S, labels or null", ["V", "S", "labels", None].__contains__)}
 # The keys of a manifest that are read, see `check_shape`.
 _SHAPE = {
     "shards": [{"name": str, "records": int, "bytes": int, "crc32c?": (str, int)}],
