@@ -123,44 +123,12 @@ def _packing(head):
 
 def _open_zstd(file):
     try:
-        import zstandard  # an extra
+        import pyarrow  # an extra
     except ImportError as error:
         raise InputError("Zstandard files (.zst) need a package that is not installed; pip install "
                          "'bert_tf[corpora]'.") from error
-    return io.BufferedReader(_Zstd(file, zstandard), 1 << 20)
-
-
-class _Zstd(io.RawIOBase):
-    """The bytes of a stream of Zstandard; a stream that ends within a frame is an error, which the
-    package's own reader does not see."""
-
-    def __init__(self, file, zstandard):
-        self._file, self._package = file, zstandard
-        self._frame, self._packed, self._unpacked = None, b"", b""
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        while not self._unpacked:
-            # Few bytes, since a block of 4 bytes may hold 128 KiB.
-            packed = self._packed or self._file.read(1 << 10)
-            if not packed:
-                if self._frame:
-                    raise EOFError("the file ends before its last frame does")
-                return 0
-            self._frame = self._frame or self._package.ZstdDecompressor().decompressobj()
-            try:
-                self._unpacked = self._frame.decompress(packed)
-            except self._package.ZstdError as error:
-                raise OSError(str(error)) from error
-            self._packed = self._frame.unused_data
-            if self._frame.eof:
-                self._frame = None
-        count = min(len(buffer), len(self._unpacked))
-        buffer[:count] = self._unpacked[:count]
-        self._unpacked = self._unpacked[count:]
-        return count
+    packed = pyarrow.PythonFile(file, mode="r")
+    return io.BufferedReader(pyarrow.CompressedInputStream(packed, "zstd"), 1 << 20)
 
 
 def shown_name(path: str) -> str:
