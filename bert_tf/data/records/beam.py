@@ -4,16 +4,13 @@ Only numbers of pieces go through Beam. A worker reads its piece, writes its sha
 the notes are counted in the end. So a piece may be tried again, or be made twice at once.
 """
 
-import contextlib
 import re
 import shlex
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from bert_tf.errors import InputError
 
 _RANGE = 1000               # pieces in an element of the graph
-_REPORT_SECONDS = 2.0
 # Each hangs when a worker dies; this machine's own workers do not.
 _REFUSED = ("multi_threading", "multi_processing")
 
@@ -46,36 +43,27 @@ class BeamRunner:
             raise InputError(f"--runner_options: --direct_running_mode={mode} hangs when a worker "
                              "dies; leave out --runner=beam and give --num_workers instead.")
 
-    def __call__(self, do: Callable[[int], object], count: int,
-                 noted: Callable[[], list[int]]) -> None:
-        """Does all pieces.
-
-        Args:
-            do: picklable; makes a piece, and notes it.
-            noted: lists the pieces that have notes.
+    def __call__(self, do: Callable[[int], object], count: int) -> None:
+        """Does all pieces by the picklable `do`, which makes a piece and notes it.
 
         Raises:
             InputError: a piece can't be made, or the pipeline failed.
         """
         import apache_beam as beam  # an extra, and slow to import
+        from apache_beam.runners.portability import fn_api_runner
         starts = range(0, count, _RANGE)
-        pipeline = beam.Pipeline(runner=self._runner or _in_memory(), options=self._options)
+        pipeline = beam.Pipeline(runner=self._runner or fn_api_runner.FnApiRunner(),
+                                 options=self._options)
         _ = (pipeline | "Ranges" >> beam.Create(list(starts), reshuffle=False)
              | "Pieces" >> beam.FlatMap(lambda start: range(start, min(start + _RANGE, count)))
              | beam.Reshuffle() | "MakePieces" >> beam.Map(do))
-        with _reported(noted, count):
-            try:
-                state = pipeline.run().wait_until_finish()
-            except Exception as error:      # each runner has errors of its own
-                raise InputError(_sentence(error)) from error
+        try:
+            state = pipeline.run().wait_until_finish()
+        except Exception as error:      # each runner has errors of its own
+            raise InputError(_sentence(error)) from error
         if state not in (None, "DONE", "UNKNOWN"):
             raise InputError(f"the Beam pipeline ended with the state {state}; run the same "
                              "command again to resume: finished pieces are kept.")
-
-
-def _in_memory():
-    from apache_beam.runners.portability import fn_api_runner
-    return fn_api_runner.FnApiRunner()
 
 
 def _sentence(error):
@@ -85,23 +73,3 @@ def _sentence(error):
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return (f"the Beam pipeline failed ({lines[-1]}); start the same command again, finished "
             "pieces are kept.")
-
-
-@contextlib.contextmanager
-def _reported(noted, count) -> Iterator[None]:
-    """Prints in the block how many pieces are finished."""
-    ended = threading.Event()
-
-    def report():
-        before = 0
-        while not ended.wait(_REPORT_SECONDS):
-            if (finished := len(noted())) != before:
-                print(f"{finished} of {count} pieces are finished", flush=True)
-            before = finished
-    thread = threading.Thread(target=report, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()

@@ -175,9 +175,9 @@ class Share(NamedTuple):
         return index % self.of == self.number
 
 
-# A function that has others do all pieces: takes a function that does a piece by its number, the
-# number of pieces, and a function that lists the pieces with notes.
-Engine = Callable[[Callable[[int], Any], int, Callable[[], list[int]]], None]
+# A function that has others do all pieces: takes a function that does a piece by its number, and
+# the number of pieces.
+Engine = Callable[[Callable[[int], Any], int], None]
 Runner = Share | Engine
 
 
@@ -251,8 +251,7 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
 def _run_elsewhere(pieces, count, work, progress, is_intact, runner):
     """Has a runner do all pieces; the notes hold the results."""
     pieces = pieces if isinstance(pieces, Sequence) else list(pieces)
-    runner(functools.partial(_do_unless_done, work, progress, is_intact, pieces), count,
-           progress.noted)
+    runner(functools.partial(_do_unless_done, work, progress, is_intact, pieces), count)
     results = [progress.result(index) for index in range(count)]
     lost = [index for index, result in enumerate(results) if result is None]
     if lost:
