@@ -243,7 +243,8 @@ def _clean(passage):
 
 
 def _without_style(line):
-    """Returns a line without the apostrophes of bold and italics.
+    """Returns a line without the apostrophes of bold and italics, of which mwparserfromhell's own
+    reading leaves some in the text, as of L'''amour'' and ''Ada'''s.
 
     As in MediaWiki, four are one and bold, and over five are the rest and both; if neither kind has
     its end, one apostrophe of a bold mark is text. MediaWiki looks for one in a line; here each
