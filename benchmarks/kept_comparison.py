@@ -37,11 +37,11 @@ class KeptComparison:
 
     def open_results(self, *others: Any, contents: dict[str, Any] | None = None) -> KeptResults:
         """Opens the results in the output folder, which is made. Flags of `others` that differ from
-        their defaults must be equal too, and `contents`, see `KeptResults`."""
+        their defaults must be equal too, and `contents`, values that identify files."""
         make_folder(self.output_dir, "output_dir")
-        settings = self.settings()
+        settings = self.settings() | (contents or {})
         for other in others:
             settings |= flags.changed(other)
-        results = KeptResults(self.path("results.json"), settings, contents=contents)
+        results = KeptResults(self.path("results.json"), settings)
         flags.keep(self, self.output_dir)       # not those that do not fit the results
         return results

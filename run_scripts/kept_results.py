@@ -1,13 +1,12 @@
 """Results that a command keeps as they arrive: started again, it measures only missing results."""
 
 import functools
-import json
 from collections.abc import Callable
 from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.files import exists, read_json, with_whole_names, write_json
-from bert_tf.options import differing_options
+from bert_tf.options import as_json, differing_options
 
 
 class KeptResults:
@@ -15,25 +14,21 @@ class KeptResults:
     Processes with equal settings may write to one file.
 
     Args:
+        settings: JSON values by name that the results depend on.
         forgets: whether results of other settings are dropped.
-        contents: values that identify the files that results depend on, by name.
 
     Raises:
         InputError: the file's results were made with other settings, and are not dropped.
     """
 
-    def __init__(self, path: str, settings: dict[str, Any], forgets: bool = False,
-                 contents: dict[str, Any] | None = None):
+    def __init__(self, path: str, settings: dict[str, Any], forgets: bool = False):
         self._path, self._content = path, read_json(path) if exists(path) else {}
-        known, contents = self._content.get("contents", {}), contents or {}
-        kept = self._content.get("settings", {})
-        other = [] if with_whole_names(kept) == with_whole_names(settings) else ["flags"]
-        other += differing_options(contents, known)
+        other = differing_options(with_whole_names(settings), with_whole_names(
+            self._content.get("settings", {})))
         if self._content and other and not forgets:
             raise InputError(f"{path} was made with other {' and '.join(other)}; name another "
                              "--output_dir.")
-        self._content = {**({} if other else self._content), "settings": settings,
-                         "contents": contents}
+        self._content = {**({} if other else self._content), "settings": settings}
 
     def get(self, *keys: str, measure: Callable[[], Any]) -> Any:
         """Returns the result under these keys; without one, measures and keeps it."""
@@ -53,7 +48,7 @@ class KeptResults:
     def _write(self):
         """Writes all results, and those that another process has written since the last time."""
         found = read_json(self._path) if exists(self._path) else {}
-        if found.get("settings") == json.loads(json.dumps(self._content["settings"])):
+        if found.get("settings") == as_json(self._content["settings"]):
             _fill(self._content, found)
         write_json(self._path, self._content)
 

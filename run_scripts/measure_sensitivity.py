@@ -71,8 +71,8 @@ def open_results(job: SensitivityFlags, task_flags: TaskFlags, split: "ScoredSpl
     """Opens the results of a split in the output folder."""
     from run_scripts.finetuning.scoring import contents_of
     results = KeptResults(os.path.join(job.output_dir, "results.json"), {
-        **{name: getattr(job, name) for name in _COMPARED}, **flags.changed(task_flags)},
-        contents=contents_of(job.init_checkpoint, split, "init_checkpoint"))
+        **{name: getattr(job, name) for name in _COMPARED}, **flags.changed(task_flags),
+        **contents_of(job.init_checkpoint, split, "init_checkpoint")})
     flags.keep(job, job.output_dir)         # not those that do not fit the results
     return results
 

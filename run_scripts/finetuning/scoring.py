@@ -220,13 +220,13 @@ def kept_scores(folder: str, model_dir: str, split: ScoredSplit | TextSplit, **m
     """The scores that `scores.json` in a folder keeps; it forgets scores of other settings."""
     return KeptResults(os.path.join(folder, "scores.json"), {
         "model": absolute(model_dir), "bytes": weights_bytes(model_dir),
-        "split": split.name, "examples": split.records, **more}, forgets=True,
-        contents=contents_of(model_dir, split))
+        "split": split.name, "examples": split.records, **more,
+        **contents_of(model_dir, split)}, forgets=True)
 
 
 def contents_of(model_dir: str, split: ScoredSplit | TextSplit, flag: str = "model_dir"
                 ) -> dict[str, Any]:
-    """Identities of the weights and the examples that results depend on; see `KeptResults`."""
+    """Identities of the weights and the examples that results depend on."""
     return {"weights": files.digest(*weights_files(model_dir, flag)), "records": split.identity()}
 
 

@@ -241,7 +241,7 @@ def test_runtimes_are_measured_once(mrpc, tmp_path, capsys):
     runtimes.main(task, job)
     assert json.loads((tmp_path / "out/results.json").read_text())["rows"]["tensorflow"] == first
     kept = json.loads((tmp_path / "out/results.json").read_text())
-    kept["contents"]["weights"] = "of another model"
+    kept["settings"]["weights"] = "of another model"
     (tmp_path / "out/results.json").write_text(json.dumps(kept))
     with pytest.raises(InputError, match="results.json was made with other weights; name another"):
         runtimes.main(task, job)
@@ -273,9 +273,9 @@ def test_sensitivities_are_kept_and_flags_checked(mrpc, tmp_path, capsys):
     assert "--weight_bits=" in capsys.readouterr().out
     measure_sensitivity.main(task, job)
     assert json.loads((tmp_path / "out/results.json").read_text()) == first
-    assert len(first["contents"]["weights"]) == 64
+    assert len(first["settings"]["weights"]) == 64
     job.examples = 3
-    with pytest.raises(InputError, match="other flags"):
+    with pytest.raises(InputError, match="made with other"):
         measure_sensitivity.main(task, job)
     job.examples = 4
     save(model, None, seed=2)

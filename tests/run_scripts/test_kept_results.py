@@ -1,5 +1,8 @@
 """Results that a command keeps as they arrive."""
 
+import pytest
+
+from bert_tf.errors import InputError
 from run_scripts.kept_results import KeptResults
 
 
@@ -22,6 +25,8 @@ def test_two_processes_lose_no_result(tmp_path):
 def test_results_of_other_settings_are_forgotten(tmp_path):
     path = str(tmp_path / "scores.json")
     KeptResults(path, {"batch_size": 32}).get("a", measure=lambda: 1)
+    with pytest.raises(InputError, match="was made with other batch_size; name another"):
+        KeptResults(path, {"batch_size": 16})
     other = KeptResults(path, {"batch_size": 16}, forgets=True)
     other.get("b", measure=lambda: 2)
     assert KeptResults(path, {"batch_size": 16}).get("a", measure=lambda: 3) == 3

@@ -206,7 +206,7 @@ def test_scores_are_those_of_the_weights_not_of_the_path(model, tmp_path, eagerl
     kept, before = scores()
     path.write_text(json.dumps({**kept, "scores": {"1:1": {"score": -3.0, "p": 1.0}}}))
     kept, again = scores()
-    assert again == -3 and len(kept["contents"]["weights"]) == 64
+    assert again == -3 and len(kept["settings"]["weights"]) == 64
     learner = bert_tf.open_model(copy, finetuned=True).learner()
     learner.encoder.layers_[1].attention.value.kernel.assign(
         -learner.encoder.layers_[1].attention.value.kernel)
