@@ -6,7 +6,6 @@ BERT_TF_STAGE_BYTES the room.
 """
 
 import contextlib
-import functools
 import hashlib
 import os
 import posixpath
@@ -22,8 +21,6 @@ from bert_tf.files.reading import open_unpacked, read_range
 _ROOM = 20 << 30
 # Seconds that a copy is kept after its last use: another process may be about to open it.
 _IN_USE = 600
-# An unpacked file of at most so many bytes has no copy: a worker holds more bytes of a piece.
-_SMALL = 1 << 24
 
 
 def stage_folder() -> str:
@@ -99,25 +96,12 @@ def _copied(path, version, write):
 
 def unpacked_size(path: str, version: str) -> int:
     """The size of a packed file when unpacked, in bytes; for `version` see `identity`."""
-    content = _unpack_small(path, version)
-    return os.path.getsize(_unpacked(path, version)) if content is None else len(content)
+    return os.path.getsize(_unpacked(path, version))
 
 
 def unpacked_range(path: str, version: str, start: int, end: int) -> bytes:
-    """Returns bytes of a packed file by their places when it is unpacked. Files over 16 MiB are
-    unpacked into a copy."""
-    content = _unpack_small(path, version)
-    if content is None:
-        return read_range(_unpacked(path, version), start, end)
-    return content[start:end]
-
-
-@functools.lru_cache(2)
-def _unpack_small(path, version):
-    """The unpacked bytes of a packed file, or None if they are many."""
-    with open_unpacked(path) as file:
-        content = file.read(_SMALL + 1)
-    return content if len(content) <= _SMALL else None
+    """Returns bytes of a packed file by their places when it is unpacked, into a copy."""
+    return read_range(_unpacked(path, version), start, end)
 
 
 def _unpacked(path, version):

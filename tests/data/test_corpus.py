@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.data.text import corpus, places, units
 from bert_tf.errors import InputError
-from bert_tf.files import reading, staging
+from bert_tf.files import reading
 
 
 def write_files(folder, texts):
@@ -66,7 +66,6 @@ def test_random_texts_at_all_sizes(tmp_path, monkeypatch, block, window, by_file
     rng = random.Random(1)
     monkeypatch.setattr(places, "_BLOCK", block)
     monkeypatch.setattr(places, "_WINDOW", window)
-    monkeypatch.setattr(staging, "_SMALL", 20)
     monkeypatch.setenv("BERT_TF_STAGE_FOLDER", str(tmp_path / "copies"))
     for _ in range(10):
         texts = [random_text(rng) for _ in range(rng.randint(1, 3))]
