@@ -133,12 +133,18 @@ def _is_unread(stream) -> bool:
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
-def restore_handlers() -> None:
-    """Makes Python's handlers of both signals take effect again where a library has set its own, as
-    TensorFlow does for SIGTERM when it connects workers."""
-    if threading.current_thread() is threading.main_thread():
-        for number in STATUS:
-            signal.signal(number, signal.getsignal(number))
+@contextlib.contextmanager
+def left_to_the_system() -> Iterator[None]:
+    """In the block, both signals end the process at once, though C++ may let no Python run. At its
+    end Python's handlers take effect again, even if a library has set its own: TensorFlow sets one
+    for SIGTERM when it connects workers."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in STATUS} if (
+        threading.current_thread() is threading.main_thread()) else {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """The workers of a run on several machines: how each finds the others, and how they compare flags.
 
-Before TensorFlow connects them, all workers meet at the first worker's address. So all workers end
-with an error if one does not come within a bounded time, or if flags differ.
+TensorFlow connects the workers, within a bounded time. Then they compare their flags through its
+coordination service, so all workers end with an error if flags differ.
 """
 
 import contextlib
@@ -9,17 +9,15 @@ import hashlib
 import json
 import os
 import re
-import select
-import socket
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import lazy_loader
 
+from bert_tf import signals
 from bert_tf.errors import InputError
 from bert_tf.files import (
     PATH_FLAGS,
@@ -35,10 +33,7 @@ from bert_tf.files import (
 tf = lazy_loader.load("tensorflow")
 
 _PORT = 2222                    # of hosts that are named without one
-_RETRY_SECONDS = 0.2
-_MARGIN_SECONDS = 30            # for the answer of the first worker, when its own time is over
-_MOST_BYTES = 1 << 20           # of flags, and of files that are compared by their contents
-_GREETING = "bert_tf"
+_MOST_BYTES = 1 << 20           # of files that are compared by their contents
 # A program that ends when its stdin does; after some seconds it kills a process, with a message.
 _WATCH = """
 import os, select, sys
@@ -180,139 +175,61 @@ def _digest(content):
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def meet(cluster: Cluster, flags: Mapping[str, str], seconds: float, folder: str = "") -> None:
-    """Waits until all workers are here with the same flags and the same output folder.
-
-    Args:
-        flags: result of `comparable`.
-        seconds: how long to wait.
-        folder: --output_dir, or "".
-
-    Raises:
-        InputError: some workers have not come, or flags or folders differ; all workers that are
-            here raise the same error.
-    """
-    if len(cluster.addresses) > 1:
-        flags = {**flags, "cluster_hosts": ",".join(cluster.addresses)}
-        problem = (_visit if cluster.index else _receive)(cluster, flags, seconds, folder)
-        if problem:
-            raise InputError(problem)
-
-
 @contextlib.contextmanager
 def connecting(addresses: list[str], seconds: float) -> Iterator[None]:
-    """Kills this process, with a sentence, if TensorFlow takes too long to connect the workers in
-    the block: TensorFlow would wait for ever for a worker that has died.
+    """Kills this process, with a sentence, if TensorFlow does not connect the workers in the block
+    in time: it would wait for ever for a worker that does not come. Signals end the process too.
 
     A separate process keeps the time: TensorFlow lets no thread of Python run meanwhile.
     """
-    message = (f"error: the workers {', '.join(addresses)} have met, but did not connect within "
-               f"{seconds:g} s (--cluster_timeout); start all of them again.\n")
+    message = (f"error: the workers {', '.join(addresses)} did not all connect within "
+               f"{seconds:g} s (--cluster_timeout); start the same command on every machine.\n")
     watch = subprocess.Popen([sys.executable, "-I", "-S", "-c", _WATCH, str(os.getpid()),
                               str(seconds), message], stdin=subprocess.PIPE, start_new_session=True)
     try:
-        yield
+        with signals.left_to_the_system():
+            yield
     finally:
         watch.communicate()
 
 
-def _receive(cluster, flags, seconds, folder):
-    """The first worker: receives the others, and sends them the problem, "" without one."""
-    workers = len(cluster.addresses)
-    with contextlib.ExitStack() as stack:
-        here = [(0, {"flags": flags}, None)]
-        arrivals = stack.enter_context(contextlib.closing(
-            _arrivals(cluster, time.monotonic() + seconds)))
-        for index, theirs, connection in arrivals:
-            stack.enter_context(connection)
-            # One that has hung up may come again.
-            here = [one for one in here if not (one[2] and _is_closed(one[2]))]
-            here.append((index, theirs, connection))
-            indices = {index for index, *_ in here}
-            if len(indices) < len(here) or len(here) == workers:
-                break
-        here.sort(key=lambda one: one[0])
-        problem = _problem(cluster, here, seconds) or _elsewhere(folder, here)
-        for _, _, connection in here[1:]:
-            with contextlib.suppress(OSError):      # it is gone, as TensorFlow will notice
-                _send(connection, {"problem": problem})
-        return problem
+def agree(cluster: Cluster, flags: Mapping[str, str], seconds: float, folder: str = "",
+          store: Any = None) -> None:
+    """Checks that all workers, once connected, have the same flags and the same output folder.
+
+    Args:
+        flags: result of `comparable`.
+        seconds: how long to wait for another worker's.
+        folder: --output_dir, or "".
+        store: where workers leave their values; None: TensorFlow's coordination service.
+
+    Raises:
+        InputError: flags or folders differ; all workers raise the same error.
+    """
+    if store is None:
+        from tensorflow.python.eager.context import context  # with TensorFlow, not before
+        store = context()
+    with _marked("" if cluster.index else folder) as mark:
+        value = {"flags": flags, "mark": mark}
+        if cluster.index:       # what the first worker has marked is here, too
+            mark = _ask(store, 0, seconds)["mark"]
+            value["is_here"] = not mark or is_file(join_path(folder, mark))
+        store.set_config_key_value(f"bert_tf/{cluster.index}", json.dumps(value))
+        values = [_ask(store, index, seconds) for index in range(len(cluster.addresses))]
+        store.set_config_key_value(f"bert_tf/read/{cluster.index}", "{}")
+        for index in range(0 if cluster.index else len(cluster.addresses)):
+            _ask(store, f"read/{index}", seconds)       # the store ends with the first worker
+    for index, value in enumerate(values):
+        if not value.get("is_here", True):
+            raise InputError(f"worker {index} has another --output_dir than worker 0; give all "
+                             "workers one folder, on a disk that they share or in a store.")
+    if problem := _difference([value["flags"] for value in values]):
+        raise InputError(problem)
 
 
-def _problem(cluster, here, seconds):
-    """Returns a sentence on a problem of the workers here, (index, message, ...); "" if none."""
-    indices = [index for index, *_ in here]
-    for index in set(indices):
-        if indices.count(index) > 1:
-            return f"two workers take themselves for worker {index}; give each its own place."
-    absent = [f"{index} ({address})" for index, address in enumerate(cluster.addresses)
-              if index not in indices]
-    if absent:
-        return (f"of {len(cluster.addresses)} workers, {', '.join(absent)} did not come within "
-                f"{seconds:g} s (--cluster_timeout); start the same command on every machine.")
-    said = [value["problem"] for _, value, _ in here if value.get("problem")]
-    return said[0] if said else _difference([value["flags"] for _, value, _ in here])
-
-
-def _elsewhere(folder, here):
-    """Returns a sentence on a worker that has left its mark in another folder than the first
-    worker's; "" without one."""
-    for index, value, _ in here:
-        if value.get("mark") and not is_file(join_path(folder, value["mark"])):
-            return (f"--output_dir is {folder} for worker 0, and worker {index} has another folder "
-                    "there; give all workers one folder, on a disk that they share or in a store.")
-    return ""
-
-
-def _arrivals(cluster, deadline) -> Iterator:
-    """Yields (index, message, connection) of workers that come before the deadline."""
-    workers = len(cluster.addresses)
-    with _listening(cluster) as server:
-        while (left := deadline - time.monotonic()) > 0:
-            server.settimeout(left)
-            try:
-                connection, _ = server.accept()
-                connection.settimeout(_MARGIN_SECONDS)
-                value = _read(connection)
-            except (OSError, ValueError):       # time is over, or it is not a worker of ours
-                continue
-            if value.get("greeting") == _GREETING and value.get("index") in range(1, workers):
-                yield value["index"], value, connection
-            else:
-                connection.close()
-
-
-def _listening(cluster):
-    """A server at this worker's own port; InputError if it can't be there."""
-    address = cluster.addresses[cluster.index]
-    try:
-        is_dual = socket.has_dualstack_ipv6()
-        return socket.create_server(
-            ("", int(address.rpartition(":")[2])), dualstack_ipv6=is_dual,
-            family=socket.AF_INET6 if is_dual else socket.AF_INET)
-    except OSError as error:
-        raise InputError(f"worker {cluster.index} can't listen at {address} ({error.strerror}); "
-                         "give a free port.") from error
-
-
-def _is_closed(connection):
-    """Returns whether the other end, which has nothing to say now, has hung up."""
-    return bool(select.select([connection], [], [], 0)[0])
-
-
-def _difference(flags):
-    """Returns a sentence on the flags that differ among workers, a dict for each; "" if none."""
-    first = flags[0]
-    differ: dict[str, str] = {}
-    for index, others in enumerate(flags):
-        for name in sorted(first.keys() | others.keys()):
-            if first.get(name) != others.get(name) and name not in differ:
-                differ[name] = (f"--{name} is {first.get(name, 'absent')} for worker 0 and "
-                                f"{others.get(name, 'absent')} for worker {index}")
-    if not differ:
-        return ""
-    return (f"the workers have different flags: {'; '.join(differ.values())}; start the same "
-            "command on every machine.")
+def _ask(store, name, seconds):
+    """The value that a worker has left under a name."""
+    return json.loads(store.get_config_key_value(f"bert_tf/{name}", int(1000 * seconds)))
 
 
 @contextlib.contextmanager
@@ -331,56 +248,19 @@ def _marked(folder):
         remove_file(path)
 
 
-def _visit(cluster, flags, seconds, folder):
-    """A further worker: goes to the first worker, and returns the problem."""
-    with _marked(folder) as mark:
-        return _ask(cluster, {"flags": flags, "mark": mark}, seconds)
-
-
-@contextlib.contextmanager
-def _own_port(cluster):
-    """Holds this worker's own port, where TensorFlow will listen; gives a sentence if it can't."""
-    try:
-        server = _listening(cluster)
-    except InputError as error:
-        yield str(error)
-        return
-    with server:
-        yield ""
-
-
-def _ask(cluster, own, seconds):
-    """Returns the first worker's answer to a further worker."""
-    host, _, port = cluster.addresses[0].rpartition(":")
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            with socket.create_connection((host.strip("[]"), int(port)),
-                                          _RETRY_SECONDS + max(deadline - time.monotonic(), 0)
-                                          ) as connection, _own_port(cluster) as problem:
-                connection.settimeout(seconds + _MARGIN_SECONDS)
-                _send(connection, {"greeting": _GREETING, "index": cluster.index,
-                                   "problem": problem, **own})
-                return _read(connection)["problem"]
-        except (OSError, ValueError):
-            if time.monotonic() > deadline:
-                return (f"the first worker ({cluster.addresses[0]}) did not answer worker "
-                        f"{cluster.index} within {seconds:g} s (--cluster_timeout); start the same "
-                        "command on every machine, with the same cluster.")
-            time.sleep(_RETRY_SECONDS)
-
-
-def _send(connection, value):
-    connection.sendall(json.dumps(value).encode() + b"\n")
-
-
-def _read(connection):
-    """Returns a JSON object from a line; raises ValueError if the line has another value."""
-    with connection.makefile("rb") as file:
-        value = json.loads(file.readline(_MOST_BYTES))
-    if not isinstance(value, dict):
-        raise ValueError
-    return value
+def _difference(flags):
+    """Returns a sentence on the flags that differ among workers, a dict for each; "" if none."""
+    first = flags[0]
+    differ: dict[str, str] = {}
+    for index, others in enumerate(flags):
+        for name in sorted(first.keys() | others.keys()):
+            if first.get(name) != others.get(name) and name not in differ:
+                differ[name] = (f"--{name} is {first.get(name, 'absent')} for worker 0 and "
+                                f"{others.get(name, 'absent')} for worker {index}")
+    if not differ:
+        return ""
+    return (f"the workers have different flags: {'; '.join(differ.values())}; start the same "
+            "command on every machine.")
 
 
 def explain_lost_worker(error: Exception) -> InputError | None:

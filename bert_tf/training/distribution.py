@@ -15,7 +15,6 @@ import keras
 import lazy_loader
 from keras import ops
 
-from bert_tf import signals
 from bert_tf.data.records.jobs import usable_cores
 from bert_tf.errors import InputError, counted, explain_with
 from bert_tf.training import cluster
@@ -104,17 +103,16 @@ def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool
     workers = None
     if settings.distribution_strategy == "multi_worker":
         workers = cluster.find(settings.cluster, settings.cluster_hosts)
-        given = {name: value for part in (*others, settings) if part is not None
-                 for name, value in dataclasses.asdict(part).items()}
-        cluster.meet(workers, cluster.comparable(given, records or {}), settings.cluster_timeout,
-                     settings.output_dir)
         explain_with(cluster.explain_lost_worker)
     with cluster.connecting(workers.addresses, settings.cluster_timeout) if workers else (
             contextlib.nullcontext()):
-        strategy = make_strategy(settings.distribution_strategy, settings.tpu,
-                                              settings.tpu_zone, settings.gcp_project, workers)
+        strategy = make_strategy(settings.distribution_strategy, settings.tpu, settings.tpu_zone,
+                                 settings.gcp_project, workers)
     if workers:
-        signals.restore_handlers()
+        given = {name: value for part in (*others, settings) if part is not None
+                 for name, value in dataclasses.asdict(part).items()}
+        cluster.agree(workers, cluster.comparable(given, records or {}), settings.cluster_timeout,
+                      settings.output_dir)
     settings.check_replicas(strategy.num_replicas_in_sync, trains, evaluates)
     print(describe_devices(strategy, count_workers(strategy)), flush=True)
     for problem in (missing_gpus(), "" if workers else cluster.unjoined()):
