@@ -347,7 +347,7 @@ def main(job: BuildVocabFlags) -> None:
 
 
 def run() -> None:
-    flags.run(main, BuildVocabFlags, loads_tensorflow=False)
+    flags.run(main, BuildVocabFlags)
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ def main(task_flags: TaskFlags, job: FinetuningDataFlags, runner: RunnerFlags | 
 
 
 def run():
-    flags.run(main, TaskFlags, FinetuningDataFlags, RunnerFlags, loads_tensorflow=False)
+    flags.run(main, TaskFlags, FinetuningDataFlags, RunnerFlags)
 
 
 if __name__ == "__main__":

@@ -210,8 +210,7 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
 
 def run() -> None:
     flags.run(main, PretrainingDataFlags, RunnerFlags, defaults=recipe_defaults,
-              adds=lambda given: flags_of(recipes.find(given.get("recipe", "bert"))),
-              loads_tensorflow=False)
+              adds=lambda given: flags_of(recipes.find(given.get("recipe", "bert"))))
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ def main(job):
 
 
 def run():
-    flags.run(main, ExtendVocabFlags, loads_tensorflow=False)
+    flags.run(main, ExtendVocabFlags)
 
 
 if __name__ == "__main__":

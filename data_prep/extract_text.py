@@ -300,7 +300,7 @@ class _Output:
 
 
 def run():
-    flags.run(main, ExtractTextFlags, loads_tensorflow=False)
+    flags.run(main, ExtractTextFlags)
 
 
 if __name__ == "__main__":

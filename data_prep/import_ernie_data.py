@@ -193,7 +193,7 @@ def main(job: ImportErnieDataFlags) -> None:
 
 
 def run() -> None:
-    flags.run(main, ImportErnieDataFlags, loads_tensorflow=False)
+    flags.run(main, ImportErnieDataFlags)
 
 
 if __name__ == "__main__":

@@ -266,7 +266,7 @@ def main(job: VerifyRecordsFlags) -> None:
 
 
 def run() -> None:
-    flags.run(main, VerifyRecordsFlags, loads_tensorflow=False)
+    flags.run(main, VerifyRecordsFlags)
 
 
 if __name__ == "__main__":

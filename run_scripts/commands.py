@@ -20,7 +20,7 @@ from unittest import mock
 
 from absl import flags as absl_flags
 
-from bert_tf import flags, huge_pages, signals
+from bert_tf import flags, signals
 from bert_tf.errors import InputError, choose_from
 from bert_tf.flags import parsing
 from bert_tf.flags.options import fields_of
@@ -110,7 +110,7 @@ def describe(command: str) -> Program:
     """Returns the `Program` of a command line, which is not run."""
     found: list[Program] = []
 
-    def note(main, *classes, defaults=None, adds=None, loads_tensorflow=True):
+    def note(main, *classes, defaults=None, adds=None):
         doc = sys.modules[main.__module__].__doc__ or ""
         found.append(Program(doc.strip(), main, classes, defaults, adds))
 
@@ -192,8 +192,6 @@ def run() -> None:
             flag, _, value = flag.removeprefix("--").partition("=")
             if flag in given and value in ("", given[flag]):
                 module = variant
-    if not module.startswith("data_prep.") and not _HELP & {*sys.argv}:
-        huge_pages.restart(module)      # `flags.run` would, but after the module's imports
     importlib.import_module(module).run()
 
 

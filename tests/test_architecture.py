@@ -19,8 +19,8 @@ PACKAGES = ("bert_tf", "data_prep", "run_scripts", "benchmarks", "papers")
 # Each part may import itself and these. An import inside a function counts too.
 COMMON = {"errors", "files", "options", "config"}
 ALLOWED = {
-    "errors": set(), "files": {"errors"}, "huge_pages": set(), "signals": set(),
-    "flags": {"errors", "files", "huge_pages", "signals"},
+    "errors": set(), "files": {"errors"}, "signals": set(),
+    "flags": {"errors", "files", "signals"},
     "protobuf": set(), "registration": set(), "tracing": {"errors"},
     "options": {"errors", "files"}, "spelling": set(),
     "config": {"errors", "files", "options", "spelling"},
@@ -38,7 +38,7 @@ ALLOWED = {
     "tasks": COMMON | {"heads", "metrics", "tokenization", "data", "flags"},
     # Both lines meet here. Only the settings, a dataclass of flags, know flags (see below).
     "training": COMMON | {"layers", "metrics", "networks", "objectives", "data", "tasks",
-                          "checkpoints", "tokenization", "flags", "huge_pages", "signals",
+                          "checkpoints", "tokenization", "flags", "signals",
                           "tracing"},
     # These take a network that is built.
     "checkpoints": COMMON | {"heads", "networks", "protobuf", "tokenization"},
@@ -319,7 +319,6 @@ DIRECT = re.compile(
 LOCAL = {
     "bert_tf/networks/memory.py": "/proc",
     "bert_tf/__init__.py": "/dev",
-    "bert_tf/huge_pages.py": "/sys",
     "bert_tf/training/distribution.py": "/dev",
     "bert_tf/checkpoints/checksummed.py": "a file that is being written aside",
     "bert_tf/checkpoints/keras_hub.py": "a folder that is being written aside",

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from bert_tf import huge_pages
 from bert_tf.errors import InputError
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -47,17 +46,13 @@ class Worker:
         threads = str(job["threads"])
         limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS",
                                 "TF_NUM_INTEROP_THREADS"), threads)
-        # Each system has the memory that its users have: ours asks for huge pages.
-        variables = huge_pages.without(os.environ)
-        if system == OURS:
-            variables |= huge_pages.environment(variables)
         root = os.path.dirname(os.path.dirname(FOLDER))
         path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
         with open(log, "w", encoding="utf-8") as file:
             self._process = subprocess.Popen(
                 [python, os.path.join(FOLDER, "worker.py"), f"{system}_system", json.dumps(job)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True,
-                env={**variables, **limits, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3",
+                env={**os.environ, **limits, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3",
                      "CUDA_VISIBLE_DEVICES": ""})
 
     def wait(self) -> str:

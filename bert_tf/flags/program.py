@@ -7,7 +7,7 @@ import sys
 from absl import app, logging
 from absl import flags as absl_flags
 
-from bert_tf import huge_pages, signals
+from bert_tf import signals
 from bert_tf.errors import InputError, explained
 from bert_tf.files import FLAGFILE, hub, is_file, open_file, write_aside
 from bert_tf.flags import help as help_pages
@@ -97,7 +97,7 @@ def _parse(argv, *settings):
     sys.exit(1)
 
 
-def run(main, *config_classes, defaults=None, adds=None, loads_tensorflow=True):
+def run(main, *config_classes, defaults=None, adds=None):
     """Runs `main(*configs)` as a program: parses flags, prints help, exits 1 on an InputError and
     where a disk is full.
 
@@ -105,7 +105,6 @@ def run(main, *config_classes, defaults=None, adds=None, loads_tensorflow=True):
         defaults: see `CommandLine.open`; the defaults taken are printed in one line.
         adds: function of the dict of given flags; returns further dataclasses, such as those that
             the recipe of --recipe names. `main` takes them after the others.
-        loads_tensorflow: whether the program may load TensorFlow; see `huge_pages`.
     """
     # Names of files may hold bytes that no encoding can print.
     for stream in (sys.stdout, sys.stderr):
@@ -116,8 +115,6 @@ def run(main, *config_classes, defaults=None, adds=None, loads_tensorflow=True):
         if any(argument in (*help_pages.SHORT, *help_pages.FULL) for argument in sys.argv[1:]):
             help_pages.print_help(sys.modules[main.__module__].__doc__ or "", *settings)
             sys.exit(0)
-        if loads_tensorflow:
-            huge_pages.restart(main.__module__)
         with signals.ending():
             app.run(functools.partial(_call, main),
                     flags_parser=lambda argv: _parse(argv, *settings))

@@ -13,7 +13,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import huge_pages
 from bert_tf.errors import DivergedError, InputError
 from bert_tf.layers.activations import training_forms
 from bert_tf.layers.quantisation import KeepsRanges
@@ -29,7 +28,6 @@ from bert_tf.training.settings import POLICIES, SharedSettings
 
 _LOSS_SCALE = 2.0**15           # where float16 training begins
 _GROWTH_STEPS = 2000            # finite steps after which the loss scale doubles
-_LARGE_NETWORK = 64 << 20       # weights: Base is larger, Small is not
 
 
 class _Replica:
@@ -199,9 +197,6 @@ class Trainer:
         trains: whether it will take steps; a trainer that only evaluates and predicts needs no
             moments.
         way: how the gradient is taken; None: `adversarial.Plain`.
-
-    Attributes:
-        returns_arrays: whether large arrays go back to Linux as soon as they are free.
     """
 
     def __init__(self, learner: Learner, optimizer: keras.optimizers.Optimizer,
@@ -221,9 +216,6 @@ class Trainer:
         self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation, sums_losses,
                                 self.state, way)
         self.replica.share_ranges(strategy.num_replicas_in_sync)
-        self.returns_arrays = trains and learner.count_params() >= _LARGE_NETWORK
-        if self.returns_arrays:
-            huge_pages.return_arrays()
         with strategy.scope():
             if trains:
                 optimizer.build(learner.trainable_variables)
