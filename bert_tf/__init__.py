@@ -36,10 +36,9 @@ _CLASSES = {
 }
 # Further classes that a saved model may name.
 _SAVED = {
-    "training.optimizers.other": ["Adadelta", "Adafactor", "Adagrad", "Adamax",
-                                  "AdamaxWeightDecay"],
-    "training.optimizers.variants": ["AveragedAdam", "BertAdam", "CountedAdam", "ProgressiveLamb",
-                                     "RectifiedAdam"],
+    "training.optimizers.variants": ["Adadelta", "Adafactor", "Adagrad", "Adamax",
+                                     "AdamaxWeightDecay", "AveragedAdam", "BertAdam", "CountedAdam",
+                                     "ProgressiveLamb", "RectifiedAdam"],
 }
 
 # The functions that people import.

@@ -14,7 +14,7 @@ from bert_tf.layers.seeds import split_seed, uniform
 from bert_tf.training import distribution
 from bert_tf.training.learners.gated import GatedLearner
 from bert_tf.training.learners.learner import Learner, Measures
-from bert_tf.training.robustness_settings import RobustnessSettings
+from bert_tf.training.settings import RobustnessSettings
 
 # Dropout and gates take the first seeds that are split off a step's seed.
 _SEEDS_OF_LEARNERS = 2

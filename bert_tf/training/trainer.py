@@ -23,8 +23,7 @@ from bert_tf.tracing import compiled
 from bert_tf.training import adversarial, distribution, memory
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers import PROGRESSIVE, WarmupLinearDecay, make_optimizer
-from bert_tf.training.robustness_settings import RobustnessSettings
-from bert_tf.training.settings import POLICIES, SharedSettings
+from bert_tf.training.settings import POLICIES, RobustnessSettings, SharedSettings
 
 _LOSS_SCALE = 2.0**15           # where float16 training begins
 _GROWTH_STEPS = 2000            # finite steps after which the loss scale doubles

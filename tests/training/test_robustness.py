@@ -21,8 +21,7 @@ from bert_tf.objectives.conditional_span import ConditionalSpan
 from bert_tf.objectives.divergences import DIVERGENCES
 from bert_tf.recipes.distillation import DISTILLATIONS
 from bert_tf.training import Learner, adversarial, make_optimizer
-from bert_tf.training.robustness_settings import CRITERIA, RobustnessSettings
-from bert_tf.training.settings import FineTuneSettings
+from bert_tf.training.settings import CRITERIA, FineTuneSettings, RobustnessSettings
 from bert_tf.training.trainer import Trainer
 from tests.rounding import ROUNDED, off
 from tests.training import tiny

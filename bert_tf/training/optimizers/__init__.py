@@ -4,8 +4,8 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "adam": ["AdamWeightDecay", "LayerwiseAdaptiveMoments", "make_optimizer"],
-    "other": ["Adadelta", "Adafactor", "Adagrad", "Adamax", "AdamaxWeightDecay"],
     "schedules": ["WarmupLinearDecay"],
     "table": ["NOT_DECAYED", "OPTIMIZERS", "PROGRESSIVE", "SCHEDULES", "help_of"],
-    "variants": ["AveragedAdam", "BertAdam", "CountedAdam", "ProgressiveLamb", "RectifiedAdam"],
+    "variants": ["Adadelta", "Adafactor", "Adagrad", "Adamax", "AdamaxWeightDecay", "AveragedAdam",
+                 "BertAdam", "CountedAdam", "ProgressiveLamb", "RectifiedAdam"],
 })

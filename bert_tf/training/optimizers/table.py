@@ -52,10 +52,10 @@ OPTIMIZERS = {
     # openai/finetune-transformer-lm opt.py.
     "gpt_adam": Optimizer(_ADAM, "ernie_adam that also corrects the decay.",
                           {"epsilon": 1e-8, "epsilon_hat": True, "corrects_decay": True}),
-    "adafactor": Optimizer("other.Adafactor", "T5's, with steps proportional to the weights and no "
-                           "decay.", decays=False),
+    "adafactor": Optimizer("variants.Adafactor", "T5's, with steps proportional to the weights and "
+                           "no decay.", decays=False),
     # allenai/bilm-tf training.py.
-    "elmo_adagrad": Optimizer("other.Adagrad", "ELMo's Adagrad, without decay.",
+    "elmo_adagrad": Optimizer("variants.Adagrad", "ELMo's Adagrad, without decay.",
                               {"clip_norm": 10.0}, decays=False),
     # tensorflow/models research/adversarial_text layers.py, with Adam of TensorFlow 1.
     "averaged_adam": Optimizer(
@@ -68,11 +68,11 @@ OPTIMIZERS = {
     "distilbert_adam": Optimizer(_ADAM, "adamw with other constants.",
                                  {"beta_2": 0.98, "clip_norm": 5.0}),
     # castorini/d-bert, whose bound of 30000 clips nothing.
-    "adadelta": Optimizer("other.Adadelta", "without decay.", {"clip_norm": 0.0}, decays=False),
+    "adadelta": Optimizer("variants.Adadelta", "without decay.", {"clip_norm": 0.0}, decays=False),
     "adamax": Optimizer(
-        "other.Adamax", "MT-DNN's; it decays all weights, and counts the steps of each weight from "
-        "its first gradient."),
-    "adamaxw": Optimizer("other.AdamaxWeightDecay", "the optimizer of MT-DNN's later code.",
+        "variants.Adamax", "MT-DNN's; it decays all weights, and counts the steps of each weight "
+        "from its first gradient."),
+    "adamaxw": Optimizer("variants.AdamaxWeightDecay", "the optimizer of MT-DNN's later code.",
                          {"not_decayed": NOT_DECAYED}),
     "huggingface_adamw": Optimizer(
         "variants.CountedAdam", "adamw with another epsilon; it counts the steps of each weight "
