@@ -80,7 +80,7 @@ class PretrainingDataFlags:
     piece_bytes: int = _of_lines(
         1 << 24, "Size of a piece of text in bytes; a worker holds one piece in memory and treats "
         "it as one file. This number changes the records; --num_workers does not.", least=1,
-        most=1 << 31, rare=True)
+        most=1 << 31)
     num_workers: int = option(0, "Number of processes; 0: one per core.", least=0, most=4096)
     recipe: str = option(
         "bert", "The pre-training method; it sets the defaults of other flags.",
@@ -97,34 +97,33 @@ class PretrainingDataFlags:
         "line_texts (each document, or each line, is a text).", choices=tuple(
             name for name, pairing in PAIRINGS.items() if not pairing.in_streams))
     random_share: float | None = only("segments", *_DRAWN)(
-        None, "Share of the pairs that get a random B, if B has a next sentence.", least=0, most=1,
-        rare=True)
+        None, "Share of the pairs that get a random B, if B has a next sentence.", least=0, most=1)
     swapped_share: float | None = _for(lambda recipe: recipe.segments.negatives == "three_way")(
         None, "Share of the remaining pairs in which A and B are swapped (StructBERT).", least=0,
         most=1)
     blanks_separate_docs: bool = _of_lines(
-        True, "A blank line ends a document.", rare=True)
-    strip_accents: bool | None = option(None, _ACCENTS, rare=True)
+        True, "A blank line ends a document.")
+    strip_accents: bool | None = option(None, _ACCENTS)
     masking: str | None = _for(lambda recipe: _masks(recipe) and not recipe.tasks)(
         None, "static: the records hold masks, different in each of --dupe_factor passes. "
         "dynamic: masks are drawn during training.", choices=("static", "dynamic"))
     mask_shares: list[str] = _of_masks(
         [], "Shares of the predicted tokens that become [MASK] and that become a random token; the "
-        "other predicted tokens stay.", items=float, least=0, most=1, rare=True)
+        "other predicted tokens stay.", items=float, least=0, most=1)
     mask_by: str = _for(lambda recipe: recipe.corruption.masking == "bert")(
         "quota", "How many tokens are predicted. quota: the share --masked_lm_prob of each "
         "sequence. coin: each token or unit independently, with the probability --masked_lm_prob, "
         "so the number of predictions differs between sequences (BERT's masking).",
-        choices=("quota", "coin"), rare=True)
+        choices=("quota", "coin"))
     masking_units: str | None = _of_masks(
         None, "Units that are masked whole or not at all. words: all sub-words of a word. tags: "
         "words under one tag in --tag_column. phrases: phrases of --phrase_file. With tags and "
-        "phrases, each of the other words is also a unit.", choices=UNITS, rare=True)
+        "phrases, each of the other words is also a unit.", choices=UNITS)
     input_format: str = _of_lines(
         "lines", "lines: one sentence per line, blank lines between documents. columns: one word "
         "per line with its tags, as bert-finetune reads and writes, and a blank line after "
         "each sentence; two blank lines or a line -DOCSTART- separate documents.",
-        choices=("lines", "columns"), rare=True)
+        choices=("lines", "columns"))
     tag_column: int = only("input_format", "columns")(
         -1, "Column of the tags (IOB1 or BIO) of --masking_units=tags; -1 is the last. Column 0 "
         "has the words.")
@@ -136,13 +135,12 @@ class PretrainingDataFlags:
         "discourse_relation.")
     second_vocab_file: str = option(
         "", "Split some words with this vocab.txt instead of --vocab_file, for the teacher of "
-        "recipe dual_training (arXiv:1909.11687).", rare=True)
+        "recipe dual_training (arXiv:1909.11687).")
     second_share: float = only("second_vocab_file")(
         0.5, "Probability of splitting a word with --second_vocab_file.", least=0,
         most=1)
     phrase_file: str = _of_lines(
-        "", "File with one phrase per line; where several phrases match, the longest counts.",
-        rare=True)
+        "", "File with one phrase per line; where several phrases match, the longest counts.")
 
     def resolve(self, masks: Masking | None = None) -> recipes.Recipe:
         """Returns the recipe with these flags, and with the settings of its masks."""

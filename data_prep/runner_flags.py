@@ -13,7 +13,7 @@ class RunnerFlags:
 
     runner: str = option(
         "local", "What makes the pieces: this machine (local), or Apache Beam (beam).",
-        choices=("local", "beam"), rare=True)
+        choices=("local", "beam"))
     runner_options: str = only("runner", "beam")(
         "", "Options of the Beam pipeline, as on Beam's command line, such as "
         "'--runner=DataflowRunner --region=...'. Without a runner, Beam makes the pieces in this "
@@ -21,7 +21,7 @@ class RunnerFlags:
     piece_share: str = only("runner", "local")(
         "", "K/N, K from 0: make every N-th piece from piece K on, while other processes make the "
         "others, as in Slurm arrays and indexed jobs. The last process ends the job, or the same "
-        "command without this flag.", rare=True)
+        "command without this flag.")
 
     def open(self) -> Runner | None:
         """Returns the runner that makes the pieces; None: this machine makes all of them.

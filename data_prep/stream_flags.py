@@ -22,7 +22,7 @@ class StreamFlags(RowFlags):
 
     num_core_per_host: int = option(
         1, "Number of devices that share the rows. With --bi_data half of the rows of each device "
-        "run backward.", least=1, rare=True)
+        "run backward.", least=1)
     reuse_len: int = option(
         0, "Tokens at the beginning of a sequence that the network keeps for the next batch. 0: "
         "half of --max_seq_length, the only length allowed.", least=0)
@@ -38,13 +38,13 @@ class StreamFlags(RowFlags):
     use_eod: bool = option(
         True, "A blank line becomes the token <eod>; if false, it is left out.")
     from_raw_text: bool = option(
-        True, "The input is text; if false, ids separated by blanks.", rare=True)
+        True, "The input is text; if false, ids separated by blanks.")
     num_task: int = option(
         1, "Number of parts into which the input files are divided, each with its own records. "
         "--task=i makes the records of part i alone.", least=1)
     pass_id: int = option(
         0, "Number of the first pass over the text; --dupe_factor is the number of passes.",
-        least=0, rare=True)
+        least=0)
 
     def shape(self, job) -> xlnet_records.Shape:
         """Returns the form of the records."""

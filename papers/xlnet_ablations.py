@@ -41,7 +41,8 @@ PUBLISHED = {"BERT": (64.3, 76.30, 73.66, 84.34, 92.78),
 ROWS: dict[str, tuple[int, dict[str, Any], dict[str, Any]]] = {
     "DAE + Transformer-XL": (6, {}, {"terms": ["masked_lm"]}),
     "XLNet K = 7": (7, {}, {}), _FULL: (6, {}, {}),
-    "- memory": (6, {}, {"mem_len": 0}), "- span-based pred": (6, {"max_gram": 1}, {}),
+    "- memory": (6, {}, {"recipe": "xlnet", "mem_len": 0}),
+    "- span-based pred": (6, {"max_gram": 1}, {}),
     "- bidirectional data": (6, {"bi_data": False}, {}),
     "+ next-sent pred": (6, {}, {"terms": ["permutation_lm", "next_sentence"]})}
 

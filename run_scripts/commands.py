@@ -23,7 +23,6 @@ from absl import flags as absl_flags
 from bert_tf import flags, signals
 from bert_tf.errors import InputError, choose_from
 from bert_tf.flags import parsing
-from bert_tf.flags.options import fields_of
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _HELP = {"--help", "-h", "-help", "--helpfull"}
@@ -100,10 +99,8 @@ class Program:
 
     def every_class(self) -> list[type]:
         """The dataclasses, and all that a choice adds, such as a recipe."""
-        choices = [{field.name: value} for kind in self.classes for field in fields_of(kind)
-                   for value in field.metadata["choices"] or () if self.adds]
         return list(dict.fromkeys([*self.classes, *(
-            kind for given in choices for kind in self.adds(given))]))
+            kind for *_, kind in parsing.additions(self.classes, self.adds, {}))]))
 
 
 def describe(command: str) -> Program:

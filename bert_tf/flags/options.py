@@ -85,6 +85,11 @@ def fields_of(config_class) -> list[dataclasses.Field]:
     return [field for field in dataclasses.fields(config_class) if "help" in field.metadata]
 
 
+def options_of(config_classes: Iterable[type]) -> dict[str, dataclasses.Field]:
+    """The options of several dataclasses by name."""
+    return {field.name: field for kind in config_classes for field in fields_of(kind)}
+
+
 def is_required(field) -> bool:
     """Returns whether an option must be given."""
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
@@ -120,7 +125,7 @@ def command_line(program: str, *jobs) -> str:
 def applicable(config_classes: Iterable[type], values: Mapping[str, typing.Any]) -> list[str]:
     """Returns the names of the options that exist with these values of options; an option without
     a value has its default."""
-    fields = {field.name: field for kind in config_classes for field in fields_of(kind)}
+    fields = options_of(config_classes)
     defaults = {name: default_of(field) for name, field in fields.items()}
     known = {**defaults, **values}
 
@@ -216,8 +221,3 @@ def group_of(config_class, name) -> type:
     """The class that declares a field."""
     return next(kind for kind in config_class.__mro__
                 if name in vars(kind).get("__annotations__", {}))
-
-
-def given_in(config_classes: Iterable[type]) -> list[str]:
-    """The names of all options of some dataclasses."""
-    return [field.name for kind in config_classes for field in fields_of(kind)]

@@ -5,7 +5,7 @@ import dataclasses
 import itertools
 import os
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from absl import flags as absl_flags
 
@@ -18,13 +18,14 @@ from bert_tf.flags.options import (
     check,
     default_of,
     fields_of,
-    given_in,
     is_required,
+    options_of,
 )
 
 _FLAGFILE = ("--flagfile", "-flagfile")
 _SIMILAR = 0.65     # below, flags have only a word such as size in common
 Given = Mapping[str, typing.Any]
+Adds = Callable[[Given], Sequence[type]]
 
 
 class _Choice(absl_flags.ArgumentParser):
@@ -170,30 +171,22 @@ def _fetch(value, flag):
         return files.fetched(value, "vocab" not in flag and not flag.endswith("config_file"))
 
 
-def given_in_flags(config_classes, flag_values):
-    """{name: value} of the options that the command line gives."""
-    # An alias counts as an occurrence of the flag itself, which still calls itself a default.
-    return {name: getattr(flag_values, name) for name in given_in(config_classes)
-            if name in flag_values and flag_values[name].present}
-
-
 @dataclasses.dataclass
 class CommandLine:
-    """A command line, with the flags that exist with it: those of the dataclasses, and of further
-    ones that its flags choose, without the options that its values rule out.
+    """A command line and its flags: the options of dataclasses that exist with it.
 
     Attributes:
-        classes: the dataclasses.
+        classes: the dataclasses, with those that the flags add.
         adds: function of the given flags that returns further dataclasses, or None.
-        values: values of all options.
-        names: the options that exist.
+        values: of all options.
+        names: of the options that exist.
         defaults: {name: default} where it is not the dataclass's own.
         source: a phrase that names where these defaults come from.
     """
 
     arguments: list[str]
     classes: list[type]
-    adds: Callable[[Given], Sequence[type]] | None
+    adds: Adds | None
     given: dict[str, typing.Any]
     values: dict[str, typing.Any]
     names: list[str]
@@ -203,7 +196,7 @@ class CommandLine:
     @classmethod
     def open(cls, arguments: Sequence[str], config_classes: Sequence[type],
              defaults: Callable[[Given], tuple[str, Given]] | None = None,
-             adds: Callable[[Given], Sequence[type]] | None = None) -> "CommandLine":
+             adds: Adds | None = None) -> "CommandLine":
         """Reads a command line, of which the first word is the program.
 
         Args:
@@ -220,8 +213,8 @@ class CommandLine:
         classes = [*config_classes, *(adds(given) if adds else ())]
         given = _scan(arguments, classes)
         source, others = defaults(given) if defaults else ("", {})
-        values = {field.name: default_of(field) for kind in classes for field in fields_of(kind)}
-        values |= {**others, **given}
+        own = {name: default_of(field) for name, field in options_of(classes).items()}
+        values = {**own, **others, **given}
         names = applicable(classes, values)
         return cls(arguments, classes, adds, given, values, names, {
             name: value for name, value in others.items() if name in names and name not in given},
@@ -244,42 +237,42 @@ class CommandLine:
             raise InputError(self._unknown(error.flagname)) from error
 
     def choices(self) -> list[str]:
-        """What gives a command line more flags, such as "--grid"."""
-        return list(dict.fromkeys(
-            str(when) for when in self._absent().values()
-            if when.flag in self.names and not when.is_without))
+        """What gives the command line more flags, such as "--grid"."""
+        return list(dict.fromkeys(str(when) for when in self._absent().values()
+                                  if when.flag in self.names and not when.is_without))
+
+    def _absent(self):
+        """{name or other name: `When`} of the options that exist with other values."""
+        return {name: field.metadata["when"] for field in options_of(self.classes).values()
+                if field.name not in self.names
+                for name in (field.name, field.metadata["alias"])}
 
     def _unknown(self, name):
         """The sentence on a flag that does not exist."""
-        for name_of_flag in (name, name.removeprefix("no")):
-            if when := self._absent().get(name_of_flag) or self._elsewhere(name_of_flag):
-                return when.absence(name_of_flag, self.values.get(when.flag))
-        aliases = {field.metadata["alias"] for kind in self.classes
-                   for field in fields_of(kind)} - {None}
-        names = [*self.names, *aliases, "flagfile", "help", "helpfull"]
-        meant = next(filter(None, (nearest(each, names, _SIMILAR) for each in (
-            name, name.removeprefix("no")))), "")
+        asked = (name, name.removeprefix("no"))
+        for each in asked:
+            if when := self._absent().get(each) or self._elsewhere(each):
+                return when.absence(each, self.values.get(when.flag))
+        aliases = [field.metadata["alias"] for field in options_of(self.classes).values()]
+        names = [*self.names, *filter(None, aliases), "flagfile", "help", "helpfull"]
+        meant = next(filter(None, (nearest(each, names, _SIMILAR) for each in asked)), "")
         return f"there is no flag --{name}; " + (
             f"did you mean --{meant}? " if meant else "") + "--helpfull lists all."
 
-    def _absent(self) -> dict[str, When]:
-        """The options that other values would give flags, also by their other names."""
-        return {name: field.metadata["when"] for kind in self.classes for field in fields_of(kind)
-                if field.name not in self.names
-                for name in (field.name, field.metadata["alias"]) if name}
-
     def _elsewhere(self, name):
-        """The flag and its values that add a dataclass with an option, or None."""
-        for field in (field for kind in self.classes for field in fields_of(kind)
-                      if self.adds and field.metadata["choices"]):
-            values = []
-            for value in field.metadata["choices"]:
-                with contextlib.suppress(InputError):
-                    if name in given_in(self.adds({**self.given, field.name: value})):
-                        values.append(value)
-            if values:
-                return When(field.name, tuple(values))
-        return None
+        """The `When` of an option that a value of another flag adds, or None."""
+        found = [(flag, value) for flag, value, kind in additions(
+            self.classes, self.adds, self.given) if name in options_of([kind])]
+        return When(found[0][0], tuple(value for _, value in found)) if found else None
+
+
+def additions(config_classes: Iterable[type], adds: Adds | None, given: Given
+              ) -> Iterator[tuple[str, str, type]]:
+    """Yields (flag, value, dataclass that the value adds)."""
+    for name, field in options_of(config_classes).items():
+        for value in field.metadata["choices"] or () if adds else ():
+            with contextlib.suppress(InputError):
+                yield from ((name, value, kind) for kind in adds({**given, name: value}))
 
 
 def _scan(arguments, config_classes):
@@ -289,4 +282,6 @@ def _scan(arguments, config_classes):
     for kind in config_classes:
         define(kind, flag_values)
     flag_values(arguments, known_only=True)
-    return given_in_flags(config_classes, flag_values)
+    # An alias counts as an occurrence of the flag itself, which still calls itself a default.
+    return {name: getattr(flag_values, name) for name in options_of(config_classes)
+            if flag_values[name].present}

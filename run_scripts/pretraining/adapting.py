@@ -11,6 +11,7 @@ from bert_tf.data import masking
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
+from bert_tf.flags import applicable
 from bert_tf.heads import HEADS, OBJECTIVES
 from bert_tf.opening import Model, open_model
 from bert_tf.training.settings import TrainSettings
@@ -131,7 +132,7 @@ def _make_records(job: PretrainingFlags, settings: TrainSettings, model: Model,
         create_pretraining_data.main(PretrainingDataFlags(**{
             **options, "input_file": list(getattr(job, name)), "output_file": [path],
             "vocab_file": tokenizer_folder, "do_lower_case": model.tokenizer.do_lower_case,
-            "max_seq_length": job.max_seq_length, "recipe": recipe.name,
+            "max_seq_length": job.max_seq_length,
             "max_predictions_per_seq": job.max_predictions_per_seq}))
         made[name] = [create_pretraining_data.manifest.manifest_path(path)]
     return made
@@ -139,9 +140,7 @@ def _make_records(job: PretrainingFlags, settings: TrainSettings, model: Model,
 
 def _options(job: PretrainingFlags, recipe: recipes.Recipe) -> dict[str, Any]:
     """The flags of the records that the recipe, its terms and --masking decide."""
-    known = {field.name for field in dataclasses.fields(PretrainingDataFlags)}
-    options = {name: value for name, value in data_defaults({"recipe": recipe.name})[1].items()
-               if name in known}
+    options = {**data_defaults({"recipe": recipe.name})[1], "recipe": recipe.name}
     can_be_dynamic = masking.find(recipe.corruption).can_be_dynamic
     options["masking"] = job.masking or ("dynamic" if can_be_dynamic else "static")
     if options["masking"] == "dynamic":     # one copy for each reading, with pairs of its own
@@ -153,4 +152,5 @@ def _options(job: PretrainingFlags, recipe: recipes.Recipe) -> dict[str, Any]:
         options |= {"segments": "doc_sentences", "random_next_sentence": None}
         if options["masking"] == "dynamic":
             options["dupe_factor"] = 1      # copies would be equal
-    return options
+    names = applicable([PretrainingDataFlags], options)
+    return {name: value for name, value in options.items() if name in names}

@@ -483,7 +483,6 @@ def refusal(flags, *parts):
     ({"max_seq_length": 25}, ["--max_seq_length is 25", "24"]),
     ({"num_trials": 2}, ["--num_trials", "--do_eval"]),
     ({"early_stopping": 1}, ["--early_stopping", "--do_eval"]),
-    ({"grid": True, "num_train_steps": 5, "do_eval": True}, ["--grid", "--num_train_steps"]),
     ({"class_weights": ["1", "2", "3"]}, ["--class_weights=1,2,3", "ham, spam"]),
     ({"class_weights": ["1", "x"]}, ["--class_weights=1,x", "ham, spam"]),
     ({"class_weights": ["0", "0"]}, ["--class_weights=0,0"]),

@@ -146,6 +146,23 @@ def test_a_grid_is_all_combinations():
             FineTuneSettings(output_dir="out", grid=True, grid_train_batch_size=bad)
 
 
+@pytest.mark.parametrize("settings", [
+    {"grid_learning_rate": ["1"], "grid": True}, {"layer_decay_top": 0, "layer_decay": 0.9},
+    {"concrete_learning_rate": 0.1, "concrete_coef": 0.1}, {"adv_alpha": 2.0, "adv_train": "smart"},
+    {"adv_steps": 2, "adv_train": "freelb"}, {"adv_init_mag": 1.0, "adv_train": "freelb"},
+    {"average_decay": 0.9, "weight_average": "ema"}, {"average_start": 0.1, "weight_average": "swa"},
+    {"poly_power": 2.0, "learning_rate_schedule": "exponential"},
+    {"schedule_steps": 9, "learning_rate_schedule": "noam"},
+    {"end_learning_rate": 1e-6, "learning_rate_schedule": "rsqrt"},
+    {"warmup_init_lr": 1e-6, "learning_rate_schedule": "gpt"},
+    {"weight_decay": 0.1, "optimizer": "adamax"},
+    {"cluster_timeout": 5.0, "distribution_strategy": "multi_worker"},
+    {"cluster_hosts": ["a"], "cluster": "indexed_job", "distribution_strategy": "multi_worker"}])
+def test_settings_exist_with_those_that_use_them(settings):
+    """tests/test_help.py finds that they are refused without."""
+    FineTuneSettings(output_dir="out", **settings)
+
+
 def test_schedules_without_an_end_are_equal_in_longer_runs():
     for name, row in SCHEDULES.items():
         shorter, longer = ([float(WarmupLinearDecay(1.0, steps, 2, name)(step)) for step in (3, 19)]
