@@ -34,15 +34,14 @@ class When(typing.NamedTuple):
         return (value in (default, None, "", [], 0)) is self.is_without
 
     def __str__(self):
-        first = ", ".join(map(str, self.values[:3]))
+        first = ", ".join(map(shown, self.values[:3]))
         others = f" and {len(self.values) - 3} others" if len(self.values) > 3 else ""
         return f"--{self.flag}" + (f"={first}{others}" if first else "")
 
     def absence(self, name: str, value: typing.Any) -> str:
         """The sentence on an option `name` that does not exist, since `flag` has this value."""
         if self.values:
-            where = f"without --{self.flag}" if value is None else (
-                f"with --{self.flag}={shown(value)}")
+            where = "here" if value is None else f"with --{self.flag}={shown(value)}"
             return f"there is no --{name} {where}; it is for {self}."
         return f"there is no --{name} {'with' if self.is_without else 'without'} {self}."
 

@@ -147,15 +147,6 @@ def test_the_report_counts_one_document(prepare, capsys):
     assert "\n1 document, 2 sentences, " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("flags, message", [
-    ({"ngram": 0}, "--ngram is 0; it must be from 1 to"),
-    ({"masking": "dynamic", "do_permutation": True}, "leave out --do_permutation or --masking"),
-])
-def test_flags_that_are_refused(prepare, random_text, flags, message):
-    with pytest.raises(InputError, match=message):
-        prepare(random_text(1), **{"recipe": "albert", **flags})
-
-
 def test_the_vocabulary_of_albert_is_refused_for_t5(prepare, model_file):
     """Its last pieces, which are words, would be taken for sentinels."""
     with pytest.raises(InputError, match="model of ALBERT or XLNet, which has no sentinels"):

@@ -90,6 +90,22 @@ def test_text_that_makes_no_record_is_not_called_empty(prepare, tmp_path):
     ({"short_seq_prob": 1.5}, ["--short_seq_prob is 1.5"]),
     ({"piece_bytes": 0}, ["--piece_bytes is 0"]),
     ({"num_workers": -1}, ["--num_workers is -1"]),
+    *(({"mask_shares": shares}, [f"--mask_shares is {','.join(shares)}; ", "from 0 to 1"])
+      for shares in (["0.8"], ["0.8", "0.1", "0.1"], ["0.8", "0.3"], ["a", "b"], ["-0.1", "0.5"],
+                     ["nan", "0.1"])),
+    ({"recipe": "brt"}, ["did you mean bert? The choices are bert, bert_wwm"]),
+    ({"recipe": "albert", "ngram": 0}, ["--ngram is 0; it must be from 1 to"]),
+    ({"recipe": "albert", "masking": "dynamic", "do_permutation": True},
+     ["leave out --do_permutation or --masking"]),
+    ({"recipe": "spanbert", "schemes": ["pair_span", "spans"]}, ["no spans: did you mean ner_s"]),
+    ({"recipe": "spanbert", "schemes": ["ner_span"]}, ["--schemes=ner_span needs entities: give"]),
+    ({"recipe": "spanbert", "span_lower": 3, "span_upper": 2}, ["is 2; ", "--span_lower=3"]),
+    ({"recipe": "spanbert", "segments": "segment_pairs"}, ["--segments=segment_pairs: spans need"]),
+    ({"recipe": "spanbert", "max_predictions_per_seq": 4}, ["can have 19 predictions; give that"]),
+    ({"recipe": "structbert", "masking": "dynamic"}, ["--masking=dynamic: ", "shuffles trigrams"]),
+    ({"recipe": "structbert", "shuffle_prob": 1.5}, ["shuffle_prob is 1.5; it must be from 0 to"]),
+    ({"segments": "doc_sentences", "short_seq_prob": 0.2}, ["no --short_seq_prob with --segments"]),
+    ({"recipe": "electra", "random_share": 0.3}, ["no --random_share with --segments=electra"]),
 ])
 def test_bad_flags(prepare, tmp_path, monkeypatch, flags, parts):
     monkeypatch.chdir(tmp_path)

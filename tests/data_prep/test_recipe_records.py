@@ -12,7 +12,6 @@ from bert_tf.data.batches import record_files
 from bert_tf.data.instances.pretraining import feature_names
 from bert_tf.data.masking import find
 from bert_tf.data.records import features, tfrecord
-from bert_tf.errors import InputError
 from bert_tf.flags import applicable, program
 from data_prep import create_pretraining_data, verify_records
 from data_prep.pretraining_flags import recipe_defaults
@@ -191,27 +190,6 @@ def test_the_report_speaks_of_what_there_is(prepare, random_text, capsys):
     assert "--dupe_factor=1 is enough" in output
 
 
-@pytest.mark.parametrize("shares", [["0.8"], ["0.8", "0.1", "0.1"], ["0.8", "0.3"], ["a", "b"],
-                                    ["-0.1", "0.5"], ["nan", "0.1"]])
-def test_shares_that_are_none(prepare, random_text, shares):
-    with pytest.raises(InputError, match="--mask_shares is .*numbers? from 0 to 1"):
-        prepare(random_text(1), mask_shares=shares)
-
-
-@pytest.mark.parametrize("flags, message", [
-    ({"recipe": "spanbert", "schemes": ["pair_span", "spans"]}, "no spans: did you mean ner_span"),
-    ({"recipe": "spanbert", "schemes": ["ner_span"]}, "--schemes=ner_span needs entities: give"),
-    ({"recipe": "spanbert", "span_lower": 3, "span_upper": 2}, "is 2; .*--span_lower=3"),
-    ({"recipe": "spanbert", "segments": "segment_pairs"}, "--segments=segment_pairs: spans need"),
-    ({"recipe": "spanbert", "max_predictions_per_seq": 4}, "can have 19 predictions; give that"),
-    ({"recipe": "structbert", "masking": "dynamic"}, "--masking=dynamic: .* shuffles trigrams"),
-    ({"recipe": "structbert", "shuffle_prob": 1.5}, "shuffle_prob is 1.5; it must be from 0 to 1"),
-])
-def test_flags_that_a_recipe_has_no_use_for(prepare, random_text, flags, message):
-    with pytest.raises(InputError, match=message):
-        prepare(random_text(1), **{"max_seq_length": 128, **flags})
-
-
 def test_the_last_document_of_spanbert_needs_its_blank_line(prepare, tmp_path, random_text, capsys):
     text = random_text(1)
     for ending, is_noted in (("", True), ("\n", False)):
@@ -219,11 +197,6 @@ def test_the_last_document_of_spanbert_needs_its_blank_line(prepare, tmp_path, r
         assert ("its last document is left out" in capsys.readouterr().out) == is_noted
         counts = [int(count) for count in described(tmp_path)["token_counts"].split()]
         assert sum(counts) == described(tmp_path)["counts"]["tokens"]
-
-
-def test_an_unknown_recipe(prepare, random_text):
-    with pytest.raises(InputError, match="did you mean bert. The choices are bert, bert_wwm"):
-        prepare(random_text(1), recipe="brt")
 
 
 def run(*flags):
@@ -266,15 +239,6 @@ def test_defaults_of_a_recipe_name_what_the_recipe_has():
 def test_a_number_of_steps_that_never_ends_is_not_printed(capsys):
     program._report("a recipe", {"num_warmup_steps": 1 << 30, "learning_rate": 0.5})
     assert capsys.readouterr().out == "defaults from a recipe: --learning_rate=0.5\n"
-
-
-@pytest.mark.parametrize("flags, part", [
-    ({"segments": "doc_sentences", "short_seq_prob": 0.2}, "no --short_seq_prob with --segm"),
-    ({"recipe": "electra", "random_share": 0.3}, "no --random_share with --segments=electra")])
-def test_flags_that_change_nothing_are_refused(flags, part):
-    with pytest.raises(InputError, match=part):
-        create_pretraining_data.PretrainingDataFlags(["text"], ["records"], "vocab", **flags
-                                                     ).resolve()
 
 
 @pytest.mark.parametrize("recipe, task, flags", [

@@ -150,7 +150,7 @@ def test_a_grid_is_all_combinations():
     {"grid_learning_rate": ["1"], "grid": True}, {"layer_decay_top": 0, "layer_decay": 0.9},
     {"concrete_learning_rate": 0.1, "concrete_coef": 0.1}, {"adv_alpha": 2.0, "adv_train": "smart"},
     {"adv_steps": 2, "adv_train": "freelb"}, {"adv_init_mag": 1.0, "adv_train": "freelb"},
-    {"average_decay": 0.9, "weight_average": "ema"}, {"average_start": 0.1, "weight_average": "swa"},
+    {"average_decay": 0.9, "weight_average": "ema"}, {"average_start": 0, "weight_average": "swa"},
     {"poly_power": 2.0, "learning_rate_schedule": "exponential"},
     {"schedule_steps": 9, "learning_rate_schedule": "noam"},
     {"end_learning_rate": 1e-6, "learning_rate_schedule": "rsqrt"},
