@@ -40,7 +40,6 @@ COMMANDS = {
     "bert-run-pretraining": "run_scripts.run_pretraining",
     "bert-show-pretraining": "run_scripts.show_pretraining",
     "bert-finetune": "run_scripts.finetune",
-    "bert-run-suite": "run_scripts.run_suite",
     # Smaller models.
     "bert-distill": "run_scripts.distill",
     "bert-prune": "run_scripts.prune",
@@ -62,7 +61,7 @@ VARIANTS = {
     "bert-create-pretraining-data": {"--train_filelist": "data_prep.import_ernie_data"},
     "bert-finetune": dict.fromkeys((
         "--task_kind=tagging", "--task_kind=multiple_choice", "--task_kind=span",
-        "--task_kind=text_to_text", "--tasks"), "run_scripts.finetune"),
+        "--task_kind=text_to_text", "--tasks", "--suite"), "run_scripts.finetune"),
     "bert-distill": {"--recipe=theseus": "run_scripts.run_theseus"},
     "bert-quantise-model": {"--measure_sensitivity": "run_scripts.measure_sensitivity"},
 }

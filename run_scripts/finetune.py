@@ -1,8 +1,13 @@
 """Fine-tunes a model on a task or on several, scores it, and predicts.
 
-The task decides what is trained, and which flags there are: --task, --tasks, your own files, or the
-fine-tuned model that predicts. For your own files --task_kind may name the kind. --help after these
-flags lists the flags for this task; without them, the flags for texts to classify.
+The task decides what is trained, and which flags there are: --task, --tasks, --suite, your own
+files, or the fine-tuned model that predicts. For your own files --task_kind may name the kind.
+--help after these flags lists the flags for this task; without them, those for texts to classify.
+
+--suite=glue learns each task of a suite at every point of a grid, with several seeds. It chooses
+the point with the best median on the development set; the best run of this point predicts the test
+files. It writes the mean, deviation and median of every cell, the suite's averages, and the archive
+for the server. Several processes with the same flags share the work.
 
 Records are made once. Run the same command again to resume; it does not repeat finished trials.
 
@@ -23,10 +28,14 @@ Example:
         --do_predict --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mtdnn
     bert-finetune --tasks=cola,mrpc --data_dir=glue --do_train --do_eval --do_predict \\
         --init_checkpoint=t5-small --output_dir=/tmp/t5 --num_train_steps=20000
+    bert-finetune --suite=glue --data_dir=glue --init_checkpoint=uncased_L-12_H-768_A-12 \\
+        --output_dir=/tmp/glue --num_trials=5 --dry_run
 """
 
 import sys
 from typing import Any
+
+from bert_tf.finetuning.suite_flags import SuiteFlags
 
 from bert_tf import flags
 from bert_tf.errors import InputError
@@ -39,9 +48,14 @@ def main(*groups: Any) -> None:
     """Checks everything, then trains, scores and predicts.
 
     Args:
-        groups: the filled dataclasses of a job, see `jobs.open_run`.
+        groups: the filled dataclasses of a row of `jobs.JOBS`.
     """
-    carry_out(jobs.open_run(*groups), groups[0])
+    first = groups[0]
+    if isinstance(first, SuiteFlags):
+        from bert_tf.finetuning import suite_run
+        suite_run.carry_out(first, lambda: flags.keep(first, first.output_dir))
+    else:
+        carry_out(jobs.open_run(*groups), first)
 
 
 def run() -> None:

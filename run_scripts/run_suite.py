@@ -1,32 +1,10 @@
-"""Fine-tunes a model on all tasks of a suite such as GLUE; prints the scores.
-
-Each task is learned at every point of a grid, with several seeds; the command chooses the point
-with the best median on the development set, and the best run of this point predicts the test files.
-It writes the mean, deviation and median of every cell, the suite's averages, and the archive for
-the server. Several processes with the same flags share the work. Run the same command again to
-resume.
-
-Example:
-    bert-run-suite --suite=glue --data_dir=glue --init_checkpoint=uncased_L-12_H-768_A-12 \\
-        --output_dir=/tmp/glue --num_trials=5 --dry_run
-"""
+"""The flags of a suite's run."""
 
 import dataclasses
 
-from bert_tf import flags
-from bert_tf.errors import InputError
-from bert_tf.files import make_folder
-from bert_tf.finetuning.families import FAMILIES, HEADS
-from bert_tf.finetuning.paper_defaults import config_of
-from bert_tf.finetuning.suite import SuiteRun, find_rows
-from bert_tf.flags import REQUIRED, check, option
-from bert_tf.tasks.suites import SUITES, Grid
+from bert_tf.flags import REQUIRED, option
+from bert_tf.tasks.suites import SUITES
 from bert_tf.training.settings import POLICIES, STRATEGIES
-
-_MODEL = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case")
-_SUITE = ("suite", "data_dir", "output_dir", "tasks", "train_majority", "rank_pronouns",
-          "intermediate", "num_trials", "random_seed", "grid_learning_rate",
-          "grid_train_batch_size", "grid_num_train_epochs", "dry_run")
 
 
 @dataclasses.dataclass
@@ -93,84 +71,3 @@ class SuiteFlags:
         choices=tuple(name for name in STRATEGIES if name != "multi_worker"))
     num_workers: int | None = option(
         None, "Processes that make records; default: one for each core.", least=0)
-
-
-def open_suite(job: SuiteFlags) -> SuiteRun:
-    """The run that flags describe; its files were found.
-
-    Raises:
-        InputError: a flag, a file or the model cannot be used.
-    """
-    check(job)
-    config = config_of(vars(job))
-    suite, rows = _choose(job)
-    points = list(_grid(job, suite.grids.get(config.model_type, Grid())).points())
-    given = {name: value for name, value in vars(job).items() if value is not None}
-    settings = {name: value for name, value in given.items() if name not in (*_MODEL, *_SUITE)}
-    family = FAMILIES.get(config.model_type, HEADS)
-    family.check([*settings, *(f"grid_{name}" for name in points[0]),
-                  *(name for name in ("rank_pronouns", "do_lower_case")
-                    if getattr(job, name) != getattr(SuiteFlags, name))])
-    run = SuiteRun(
-        suite, rows, job.data_dir, job.output_dir,
-        {name: given[name] for name in _MODEL if given.get(name, "") != ""},
-        points, list(range(job.random_seed, job.random_seed + job.num_trials)), settings,
-        job.intermediate, family)
-    assert run.cells        # an error of the files comes before work
-    return run
-
-
-def _choose(job):
-    """The suite, where a masked LM ranks if flags say so, and its rows that flags name."""
-    suite = SUITES[job.suite]
-    rows = find_rows(suite, job.tasks, job.train_majority, job.intermediate)
-    if job.intermediate and not any(row.begins_with for row in rows):
-        raise InputError("--intermediate: none of the tasks starts from the model of another one; "
-                         "leave the flag out.")
-    if not job.rank_pronouns:
-        return suite, rows
-    if not any(row.ranking for row in rows):
-        raise InputError("--rank_pronouns: none of the tasks is WNLI or WSC; leave the flag out.")
-    if job.train_majority:
-        raise InputError("--rank_pronouns and --train_majority are two ways to do WNLI; give one "
-                         "of them.")
-    suite = suite.with_ranking()
-    return suite, [suite.row(row.ranking or row.task) for row in rows]
-
-
-def _grid(job, known):
-    """The grid of the model's paper, with the flags' values in place of the paper's."""
-    if job.num_train_steps and job.grid_num_train_epochs:
-        raise InputError("--num_train_steps replaces the epochs; "
-                         "leave out --grid_num_train_epochs.")
-    given = {name: tuple(map(kind, values))
-             for name, kind in (("learning_rate", float), ("train_batch_size", int),
-                                ("num_train_epochs", float))
-             if (values := getattr(job, f"grid_{name}"))}
-    if job.num_train_steps:
-        given["num_train_epochs"] = ()
-    return dataclasses.replace(known, **given)
-
-
-def main(job: SuiteFlags) -> None:
-    """Prints the plan, carries out the missing runs, and reports."""
-    run = open_suite(job)
-    from bert_tf.finetuning import suite_plan, suite_reports
-    print("\n".join(suite_plan.describe(run)), flush=True)
-    if job.dry_run:
-        return
-    make_folder(job.output_dir, "output_dir")
-    flags.keep(job, job.output_dir)
-    run.carry_out()
-    suite_reports.report(run)
-    if lost := [row.task for row in run.rows if run.is_lost(row.task)]:
-        raise InputError(f"every run of {' and '.join(lost)} diverged; give a lower "
-                         "--grid_learning_rate.")
-
-
-def run():
-    flags.run(main, SuiteFlags)
-
-
-if __name__ == "__main__":
-    run()

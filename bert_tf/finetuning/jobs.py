@@ -14,6 +14,7 @@ from bert_tf.finetuning.mixture import MixtureFlags
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.finetuning.python_values import plain, typed
 from bert_tf.finetuning.run import FineTuneRun, open_mixture, open_task
+from bert_tf.finetuning.suite_flags import SuiteFlags
 from bert_tf.flags import applicable
 from bert_tf.models.t5.finetuning import TextModelFlags, open_texts
 from bert_tf.models.t5.task_flags import TextFlags
@@ -61,6 +62,7 @@ JOBS = {
                      lambda given: ("MT-DNN", MTDNN_DEFAULTS)),
     _TEXTS: Job((TextFlags, TextModelFlags, TrainSettings), open_texts,
                         lambda given: ("T5", T5_DEFAULTS)),
+    "suite": Job((SuiteFlags,), defaults=lambda given: ("", {})),     # which `suite_run` opens
 }
 
 
@@ -140,6 +142,8 @@ def job_of(given: Mapping[str, Any]) -> str:
     Raises:
         InputError: there is no such task, or the description of a fine-tuned task is damaged.
     """
+    if "suite" in given:
+        return "suite"
     if given.get("task_kind", _writes_texts(given) and _TEXTS) == _TEXTS:
         return _TEXTS
     if given.get("tasks") or "task_config_path" in given:

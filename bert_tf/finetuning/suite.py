@@ -234,7 +234,8 @@ class SuiteRun:
                     make_folder(records, "output_dir")
                     if not _is_held(held, records):
                         return False
-                run = jobs.open_job(**{**cell.settings, **model, "output_dir": cell.folder})
+                run = jobs.open_job(**{"init_checkpoint": "", **cell.settings, **model,
+                                   "output_dir": cell.folder})
         scores = {"metrics": {}, DIVERGED: True} if run and _diverges(run) else (
             family.scores(run, OF_SUITES[cell.row.task], cell.folder))
         write_json(os.path.join(cell.folder, RESULT), {"settings": self._described(cell), **scores})

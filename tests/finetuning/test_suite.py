@@ -22,12 +22,12 @@ from sklearn.metrics import accuracy_score, matthews_corrcoef
 import bert_tf
 from bert_tf.errors import InputError
 from bert_tf.files import Held, locked
-from bert_tf.finetuning import suite, suite_plan, suite_reports
+from bert_tf.finetuning import suite, suite_flags, suite_plan, suite_reports, suite_run
 from bert_tf.tasks.kinds.submissions import write_submission
 from bert_tf.tasks.named import TASKS, XNLI_LANGUAGES
 from bert_tf.tasks.suites import SUITES
 from bert_tf.training.learners.learner import Learner
-from run_scripts import run_suite
+from run_scripts import finetune
 from tests.finetuning.test_jobs import TOKENS
 from tests.run_scripts.test_run_classifier import VOCAB
 from tests.tasks import library_sets
@@ -75,7 +75,7 @@ def fixture_folder(tmp_path_factory):
 
 
 def flags(folder, output, **others):
-    return run_suite.SuiteFlags(**{
+    return suite_flags.SuiteFlags(**{
         "suite": "glue", "data_dir": str(folder), "output_dir": str(output),
         "init_checkpoint": str(folder / "model"), "tasks": ["CoLA", "mnli", "wnli", "ax"],
         "num_trials": 2, "random_seed": 1, "grid_learning_rate": ["3e-2", "1e-2"],
@@ -88,7 +88,7 @@ def fixture_whole(folder, tmp_path_factory):
     """The output of a run that nothing stops."""
     output = tmp_path_factory.mktemp("whole")
     tf.config.run_functions_eagerly(True)       # before the fixture of each test
-    run_suite.main(flags(folder, output))
+    finetune.main(flags(folder, output))
     tf.config.run_functions_eagerly(False)
     return output
 
@@ -132,7 +132,7 @@ def test_every_cell_equals_scikit_learn_on_its_predictions(folder, whole):
 
 def test_runs_that_diverge_are_not_counted(folder, tmp_path, capsys):
     job = flags(folder, tmp_path, tasks=["CoLA"], grid_learning_rate=["1e30", "1e-2"])
-    run_suite.main(job)
+    finetune.main(job)
     said = capsys.readouterr().out
     found = json.loads((tmp_path / "results.json").read_text())["tasks"]["cola"]
     wild, calm = found["points"]
@@ -141,14 +141,14 @@ def test_runs_that_diverge_are_not_counted(folder, tmp_path, capsys):
     for seed in (1, 2):
         assert f"cola, {wild}, seed {seed}: DIVERGED" in said
         assert f"cola, {wild}, seed {seed} diverged, and is not counted." in said
-    run_suite.main(job)     # which trains none of them again
+    finetune.main(job)     # which trains none of them again
     assert ": DIVERGED" not in capsys.readouterr().out
     # One of two runs may be all that a task has.
     for point, seed in ((wild, 1), (wild, 2), (calm, 1)):
         path = tmp_path / "tasks" / "cola" / point / f"seed{seed}" / "cell.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "metrics": {},
                                     "diverged": True}))
-    run_suite.main(job)
+    finetune.main(job)
     found = json.loads((tmp_path / "results.json").read_text())["tasks"]["cola"]
     assert (found["chosen"], found["seed"]) == (calm, 2)
 
@@ -159,7 +159,7 @@ def test_a_task_whose_runs_diverge_leaves_the_others(folder, tmp_path, capsys):
                 grid_learning_rate=["1e30"], num_trials=1)
     for _ in range(2):
         with pytest.raises(InputError, match="every run of cola and mnli diverged; give a lower"):
-            run_suite.main(job)
+            finetune.main(job)
         found = json.loads((tmp_path / "results.json").read_text())
         assert "chosen" in found["tasks"]["wnli"] and {"cola", "mnli"} <= {*found["missing"]}
         assert "chosen" not in found["tasks"]["ax"]
@@ -209,7 +209,7 @@ def test_a_run_that_is_stopped_and_shared_ends_with_the_same_bytes(
 
     monkeypatch.setattr(suite.SuiteRun, "_measure", stopped)
     with pytest.raises(KeyboardInterrupt):
-        run_suite.main(job)
+        finetune.main(job)
     monkeypatch.undo()
     held = collections.Counter()
     enter = suite._is_held
@@ -220,7 +220,7 @@ def test_a_run_that_is_stopped_and_shared_ends_with_the_same_bytes(
 
     monkeypatch.setattr(suite, "_is_held", busy)
     monkeypatch.setattr(suite, "_WAIT_SECONDS", 0.0)
-    run_suite.main(job)
+    finetune.main(job)
     results = [json.loads((output / "results.json").read_text())["tasks"]
                for output in (whole, tmp_path)]
     assert all(results[0][task] == results[1][task] for task in ("cola", "wnli"))
@@ -232,7 +232,7 @@ def test_a_run_that_is_stopped_and_shared_ends_with_the_same_bytes(
         assert (tmp_path / path.relative_to(whole)).read_bytes() == path.read_bytes(), path
     assert "estimated from 1 finished run" in capsys.readouterr().out
     with pytest.raises(InputError, match="holds a run with other settings"):
-        run_suite.main(flags(folder, tmp_path, tasks=["cola"], max_seq_length=12))
+        finetune.main(flags(folder, tmp_path, tasks=["cola"], max_seq_length=12))
 
 
 def test_a_suite_of_a_library_gives_the_scores_of_files(folder, whole, tmp_path, monkeypatch):
@@ -248,7 +248,7 @@ def test_a_suite_of_a_library_gives_the_scores_of_files(folder, whole, tmp_path,
 
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", types.SimpleNamespace(
         load=load, as_numpy=iter))
-    run_suite.main(flags(folder, tmp_path, data_dir="tfds:glue", tasks=["cola"]))
+    finetune.main(flags(folder, tmp_path, data_dir="tfds:glue", tasks=["cola"]))
     results = [json.loads((output / "results.json").read_text())["tasks"]["cola"]
                for output in (whole, tmp_path)]
     assert results[0] == results[1]
@@ -258,7 +258,7 @@ def test_a_suite_of_a_library_gives_the_scores_of_files(folder, whole, tmp_path,
 
 
 def test_a_cell_of_another_process_is_left_alone(folder, whole):
-    job = run_suite.open_suite(flags(folder, whole))
+    job = suite_run.open_suite(flags(folder, whole))
     cell = job.cells[0]
     with locked(cell.folder, "a test"):
         assert job.result(cell) and job.chosen("mnli")
@@ -272,15 +272,15 @@ def test_tasks_begin_with_the_model_of_another(folder, tmp_path, capsys):
         write(folder / "RTE" / f"{name}.tsv", [("sentence1", "sentence2", "label")], [
             ("1 2", "3", label) for label in ("entailment", "not_entailment") * 3])
     given = {"tasks": ["rte", "mnli"], "intermediate": True}
-    run = run_suite.open_suite(flags(folder, tmp_path, **given))
+    run = suite_run.open_suite(flags(folder, tmp_path, **given))
     assert [(cell.row.task, cell.begins_with) for cell in run.cells[::4]] == [
         ("mnli", ""), ("rte", "mnli")]
-    run_suite.main(flags(folder, tmp_path, dry_run=True, **given))
+    finetune.main(flags(folder, tmp_path, dry_run=True, **given))
     said = capsys.readouterr().out
     assert "the model of mnli" in said and "together about" in said
     assert not (tmp_path / "tasks").exists()
     with pytest.raises(InputError, match="rte needs the model of mnli, which is not among"):
-        run_suite.open_suite(flags(folder, tmp_path, tasks=["rte"], intermediate=True))
+        suite_run.open_suite(flags(folder, tmp_path, tasks=["rte"], intermediate=True))
 
 
 @pytest.mark.parametrize("given, problem", [
@@ -293,7 +293,7 @@ def test_tasks_begin_with_the_model_of_another(folder, tmp_path, capsys):
     ({"suite": "superglue", "tasks": ["mrpc"]}, "the suite has no task 'mrpc'")])
 def test_flags_that_would_do_nothing_are_refused(folder, tmp_path, given, problem):
     with pytest.raises(InputError, match=problem):
-        run_suite.open_suite(flags(folder, tmp_path, **given))
+        suite_run.open_suite(flags(folder, tmp_path, **given))
 
 
 def test_tasks_have_their_servers_names_too():
@@ -306,7 +306,7 @@ def test_tasks_have_their_servers_names_too():
 
 def test_a_result_holds_for_the_model_it_began_with_alone(folder, whole, tmp_path):
     shutil.copytree(whole, tmp_path / "out")
-    run = run_suite.open_suite(flags(folder, tmp_path / "out"))
+    run = suite_run.open_suite(flags(folder, tmp_path / "out"))
     place, chosen = pathlib.Path(run.cells[-1].folder) / "cell.json", run.chosen("mnli")
     found = json.loads(place.read_text())
     assert found["settings"]["chosen"] == [chosen.point, chosen.seed]
@@ -321,7 +321,7 @@ def test_a_result_holds_for_the_model_it_began_with_alone(folder, whole, tmp_pat
 
 
 def test_a_suite_waits_for_processes_alone(folder, whole, monkeypatch):
-    run = run_suite.open_suite(flags(folder, whole))
+    run = suite_run.open_suite(flags(folder, whole))
 
     def fails(path, what):
         raise InputError("can't be locked") if not held else Held("is at work")
@@ -342,7 +342,7 @@ def test_a_suite_waits_for_processes_alone(folder, whole, monkeypatch):
     ({"grid_num_train_epochs": ["1"]}, "--num_train_steps replaces the epochs")])
 def test_what_cannot_be_done_is_said_before_work(folder, tmp_path, given, message):
     with pytest.raises(InputError, match=message):
-        run_suite.open_suite(flags(folder, tmp_path, **given))
+        suite_run.open_suite(flags(folder, tmp_path, **given))
 
 
 def test_a_masked_lm_ranks_pronouns(tmp_path):
@@ -363,10 +363,10 @@ def test_a_masked_lm_ranks_pronouns(tmp_path):
     network = bert_tf.BertEncoder(config)
     network.save(tmp_path / "lm" / "model.keras")
     with pytest.raises(InputError, match="has no masked LM, which this task starts from"):
-        run_suite.main(job)
+        finetune.main(job)
     Learner(network, [bert_tf.MaskedLM(config)]).save(tmp_path / "lm" / "model.keras")
-    run_suite.main(job)
-    [cell] = run_suite.open_suite(job).cells
+    finetune.main(job)
+    [cell] = suite_run.open_suite(job).cells
     rows = answers(pathlib.Path(cell.folder) / "dev_predictions.jsonl")
     labels = {row["line"]: row["label"] for row in rows}
     metrics = json.loads((pathlib.Path(cell.folder) / "metrics.json").read_text())["metrics"]
@@ -426,7 +426,7 @@ def test_trivia_qa_and_then_squad(folder, tmp_path):
     job = flags(data, tmp_path / "out", suite="squad", tasks=[], intermediate=True, num_trials=1,
                 init_checkpoint=str(tmp_path / "model"), max_seq_length=96)
     job.grid_learning_rate = ["3e-2"]
-    run_suite.main(job)
+    finetune.main(job)
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert "score" not in results and results["missing"] == []
     for task, version in (("squad", "v1.1"), ("squad_v2", "v2.0")):
@@ -447,7 +447,7 @@ def test_trivia_qa_and_then_squad(folder, tmp_path):
     # Its script takes 1_2 for two words, SQuAD's for one.
     assert found["points"]["rate0.03-batch4"]["squad/f1"]["mean"] == pytest.approx(wanted["f1"])
     assert wanted["f1"] > 0
-    rows = run_suite.open_suite(dataclasses.replace(job, intermediate=False)).rows
+    rows = suite_run.open_suite(dataclasses.replace(job, intermediate=False)).rows
     assert [row.task for row in rows] == ["squad", "squad_v2"]      # TriviaQA is not asked for
 
 
@@ -466,7 +466,7 @@ def test_other_suites_of_a_library_give_the_answers_of_files(
         job = flags(folder, tmp_path / name, suite=suite, tasks=[task], data_dir=data_dir,
                     num_trials=1, init_checkpoint=str(tmp_path / "model"), max_seq_length=96)
         job.grid_learning_rate = ["3e-2"]
-        run_suite.main(job)
+        finetune.main(job)
         results = json.loads((tmp_path / name / "results.json").read_text())["tasks"][task]
         place = tmp_path / name / results["folder"]
         found.append([results, *(path.read_text() for path in sorted(place.glob("*predictions*")))])
@@ -494,7 +494,7 @@ def test_three_ways_to_other_languages(folder, tmp_path):
     job = flags(tmp_path / "data", tmp_path / "out", suite="xnli", num_trials=1,
                 init_checkpoint=str(folder / "model"), grid_learning_rate=["3e-2"],
                 tasks=["zero-shot", "xnli-zh", "translate-test"])
-    run_suite.main(job)
+    finetune.main(job)
 
     def score(task, language):
         [path] = (tmp_path / "out" / "tasks" / task).rglob(f"dev_{language}_predictions.jsonl")
@@ -512,15 +512,15 @@ def test_three_ways_to_other_languages(folder, tmp_path):
         tmp_path / "out" / "table.md").read_text().splitlines()
     assert not (tmp_path / "out" / "submission.zip").exists()
     with pytest.raises(InputError, match="no .*multinli.train.ar.tsv"):
-        run_suite.open_suite(dataclasses.replace(job, tasks=["translate-train"]))
-    run = run_suite.open_suite(dataclasses.replace(
+        suite_run.open_suite(dataclasses.replace(job, tasks=["translate-train"]))
+    run = suite_run.open_suite(dataclasses.replace(
         job, grid_learning_rate=[], grid_train_batch_size=[], num_train_steps=None))
     assert run.points == [      # google-research/bert, multilingual.md
         {"learning_rate": 5e-5, "train_batch_size": 32, "num_train_epochs": 2.0}]
 
 
 def test_figures_say_which_development_set_they_lack(folder, tmp_path, capsys):
-    run = run_suite.open_suite(flags(folder, tmp_path))
+    run = suite_run.open_suite(flags(folder, tmp_path))
     scores = {"mnli": ["dev_matched", "dev_mismatched"]}
     cells = {row.task: suite.Cell(row, "p", 1, str(tmp_path), "", {}) for row in run.suite.rows}
     run = dataclasses.replace(run, rows=list(run.suite.rows))
@@ -564,11 +564,11 @@ def test_seeds_may_have_been_scored_on_other_files():
 def test_grids_are_those_of_papers(folder, tmp_path):
     """arXiv:1810.04805, section 4.1; other models learn by their own defaults."""
     given = {"grid_learning_rate": [], "grid_train_batch_size": [], "num_train_steps": None}
-    run = run_suite.open_suite(flags(folder, tmp_path, **given))
+    run = suite_run.open_suite(flags(folder, tmp_path, **given))
     assert run.points == [{"learning_rate": rate, "train_batch_size": 32, "num_train_epochs": 3.0}
                           for rate in (5e-5, 4e-5, 3e-5, 2e-5)]
     tiny.config(vocab_size=VOCAB, model_type="albert").to_json_file(tmp_path / "albert.json")
-    run = run_suite.open_suite(flags(
+    run = suite_run.open_suite(flags(
         folder, tmp_path, bert_config_file=str(tmp_path / "albert.json"), init_checkpoint="",
         vocab_file=str(folder / "model" / "vocab.txt"), **given))
     assert run.points == [{}] and {cell.point for cell in run.cells_of("cola")["defaults"]} == {
@@ -580,7 +580,7 @@ def test_grids_are_those_of_papers(folder, tmp_path):
 
 def test_the_archive_is_what_the_server_takes(folder, tmp_path, whole):
     """gluebenchmark.com/faq: names, a header, and a line for each official example."""
-    run = run_suite.open_suite(flags(folder, whole))
+    run = suite_run.open_suite(flags(folder, whole))
     chosen = {}
     for row in run.suite.rows:
         place = tmp_path / row.task

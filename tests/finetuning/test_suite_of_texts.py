@@ -17,12 +17,13 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from bert_tf import networks
 from bert_tf.config import T5Config
 from bert_tf.errors import InputError
+from bert_tf.finetuning import suite_flags, suite_run
 from bert_tf.models.t5.finetuning import TextTuning
 from bert_tf.models.t5.tasks import text_task
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.suites import SUITES
 from bert_tf.training import resume
-from run_scripts import run_suite
+from run_scripts import finetune
 from tests.tasks import library_sets
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -78,7 +79,7 @@ def fixture_folder(tmp_path_factory):
 
 
 def flags(folder, output, **others):
-    return run_suite.SuiteFlags(**{
+    return suite_flags.SuiteFlags(**{
         "suite": "glue", "data_dir": str(folder), "output_dir": str(output),
         "init_checkpoint": str(folder / "t5"), "tasks": ["cola", "mnli", "wnli", "ax"],
         "num_trials": 2, "random_seed": 1, "grid_learning_rate": ["1e-1", "1e-2"],
@@ -101,7 +102,7 @@ def fixture_whole(folder, tmp_path_factory):
     tf.config.run_functions_eagerly(True)       # before the fixture of each test
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TextTuning, "predict", write_labels)
-        run_suite.main(flags(folder, output))
+        finetune.main(flags(folder, output))
     tf.config.run_functions_eagerly(False)
     return output
 
@@ -158,7 +159,7 @@ def test_a_suite_of_texts_that_is_killed_ends_with_the_same_bytes(
     for checkpoints in (1, 4, 0):       # within a cell, within the third, and never
         left[0] = checkpoints
         with pytest.raises(KeyboardInterrupt) if checkpoints else contextlib.nullcontext():
-            run_suite.main(job)
+            finetune.main(job)
     paths = [path for task in ("mnli", "ax") for path in (whole / "tasks" / task).rglob("*")
              if path.name in ("metrics.json", "cell.json") or path.suffix == ".tsv"]
     assert len(paths) == 4 * 4 + 3
@@ -169,7 +170,7 @@ def test_a_suite_of_texts_that_is_killed_ends_with_the_same_bytes(
 def test_super_glue_as_text(folder, tmp_path, capsys):
     job = flags(folder, tmp_path, suite="superglue", tasks=["cb", "superglue-rte", "ax-b"],
                 num_trials=1, grid_learning_rate=["1e-2"])
-    run_suite.main(job)
+    finetune.main(job)
     found = json.loads((tmp_path / "results.json").read_text())["tasks"]
     place = tmp_path / found["cb"]["folder"]
     texts = (place / "super_glue_cb_dev_predictions.tsv").read_text().splitlines()
@@ -206,7 +207,7 @@ def test_a_suite_of_a_library_gives_the_texts_of_files(folder, tmp_path, monkeyp
     library = library_sets.write_hub("record", tmp_path / "hub", monkeypatch)
     found = []
     for name, data_dir in (("of_files", files), ("of_rows", library.removesuffix("/record"))):
-        run_suite.main(flags(folder, tmp_path / name, suite="superglue", tasks=["record"],
+        finetune.main(flags(folder, tmp_path / name, suite="superglue", tasks=["record"],
                              data_dir=data_dir, grid_learning_rate=["1e-1"], num_trials=1))
         results = json.loads((tmp_path / name / "results.json").read_text())["tasks"]["record"]
         place = tmp_path / name / results["folder"]
@@ -216,7 +217,7 @@ def test_a_suite_of_a_library_gives_the_texts_of_files(folder, tmp_path, monkeyp
 
 
 def test_the_plan_counts_the_tokens_of_texts(folder, tmp_path, capsys):
-    run_suite.main(flags(folder, tmp_path, dry_run=True, num_train_steps=None))
+    finetune.main(flags(folder, tmp_path, dry_run=True, num_train_steps=None))
     said = capsys.readouterr().out
     assert "mnli  the model                      4     4     9         262,144" in said
     assert not (tmp_path / "tasks").exists()
@@ -236,4 +237,4 @@ def test_what_t5_cannot_do_is_said_before_work(folder, tmp_path, given, message)
         (tmp_path / name).mkdir()
     data_dir = str(tmp_path if "suite" in given else folder)
     with pytest.raises(InputError, match=message):
-        run_suite.open_suite(flags(folder, tmp_path, **{"data_dir": data_dir, **given}))
+        suite_run.open_suite(flags(folder, tmp_path, **{"data_dir": data_dir, **given}))
