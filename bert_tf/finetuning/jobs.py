@@ -22,7 +22,13 @@ from bert_tf.models.t5.tasks import TEXT_TASKS
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import TASKS, find_questions, find_task
 from bert_tf.tasks.saved_task import SavedTask
-from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, kind_of_files
+from bert_tf.tasks.task_flags import (
+    ChoiceTaskFlags,
+    SquadFlags,
+    TextTaskFlags,
+    WordTaskFlags,
+    kind_of_files,
+)
 from bert_tf.training.settings import FineTuneSettings, TrainSettings
 
 # As in the original: the rate is constant up to the end of the warm-up.
@@ -53,9 +59,9 @@ class Job(NamedTuple):
 
 
 JOBS = {
-    "classifier": Job((TaskFlags, ModelFlags, FineTuneSettings, ClassifierFlags)),
-    "tagger": Job((TaskFlags, ModelFlags, FineTuneSettings, TaggerFlags)),
-    "multiple_choice": Job((TaskFlags, ModelFlags, FineTuneSettings)),
+    "classifier": Job((TextTaskFlags, ModelFlags, FineTuneSettings, ClassifierFlags)),
+    "tagger": Job((WordTaskFlags, ModelFlags, FineTuneSettings, TaggerFlags)),
+    "multiple_choice": Job((ChoiceTaskFlags, ModelFlags, FineTuneSettings)),
     "squad": Job((SquadFlags, ModelFlags, FineTuneSettings),
                  defaults=paper_defaults.squad_defaults),
     "multitask": Job((MixtureFlags, ModelFlags, FineTuneSettings), open_mixture,

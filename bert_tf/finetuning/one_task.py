@@ -24,11 +24,11 @@ from bert_tf.opening import folder_of
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.task import OWN, Task
-from bert_tf.tasks.task_flags import OF_NUMBERS, SquadFlags, TaskFlags
+from bert_tf.tasks.task_flags import OF_NUMBERS, FileFlags, SquadFlags
 from bert_tf.training.settings import FineTuneSettings
 
 
-def plan_task(task_flags: TaskFlags | SquadFlags, model_flags: ModelFlags,
+def plan_task(task_flags: FileFlags | SquadFlags, model_flags: ModelFlags,
               settings: FineTuneSettings, options: dict) -> Member:
     """The only task of a run, after all was checked that can be known before work starts.
 

@@ -28,11 +28,13 @@ SQUAD_STYLES = ("bert", "albert", "electra", "xlnet", "cmrc")
 _OF_OWN = ("text_a_column", "text_b_column", "choice_columns", "label_column", "labels",
            "labelled_test", "multi_label", "header", "tfds_name", "train_file", "dev_file",
            "test_file")
-_OF_CHOICES = ("max_qa_length", "carry_choices")
 _OF_TABLES = {"text_a_column", "multi_label", "tfds_name"}
 OF_NUMBERS = ("label_scale", "label_mean")
+_OF_KINDS = {**dict.fromkeys(OF_NUMBERS, "regression"),
+             **dict.fromkeys(("max_qa_length", "carry_choices"), "multiple_choice")}
 # Values of options that a trained model does not name.
 _KEPT = {"label_scale": 1.0, "label_mean": 0.0, "carry_choices": False, "long_text": TRUNCATE}
+_ABSENT: typing.Any = None     # of a flag that a kind does not have
 _TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 
@@ -51,7 +53,7 @@ class Wanted(typing.NamedTuple):
 
 
 @dataclasses.dataclass
-class TaskFlags:
+class FileFlags:
     """Task, and its files."""
 
     task: str = option("", f"One of {', '.join(TASK_NAMES)}, in its official files. Without "
@@ -81,44 +83,9 @@ class TaskFlags:
         "also several, a 0 or 1 in each. In .conllu: upos (default), feats, feats.NAME for one "
         "feature, or another column. In JSON for tagging: the key of the spans or the tags; "
         "default: the one that the tool writes.")
-    choice_columns: list[str] = option(
-        [], "Columns of the choices in multiple choice, such as ending*.")
     labels: list[str] = option(
         [], "All labels; default: the labels of the training file. Names of flags, 0 or 1, in "
         "their order.", rare=True)
-    tag_scheme: str | None = option(
-        None, "Tags of entities that a tagger learns. bio: B- for the first word, I- for the "
-        "others. bioes: S- for an entity of one word; B-, I- and E- for the first, inner and last "
-        "words of longer entities, as in ELECTRA. Files, predictions and scores keep their format. "
-        "Default: as in training, else bio.", choices=SCHEMES, rare=True)
-    multi_label: bool = option(
-        False, "An example may have several labels or none: a list, names between commas, "
-        "semicolons or bars, or a 0 or 1 for each label, in one column or in several.", rare=True)
-    label_scale: float | None = option(
-        None, "In regression, divide the labels by this number during training. The records do not "
-        "change. Default: 1; where not all labels are from -5 to 5, or their standard deviation is "
-        "below 0.1, this deviation.", rare=True, above=0, below=float("inf"))
-    label_mean: float | None = option(
-        None, "In regression, subtract this number from the labels during training, before they "
-        "are divided. Default: 0; for the same labels as in --label_scale, their mean.", rare=True,
-        above=float("-inf"), below=float("inf"))
-    max_qa_length: int | None = option(
-        None, "In multiple choice, keep the last tokens of each choice, at most this many, and "
-        "then shorten only the context, as XLNet does for RACE. Default: shorten the longer of the "
-        "two.", rare=True, least=1)
-    carry_choices: bool | None = option(
-        None, "With --max_qa_length, repeat a mistake of XLNet's code: if a context and a choice "
-        "fit, both become the context of the next choices. Default: false; for RACE true, as in "
-        "XLNet.", rare=True)
-    long_text: str | None = option(
-        None, "How to read a text that is longer than --max_seq_length (in a pair, the longer "
-        "text). truncate: cut its end. head_tail: cut its middle; a quarter of the kept tokens are "
-        "its first tokens. mean, max: read it in windows that overlap by a quarter, and train on "
-        "all windows; then take the mean or the maximum of the windows' probabilities or numbers. "
-        "Default: as in training, else truncate.", choices=LONG_TEXTS)
-    both_orders: bool = option(
-        False, "Train on each pair of texts in both orders: first all pairs of the training file, "
-        "then all pairs with the texts swapped.", rare=True)
     train_fraction: float = option(
         1.0, "Train on this share of the training file, drawn with --train_fraction_seed; a "
         "smaller share is a subset of a larger one.", rare=True, above=0, most=1)
@@ -131,6 +98,11 @@ class TaskFlags:
     skip_malformed_lines: bool = option(
         False, "Skip lines that cannot be read; the manifest counts them. If false, the first such "
         "line is an error, except in QQP, whose old files have some.", rare=True)
+
+    # Of some kinds alone.
+    multi_label = both_orders = False
+    choice_columns = label_scale = label_mean = max_qa_length = carry_choices = _ABSENT
+    tag_scheme = long_text = _ABSENT
 
     @property
     def names_kind(self) -> bool:
@@ -162,13 +134,13 @@ class TaskFlags:
                 "--text_a_column, or --task_kind=tagging if they have a word per line."))
         return self._in_scheme(own_task(
             kind, files, [column for column in (text_a, self.text_b_column) if column],
-            label or None, choices=self.choice_columns, labels=self.labels,
+            label or None, choices=self.choice_columns or (), labels=self.labels,
             header=self.header, labelled_test=self.labelled_test, tfds_name=self.tfds_name,
             data_dir=self.data_dir))
 
     def _named(self):
         """The task of --task; InputError if a flag describes own files."""
-        task, defaults = find_task(self.task), TaskFlags()
+        task, defaults = find_task(self.task), type(self)()
         own = [name for name in _OF_OWN if getattr(self, name) != getattr(defaults, name)]
         if self.task_kind not in (None, task.kind.name):
             own.append("task_kind")
@@ -236,6 +208,70 @@ class TaskFlags:
         return Wanted(wanted, *splits)
 
 
+@dataclasses.dataclass
+class LengthFlags(FileFlags):
+    """Long texts."""
+
+    long_text: str | None = option(
+        None, "How to read a text that is longer than --max_seq_length (in a pair, the longer "
+        "text). truncate: cut its end. head_tail: cut its middle; a quarter of the kept tokens are "
+        "its first tokens. mean, max: read it in windows that overlap by a quarter, and train on "
+        "all windows; then take the mean or the maximum of the windows' probabilities or numbers. "
+        "Default: as in training, else truncate.", choices=LONG_TEXTS)
+
+
+@dataclasses.dataclass
+class TextTaskFlags(LengthFlags):
+    """Labels and numbers of texts."""
+
+    multi_label: bool = option(
+        False, "An example may have several labels or none: a list, names between commas, "
+        "semicolons or bars, or a 0 or 1 for each label, in one column or in several.", rare=True)
+    label_scale: float | None = option(
+        None, "In regression, divide the labels by this number during training. The records do not "
+        "change. Default: 1; where not all labels are from -5 to 5, or their standard deviation is "
+        "below 0.1, this deviation.", rare=True, above=0, below=float("inf"))
+    label_mean: float | None = option(
+        None, "In regression, subtract this number from the labels during training, before they "
+        "are divided. Default: 0; for the same labels as in --label_scale, their mean.", rare=True,
+        above=float("-inf"), below=float("inf"))
+    both_orders: bool = option(
+        False, "Train on each pair of texts in both orders: first all pairs of the training file, "
+        "then all pairs with the texts swapped.", rare=True)
+
+
+@dataclasses.dataclass
+class ChoiceTaskFlags(LengthFlags):
+    """Choices."""
+
+    choice_columns: list[str] = option(
+        [], "Columns of the choices in multiple choice, such as ending*.")
+    max_qa_length: int | None = option(
+        None, "In multiple choice, keep the last tokens of each choice, at most this many, and "
+        "then shorten only the context, as XLNet does for RACE. Default: shorten the longer of the "
+        "two.", rare=True, least=1)
+    carry_choices: bool | None = option(
+        None, "With --max_qa_length, repeat a mistake of XLNet's code: if a context and a choice "
+        "fit, both become the context of the next choices. Default: false; for RACE true, as in "
+        "XLNet.", rare=True)
+
+
+@dataclasses.dataclass
+class WordTaskFlags(FileFlags):
+    """Tags of words."""
+
+    tag_scheme: str | None = option(
+        None, "Tags of entities that a tagger learns. bio: B- for the first word, I- for the "
+        "others. bioes: S- for an entity of one word; B-, I- and E- for the first, inner and last "
+        "words of longer entities, as in ELECTRA. Files, predictions and scores keep their format. "
+        "Default: as in training, else bio.", choices=SCHEMES, rare=True)
+
+
+@dataclasses.dataclass
+class TaskFlags(TextTaskFlags, ChoiceTaskFlags, WordTaskFlags):
+    """The flags of all kinds of tasks, for commands that learn the kind from a model."""
+
+
 def kind_of_files(given: Mapping[str, typing.Any]) -> str:
     """Returns the name of the kind of a user's files, from the flags that are given, by name."""
     if "choice_columns" in given:
@@ -293,12 +329,9 @@ def _present(flag, task, possible, sources, data_dir):
 def _check_training_flags(flags, task):
     """Raises InputError for flags of the training file that do not go with a task."""
     check(flags)
-    for name in OF_NUMBERS:
-        if getattr(flags, name) is not None and task.kind != KINDS["regression"]:
-            raise InputError(f"--{name}={getattr(flags, name)} is for regression; leave the flag "
-                             "out.")
-    check_used(flags, *((name, task.kind == KINDS["multiple_choice"], "multiple choice")
-                        for name in _OF_CHOICES))
+    for name, kind in _OF_KINDS.items():
+        if getattr(flags, name) is not None and task.kind != KINDS[kind]:
+            raise InputError(f"--{name} is for {KINDS[kind].title}; leave the flag out.")
     check_long_text(flags.long_text, task)
     if flags.both_orders and (len(task.split("train").texts) != 2 or task.kind.texts[1] != 2):
         raise InputError("--both_orders is for pairs of texts; leave the flag out.")
@@ -313,7 +346,7 @@ def check_long_text(way: str | None, task: Task) -> None:
 def check_kept(flags: TaskFlags, options: dict, *more: str) -> None:
     """Raises InputError for flags that differ from the options of a trained model, where they can't
     change. `more` are names of further flags."""
-    for name in (*OF_NUMBERS, *_OF_CHOICES, *more):
+    for name in (*_OF_KINDS, *more):
         if getattr(flags, name) not in (None, options.get(name, _KEPT.get(name))):
             raise InputError(f"--{name} stays as in the training of the model; leave the flag out.")
 
@@ -399,7 +432,7 @@ def _format(file, kind, data_dir):
     return forms.form_of_words(path) if kind.format == forms.WORDS else forms.form_of_table(path)
 
 
-def missing_column(flags: TaskFlags) -> str:
+def missing_column(flags: FileFlags) -> str:
     """The sentence that asks for the text's column in the user's tables; "" without one."""
     for split in ("train", "dev", "test"):
         file = getattr(flags, f"{split}_file")

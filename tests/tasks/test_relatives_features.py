@@ -80,7 +80,7 @@ def test_a_tag_stands_at_the_first_token_of_its_word(test_data, tmp_path, path, 
 
 @pytest.mark.parametrize("flags, task, message", [
     ({"both_orders": True}, "cola", "--both_orders is for pairs"),
-    ({"label_scale": 5.0}, "mrpc", "--label_scale=5.0 is for regression"),
+    ({"label_scale": 5.0}, "mrpc", "--label_scale is for regression"),
     ({"label_scale": 0.0}, "sts-b", "--label_scale is 0.0")])
 def test_flags_that_do_not_fit_the_task_are_refused(tmp_path, flags, task, message):
     for name in ("train.tsv", "dev.tsv"):
