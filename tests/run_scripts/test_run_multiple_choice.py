@@ -157,10 +157,9 @@ def test_rows_that_are_refused(choose, tmp_path, row, message):
 
 
 @pytest.mark.parametrize("flags, message", [
-    ({"task": "conll2003"}, "conll2003 is a task of the kind tagging, but this command is for "
-                            "multiple_choice"),
     ({**OWN, "task_kind": "tagging"}, "--choice_columns must be given for multiple choice"),
-    ({**OWN, "choice_columns": []}, "--choice_columns must be given for multiple choice"),
+    ({**OWN, "choice_columns": [], "task_kind": "multiple_choice"},
+     "--choice_columns must be given for multiple choice"),
     ({**OWN, "choice_columns": ["b*"]}, r"there is no column 'b\*'; its columns are q, a0"),
     ({**OWN, "label_column": ""}, "--label_column must be given"),
     ({**OWN, "label_column": "l"}, "there is no column 'l'; its columns are q, a0"),
