@@ -44,7 +44,7 @@ class Head:
     Attributes:
         name: the default name of the objective.
         objective: the objective's class, a public name of `bert_tf`.
-        module: the module of that class: a file of `bert_tf/objectives/`, or a relative's.
+        module: the module of that class: a file of `bert_tf/objectives/`, BERT's or a relative's.
         shapes: the weights by their names below the head's, with their shapes in the letters of
             `checkpoints.names`.
         task: whether the head is trained for a task; other heads are trained in pre-training.
@@ -126,9 +126,9 @@ _MASKED_LM = {**dense("transform/dense", "H", "X"), **norm("transform/LayerNorm"
 HEADS = {head.name: head for head in (
     # The output matrix is the embedding table, with further columns in MobileBERT, unless the
     # objective has its own matrix.
-    Head("masked_lm", "MaskedLM", "pretraining", _MASKED_LM, _UNTIED, task=False,
+    Head("masked_lm", "MaskedLM", "bert.objective", _MASKED_LM, _UNTIED, task=False,
          huggingface="MaskedLM"),
-    Head("next_sentence", "SentencePrediction", "pretraining",
+    Head("next_sentence", "SentencePrediction", "bert.objective",
          task=False, exportable=False, huggingface="NextSentencePrediction"),
     _pretrained("span_boundary", "SpanBoundary", "models.spanbert.objective", {
         "position_embeddings": "RW", **dense("dense_0", "B", "H"), **norm("LayerNorm_0", "H"),

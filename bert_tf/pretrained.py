@@ -34,8 +34,9 @@ def _encoder(cls, path, **options):
     """
     weights = checkpoints.read(path)
     found = networks.network_of(weights.config)
+    names = {found.__name__, networks.NETWORKS[type(weights.config).__name__]}
     is_ours = cls.__name__ in networks.NETWORKS.values()    # no user's subclass
-    if found is not cls if is_ours else not issubclass(cls, found):
+    if cls.__name__ not in names if is_ours else not issubclass(cls, found):
         raise InputError(f"{path} holds a network of another class; call "
                          f"bert_tf.{found.__name__}.from_pretrained.")
     return _load(weights, cls(weights.config, **options))

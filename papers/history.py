@@ -189,7 +189,8 @@ class Chain:
                   for split in ("train", "dev")} if task else
                  {"tasks": ["conll2003"], "data_dir": [self._job.find(column.title)]})
         cell = Cell(f"t5-{column.title.lower()}-seed{seed}", "bert-finetune", {
-            **files, "task_kind": "text_to_text", "init_checkpoint": self.pretrained(seed), "vocab_file": self.vocabulary,
+            **files, "task_kind": "text_to_text",
+            "init_checkpoint": self.pretrained(seed), "vocab_file": self.vocabulary,
             "do_train": True, "do_eval": True, "output_dir": Made("."), "random_seed": seed,
             "max_seq_length": self._job.max_seq_length, "eval_batch_size": 64,
             "num_train_steps": self._job.finetuning_steps,

@@ -127,14 +127,16 @@ def roots(path):
 
 
 def part(path):
-    """"layers" for bert_tf/layers/x.py and bert_tf/models/NAME/layers.py, "config" for
-    bert_tf/config.py, "" for an __init__ above the parts."""
+    """"layers" for bert_tf/layers/x.py, bert_tf/bert/layers.py and bert_tf/models/NAME/layers.py,
+    "config" for bert_tf/config.py, "" for an __init__ above the parts."""
     return _part(path.relative_to(ROOT / "bert_tf").with_suffix("").parts)
 
 
 def _part(names):
-    if names[0] == "models":
-        return RELATIVES[names[2]].split("/")[0] if len(names) > 2 and names[2] in RELATIVES else ""
+    for system, place in (("bert", 1), ("models", 2)):
+        if names[0] == system:
+            file = names[place] if len(names) > place else ""
+            return RELATIVES.get(file, "").split("/")[0]
     return "" if names[0] == "__init__" else names[0]
 
 
@@ -212,7 +214,7 @@ def test_benchmarks_are_imported_by_none():
 
 
 @pytest.mark.parametrize(
-    "path", sources("bert_tf/layers", "bert_tf/networks", "bert_tf/objectives"),
+    "path", sources("bert_tf/bert", "bert_tf/layers", "bert_tf/networks", "bert_tf/objectives"),
     ids=lambda p: p.name)
 def test_networks_run_on_any_backend(path):
     # On JAX, one file of kernels takes the place of operations.
@@ -281,8 +283,36 @@ def reached(start):
 def test_the_encoder_needs_few_files():
     """BERT's network does not reach the sizes and layers of other networks."""
     found = {re.sub("/files/.*", "/files", name) for name in reached(
-        "bert_tf/networks/encoder.py")}
-    assert "bert_tf/layers/transformer.py" in found and len(found) <= 15, sorted(found)
+        "bert_tf/bert/network.py")}
+    assert "bert_tf/bert/layers.py" in found and len(found) <= 15, sorted(found)
+
+
+# Systems that BERT's own files do not mention, and what changes its network.
+RELATIVE_NAMES = re.compile(
+    r"(?i)albert|electra|ernie|roberta|distil|mobilebert|spanbert|structbert|tinybert|xlnet|"
+    r"transformer.xl|\bt5|\bgpt|\belmo|mt.?dnn|theseus|universal|fixed.?pattern")
+CHANGES = re.compile(r"(?i)quanti|prun|noise|head_mask|unit_mask|fused|packed|task_|word_order")
+# The files of networks and their sizes that name a relative: tables, the encoder of BERT's near
+# relatives, and where something comes from.
+NAMING = {
+    "config/__init__", "config/encoder", "config/flops", "config/quantisation", "config/table",
+    "layers/encoder", "layers/variants", "networks/__init__", "networks/encoder",
+    "networks/first_weights",
+}
+
+
+def test_bert_knows_no_relative_and_is_small():
+    files = sources("bert_tf/bert")
+    texts = {path.name: path.read_text(encoding="utf-8") for path in files}
+    for name, text in texts.items():
+        assert not RELATIVE_NAMES.findall(text) + CHANGES.findall(text), name
+    assert len(files) <= 8 and sum(len(text.splitlines()) for text in texts.values()) <= 1500
+
+
+def test_relatives_are_named_in_their_folders_and_in_tables():
+    folders = [f"bert_tf/{name}" for name in ("config", "layers", "networks")]
+    assert {str(path.relative_to(ROOT / "bert_tf").with_suffix("")) for path in sources(*folders)
+            if RELATIVE_NAMES.search(path.read_text(encoding="utf-8"))} == NAMING
 
 
 def packages():

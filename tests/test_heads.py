@@ -8,7 +8,7 @@ import keras
 import pytest
 
 import bert_tf
-from bert_tf import models, objectives
+from bert_tf import bert, models, objectives
 from bert_tf.config import ElmoConfig, EncoderConfig, UniversalConfig
 from bert_tf.finetuning.head_flags import ClassifierFlags
 from bert_tf.flags.options import fields_of
@@ -25,6 +25,7 @@ OWN_CONFIGS = {"ponder_time": UniversalConfig(vocab_size=7), "bidirectional_lm":
 def objective_classes():
     """Every public objective in the package, abstract bases of heads aside."""
     for module in (*pkgutil.iter_modules(objectives.__path__, "bert_tf.objectives."),
+                   *pkgutil.iter_modules(bert.__path__, "bert_tf.bert."),
                    *pkgutil.walk_packages(models.__path__, "bert_tf.models.")):
         module = importlib.import_module(module.name)
         for name, value in vars(module).items():
@@ -39,7 +40,7 @@ def test_every_objective_has_a_row_and_every_row_an_objective():
             *((objective, module)
               for objective, (_, module) in (CAUSAL | FURTHER | TAUGHT).items()),
             ("HeadGates", "head_gates")}        # which is part of a learner, never of a model
-    rows = {(objective, f"bert_tf.{module}" if module.startswith("models.") else
+    rows = {(objective, f"bert_tf.{module}" if "." in module else
              f"bert_tf.objectives.{module}") for objective, module in rows}
     assert set(objective_classes()) == rows
 

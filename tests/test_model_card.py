@@ -153,7 +153,7 @@ def test_a_task_goes_with_its_head(tmp_path, monkeypatch):
         exec(re.search(r"```python\n(.*?)```", card, re.S)[1], values)
     assert seen[0]["predictor"].saved_task.max_seq_length == 8
     assert seen[0]["predictor"]("A text.") == bert_tf.Predictor(mine)("A text.")
-    assert isinstance(seen[1]["encoder"], bert_tf.BertEncoder)
+    assert isinstance(seen[1]["encoder"], bert_tf.Bert)
 
 
 @pytest.mark.parametrize("name, task", [
@@ -213,4 +213,4 @@ def test_the_code_of_a_converted_model_runs(tmp_path, monkeypatch):
             "        --leave_out=pooler\n") in text
     seen = {}
     exec(re.search(r"```python\n(.*?)```", text, re.S)[1], seen)
-    assert isinstance(seen["encoder"], bert_tf.BertEncoder)
+    assert isinstance(seen["encoder"], bert_tf.Bert)

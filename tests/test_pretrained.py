@@ -63,7 +63,7 @@ def test_dtype():
 
 @pytest.mark.parametrize("name", ["GPT", "FixedPatternEncoder", "XLNet", "T5"])
 def test_a_network_of_another_class_is_named(name):
-    with pytest.raises(bert_tf.InputError, match="call bert_tf.BertEncoder.from_pretrained"):
+    with pytest.raises(bert_tf.InputError, match="call bert_tf.Bert.from_pretrained"):
         getattr(bert_tf, name).from_pretrained(GOLDEN / "hf_gelu")
 
     class Own(bert_tf.BertEncoder):
@@ -93,6 +93,6 @@ def test_the_summary_names_every_part(capsys):
         learner = bert_tf.Classification.from_pretrained(GOLDEN / "hf_gelu", num_labels=3)
     learner.summary(expand_nested=True, line_length=100)
     shown = capsys.readouterr().out
-    for name in ("bert (BertEncoder)", "embeddings (Embeddings)", "layer_0 (TransformerLayer)",
+    for name in ("bert (Bert)", "embeddings (Embeddings)", "layer_0 (TransformerLayer)",
                  "classification (Classification)", f"{learner.count_params():,}"):
         assert name in shown

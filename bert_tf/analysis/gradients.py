@@ -51,9 +51,7 @@ def attention_gradients(encoder, objective, batch: Mapping[str, np.ndarray]
     bias = encoder.make_bias(batch, None)
     contexts, probabilities, values = [], [], []
     with tf.GradientTape() as tape:
-        x = encoder.embeddings(batch["input_ids"], batch["segment_ids"])
-        if encoder.embeddings_project:
-            x = encoder.embeddings_project(x)
+        x = encoder.first_state(encoder.embed(batch, None))
         for layer in encoder.layers_:
             values.append(head_values(layer.attention, x))              # [B, N, S, D]
             context, maps = layer.attention(x, bias)

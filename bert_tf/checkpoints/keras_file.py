@@ -15,7 +15,7 @@ from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError, naming
 from bert_tf.files import is_file, is_folder, parse_json, read_json, staged
 from bert_tf.heads import BILSTM, HEADS, OBJECTIVES, objective_of
-from bert_tf.networks import NETWORKS
+from bert_tf.networks import NETWORKS, network_of
 
 NAME = names.MODEL_FILE
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
@@ -180,7 +180,7 @@ def _learner(weights):
             if head.name == "masked_lm":
                 options["tied"] = "masked_lm/output_weights" not in weights.tensors
             objectives.append(_described(objective_of(head, weights.config.is_causal), **options))
-    encoder = _described(NETWORKS[type(weights.config).__name__], config=weights.config.to_dict())
+    encoder = _described(network_of(weights.config).__name__, config=weights.config.to_dict())
     import keras  # not lazily: see tests/test_architecture.py
     return keras.saving.deserialize_keras_object(
         _described("Learner", objectives=objectives, encoder=encoder))

@@ -17,9 +17,9 @@ import tensorflow as tf
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from bert_tf import networks
+from bert_tf.bert.objective import MaskedLM
 from bert_tf.compression.word_vectors import read_word_vectors
 from bert_tf.errors import InputError
-from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.opening import open_model
 from bert_tf.tokenization import find_vocabulary
 from bert_tf.tracing import compiled

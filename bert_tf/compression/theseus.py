@@ -45,14 +45,14 @@ def replacing_rate(replacing: Replacing, step: Tensor) -> Tensor:
 def _module(successor, predecessors, coin):
     """Returns a function as `TransformerLayer.call`, without maps: a layer of the successor, or its
     predecessor layers, by a coin."""
-    def run(x, bias=None, head_mask=None, dropout_seed=None, unit_mask=None):
+    def run(x, bias=None, dropout_seed=None):
         def succeed():
-            return successor(x, bias, head_mask, dropout_seed, unit_mask)[0]
+            return successor(x, bias, dropout_seed)[0]
 
         def precede():
             y, seeds = x, split_seed(dropout_seed, len(predecessors))
             for layer, seed in zip(predecessors, seeds):
-                y, _ = layer(y, bias, None, seed)
+                y, _ = layer(y, bias, seed)
             return y
 
         return ops.cond(coin, succeed, precede), {}

@@ -5,6 +5,7 @@ for a few that are alike.
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
+    "bert.config": ["BertConfig"],
     "config.encoder": ["ALBERT", "EncoderConfig"],
     "models.fixed_patterns.config": ["PATTERNS", "FixedPatternConfig"],
     "models.gpt.config": ["GPTConfig"],

@@ -1,21 +1,12 @@
-"""The sizes of BERT's encoder, and of its relatives'."""
+"""The sizes of the encoder of BERT's relatives, and of BERT with cut or rounded parts."""
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+from bert_tf.bert.config import BertConfig
 from bert_tf.config.quantisation import Quantisation, parse_quantisation
-from bert_tf.config.sizes import (
-    ACTIVATIONS,
-    DIRECTIONS,
-    UNSEEN_KEYS,
-    Sizes,
-    check_sizes,
-    fraction,
-    one_of,
-    switch,
-    whole,
-)
+from bert_tf.config.sizes import DIRECTIONS, check_sizes, one_of, switch, whole
 from bert_tf.config.table import BERT_TYPES
 from bert_tf.errors import InputError
 
@@ -24,35 +15,7 @@ TASK_TYPES = 3
 
 
 @dataclasses.dataclass(frozen=True)
-class BertSizes(Sizes):
-    """Sizes under the keys of google-research/bert's BertConfig, with its defaults.
-
-    Attributes:
-        type_vocab_size: the rows of the table of segments.
-        model_type: a key of `CONFIGS`.
-        embedding_size: E, the width of the embeddings; H if None.
-    """
-
-    uncased: ClassVar = {"vocab_size": 30522, "type_vocab_size": 2}
-
-    vocab_size: int = whole(most="tokens")
-    hidden_size: int = whole(768)
-    num_hidden_layers: int = whole(12, "layers")
-    num_attention_heads: int = whole(12, "heads")
-    intermediate_size: int = whole(3072, "inner width")
-    hidden_act: str = one_of("gelu", ACTIVATIONS)
-    hidden_dropout_prob: float = fraction(0.1)
-    attention_probs_dropout_prob: float = fraction(0.1)
-    max_position_embeddings: int = whole(512, "positions")
-    type_vocab_size: int = whole(16)
-    initializer_range: float = fraction(0.02, below=10)
-    layer_norm_eps: float = fraction(1e-12)
-    model_type: str = one_of("bert", BERT_TYPES)
-    embedding_size: int | None = whole(None)
-
-
-@dataclasses.dataclass(frozen=True)
-class EncoderConfig(BertSizes):
+class EncoderConfig(BertConfig):
     """Sizes of the encoder of BERT or of a relative.
 
     Attributes:
@@ -87,13 +50,14 @@ class EncoderConfig(BertSizes):
         "layer_norm_eps", "model_type", "embedding_size", "num_hidden_groups",
         "task_type_vocab_size", "inner_group_num", "shared_parts", "pooler_type", "use_task_id",
         "directionality", "quantisation", *pruned_keys)
-    unseen_keys: ClassVar[tuple[str, ...]] = UNSEEN_KEYS
     # These describe a pooler that the original never builds, and parts of ALBERT that
     # google-research/albert never reads.
     unused_keys: ClassVar = ("pooler_fc_size", "pooler_num_attention_heads",
                              "pooler_num_fc_layers", "pooler_size_per_head", "down_scale_factor",
                              "net_structure_type", "gap_size", "num_memory_blocks", "ln_type")
 
+    model_type: str = one_of("bert", BERT_TYPES)
+    embedding_size: int | None = whole(None)
     num_hidden_groups: int | None = whole(None, "layers")
     inner_group_num: int = whole(1, most=64)
     shared_parts: str = one_of("all", ("all", "attention", "feed_forward"))
@@ -106,8 +70,7 @@ class EncoderConfig(BertSizes):
     pruned_heads: tuple[tuple[int, tuple[int, ...]], ...] = ()
     intermediate_sizes: tuple[int, ...] | None = None
 
-    def __post_init__(self):
-        super().__post_init__()
+    def check(self) -> None:
         object.__setattr__(self, "pruned_heads", _as_pruned_heads(self))
         _check_intermediate_sizes(self)
         check_sizes(self)
@@ -132,6 +95,19 @@ class EncoderConfig(BertSizes):
     def is_pruned(self) -> bool:      # type: ignore[override]
         """Returns whether some layers lack heads or units that others have."""
         return bool(self.pruned_heads or self.intermediate_sizes)
+
+    @property
+    def is_plain(self) -> bool:      # type: ignore[override]
+        """Returns whether the network is BERT itself, with its own layers and nothing else."""
+        return not (self.quantisation or self.is_pruned or self.projects or self.task_types
+                    or self.is_causal) and (
+            self.has_segments and self.pooler_type == "first_token_transform"
+            and self.layer_weights == [(i, i) for i in range(self.num_hidden_layers)])
+
+    @property
+    def head_initializer(self) -> str | None:      # type: ignore[override]
+        """google-research/electra uses the default of `tf.layers.dense`."""
+        return "glorot_uniform" if self.model_type == "electra" else None
 
     @property
     def task_types(self) -> int:      # type: ignore[override]
@@ -174,21 +150,19 @@ class EncoderConfig(BertSizes):
         return pairs if self.shared_parts == "attention" else [(b, a) for a, b in pairs]
 
     def weights(self) -> dict[str, str]:
-        layer = {
-            **({"attention/self/query": "dense HA", "attention/self/key": "dense HA"}
-               if self.learned_heads else {}),
-            "attention/self/value": "dense HZ", "attention/output/dense": "dense ZH",
-            "attention/output/LayerNorm": "norm H", "intermediate/dense": "dense HI",
-            "output/dense": "dense IH", "output/LayerNorm": "norm H"}
-        return {
-            "embeddings/word_embeddings": "VE",
-            **({"embeddings/token_type_embeddings": "TE"} if self.segment_types else {}),
-            "embeddings/position_embeddings": "PE",
-            **({"embeddings/task_type_embeddings": "ME"} if self.task_types else {}),
-            "embeddings/LayerNorm": "norm E",
-            **({"embeddings_project": "dense EH"} if self.projects else {}),
-            **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
-            **({"pooler/dense": "dense HH"} if self.has_pooler else {})}
+        absent = {"embeddings/token_type_embeddings": not self.segment_types,
+                  "pooler/dense": not self.has_pooler,
+                  **{f"encoder/layer_{{i}}/attention/self/{part}": not self.learned_heads
+                     for part in ("query", "key")}}
+        found = {}
+        for name, shape in super().weights().items():
+            if name == "embeddings/LayerNorm" and self.task_types:
+                found["embeddings/task_type_embeddings"] = "ME"
+            if not absent.get(name):
+                found[name] = shape
+            if name == "embeddings/LayerNorm" and self.projects:
+                found["embeddings_project"] = "dense EH"
+        return found
 
     def filled(self) -> Self:
         """The same sizes with numbers in place of None, as the files of ALBERT have them."""

@@ -122,6 +122,9 @@ class Sizes:
         truncates_initializer: whether initial matrices follow a truncated normal distribution.
         has_tied_lm: whether a language model needs no weights beyond the network's.
         has_memory: whether the network remembers the rows before.
+        is_plain: whether the network is BERT itself.
+        head_initializer: the initial distribution of matrices of heads, and of the projection of
+            embeddings; None: as the network's.
     """
 
     added_keys: ClassVar[tuple[str, ...]] = ()
@@ -141,7 +144,8 @@ class Sizes:
     pruned_keys: ClassVar[tuple[str, ...]] = ()
     truncates_initializer: ClassVar[bool] = True
     has_tied_lm: ClassVar[bool] = False
-    has_memory = False
+    has_memory = is_plain = False
+    head_initializer: ClassVar[str | None] = None
 
     # Defaults of configurations that do not say otherwise: there is no longest sequence, segments
     # and tasks have no vectors, layers share no weights, and nothing was cut or is rounded.

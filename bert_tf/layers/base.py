@@ -10,10 +10,9 @@ from keras import tree
 from keras.src.saving import saving_lib
 
 from bert_tf.config import Sizes, config_from_dict
-from bert_tf.config.quantisation import FLOAT_BITS
 from bert_tf.errors import InputError
 from bert_tf.layers.from_keras import Dense, Tensor, register
-from bert_tf.layers.quantisation import QuantisedDense
+from bert_tf.layers.variants import variant
 
 __all__ = ["Dense", "FromConfig", "Network", "TakesFeatures", "Tensor", "register"]
 
@@ -89,14 +88,12 @@ class FromConfig:
     write `x += y`: on PyTorch this changes a tensor that the gradient needs.
 
     Attributes:
-        quantised_as: the part of a network's quantisation for its dense layers: "layer" of the
-            encoder, "pooler" or "head"; None if they are never rounded.
-        rounded_dense: the class of rounded dense layers.
+        part: the part of a model that its dense layers belong to: "layer" of the encoder, "pooler",
+            "head" of a task; None for others.
         config_keys: arguments of a class's `__init__`, and attributes, that `get_config` holds.
     """
 
-    quantised_as: str | None = "layer"
-    rounded_dense: Any = QuantisedDense
+    part: str | None = "layer"
     config_keys: tuple[str, ...] = ()
 
     def __init__(self, config: Sizes, **kwargs: Any):
@@ -130,28 +127,13 @@ class FromConfig:
 
     def dense(self, units: int, name: str = "dense", activation: Any = None,
               initializer: Any = None, use_bias: bool = True) -> keras.layers.Dense:
-        """Makes a dense layer with a 2-D kernel, in this layer's dtype, rounded if the
-        configuration says so. `initializer` is the kernel's; None: a truncated normal."""
+        """Makes a dense layer with a 2-D kernel, in this layer's dtype. `initializer` is the
+        kernel's; None: a truncated normal."""
         options = {"name": name, "kernel_initializer": initializer or self.initializer(),
                    "dtype": self.dtype_policy}  # type: ignore[attr-defined]
-        options |= self._rounding(name)
-        kind = self.rounded_dense if "how" in options else Dense
-        return kind(units, activation, use_bias, **options)
-
-    def _rounding(self, name):
-        """Returns a rounded dense layer's further options; {} if it stays in float."""
-        how, part = self.config.quantisation, self.quantised_as
-        if not how or not part:
-            return {}
-        # `set_weight_bits` gives the bits of each layer of the encoder.
-        bits = {"layer": how.bits_of_layer(0), "pooler": how.pooler_bits,
-                "head": how.head_bits}[part]
-        if (part == "head" or how.scheme == "affine") and bits == FLOAT_BITS:
-            return {}
-        # Queries and keys are rounded, since they are multiplied.
-        return {"how": how, "bits": bits,
-                "start_step": how.head_start_step if part == "head" else how.start_step,
-                "requantises": part == "layer" and name in ("query", "key")}
+        if make := variant("dense", self.config):
+            return make(self.config, self.part, units, activation, use_bias, **options)
+        return Dense(units, activation, use_bias, **options)
 
     def get_config(self) -> dict[str, Any]:
         found = {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]

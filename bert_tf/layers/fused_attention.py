@@ -16,6 +16,7 @@ import jax
 from jax import numpy as jnp
 from jax.experimental import pallas
 
+from bert_tf.bert import layers
 from bert_tf.layers.base import Tensor
 from bert_tf.layers.seeds import bits_in_rows, keys_of_rows, least_kept, mixed_seed
 
@@ -63,6 +64,16 @@ def attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, ra
         seed, rate = jnp.zeros(2, "uint32"), 0.0
     function = _differentiable(query.shape, bias.shape, rate, interpret)
     return function(query, key, value, bias, mixed_seed(seed))
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, rate: float,
+           dropout_seed: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
+    """As `bert.layers.attend`, with the kernel where it takes the arguments."""
+    context, maps = layers.attend(query, key, value, bias, rate, dropout_seed)
+    if takes(query, bias):
+        # Then XLA leaves out scores and probabilities, unless somebody reads them.
+        context = attention(query, key, value, bias, rate, dropout_seed)
+    return context, maps
 
 
 @functools.cache

@@ -14,7 +14,8 @@ from keras import ops
 
 from bert_tf.config.quantisation import FLOAT_BITS, Quantisation
 from bert_tf.errors import InputError
-from bert_tf.layers.from_keras import Tensor, register
+from bert_tf.layers.from_keras import Dense, Tensor, register
+from bert_tf.layers.variants import variant
 
 
 class KeepsRanges(keras.layers.Layer):
@@ -301,3 +302,20 @@ def set_weight_bits(layer: keras.layers.Layer, bits: int) -> None:
     for part in layer._flatten_layers():
         if isinstance(part, QuantisedDense):
             part.bits = bits
+
+
+def make_dense(config: Any, part: str | None, units: int, activation: Any, use_bias: bool,
+               **options: Any) -> keras.layers.Dense:
+    """Makes a dense layer that is rounded as a configuration says for this `FromConfig.part`."""
+    how: Quantisation = config.quantisation
+    # `set_weight_bits` gives the bits of each layer of the encoder.
+    bits = {None: FLOAT_BITS, "layer": how.bits_of_layer(0), "pooler": how.pooler_bits,
+            "head": how.head_bits}[part]
+    is_affine = how.scheme == "affine"
+    if part is None or bits == FLOAT_BITS and (part == "head" or is_affine):
+        return Dense(units, activation, use_bias, **options)
+    kind = variant("rounded_dense", config) or QuantisedDense
+    # Queries and keys are rounded, since they are multiplied.
+    return kind(units, activation, use_bias, how=how, bits=bits,
+                start_step=how.head_start_step if part == "head" else how.start_step,
+                requantises=part == "layer" and options["name"] in ("query", "key"), **options)

@@ -8,13 +8,20 @@ if TYPE_CHECKING:
     from bert_tf.config import Sizes
 
 # The network of each class of `bert_tf.config`, by name.
-NETWORKS = {"EncoderConfig": "BertEncoder", "FixedPatternConfig": "FixedPatternEncoder",
+NETWORKS = {"BertConfig": "Bert", "EncoderConfig": "BertEncoder",
+            "FixedPatternConfig": "FixedPatternEncoder",
             "UniversalConfig": "UniversalTransformer", "GPTConfig": "GPT",
             "ElmoConfig": "Elmo", "SequenceLstmConfig": "SequenceLstm", "T5Config": "T5",
             "BiLstmConfig": "BiLstm", "XLNetConfig": "XLNet", "MobileBertConfig": "MobileBert"}
 
+# Sizes that two networks with shared embeddings have in common.
+_SIZES_OF_EMBEDDINGS = ("vocab_size", "embedding_width", "max_position_embeddings",
+                        "type_vocab_size", "task_types")
+
 __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
-    "networks.encoder": ["BertEncoder", "pool"],
+    "bert.network": ["Bert"],
+    "networks.encoder": ["BertEncoder"],
+    "networks.pooling": ["pool"],
     "networks.memory": ["check_memory"],
     "models.fixed_patterns.network": ["FixedPatternEncoder"],
     "models.gpt.network": ["GPT"],
@@ -42,12 +49,24 @@ def build(config: "Sizes", **options: Any) -> Any:
     machine's memory is refused.
     """
     __getattr__("check_memory")(config)
+    if embeddings := options.get("embeddings"):
+        _check_embeddings(embeddings.config, config)
     return network_of(config)(config, **options)
 
 
 def network_of(config: "Sizes") -> Any:
-    """Returns the class of a configuration's network."""
-    return __getattr__(NETWORKS[type(config).__name__])
+    """Returns the class of a configuration's network: the plain one where the configuration
+    describes nothing but BERT."""
+    return __getattr__(NETWORKS["BertConfig" if config.is_plain else type(config).__name__])
+
+
+def _check_embeddings(shared, config):
+    """Refuses shared embeddings whose sizes differ from the network's."""
+    from bert_tf.errors import InputError
+    for size in _SIZES_OF_EMBEDDINGS:
+        if getattr(shared, size) != getattr(config, size):
+            raise InputError(f"the shared embeddings have {size} {getattr(shared, size)}, the "
+                             f"encoder has {getattr(config, size)}; make them equal.")
 
 
 def first_state(outputs: Any) -> Any:

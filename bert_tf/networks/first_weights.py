@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.bert.network import Bert
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 
@@ -39,7 +40,7 @@ _GAIN, _STRONG = 1.2, 2
 _MOST_DISTANT = 4
 
 
-def look_at_neighbours(encoder: BertEncoder, seed: int, has_own_embeddings: bool = True) -> None:
+def look_at_neighbours(encoder: Bert, seed: int, has_own_embeddings: bool = True) -> None:
     """Gives an encoder first weights that make its heads look at neighbours.
 
     Args:
@@ -61,7 +62,7 @@ def look_at_neighbours(encoder: BertEncoder, seed: int, has_own_embeddings: bool
         _embed(encoder.embeddings, table, config.is_causal, rng)
     # The frequencies that the layers use, by their places in the table.
     chosen = _spread(len(table), min(len(table), config.hidden_size // 4))
-    if encoder.embeddings_project is not None:
+    if config.projects:
         _project(encoder.embeddings_project, len(table), chosen, rng)
     for layer in encoder.layers_:
         _protect(layer, 2 * len(chosen))
@@ -80,7 +81,7 @@ def give_learner(learner: Any, seed: int) -> None:
     Raises:
         InputError: the network is not BERT's encoder; names the flag --first_weights.
     """
-    if type(learner.encoder) is not BertEncoder:
+    if type(learner.encoder) not in (Bert, BertEncoder):
         raise InputError("--first_weights=neighbours is for BERT's encoder, not for a "
                          f"{type(learner.encoder).__name__}; leave the flag out.")
     look_at_neighbours(learner.encoder, seed)
@@ -128,7 +129,7 @@ def _embed(embeddings, table, is_causal, rng):
     if not is_causal:
         places[0] = 0
     embeddings.position_embeddings.assign(places)
-    for variable in (embeddings.segment_embeddings, embeddings.task_embeddings):
+    for variable in (embeddings.segment_embeddings, getattr(embeddings, "task_embeddings", None)):
         if variable is not None:
             _clear(variable, columns=codes)
 

@@ -12,7 +12,7 @@ for _head in HEADS.values():
 for _objective, (_, _module) in (CAUSAL | FURTHER | TAUGHT).items():
     _MODULES.setdefault(_module, []).append(_objective)
 
-# A relative's objectives are in its folder.
+# BERT's objectives and its relatives' are in their folders.
 __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
-    _module if _module.startswith("models.") else f"objectives.{_module}": _classes
+    _module if "." in _module else f"objectives.{_module}": _classes
     for _module, _classes in _MODULES.items()})

@@ -9,9 +9,9 @@ from typing import Any
 
 from keras import ops
 
+from bert_tf.bert.layers import padding_bias
 from bert_tf.config import Sizes
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.masks import padding_bias
 from bert_tf.layers.seeds import dropout
 from bert_tf.objectives.base import Batch, LabelHead
 from bert_tf.objectives.lstms import LstmReader, bidirectional

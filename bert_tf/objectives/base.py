@@ -20,10 +20,6 @@ from bert_tf.objectives.lstms import LstmReader
 
 Batch = Mapping[str, Tensor]
 
-# Initializers of the heads' matrices that differ from the network's, by model type:
-# google-research/electra uses the default of `tf.layers.dense`.
-HEAD_INITIALIZERS = {"electra": "glorot_uniform"}
-
 
 def ratio(values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the weighted sum of values, and the sum of their weights (float32 scalars)."""
@@ -84,7 +80,7 @@ class Objective(FromConfig, keras.layers.Layer):
     extra_count: float = 0.0
     label_smoothing: float = 0.0
     class_weights: tuple[float, ...] | None = None
-    quantised_as: str | None = None
+    part: str | None = None
     config_keys: tuple[str, ...] = ("loss_weight",)
 
     @property
@@ -191,7 +187,7 @@ class LinearHead(Objective):
     """
 
     source = "pooled_output"
-    quantised_as = "head"
+    part = "head"
     reads: tuple[str, ...] = ("label_ids",)
 
     def __init__(self, config: Sizes, units: int, dropout_rate: float = 0.1,
@@ -205,8 +201,7 @@ class LinearHead(Objective):
                                 dtype=kwargs.get("dtype"))
         self.dropout_rate, self.bilstm_size, self.orders = dropout_rate, bilstm_size, orders
         self.reader: Any = reader
-        self.classifier = self.dense(
-            units, initializer=HEAD_INITIALIZERS.get(getattr(config, "model_type", "")))
+        self.classifier = self.dense(units, initializer=config.head_initializer)
         self.build()
 
     @property

@@ -9,11 +9,11 @@ from typing import Any
 
 from keras import ops
 
+from bert_tf.bert.objective import MaskedLM, gather
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import dropout
 from bert_tf.objectives.base import Batch, example_weights, ratio
-from bert_tf.objectives.pretraining import MaskedLM, gather
 
 
 @register

@@ -14,6 +14,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.bert.layers import LayerNorm
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.activations import ACTIVATIONS
@@ -21,8 +22,7 @@ from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.from_keras import argmax
 from bert_tf.layers.masks import last_token
 from bert_tf.layers.seeds import dropout
-from bert_tf.layers.transformer import LayerNorm
-from bert_tf.objectives.base import HEAD_INITIALIZERS, Batch, Objective, example_weights, ratio
+from bert_tf.objectives.base import Batch, Objective, example_weights, ratio
 from bert_tf.objectives.divergences import binary
 
 
@@ -115,7 +115,7 @@ class ConditionalSpan(Objective):
         self.num_starts, self.num_ends = num_starts, num_ends
         self._form = FORMS[form]
         self.dropout_rate = self._form.dropout_rate if dropout_rate is None else dropout_rate
-        initializer = HEAD_INITIALIZERS.get(config.model_type)
+        initializer = config.head_initializer
         self.start = self.dense(1, name="start", initializer=initializer)
         self.end = self.dense(1, initializer=initializer)
         self.answerable = self.dense(1, initializer=initializer)

@@ -8,10 +8,10 @@ from typing import Any
 
 from keras import ops
 
+from bert_tf.bert.objective import MaskedLM
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch
-from bert_tf.objectives.pretraining import MaskedLM
 
 _NEVER = -1e9
 

@@ -18,7 +18,7 @@ from bert_tf.layers.activations import training_forms
 from bert_tf.layers.quantisation import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.metrics import perplexity
-from bert_tf.networks import BertEncoder
+from bert_tf.networks import Bert
 from bert_tf.tracing import compiled
 from bert_tf.training import adversarial, distribution, memory
 from bert_tf.training.learners.learner import Learner
@@ -371,7 +371,7 @@ def rematerialize(learner: Learner) -> None:
     Raises:
         InputError: the learner has no encoder that can.
     """
-    found = [layer for layer in learner._flatten_layers() if isinstance(layer, BertEncoder)]
+    found = [layer for layer in learner._flatten_layers() if isinstance(layer, Bert)]
     if not found:
         raise InputError("--rematerialize is for encoders like BERT's, not for a "
                          f"{type(learner.encoder).__name__}; leave the flag out.")

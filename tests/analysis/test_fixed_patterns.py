@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from bert_tf import analysis, checkpoints, networks
+from bert_tf.bert.layers import padding_bias
 from bert_tf.checkpoints import conversion
 from bert_tf.config import PATTERNS, EncoderConfig, FixedPatternConfig
 from bert_tf.errors import InputError
-from bert_tf.layers import padding_bias
 from bert_tf.models.fixed_patterns.layers import FixedPatternAttention, fixed_patterns
 
 PLAIN = EncoderConfig(30, 32, 2, 8, 64, type_vocab_size=2, max_position_embeddings=16)

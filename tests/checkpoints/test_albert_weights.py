@@ -12,6 +12,7 @@ import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 from bert_tf import checkpoints
+from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.checkpoints import google, huggingface, keras_hub, model_garden, rules
 from bert_tf.checkpoints.weights import Weights, variables
 from bert_tf.config import EncoderConfig
@@ -20,7 +21,6 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.classification import Classification, Regression
 from bert_tf.objectives.conditional_span import ConditionalSpan
-from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learners.learner import Learner
 from tests import original_checkpoint
 from tests.goldens import at_hand

@@ -16,6 +16,7 @@ from safetensors.numpy import load_file, save_file
 
 import bert_tf
 from bert_tf import checkpoints, networks, training
+from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.checkpoints import Changes, checksummed, convert, names, safetensors_files
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import T5Config, XLNetConfig
@@ -40,7 +41,6 @@ from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.attentive_classification import AttentiveClassification
 from bert_tf.objectives.candidate_lm import CandidateLM
 from bert_tf.objectives.classification import Classification, MultiLabel, MultipleChoice, Regression
-from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.objectives.span_comparison import SpanComparison
 from bert_tf.objectives.tagging import FeatureTagging, Tagging
 from bert_tf.tasks import SavedTask, Task

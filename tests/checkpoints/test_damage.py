@@ -13,11 +13,11 @@ import tensorflow as tf
 from safetensors.numpy import save_file
 
 from bert_tf import checkpoints, protobuf
+from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.checkpoints import convert, hdf5, tensor_bundle
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learners.learner import Learner
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden" / "google_gelu"

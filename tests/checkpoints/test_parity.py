@@ -9,9 +9,9 @@ import pytest
 
 import bert_tf
 from bert_tf import checkpoints
+from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.checkpoints import load, read_config, tensor_bundle
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learners.learner import Learner
 from tests.rounding import ROUNDED, off
 

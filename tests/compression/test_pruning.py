@@ -28,6 +28,7 @@ from bert_tf.compression.students import take_layers
 from bert_tf.config import EncoderConfig, FixedPatternConfig, read_config
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
+from bert_tf.layers.changes import masked
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.train import save_model
 from tests.rounding import ROUNDED, off
@@ -254,7 +255,7 @@ def test_cut_layers_are_numbered_anew(made, eagerly):
     encoder = learner.encoder
     x = encoder.embeddings(rows["input_ids"], rows["segment_ids"])
     for number, mask in ((1, None), (3, np.array([1, 0, 1, 1]))):
-        x, _ = encoder.layers_[number](x, encoder.make_bias(rows, None), mask)
+        x, _ = masked(encoder.layers_[number], mask, None)(x, encoder.make_bias(rows, None))
     assert off(left.encoder(rows)["sequence_output"], x) < ROUNDED
 
 

@@ -6,6 +6,8 @@ import keras
 import numpy as np
 import pytest
 
+from bert_tf.bert.network import Bert
+from bert_tf.bert.objective import MaskedLM
 from bert_tf.config import EncoderConfig
 from bert_tf.models.mtdnn.objective import StochasticAnswer
 from bert_tf.models.recurrent.step_classification import StepClassification
@@ -13,7 +15,6 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.classification import Classification, MultiLabel, MultipleChoice, Regression
 from bert_tf.objectives.conditional_span import ConditionalSpan
-from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
@@ -85,7 +86,7 @@ def check_equal():
 
 def named(outputs, model):
     """What the Python model says, under the names of the export."""
-    if isinstance(model, BertEncoder):
+    if isinstance(model, Bert):
         outputs = {name: outputs[name] for name in ("sequence_output", "pooled_output")}
     else:
         objective, = model.objectives

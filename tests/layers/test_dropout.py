@@ -8,6 +8,7 @@ import pytest
 from keras import ops
 from scipy import stats
 
+from bert_tf.bert.layers import rematerialized
 from bert_tf.layers.seeds import (
     dropout,
     lean_softmax_and_dropout,
@@ -15,7 +16,6 @@ from bert_tf.layers.seeds import (
     split_seed,
     uniform,
 )
-from bert_tf.layers.transformer import rematerialized
 
 ONES = np.ones((200, 500), "float32")
 
@@ -115,16 +115,16 @@ def test_a_layer_that_is_computed_again_draws_the_same_masks():
     seed = ops.convert_to_tensor([2**31 - 2, 2**30 + 1], "uint32" if keras.config.backend() == "jax"
                                  else "int32")
 
-    def layer(x, bias, head_mask, seed, unit_mask):
-        del bias, head_mask, unit_mask
+    def layer(x, bias, seed):
+        del bias
         first, second = split_seed(seed, 2)
         return dropout(softmax_and_dropout(x, 0.3, first, "float32")[1], 0.3, second), {}
 
     def outputs(x):
-        return layer(x, None, None, seed, None)[0]
+        return layer(x, None, seed)[0]
 
     def outputs_again(x):
-        return rematerialized(layer, x, None, None, seed, None)[0]
+        return rematerialized(layer, x, None, seed)[0]
 
     assert np.array_equal(outputs(scores), outputs_again(scores))
     np.testing.assert_allclose(gradient(outputs_again, scores), gradient(outputs, scores),

@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import pytest
 
+from bert_tf.bert.layers import SelfAttention
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.seeds import dropout
-from bert_tf.layers.transformer import SelfAttention
 
 if keras.config.backend() != "jax":
     pytest.skip("tests/test_backends.py runs these tests on JAX", allow_module_level=True)

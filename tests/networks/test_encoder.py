@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import networks
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
@@ -177,7 +178,7 @@ def test_two_encoders_share_their_embeddings():
     assert np.array_equal(after, first(make_inputs())["embedding_output"])
     wider = EncoderConfig.from_dict({**SMALL.to_dict(), "vocab_size": 51})
     with pytest.raises(InputError, match="vocab_size 50, the encoder has 51"):
-        BertEncoder(wider, embeddings=first.embeddings)
+        networks.build(wider, embeddings=first.embeddings)
 
 
 def test_it_is_a_layer_of_a_functional_model(encoder, tmp_path):

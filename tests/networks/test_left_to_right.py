@@ -12,6 +12,7 @@ import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 from bert_tf import NextTokenLM, checkpoints, data
+from bert_tf.bert.objective import SentencePrediction
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
@@ -20,7 +21,6 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.classification import Classification, MultipleChoice
 from bert_tf.objectives.lstms import LstmReader
-from bert_tf.objectives.pretraining import SentencePrediction
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.opening import open_model
 from bert_tf.training.learners.learner import Learner

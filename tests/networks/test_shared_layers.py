@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import checkpoints
+from bert_tf import checkpoints, networks
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
@@ -92,7 +92,8 @@ def test_projections_belong_to_their_encoders():
     assert third.embeddings_project.kernel.shape == (8, 24)
     assert third(INPUTS)["sequence_output"].shape == (2, 5, 24)
     with pytest.raises(InputError, match="have embedding_width 8, the encoder has 16"):
-        BertEncoder(dataclasses.replace(SHARED, embedding_size=None), embeddings=first.embeddings)
+        networks.build(dataclasses.replace(SHARED, embedding_size=None),
+                       embeddings=first.embeddings)
 
 
 def test_without_a_pooler_the_first_vector_is_the_pooled_one():

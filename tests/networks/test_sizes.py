@@ -5,13 +5,14 @@ import math
 import pytest
 
 from bert_tf import networks
+from bert_tf.bert import network
 from bert_tf.checkpoints import names
 from bert_tf.config import PRESETS, EncoderConfig, published
 from bert_tf.config.sizes import letters, numbers
 from bert_tf.errors import InputError
 from bert_tf.models.electra.learner import generator_config
 from bert_tf.models.electra.settings import GeneratorSettings
-from bert_tf.networks import encoder, memory
+from bert_tf.networks import memory
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.recipes import RECIPES
 
@@ -145,6 +146,6 @@ def test_a_network_that_does_not_fit_into_the_memory_is_refused(recipe, monkeypa
 
 
 def test_what_takes_long_is_announced(capsys, monkeypatch):
-    monkeypatch.setattr(encoder, "BertEncoder", lambda config: None)    # it would take long here
+    monkeypatch.setattr(network, "Bert", lambda config: None)    # it would take long here
     networks.build(EncoderConfig(9, 4, 101, 1, 4, max_position_embeddings=4))
     assert "building a network of 101 layers" in capsys.readouterr().out

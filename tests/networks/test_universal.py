@@ -9,9 +9,9 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf import checkpoints
+from bert_tf.bert.layers import padding_bias
 from bert_tf.config import UniversalConfig, config_from_dict
 from bert_tf.errors import InputError
-from bert_tf.layers import padding_bias
 from bert_tf.models.universal.layers import Halting, timing_signal
 from bert_tf.models.universal.network import UniversalTransformer
 from bert_tf.models.universal.objective import PonderTime

@@ -7,12 +7,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import checkpoints, objectives
+from bert_tf.bert.objective import MaskedLM
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import XLNetConfig
 from bert_tf.models.xlnet import layers
 from bert_tf.models.xlnet.network import XLNet
 from bert_tf.models.xlnet.objective import PermutationLM
-from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from bert_tf.training.trainer import Trainer

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.config import EncoderConfig
-from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 
 CONFIG = EncoderConfig.preset("tiny", vocab_size=40, hidden_size=24, num_attention_heads=2)
 RNG = np.random.default_rng(0)

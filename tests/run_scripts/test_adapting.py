@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from bert_tf import checkpoints, data, objectives, recipes
+from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.checkpoints import checksummed
 from bert_tf.errors import InputError
 from bert_tf.networks import build
-from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.opening import open_model
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training import Learner, resume, save_model

@@ -14,13 +14,13 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import checkpoints, data, flags, networks, recipes
+from bert_tf.bert.objective import MaskedLM
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, read_config
 from bert_tf.data import masking
 from bert_tf.errors import InputError
 from bert_tf.models.electra.settings import GeneratorSettings
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training import Learner, distribution, resume, save_model
 from bert_tf.training.reporting import read_metrics
 from bert_tf.training.settings import TrainSettings

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.bert.objective import MaskedLM
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, UniversalConfig
 from bert_tf.errors import InputError
 from bert_tf.models.electra.settings import GeneratorSettings
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training import Electra, Learner, Trainer, make_optimizer, resume, stacking
 from bert_tf.training.optimizers.adam import WarmupLinearDecay
 from bert_tf.training.settings import TrainSettings

@@ -4,9 +4,9 @@ fairseq's criterion of WSC."""
 import numpy as np
 import pytest
 
+from bert_tf.bert.objective import MaskedLM
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.candidate_lm import CandidateLM
-from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.predictor import Predictor
 from bert_tf.tasks import pronouns
 from bert_tf.tasks.named import TASKS

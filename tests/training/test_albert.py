@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import checkpoints
+from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.checkpoints.weights import variables
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from tests import original_checkpoint

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import objectives
+from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.heads import HEADS
@@ -17,7 +18,6 @@ from bert_tf.models.xlnet.objective import PermutationLM
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.base import Objective
 from bert_tf.objectives.classification import Classification, MultiLabel, Regression
-from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.training.learners.learner import Learner
 from tests import processes

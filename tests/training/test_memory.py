@@ -6,9 +6,9 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from bert_tf.bert.objective import MaskedLM
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training import resume
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import make_optimizer

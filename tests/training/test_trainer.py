@@ -7,12 +7,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import networks, recipes
+from bert_tf.bert.layers import TransformerLayer
+from bert_tf.bert.objective import SentencePrediction
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.errors import InputError
-from bert_tf.layers.transformer import TransformerLayer
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.pretraining import SentencePrediction
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.trainer import rematerialize
 from tests.training import tiny

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training import resume
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import AdamWeightDecay

@@ -6,10 +6,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.config import CONFIGS, EncoderConfig, published
 from bert_tf.data.records import tfrecord
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training import resume
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import make_optimizer

@@ -1,8 +1,8 @@
 """Lays the records of a step into fewer rows (arXiv:2107.02027; best fit, longest first).
 
 A packed batch holds its records as they are, in the same order, and three features more:
-`packed_from` and `packed_at`, where each token goes (see `bert_tf/layers/masks.py`), and
-`predictions`, which masked tokens count (see `used` in `bert_tf/objectives/pretraining.py`).
+`packed_from` and `packed_at`, where each token goes (see `bert_tf/layers/changes.py`), and
+`predictions`, which masked tokens count (see `used` in `bert_tf/bert/objective.py`).
 
 How records share rows depends on their lengths alone. The numbers of rows and of predictions are
 multiples of a 32nd of the most, so that a device that must know all shapes compiles a few.

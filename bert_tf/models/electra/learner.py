@@ -12,16 +12,16 @@ import keras
 from keras import ops
 
 from bert_tf import networks, objectives
+from bert_tf.bert.objective import to_slots, used
 from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.errors import InputError, naming
 from bert_tf.flags import changed
 from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.changes import PACKED
 from bert_tf.layers.from_keras import argmax
-from bert_tf.layers.masks import PACKED
 from bert_tf.layers.seeds import seed_of_pass, split_seed, uniform
 from bert_tf.models.electra.settings import GeneratorSettings
 from bert_tf.objectives.base import Batch, Objective, ratio
-from bert_tf.objectives.pretraining import to_slots, used
 from bert_tf.training.learners.learner import Learner, Measures, saved_arguments
 
 # The network's objective, by --discriminator: class, options and weight (None: the recipe's).

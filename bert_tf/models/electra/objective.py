@@ -13,11 +13,11 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_tf.bert.objective import MaskedLM
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import Dense, Tensor, register
 from bert_tf.objectives.base import Batch, Objective, ratio
-from bert_tf.objectives.pretraining import MaskedLM
 
 _BINS, _WIDTH = 1 << 16, 1 / 2048       # of logits from -16 to 16
 

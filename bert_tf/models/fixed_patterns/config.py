@@ -45,6 +45,7 @@ class FixedPatternConfig(EncoderConfig):
     unseen_keys: ClassVar = (*EncoderConfig.unseen_keys, "fixed_heads", "empty_rows",
                              "pattern_units")
 
+    is_plain = False
     model_type: str = one_of("fixed_patterns", ("fixed_patterns",))
     fixed_heads: tuple[str, ...] = PATTERNS
     empty_rows: str = one_of("end", ("end", "zero"))

@@ -4,21 +4,15 @@ The authors' code is not public. The paper leaves open a row's weights, and rows
 this file chooses one reading.
 """
 
-from typing import Any
 
 import keras
 from keras import ops
 
+from bert_tf.bert.layers import SelfAttention, join_heads, split_heads
 from bert_tf.config import PATTERNS
 from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.encoder import EncoderLayer
 from bert_tf.layers.seeds import dropout
-from bert_tf.layers.transformer import (
-    SelfAttention,
-    TransformerLayer,
-    join_heads,
-    mask_heads,
-    split_heads,
-)
 
 _LOOK_BACK = ("previous", "left")
 
@@ -87,8 +81,7 @@ class FixedPatternAttention(SelfAttention):
         return self.dense(width, name) if width else None
 
     def call(self, x: Tensor, bias: tuple[Tensor | None, Tensor],     # type: ignore[override]
-             head_mask: Tensor | None = None, dropout_seed: Tensor | None = None
-             ) -> tuple[Tensor, dict[str, Tensor]]:
+             dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """See `SelfAttention.call`. `bias` holds the learned heads' bias, and the other heads'
         maps, float [B, F, S, S], without dropout. There are no `attention_scores`, as given maps
         have none."""
@@ -106,13 +99,12 @@ class FixedPatternAttention(SelfAttention):
             dropped = ops.concatenate([probs, dropout(learned, rate, dropout_seed)], 1)
             probs = ops.concatenate([probs, learned], 1)                # [B, N, S, S]
         context = ops.matmul(dropped, split_heads(self.value(x), size))     # [B, N, S, D]
-        return join_heads(mask_heads(context, head_mask), self.config.hidden_size), {
+        return join_heads(context, self.config.hidden_size), {
             "attention_probs": probs}
 
 
 @register
-class FixedPatternLayer(TransformerLayer):
+class FixedPatternLayer(EncoderLayer):
     """A layer with `FixedPatternAttention`."""
 
-    def make_attention(self, **kwargs: Any) -> Any:
-        return FixedPatternAttention(self.config, **kwargs)
+    attention_class = FixedPatternAttention

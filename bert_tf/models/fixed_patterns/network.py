@@ -8,7 +8,7 @@ from keras import ops
 from bert_tf.config import FixedPatternConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.transformer import TransformerLayer
+from bert_tf.layers.encoder import EncoderLayer
 from bert_tf.models.fixed_patterns.layers import FixedPatternLayer, fixed_patterns
 from bert_tf.networks.encoder import BertEncoder
 
@@ -23,11 +23,10 @@ class FixedPatternEncoder(BertEncoder):
         super().__init__(config, name=name, **kwargs)
         self.reads = (*BertEncoder.reads, *config.further_features)
 
-    def make_layer(self, *shared: TransformerLayer | None, **kwargs: Any) -> TransformerLayer:
+    def make_layer(self, *shared: EncoderLayer | None, **kwargs: Any) -> EncoderLayer:
         return FixedPatternLayer(self.config, *shared, **kwargs)
 
-    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None,
-                  packing: Any = None) -> Any:
+    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
         """Returns the bias of the learned heads, and the maps of the others.
 
         Raises:

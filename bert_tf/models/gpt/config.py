@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.config.encoder import EncoderConfig
+from bert_tf.bert.config import BertConfig
 from bert_tf.config.sizes import ACTIVATIONS, Sizes, check_sizes, fraction, one_of, whole
 
 
@@ -40,5 +40,5 @@ class GPTConfig(Sizes):
 
     def weights(self) -> dict[str, str]:
         kept = ("embeddings/word", "embeddings/position", "encoder/")
-        found = EncoderConfig.weights(self)     # type: ignore[arg-type]
+        found = BertConfig.weights(self)     # type: ignore[arg-type]
         return {name: shape for name, shape in found.items() if name.startswith(kept)}

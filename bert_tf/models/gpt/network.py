@@ -10,10 +10,11 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.bert.layers import check_length
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.masks import add_noise, causal_bias
+from bert_tf.layers.changes import add_noise
+from bert_tf.layers.masks import causal_bias
 from bert_tf.layers.seeds import dropout
-from bert_tf.layers.transformer import check_length
 from bert_tf.networks.encoder import BertEncoder
 
 
@@ -62,8 +63,7 @@ class GPT(BertEncoder):
     def make_embeddings(self, **kwargs: Any) -> GPTEmbeddings:
         return GPTEmbeddings(self.config, **kwargs)
 
-    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None,
-                  packing: Any = None) -> Any:
+    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
         causal = causal_bias(ops.shape(inputs["input_ids"])[1])             # [1, 1, S, S]
         return causal if attention_bias is None else causal + ops.cast(attention_bias, "float32")
 

@@ -11,7 +11,7 @@ from typing import Any
 from keras import ops
 
 from bert_tf.config.quantisation import Quantisation
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.quantisation import (
     KeepsRanges,
     QuantisedDense,
@@ -107,11 +107,3 @@ class AffineDense(QuantisedDense):
         greatest = greatest_magnitude(kernel)
         rounded = fake_affine(kernel, -greatest, greatest, self.bits, is_narrow=True)
         return self._with_bias(self._product(self.ranges.round("input", x, training), rounded))
-
-
-class Rounded(FromConfig):
-    """Base of the parts of MobileBERT's layers, whose dense layers are rounded so on request."""
-
-    @property
-    def rounded_dense(self) -> type[QuantisedDense]:        # type: ignore[override]
-        return AffineDense if self.config.quantisation.scheme == "affine" else QuantisedDense

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from bert_tf.config.encoder import BertSizes
+from bert_tf.bert.config import BertConfig
 from bert_tf.config.quantisation import Quantisation, parse_quantisation
 from bert_tf.config.sizes import PRESETS, UNSEEN_KEYS, check_weights, one_of, switch, whole
 from bert_tf.errors import InputError
@@ -14,7 +14,7 @@ MOST_FEED_FORWARDS = 32
 
 
 @dataclasses.dataclass(frozen=True)
-class MobileBertConfig(BertSizes):
+class MobileBertConfig(BertConfig):
     """Sizes of MobileBERT (arXiv:2004.02984).
 
     Names and defaults are BertConfig's in google-research's mobilebert/modeling.py, whose layers
@@ -41,6 +41,7 @@ class MobileBertConfig(BertSizes):
     unseen_keys: ClassVar = (*UNSEEN_KEYS, "normalization_type")
 
     model_type: str = one_of("mobilebert", ("mobilebert",))
+    embedding_size: int | None = whole(None)
     trigram_input: bool = switch(False)
     use_bottleneck: bool = switch(False)
     intra_bottleneck_size: int | None = whole(None)
@@ -52,10 +53,9 @@ class MobileBertConfig(BertSizes):
     quantisation: Quantisation | None = None
 
     # The layer between embeddings and encoder is part of the embeddings.
-    projects = False
+    projects = is_plain = False
 
-    def __post_init__(self):
-        super().__post_init__()
+    def check(self) -> None:
         if self.inner_size % self.num_attention_heads:
             raise InputError(f"num_attention_heads ({self.num_attention_heads}) must divide the "
                              f"width of a layer ({self.inner_size}).")

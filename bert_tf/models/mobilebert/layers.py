@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from bert_tf.bert.layers import check_length, join_heads, segment_vectors
 from bert_tf.config import MobileBertConfig
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.masks import add_noise
+from bert_tf.layers.changes import add_noise, mask_heads
 from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import dropout, softmax_and_dropout, split_seed
-from bert_tf.layers.transformer import check_length, join_heads, mask_heads, segment_vectors
-from bert_tf.models.mobilebert.affine import MovingRanges, Rounded
+from bert_tf.models.mobilebert.affine import MovingRanges
 from bert_tf.models.mobilebert.norms import make_norm, rounds_all
 
 # The score of a masked token: small enough for fixed-point numbers, so that padding keeps some
@@ -43,7 +43,7 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
     """Word embeddings, or a token's and its neighbours' joined, projected to the layers' width,
     plus segment and position embeddings, normalised."""
 
-    quantised_as = "pooler"     # the name for all dense layers outside the encoder's
+    part = "pooler"     # the name for all dense layers outside the encoder's
 
     def __init__(self, config: MobileBertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -96,7 +96,7 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
 
 
 @register
-class NormedDense(Rounded, keras.layers.Layer):
+class NormedDense(FromConfig, keras.layers.Layer):
     """A dense layer, dropout, the sum with a residual if there is one, and a normalisation.
 
     Attributes:
@@ -124,7 +124,7 @@ class NormedDense(Rounded, keras.layers.Layer):
 
 
 @register
-class MobileAttention(Rounded, keras.layers.Layer):
+class MobileAttention(FromConfig, keras.layers.Layer):
     """Softmax(Q K^T / sqrt(D)) V in N heads; V may come from other vectors than Q and K."""
 
     def __init__(self, config: MobileBertConfig, **kwargs: Any):
@@ -151,7 +151,7 @@ class MobileAttention(Rounded, keras.layers.Layer):
             x: float [B, S, `query_size`], read by queries and keys.
             values: float [B, S, `value_size`].
             attended: see `Attended`.
-            head_mask: see `SelfAttention`.
+            head_mask: float [N], or float that broadcasts to [B, N, S, D].
             training: whether this is a training step, which moves ranges.
         """
         batch, length = ops.shape(x)[:2]
@@ -185,7 +185,7 @@ class MobileAttention(Rounded, keras.layers.Layer):
 
 
 @register
-class FeedForward(Rounded, keras.layers.Layer):
+class FeedForward(FromConfig, keras.layers.Layer):
     """A feed-forward network with its residual, of width A."""
 
     def __init__(self, config: MobileBertConfig, **kwargs: Any):
@@ -206,7 +206,7 @@ class FeedForward(Rounded, keras.layers.Layer):
 
     def transform(self, x: Tensor, dropout_seed: Tensor | None = None,
                   unit_mask: Tensor | None = None) -> Tensor:
-        """[B, S, A] -> [B, S, A]; see `TransformerLayer` for `unit_mask`."""
+        """[B, S, A] -> [B, S, A]; see `MobileBertLayer` for `unit_mask`."""
         inner = self.intermediate(x)                                                # [B, S, F]
         if unit_mask is not None:
             inner = inner * ops.cast(unit_mask, inner.dtype)
@@ -263,7 +263,7 @@ class MobileBertLayer(FeedForward):
                 self.output_bottleneck.build()
 
     def call(self, x: Tensor, attended: Attended,     # type: ignore[override]
-             head_mask: Tensor | None = None, dropout_seed: Tensor | None = None,
+             dropout_seed: Tensor | None = None, head_mask: Tensor | None = None,
              unit_mask: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """Returns float [B, S, H], and `MobileAttention`'s dict.
 

@@ -33,8 +33,7 @@ class MobileBert(BertEncoder):
     def make_layer(self, *shared: Any, numbers: Any = None, **kwargs: Any) -> Any:
         return MobileBertLayer(self.config, **kwargs)
 
-    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None,
-                  packing: Any = None) -> Attended:
+    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Attended:
         mask = inputs.get("input_mask")
         if mask is not None:
             mask = ops.cast(mask[:, None, None, :], "float32")              # [B, 1, 1, S]

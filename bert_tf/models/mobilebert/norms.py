@@ -4,9 +4,9 @@ from typing import Any
 
 from keras import ops
 
+from bert_tf.bert.layers import LayerNorm
 from bert_tf.config import MobileBertConfig
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.transformer import LayerNorm
 from bert_tf.models.mobilebert.affine import MovingRanges
 
 

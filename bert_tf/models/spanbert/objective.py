@@ -10,13 +10,13 @@ from typing import Any
 
 from keras import ops
 
+from bert_tf.bert.layers import LayerNorm
+from bert_tf.bert.objective import gather, used
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.transformer import LayerNorm
 from bert_tf.layers.vocabulary import vocabulary_logits
 from bert_tf.objectives.base import Batch, Objective
-from bert_tf.objectives.pretraining import gather, used
 
 # The width of a place. The original ignores its --pair-positional-embedding-size.
 PLACE_WIDTH = 200

@@ -4,10 +4,10 @@ from typing import Any
 
 from keras import ops
 
+from bert_tf.bert.objective import MaskedLM, used
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch
-from bert_tf.objectives.pretraining import MaskedLM, used
 
 
 @register

@@ -13,11 +13,12 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_tf.bert.layers import join_heads, split_heads
 from bert_tf.config import T5Config
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import Dense, FromConfig, Tensor, register
+from bert_tf.layers.changes import mask_heads
 from bert_tf.layers.seeds import dropout, split_seed
-from bert_tf.layers.transformer import join_heads, mask_heads, split_heads
 
 HIDDEN = -1e9           # added to the score of a key that a query does not see
 

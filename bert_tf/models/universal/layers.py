@@ -11,11 +11,12 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_tf.bert.layers import LayerNorm, SelfAttention, segment_vectors
 from bert_tf.config import UniversalConfig
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import Dense, FromConfig, Tensor, register
+from bert_tf.layers.changes import mask_joined_heads
 from bert_tf.layers.seeds import dropout, split_seed
-from bert_tf.layers.transformer import LayerNorm, SelfAttention, segment_vectors
 
 _LONGEST = 10_000.0     # the longest wave of a signal, in positions over 2 pi
 # tensor2tensor's "uniform_unit_scaling".
@@ -119,7 +120,8 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
              dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """See `SelfAttention.call`; returns float [B, S, H], and its dict."""
         seeds, rate = split_seed(dropout_seed, 3), self.config.hidden_dropout_prob
-        context, maps = self.attention(self.attention_norm(x), bias, head_mask, seeds[0])
+        context, maps = self.attention(self.attention_norm(x), bias, seeds[0])
+        context = mask_joined_heads(context, self.config.head_size, head_mask)
         x = x + dropout(self.attention_output(context), rate, seeds[1])             # [B, S, H]
         y = self.output_(self.intermediate(self.norm(x)))
         return x + dropout(y, rate, seeds[2]), maps

@@ -10,11 +10,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.bert.layers import LayerNorm, check_length, padding_bias
 from bert_tf.config import UniversalConfig
 from bert_tf.layers.base import Network, Tensor, register
-from bert_tf.layers.masks import padding_bias
 from bert_tf.layers.seeds import seed_of_pass, split_seed
-from bert_tf.layers.transformer import LayerNorm, check_length
 from bert_tf.models.universal.layers import Halting, ScaledEmbeddings, UniversalLayer
 
 _PADDING = -1e9         # added to the scores of padding

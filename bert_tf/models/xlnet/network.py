@@ -13,7 +13,7 @@ from keras import ops
 
 from bert_tf.config import XLNetConfig
 from bert_tf.layers.base import FromConfig, Network, Tensor, register
-from bert_tf.layers.masks import add_noise
+from bert_tf.layers.changes import add_noise
 from bert_tf.layers.seeds import dropout, seed_of_pass, split_seed
 from bert_tf.models.xlnet.layers import (
     Seen,

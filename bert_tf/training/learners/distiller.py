@@ -15,7 +15,7 @@ from bert_tf import checkpoints, networks, objectives
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.masks import NOISES
+from bert_tf.layers.changes import NOISES, leave_idle
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.taught import (
     FIRST_STATE,
@@ -72,7 +72,7 @@ class Distiller(Learner):
         self._held = Untracked(teacher)
         self._freeze_idle()
         if any(getattr(one, "idle_id", None) == 0 for one in self.objectives):
-            encoder.embeddings.idle_id = 0
+            leave_idle(encoder.embeddings, 0)
         self.internals = tuple(dict.fromkeys(
             name for objective in self.objectives for name in getattr(objective, "internals", ())))
 

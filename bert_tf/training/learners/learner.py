@@ -18,7 +18,7 @@ from bert_tf.layers.base import (
     saved_names,
     shown_shapes,
 )
-from bert_tf.layers.masks import NOISES
+from bert_tf.layers.changes import NOISES
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.training.learners.keras_training import TrainsByKeras
@@ -89,7 +89,7 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
 
     @property
     def packs(self) -> bool:
-        """Whether records may share rows, see bert_tf/layers/masks.py."""
+        """Whether records may share rows, see bert_tf/layers/changes.py."""
         # Ranges of rounded numbers would depend on how much padding there is.
         return getattr(self.encoder, "packs", False) and not self.encoder.config.quantisation
 

@@ -10,10 +10,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.config import EncoderConfig
+from bert_tf.bert.layers import LayerNorm
+from bert_tf.config import BertConfig
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.transformer import LayerNorm
 from bert_tf.layers.variants import variant
 from bert_tf.layers.vocabulary import vocabulary_logits
 from bert_tf.objectives.base import Batch, Objective
@@ -62,9 +62,9 @@ class MaskedLM(Objective):
 
     reads: tuple[str, ...] = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     likelihood = "loss"
-    config_keys = ("tied",)
+    config_keys: tuple[str, ...] = ("tied",)
 
-    def __init__(self, config: EncoderConfig, tied: bool = True, name: str = "masked_lm",
+    def __init__(self, config: BertConfig, tied: bool = True, name: str = "masked_lm",
                  **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
         self.tied = tied
@@ -125,13 +125,12 @@ class SentencePrediction(Classification):
     """A class of the sequence (google-research/bert, `get_next_sentence_output`).
 
     With two labels it predicts the next sentence: 0 where the second segment follows the first in
-    the text, 1 where it was drawn at random; or the order of sentences: 1 where the segments are
-    swapped (google-research/albert, `get_sentence_order_output`).
+    the text, 1 where it was drawn at random. Records may hold other relations of the segments.
     """
 
     reads = ("next_sentence_labels",)
     config_keys = ("metrics_name",)
 
-    def __init__(self, config: EncoderConfig, num_labels: int = 2, name: str = "next_sentence",
+    def __init__(self, config: BertConfig, num_labels: int = 2, name: str = "next_sentence",
                  dropout_rate: float = 0.0, **kwargs: Any):
         super().__init__(config, num_labels, name, dropout_rate=dropout_rate, **kwargs)

@@ -1,0 +1,195 @@
+"""What a call may change inside a network like BERT: the rows that records share, noise in the
+embeddings, and factors of heads and units.
+
+Records share rows so that padding is not computed (arXiv:2107.02027). The features are packed, the
+network computes the rows, and its outputs are unpacked, so that objectives see the batch as if it
+had not been packed. `bert_tf/data/batches/row_layout.py` makes two features that describe this:
+
+    packed_from  integer [R, S]: record * S + position of the token at each place of the rows, or -1
+    packed_at    integer [B, S]: row * S + column of each token; 0 for padding
+
+Shapes: B batch, S sequence, R rows (at most B), H hidden, E width of the embeddings, L layers, N
+heads, D width of a head, F width of the feed-forward layer.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from keras import ops
+
+from bert_tf.bert.layers import TransformerLayer, join_heads, split_heads
+from bert_tf.layers.base import Tensor
+from bert_tf.layers.seeds import split_seed
+
+PACKED = ("packed_from", "packed_at")
+# Features that are added to embeddings, float [B, S, width].
+NOISES = ("word_noise", "embedding_noise")
+# Outputs with a vector for each token.
+_VECTORS = ("embedding_output", "projected_output", "sequence_output")
+
+
+class Changeable:
+    """Mixin of networks with the parts of `Bert`, and with its arguments `embed` and `layers`.
+
+    Further features: `packed_from` and `packed_at`; `word_noise`, float [B, S, E], added to the
+    vectors of words; and `embedding_noise`, added to `embedding_output`. Further arguments of a
+    call: `head_mask`, float [L, N], a factor for each head's output, or float that broadcasts to
+    [L, B, N, S, D]; and `unit_mask`, float that broadcasts to [L, B, S, F], a factor for each unit
+    of the feed-forward networks. Where layers differ, both are lists of L.
+
+    Attributes:
+        packs: whether records may share rows.
+        takes_noise: whether noise may be added to the embeddings.
+    """
+
+    packs = True
+    takes_noise = True
+    reads: tuple[str, ...]
+    also_reads: tuple[str, ...] = PACKED
+    embed: Callable
+    layers_: Sequence[Any]
+    pool: Callable
+
+    def __call__(self, inputs: Any = None, *args: Any, head_mask: Any = None, unit_mask: Any = None,
+                 **kwargs: Any) -> Any:
+        run: Callable = super().__call__    # type: ignore[misc]
+        if not isinstance(inputs, Mapping):
+            return run(inputs, *args, **kwargs)
+        if any(inputs.get(name) is not None for name in NOISES):
+            kwargs["embed"] = functools.partial(_embed_with_noise, self)
+        if head_mask is not None or unit_mask is not None:
+            layers = kwargs.get("layers") or self.layers_
+            kwargs["layers"] = [
+                masked(layer, None if head_mask is None else head_mask[i],
+                       None if unit_mask is None else unit_mask[i])
+                for i, layer in enumerate(layers)]
+        packing = packing_of(inputs)
+        if packing is None:
+            return run(inputs, *args, **kwargs)
+        outputs = run(packing.pack_features(
+            inputs, (*self.reads, *self.also_reads)), *args, **kwargs)
+        return packing.unpack_outputs(outputs, self.pool, inputs.get("input_mask"))
+
+
+def _embed_with_noise(network, inputs, seed):
+    """As `Bert.embed`."""
+    words = inputs.get("word_noise")
+    if words is not None and hasattr(network.embeddings, "look_up"):
+        inputs = {**inputs, "words": add_noise(network.embeddings.look_up(inputs["input_ids"]),
+                                               words)}
+    outputs = network.embed(inputs, seed)
+    return {**outputs, "embedding_output": add_noise(outputs["embedding_output"],
+                                                     inputs.get("embedding_noise"))}
+
+
+def add_noise(x: Tensor, noise: Tensor | None) -> Tensor:
+    """Returns `x`, float [B, S, width], plus noise of this shape, if there is any."""
+    return x if noise is None else x + ops.cast(noise, x.dtype)
+
+
+def leave_idle(embeddings: Any, token: int) -> None:
+    """Makes a token's vector get no gradient, like `padding_idx` of torch.nn.Embedding."""
+    look_up = getattr(embeddings, "look_up", None)
+    if look_up is None:
+        return
+
+    def idle(input_ids):
+        x = look_up(input_ids)
+        return ops.where(ops.equal(input_ids, token)[:, :, None], ops.stop_gradient(x), x)
+
+    embeddings.look_up = idle
+
+
+def masked(layer: Any, head_mask: Tensor | None, unit_mask: Tensor | None) -> Callable:
+    """Returns a function as `TransformerLayer.call`, with factors of a layer's heads and units."""
+    call = functools.partial(_call_masked, layer) if isinstance(layer, TransformerLayer) else layer
+    return functools.partial(call, head_mask=head_mask, unit_mask=unit_mask)
+
+
+def _call_masked(layer, x, bias=None, dropout_seed=None, head_mask=None, unit_mask=None):
+    seeds = split_seed(dropout_seed, 3)
+    context, maps = layer.attention(x, bias, seeds[0])                             # [B, S, N * D]
+    context = mask_joined_heads(context, layer.config.head_size, head_mask)
+    x = layer.attention_output(context, x, seeds[1])
+    inner = layer.intermediate(x)                                                   # [B, S, F]
+    if unit_mask is not None:
+        inner = inner * ops.cast(unit_mask, inner.dtype)
+    return layer.output_(inner, x, seeds[2]), maps
+
+
+def mask_heads(context: Tensor, head_mask: Tensor | None) -> Tensor:
+    """Multiplies heads' outputs [B, N, S, D] by a mask, float [N] or one that broadcasts."""
+    if head_mask is None:
+        return context
+    mask = ops.cast(head_mask, context.dtype)
+    return context * (mask[:, None, None] if len(mask.shape) == 1 else mask)
+
+
+def mask_joined_heads(context: Tensor, size: int, head_mask: Tensor | None) -> Tensor:
+    """`mask_heads` of outputs [B, S, N * D], D = `size`."""
+    width = context.shape[-1]
+    if head_mask is None or not width:
+        return context
+    return join_heads(mask_heads(split_heads(context, size), head_mask), width)
+
+
+class Packing:
+    """How the records of a batch share rows, by its features `packed_from` and `packed_at`."""
+
+    def __init__(self, source: Tensor, place: Tensor):
+        self._source, self._place = source, place
+
+    @property
+    def _token(self):
+        """integer [R, S]: as `packed_from`, with 0 where there is no token."""
+        return ops.maximum(self._source, 0)
+
+    def pack_features(self, inputs: Mapping[str, Tensor], names: Sequence[str]) -> dict[str, Any]:
+        """Returns these features of the rows that records share. `input_mask` is bool [R, S, S],
+        the tokens that each token sees. `positions`, integer [R, S], are the tokens' own."""
+        noises = {name: self.pack_vectors(inputs[name]) for name in NOISES
+                  if inputs.get(name) is not None}
+        rows = self.pack({name: inputs.get(name) for name in names if name not in PACKED})
+        return {**rows, **noises, "input_mask": self.seen(rows.get("input_mask")),
+                "positions": self._token % self._source.shape[1]}
+
+    def unpack_outputs(self, outputs: Mapping[str, Any], pool: Callable, input_mask: Any
+                       ) -> dict[str, Any]:
+        """Returns the outputs of a network for the records; maps of attention stay the rows'.
+        `pool` is the network's."""
+        found = {name: self.unpack(outputs[name]) if name in _VECTORS else outputs[name]
+                 for name in outputs}
+        found["layer_outputs"] = list(map(self.unpack, outputs["layer_outputs"]))
+        return {**found, "pooled_output": pool(found["sequence_output"], input_mask)}
+
+    def pack(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the features of the tokens, integer [R, S]; a place without a token gets the
+        first token's. Features are [B, S], or [B, 1] where all tokens of a record share one."""
+        record = ops.floor_divide(self._token, self._source.shape[1])
+        return {name: ops.take(ops.reshape(values, (-1,)),
+                               self._token if values.shape[1] == self._source.shape[1] else record)
+                for name, values in inputs.items() if values is not None}
+
+    def pack_vectors(self, x: Tensor) -> Tensor:
+        """float [B, S, H] -> [R, S, H]; a place without a token has the first token's vector."""
+        return ops.take(ops.reshape(x, (-1, ops.shape(x)[-1])), self._token, axis=0)
+
+    def seen(self, input_mask: Tensor | None = None) -> Tensor:
+        """Returns whether a token sees another: not of other records, nor the padding of
+        `input_mask`, integer [R, S]; bool [R, S, S]."""
+        record = ops.floor_divide(self._source, self._source.shape[1])      # [R, S]; -1: no token
+        seen = ops.equal(record[:, :, None], record[:, None, :])
+        if input_mask is not None:
+            seen = ops.logical_and(seen, ops.cast(input_mask, "bool")[:, None, :])
+        return seen
+
+    def unpack(self, x: Tensor) -> Tensor:
+        """float [R, S, H] -> [B, S, H]; padding has the vector of the first place."""
+        return ops.take(ops.reshape(x, (-1, ops.shape(x)[-1])), self._place, axis=0)
+
+
+def packing_of(inputs: Mapping[str, Tensor]) -> Packing | None:
+    """Returns the packing of a batch; None if each record has a row of its own."""
+    source, place = map(inputs.get, PACKED)
+    return None if source is None or place is None else Packing(source, place)
