@@ -105,7 +105,7 @@ def test_a_layer_uses_the_kernels_where_it_can(monkeypatch):
 
     def gradient():
         def total(x):
-            context, maps = layer(x, bias, None, seed)
+            context, maps = layer(x, bias, seed)
             return jnp.sum(context * x), (context, maps)
         (_, outputs), found = jax.value_and_grad(total, has_aux=True)(x)
         return jax.tree.leaves((outputs, found))
