@@ -28,7 +28,7 @@ from run_scripts.pretraining.flags import (
     settings_of,
     text_flags,
 )
-from run_scripts.pretraining.network import check_named, make_learner, own_settings, read_network
+from run_scripts.pretraining.network import check_named, make_learner, read_network
 from run_scripts.pretraining.packing import pack
 from run_scripts.pretraining.records import (
     beside_teacher,
@@ -93,7 +93,7 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackingSettings
         check_labels(job.init_checkpoint or settings.output_dir, job, eval_records)
     _check_batches(job, settings, records, eval_records)
     stack = stack or StackingSettings()
-    own = own_settings(recipe, *further)
+    own = next(iter(further), None)
     records = schedule(job, settings, stack, records)
     records = beside_teacher(job, recipe, config, own, records)
     terms = choose_terms(recipe, job.terms, records, config,

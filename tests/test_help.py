@@ -168,14 +168,6 @@ def test_values_of_a_flag_show_its_options():
     assert "lstm_size" in listed(help_text("", line(command, head="attentive")))
 
 
-@pytest.mark.parametrize("recipe", recipes.RECIPES.values(), ids=lambda recipe: recipe.name)
-def test_a_recipe_names_the_settings_that_its_learner_takes(recipe):
-    from bert_tf import training
-    wanted = getattr(training, recipe.learner).settings_class
-    kinds = [getattr(training, name) for name in recipe.settings]
-    assert wanted is None or any(issubclass(kind, wanted) for kind in kinds)
-
-
 def test_settings_of_a_term_that_is_left_out_are_refused():
     from bert_tf.training import Electra, GeneratorSettings
     from tests.training import tiny

@@ -74,7 +74,7 @@ class Recipe:
         terms: the terms of the loss.
         learner: class name of the learner, as `bert_tf.training` exports it.
         settings: class names of the dataclasses of flags that only such recipes have in training,
-            as `bert_tf.training` exports them. The learner takes the one of its `settings_class`.
+            as `bert_tf.training` exports them. The learner takes an object of the first.
         tasks: {name: `Task`} where there are several kinds of records, which have the features of
             all of them.
         task: the task whose records are meant; empty if it is open, or if there is one kind.

@@ -90,14 +90,7 @@ def adapt(config: EncoderConfig, recipe: recipes.Recipe, path: str) -> EncoderCo
 
 
 def make_learner(config: Sizes, recipe: recipes.Recipe, terms: Sequence[recipes.Term],
-                 dtype: str, *settings: Any) -> "training.Learner":
-    """Makes the learner of a recipe, to compute in `dtype`, with the one of `settings` that it
-    takes."""
-    learner = getattr(training, recipe.learner)
-    return learner.of_terms(config, terms, dtype, own_settings(recipe, *settings))
-
-
-def own_settings(recipe: recipes.Recipe, *settings: Any) -> Any:
-    """Returns the object of `settings` that the recipe's learner takes, or None."""
-    kind = getattr(training, recipe.learner).settings_class
-    return next((part for part in settings if kind and isinstance(part, kind)), None)
+                 dtype: str, settings: Any = None) -> "training.Learner":
+    """Makes the learner of a recipe, to compute in `dtype`, with the object of the first dataclass
+    of settings that the recipe's row names."""
+    return getattr(training, recipe.learner).of_terms(config, terms, dtype, settings)

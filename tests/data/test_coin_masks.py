@@ -1,6 +1,5 @@
 """BERT's masks with a coin for each token: numbers of predictions are binomial."""
 
-import dataclasses
 import types
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from bert_tf import recipes
 from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.data.masking import find
-from bert_tf.errors import InputError
 from bert_tf.recipes.corruption import MaskTokens
 from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
 from tests.data import test_dynamic_masks as rooms
@@ -83,5 +81,3 @@ def test_flags_give_room_and_refuse_other_maskings():
     given = {"recipe": "bert", "max_seq_length": 128}
     assert recipe_defaults({**given, "mask_by": "coin"})[1]["max_predictions_per_seq"] == 43
     assert "max_predictions_per_seq" not in recipe_defaults(given)[1]
-    with pytest.raises(InputError, match="there is no --mask_by with --recipe=ernie"):
-        dataclasses.replace(job, recipe="ernie").resolve()

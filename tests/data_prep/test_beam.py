@@ -130,11 +130,6 @@ def test_options_that_can_not_work(options, message):
         RunnerFlags("beam", options).open()
 
 
-def test_flags_that_do_not_go_together():
-    with pytest.raises(InputError, match="no --piece_share with --runner=beam"):
-        RunnerFlags("beam", piece_share="0/2").open()
-
-
 def test_beam_that_is_not_installed(monkeypatch):
     found = builtins.__import__
     monkeypatch.setattr(builtins, "__import__", lambda name, *rest: (

@@ -75,7 +75,6 @@ def test_workers_change_nothing(make):
 
 
 @pytest.mark.parametrize("job, flags, part", [
-    ({"masking": "dynamic"}, {}, "there is no --masking with --recipe=t5"),
     ({}, {"recipe": "bert", "pack": True}, "DenoisingFlags has no flags of recipe bert"),
     ({}, {"feature_converter": "lm"}, "this --objective has inputs; give encoder_decoder"),
     ({}, {"objective": "lm", "feature_converter": "prefix_lm"}, "has no inputs; give lm"),

@@ -106,10 +106,7 @@ def test_what_units_cannot_be_had_from_is_refused(folder):
             ({"masking_units": "phrases"}, "--phrase_file belong together"),
             ({"masking_units": "tags", "tag_column": 5}, "tagged.txt, line 3: there is no tag"),
             ({"recipe": "ernie2"}, "--task=: with recipe ernie2, each set of records is"),
-            ({"task": "capitalization"}, "there is no --task with --recipe=ernie"),
-            ({"segments": "sentence_distance"}, "is a task of recipe ernie2"),
-            ({"recipe": "ernie2", "task": "capitalization", "masking": "dynamic"},
-             "there is no --masking with --recipe=ernie2")):
+            ({"segments": "sentence_distance"}, "is a task of recipe ernie2")):
         with pytest.raises(InputError, match=problem):
             make(folder, "refused", **changes)
 

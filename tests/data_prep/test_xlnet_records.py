@@ -128,7 +128,6 @@ def test_records_out_of_order_are_found(made, tmp_path, capsys):
     ({"from_raw_text": False}, {}, "text0.txt has a line that is not a list of ids"),
     ({}, {"max_seq_length": 17}, "--max_seq_length is 17; it must be even"),
     ({}, {"task": "2"}, "--task=2 must be below --num_task=2"),
-    ({}, {"segments": "doc_blocks"}, "there is no --segments with --recipe=xlnet"),
 ])
 def test_refusals(made, stream, flags, message):
     with pytest.raises(InputError, match=message) as error:

@@ -11,7 +11,6 @@ from bert_tf import recipes, training
 from bert_tf.data.batches.packing import PackedRecords
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.data.batches.row_layout import lay_out, plan, rounded
-from bert_tf.models.electra.settings import GeneratorSettings
 from bert_tf.training.trainer import rematerialize
 from tests.training import tiny
 
@@ -70,9 +69,7 @@ def learner_of(name):
     terms = [dataclasses.replace(term, options={**term.options, **(
         {"max_targets": 4} if term.objective == "SpanBoundary" else {})})
         for term in recipe.terms if not term.optional]
-    kind = getattr(training, recipe.learner)
-    settings = GeneratorSettings() if kind.settings_class else None
-    return kind.of_terms(config, terms, "float64", settings)
+    return getattr(training, recipe.learner).of_terms(config, terms, "float64")
 
 
 def batches_of(records):

@@ -447,19 +447,11 @@ def test_divergence_is_0_between_equals_and_above_0_else(eagerly):
 
 @pytest.mark.parametrize("settings, message", [
     ({"adv_train": "freelb", "adv_p_norm": "l1"}, "--adv_p_norm=l1"),
-    ({"adv_train": "smart", "dtype": "bfloat16"}, "--adv_noise_var is 1e-05"),
-    ({"weight_average": "ema", "optimizer": "averaged_adam"}, "already averages the weights")])
+    ({"adv_train": "smart", "dtype": "bfloat16"}, "--adv_noise_var is 1e-05")])
 def test_settings_that_do_not_fit(settings, message):
     made = FineTuneSettings(output_dir="out", **settings)
     with pytest.raises(InputError, match=message):
         made.check_robustness()
-
-
-def test_flags_of_another_way_are_refused():
-    for wrong in ({"adv_alpha": 2.0}, {"adv_train": "smart", "adv_init_mag": 1.0},
-                  {"average_decay": 0.9}):
-        with pytest.raises(InputError, match="^there is no --.* it is for --"):
-            FineTuneSettings(output_dir="out", **wrong)
 
 
 def test_networks_that_take_no_noise():
@@ -497,4 +489,3 @@ def test_smart_needs_a_weight_of_gold_labels():
     for others in ([None], [DISTILLATIONS["mtdnn_kd"]], [rows[0].with_soft(gold=0.5)]):
         adversarial.check_gold(WAYS["smart"], [*rows, *others])
     adversarial.check_gold(WAYS["freelb"], rows)
-

@@ -110,7 +110,6 @@ class Electra(Learner):
         disallow_correct: whether the original token is never drawn.
     """
 
-    settings_class = GeneratorSettings
     epsilon = 1e-6
 
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective],

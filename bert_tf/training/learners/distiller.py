@@ -59,7 +59,6 @@ class Distiller(Learner):
     """
 
     epsilon = 0.0
-    settings_class = TeacherSettings
     packs = False       # a teacher's maps are compared row by row
 
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective],

@@ -1,7 +1,7 @@
 """The model that is trained and saved: a network and its objectives."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 from keras import ops
@@ -39,14 +39,12 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
     loop can add both up over its devices before dividing.
 
     Attributes:
-        settings_class: the dataclass of flags that `of_terms` takes, or None.
         epsilon: the original's guard against a batch without a masked position; 0 where the mean
             of nothing is 0.
         one_task_a_batch: whether the means over steps count only the steps that had the objective.
         draws: a phrase for its random draws in each training pass, besides dropout; "" if none.
     """
 
-    settings_class: ClassVar[type | None] = None
     epsilon = 1e-5
     one_task_a_batch = False
     draws = ""
@@ -67,7 +65,7 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
     def of_terms(cls, config: Sizes, terms: Sequence, dtype: str | None = None,
                  settings: Any = None) -> "Learner":
         """Makes the network of a configuration and the objectives of a recipe's terms, with initial
-        weights. `settings` is a `settings_class`."""
+        weights. `settings` is an object of the dataclass that the recipe's row names, or None."""
         return cls(networks.build(config, dtype=dtype), [
             getattr(all_objectives, term.objective)(config, loss_weight=term.weight, dtype=dtype,
                                                     **term.options) for term in terms])
