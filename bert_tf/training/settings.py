@@ -284,7 +284,8 @@ class RobustnessSettings:
     adv_max_norm: float = _of_both(
         0.0, "Maximum norm of the noise: per token with smart, per example with freelb; 0: no "
         "bound.", least=0)
-    weight_average: str = option(
+    weight_average: str = only("optimizer", *(
+        name for name in OPTIMIZERS if name != "averaged_adam"))(
         "none", "Evaluate and save averages of the weights over the steps. ema: recent steps count "
         "more. swa: all steps from --average_start on count equally (arXiv:1803.05407). This needs "
         "memory for one more copy of the weights.", choices=("none", "ema", "swa"), rare=True)
@@ -298,9 +299,6 @@ class RobustnessSettings:
 
     def check_robustness(self) -> None:
         """Raises InputError if the settings contradict each other."""
-        if self.weight_average != "none" and getattr(self, "optimizer", "") == "averaged_adam":
-            raise InputError("--optimizer=averaged_adam already averages the weights; leave out "
-                             "--weight_average.")
         if self.adv_train == "none":
             return
         norms, dtype = _ASCENT[self.adv_train][2], getattr(self, "dtype", "float32")
