@@ -260,15 +260,14 @@ def _of_negatives(segments):
 
 
 def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The defaults of a recipe's flags, see `flags.CommandLine`."""
+    """The defaults of a recipe's flags, and of some that it does not have, see
+    `flags.CommandLine`."""
     recipe = recipes.find(given.get("recipe", "bert"))
     known = {**defaults_of(PretrainingDataFlags), **recipe.defaults, **given}
-    if recipe.denoising or not reads_lines(recipe):
-        return f"--recipe={recipe.name} ({recipe.source})", dict(recipe.defaults)
     if known["mask_by"] == "coin" and recipe.corruption.masking == "bert":
         recipe = recipe.vary(corruption={"masking": "coin"})
-    found = masking.find(recipe.corruption)
-    most = found.most_predictions(known["max_seq_length"], known["masked_lm_prob"])
+    most = masking.find(recipe.corruption).most_predictions(known["max_seq_length"],
+                                                            known["masked_lm_prob"])
     if given.get("task") in recipe.tasks:
         recipe = recipe.of_task(given["task"])
     return f"--recipe={recipe.name} ({recipe.source})", {
@@ -277,8 +276,7 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         **({"dupe_factor": 1} if recipe.token_labels else {}),
         "segments": recipe.segments.pairing,
         "masking": "dynamic" if recipe.corruption.dynamic else "static",
-        **({"mask_shares": list(map(str, recipe.corruption.shares)),
-            "do_whole_word_mask": recipe.corruption.units == "words"}
-           if masking.find(recipe.corruption).hides else {}),
+        "mask_shares": list(map(str, recipe.corruption.shares)),
+        "do_whole_word_mask": recipe.corruption.units == "words",
         **_of_negatives(recipe.segments),
         **recipe.defaults}
