@@ -381,7 +381,7 @@ def test_the_log_is_shown_on_request(tmp_path):
     code = """
 import sys
 from absl.flags import FLAGS
-from bert_tf import flags
+from bert_tf.flags import parsing
 from run_scripts import export_model
 try:
     export_model.run()
@@ -389,7 +389,7 @@ except SystemExit as end:
     assert not end.code
 print("between", file=sys.stderr, flush=True)
 FLAGS.verbosity, FLAGS.version = 1, 2
-export_model.main(flags.read(export_model.ExportFlags, FLAGS))
+export_model.main(parsing.read(export_model.ExportFlags, FLAGS))
 """
     done = subprocess.run([sys.executable, "-c", code, *flags, "--version=1"],
                           capture_output=True, text=True, check=True, cwd=GOLDEN.parents[2])
