@@ -29,7 +29,7 @@ from bert_tf.tasks.task_flags import (
     WordTaskFlags,
     kind_of_files,
 )
-from bert_tf.training.settings import FineTuneSettings, TrainSettings
+from bert_tf.training.settings import FineTuneSettings, StepSettings
 
 # As in the original: the rate is constant up to the end of the warm-up.
 T5_DEFAULTS = {"optimizer": "adafactor", "learning_rate": 1e-3, "learning_rate_schedule": "rsqrt",
@@ -66,7 +66,7 @@ JOBS = {
                  defaults=paper_defaults.squad_defaults),
     "multitask": Job((MixtureFlags, ModelFlags, FineTuneSettings), open_mixture,
                      lambda given: ("MT-DNN", MTDNN_DEFAULTS)),
-    _TEXTS: Job((TextFlags, TextModelFlags, TrainSettings), open_texts,
+    _TEXTS: Job((TextFlags, TextModelFlags, StepSettings), open_texts,
                         lambda given: ("T5", T5_DEFAULTS)),
     "suite": Job((SuiteFlags,), defaults=lambda given: ("", {})),     # which `suite_run` opens
 }

@@ -35,7 +35,7 @@ class FineTuneRun:
     Attributes:
         members: its tasks; a run on one task has one member, with its files in the output folder.
         flags: `ModelFlags`; for texts `TextModelFlags`.
-        settings: `FineTuneSettings`; for texts `TrainSettings`.
+        settings: `FineTuneSettings`; for texts `StepSettings`.
         guests: tasks without a training set that a head of another task answers too.
         deciding: with several tasks, the names of the tasks whose mean score decides.
         is_chief: whether this process writes.

@@ -143,7 +143,7 @@ class SharedSettings(DeviceSettings, OptimizerSettings, OutputSettings):
 
 
 @dataclasses.dataclass
-class TrainSettings(SharedSettings):
+class StepSettings(SharedSettings):
     """Training: batches, learning rate and steps."""
 
     train_batch_size: int = option(32, "Records per step, over all devices.", least=1)
@@ -155,19 +155,25 @@ class TrainSettings(SharedSettings):
     num_warmup_steps: int = option(10000, "Steps in which the learning rate rises.", least=0)
     eval_steps: int = option(
         0, "Steps between evaluations while training; 0: evaluate at the end.", least=0)
-    max_eval_steps: int = option(100, "Maximum steps of an evaluation; 0: evaluate "
-                                      "on all records.", least=0)
     keep_checkpoint_max: int = option(5, "Checkpoints to keep.", least=1, rare=True)
     iterations_per_loop: int = option(
         100, "Steps between reports, run in one call.", least=1, rare=True)
-    file_shares: int = option(
-        0, "Number of shares to divide the files into. Each batch takes equally many records from "
-        "each share, and each worker reads only its share. 0: one share per worker where the files "
-        "allow it; a resumed run keeps the number.", least=0, rare=True)
 
     def __post_init__(self):
         super().__post_init__()
         self.check_warmup()
+
+
+@dataclasses.dataclass
+class TrainSettings(StepSettings):
+    """Records of pre-training."""
+
+    max_eval_steps: int = option(100, "Maximum steps of an evaluation; 0: evaluate "
+                                      "on all records.", least=0)
+    file_shares: int = option(
+        0, "Number of shares to divide the files into. Each batch takes equally many records from "
+        "each share, and each worker reads only its share. 0: one share per worker where the files "
+        "allow it; a resumed run keeps the number.", least=0, rare=True)
 
 
 _with_decay = only("layer_decay")
@@ -385,8 +391,6 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
         50, "Steps between reports, run in one call.", least=1, rare=True)
     keep_checkpoint_max: int = option(
         1, "Checkpoints to keep while a run is not finished.", least=1, rare=True)
-    max_eval_steps: int = option(
-        0, "Has no effect in fine-tuning: all examples are evaluated.", least=0, rare=True)
 
     def __post_init__(self):
         super().__post_init__()

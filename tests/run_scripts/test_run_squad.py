@@ -31,7 +31,6 @@ from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.training.finetuning import FineTuning
 from bert_tf.training.settings import FineTuneSettings
-from bert_tf.training.trainer import Trainer
 from tests.training import tiny
 
 KEYS = [f"k{i}" for i in range(8)]
@@ -133,13 +132,6 @@ def test_eight_questions_are_learned_and_scored(folder, trained):
     assert results["headline"] == "squad/f1"
     assert results["metrics"]["squad/f1"]["best"] == scores["squad/f1"]
     assert not (trained / "null_odds.json").exists()
-
-
-def test_the_same_command_again_trains_nothing(folder, trained, monkeypatch):
-    before = {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()}
-    monkeypatch.setattr(Trainer, "train", None)
-    main(**training(folder, "v1", trained))
-    assert {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()} == before
 
 
 def test_the_same_command_again_keeps_the_threshold_even_if_it_stops_early(

@@ -26,7 +26,7 @@ from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training import resume
-from bert_tf.training.settings import TrainSettings
+from bert_tf.training.settings import StepSettings
 from run_scripts import finetune, prune
 from run_scripts.analysis import heads
 from tests.processes import PLAIN
@@ -70,8 +70,8 @@ def fixture_run_into(folder):
                     "random_seed": 1}
         for name, value in changes.items():
             (given if hasattr(TextFlags, name) or name == "tasks" else
-             settings if hasattr(TrainSettings, name) else job)[name] = value
-        finetune.main(TextFlags(**given), TextModelFlags(**job), TrainSettings(**settings))
+             settings if hasattr(StepSettings, name) else job)[name] = value
+        finetune.main(TextFlags(**given), TextModelFlags(**job), StepSettings(**settings))
         return output
     return run
 
@@ -166,11 +166,9 @@ def test_a_run_goes_on_with_more_evaluations_than_it_began_with(run, capsys):
         run(stop_at_step=4, eval_steps=12, early_stopping=2)
 
 
-def test_flags_that_change_nothing_are_refused(run):
-    for flag, part in (({"alpha": 0.8}, "is for beam search"), ({"max_eval_steps": 3}, "records"),
-                       ({"file_shares": 2}, "records of pre-training")):
-        with pytest.raises(InputError, match=f"--{next(iter(flag))}.*{part}"):
-            run(**flag)
+def test_a_flag_that_changes_nothing_is_refused(run):
+    with pytest.raises(InputError, match="--alpha.* is for beam search"):
+        run(alpha=0.8)
 
 
 def test_the_folder_gives_the_best_weights_not_the_last(run):

@@ -12,13 +12,13 @@ class DistilBertSettings(DistillerSettings):
     """What is compared with the teacher (DistilBERT)."""
 
     restrict_ce_to_mask: bool = option(
-        False, "Compare logits at the predicted tokens alone, not at all tokens.", rare=True)
+        False, "Compare logits at the predicted tokens alone, not at all tokens.")
     alpha_ce: float | None = option(
         None, "Weight of the divergence from the teacher's logits (default: 5).", least=0,
         below=float("inf"))
     alpha_mse: float = option(
         0.0, "Weight of the squared difference of the logits from the teacher's.", least=0,
-        below=float("inf"), rare=True)
+        below=float("inf"))
     alpha_mlm: float | None = option(
         None, "Weight of the masked LM loss (default: 2).", least=0, below=float("inf"))
     alpha_cos: float | None = option(

@@ -14,7 +14,7 @@ from bert_tf.errors import InputError, counted
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import open_beginning
 from bert_tf.finetuning.run import FineTuneRun, padding_of
-from bert_tf.flags import check, check_used, option
+from bert_tf.flags import check, option
 from bert_tf.models.t5.predictions import TextPredictions
 from bert_tf.models.t5.task_files import TextFile, check_labels, longest_target
 from bert_tf.models.t5.task_flags import TextFlags
@@ -26,11 +26,10 @@ from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import Wanted
 from bert_tf.tokenization import check_sentinels
-from bert_tf.training.settings import TrainSettings
+from bert_tf.training.settings import StepSettings
 
 _KIND = KINDS["text_to_text"]
 LONGEST_INPUT = 512     # tokens, if no flag says otherwise
-_OF_RECORDS = ("max_eval_steps", "file_shares")     # settings of pre-training
 
 
 @dataclasses.dataclass
@@ -73,18 +72,17 @@ class TextModelFlags:
 
     attention_mask_heads, reverse_head_mask = (), False     # flags for encoders alone
 
-    def check(self, settings: TrainSettings) -> None:
+    def check(self, settings: StepSettings) -> None:
         """Raises InputError if there is nothing to do, or a value can't be."""
         if self.early_stopping and not (self.do_eval and settings.eval_steps):
             raise InputError("--early_stopping chooses by the score; give --do_eval and "
                              "--eval_steps too.")
         if not (self.do_train or self.do_eval or self.do_predict):
             raise InputError("give --do_train, --do_eval, --do_predict or several of them.")
-        check_used(settings, *((name, False, "records of pre-training") for name in _OF_RECORDS))
         check(self)
 
 
-def open_texts(text_flags: TextFlags, job: TextModelFlags, settings: TrainSettings) -> FineTuneRun:
+def open_texts(text_flags: TextFlags, job: TextModelFlags, settings: StepSettings) -> FineTuneRun:
     """Checks the flags of a run of T5, opens devices, and reads the files.
 
     Raises:
@@ -154,7 +152,7 @@ class TextTuning:
     """
 
     member: Member
-    settings: TrainSettings
+    settings: StepSettings
     strategy: Any
     evaluate: Callable | None
     _trainer: Any = None

@@ -33,10 +33,10 @@ class ProjectionSettings(DistillerSettings):
 
     project_up: bool = option(
         False, "Project the network's weights up to the teacher's width. If false, project the "
-        "teacher's down.", rare=True)
+        "teacher's down.")
     projection_weight: float | None = option(
         None, "Weight of the loss on projected weights: their squared differences (default: 1).",
-        least=0, below=float("inf"), rare=True)
+        least=0, below=float("inf"))
     alpha_mlm: float | None = option(
         None, "Weight of the masked LM loss (default: 1).", least=0, below=float("inf"))
 
