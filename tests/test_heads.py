@@ -70,10 +70,10 @@ def test_rows_describe_their_objectives(name):
 
 @pytest.mark.parametrize("name", CHOICES)
 def test_a_head_of_a_flag_has_the_flags_and_the_arguments_of_its_row(name):
-    head, scopes = CHOICES[name], {field.name: field.metadata["for"]
-                                   for field in fields_of(ClassifierFlags) if field.name != "head"}
+    head = CHOICES[name]
     assert head.choice.flags.keys() == {
-        flag for flag, scope in scopes.items() if scope.holds(name)}
+        field.name for field in fields_of(ClassifierFlags)
+        if field.name != "head" and name in field.metadata["when"].values}
     arguments = inspect.signature(getattr(bert_tf, head.objective)).parameters.keys()
     assert {*head.choice.flags.values()} <= arguments
     assert head.choice.compares == ("pairs" in arguments)
