@@ -129,7 +129,7 @@ SYSTEMS = {
                    {"feature_layers": "elmo", "lstm_size": 128, "lstm_layers": 1,
                     "learning_rate": None, **_CASED}, {"head": "attentive", "head_size": 128}),
     "left to right": System("ltr", lambda job: {**_bert(job), "directionality": "left_to_right"},
-                            "GLUE 75.1 (GPT)", {"do_lower_case": True}, {}, _ADAM, _TUNED),
+                            "GLUE 75.1 (GPT)", {"do_lower_case": True}, _STATIC, _ADAM, _TUNED),
     "BERT": System("bert", _bert, "GLUE 79.6, CoNLL-2003 92.4 (base)", {"do_lower_case": True}, {},
                    _ADAM, _TUNED),
     "XLNet": System("xlnet", _xlnet, "IMDB: 3.20% wrong (large; BERT 4.51)",
