@@ -224,7 +224,7 @@ def _explained(path: str, error: Exception, what: str) -> str:
     for kind, reason in (
             ("GatedRepoError", "is open only to those who accepted its terms; accept them on "
                                "huggingface.co, then run `hf auth login`"),
-            ("RepositoryNotFoundError", f"is no {what} of the Hub, or a private one; check the "
+            ("RepositoryNotFoundError", f"is not a {what} of the Hub, or a private one; check the "
                                         "name, or run `hf auth login`"),
             ("RevisionNotFoundError", "has no such revision; name a branch, tag or commit"),
             ("EntryNotFoundError", "has lost a file that it listed, or the Hub can't be reached; "
