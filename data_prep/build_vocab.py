@@ -184,8 +184,8 @@ def alphabet(words: Mapping[str, int], limit: int) -> tuple[list[str], list[str]
         inside.update(word[1:])
         for char in word:
             counts[char] += count
-    kept = sorted(sorted(counts), key=lambda char: -counts[char])[:limit]
-    return sorted(kept), sorted(inside.intersection(kept))
+    frequent = sorted(sorted(counts), key=lambda char: -counts[char])[:limit]
+    return sorted(frequent), sorted(inside.intersection(frequent))
 
 
 def _check_room(first, job, what, advice):
@@ -275,10 +275,10 @@ def train_sentencepiece(words: Mapping[str, int], job: BuildVocabFlags) -> dict[
 def _frequent(words, job, first=(), last=()):
     """The content of vocab.txt: the most frequent words between special tokens."""
     special = {*first, *last}
-    kept = [word for word, count in sorted(words.items(), key=lambda item: (-item[1], item[0]))
-            if count >= job.min_frequency and word not in special]
-    kept = kept[:job.vocab_size - len(special)]
-    return {"": "".join(f"{token}\n" for token in (*first, *kept, *last))}
+    frequent = [word for word, count in sorted(words.items(), key=lambda item: (-item[1], item[0]))
+                if count >= job.min_frequency and word not in special]
+    frequent = frequent[:job.vocab_size - len(special)]
+    return {"": "".join(f"{token}\n" for token in (*first, *frequent, *last))}
 
 
 _TRAINERS = {"wordpiece": train_wordpiece, "byte_bpe": train_byte_bpe,

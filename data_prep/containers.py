@@ -214,10 +214,10 @@ def _extracted_documents(piece, column):
     lines = (line.strip() for line in corpus.decode(piece.content, [piece.source]))
     parts = _DOC.split("\n".join(lines))
     for header, body in zip(parts[1::2], parts[2::2], strict=True):
-        kept = [line for line in body.split("\n") if line and line != "</doc>"]
-        if kept and f'title="{kept[0]}"' in header:
-            del kept[0]
-        yield html.unescape("\n\n".join(kept))
+        paragraphs = [line for line in body.split("\n") if line and line != "</doc>"]
+        if paragraphs and f'title="{paragraphs[0]}"' in header:
+            del paragraphs[0]
+        yield html.unescape("\n\n".join(paragraphs))
 
 
 def _library_pieces(source, column):

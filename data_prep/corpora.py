@@ -54,8 +54,9 @@ class Maker:
     def __call__(self, index: int, piece: Piece) -> dict[str, Any]:
         """Writes the file of a piece; returns its source, size and checksum."""
         texts = container_of(piece.source).documents(piece, self.column)
-        found = (self._sentences(text, piece.language) for text in texts)
-        documents = ["".join(f"{line}\n" for line in lines) + "\n" for lines in found if lines]
+        documents = (self._sentences(text, piece.language) for text in texts)
+        documents = ["".join(f"{line}\n" for line in lines) + "\n"
+                     for lines in documents if lines]
         content = "".join(documents).encode("utf-8", "replace")
         with write_aside(self.path(index), "wb") as file:
             file.write(content)
@@ -150,9 +151,9 @@ class Corpus:
         documents = self._whole()
         first, second = next(documents, None), next(documents, None)
         if first and not second:
-            name, found = first
-            for start in range(0, len(found), PART):
-                yield f"{name} {start}", found[start:start + PART]
+            name, lines = first
+            for start in range(0, len(lines), PART):
+                yield f"{name} {start}", lines[start:start + PART]
         elif first and second:
             yield from itertools.chain([first, second], documents)
 

@@ -55,12 +55,12 @@ class FinetuningDataFlags:
             raise InputError("--document_context is for tagging; leave the flag out.")
         size = (task.defaults.max_seq_length if self.max_seq_length is None else
                 self.max_seq_length)
-        given = {name: value for name in _CUTTING
-                 if (value := getattr(task_flags, name)) is not None}
-        if given:
-            task.kind.options(given, {}, False, "")
-            task.kind.check_options(given, size, tokenizer)
-        return RecordOptions(size, tokenizer.do_lower_case, self.document_context, **given)
+        cutting = {name: value for name in _CUTTING
+                   if (value := getattr(task_flags, name)) is not None}
+        if cutting:
+            task.kind.options(cutting, {}, False, "")
+            task.kind.check_options(cutting, size, tokenizer)
+        return RecordOptions(size, tokenizer.do_lower_case, self.document_context, **cutting)
 
 
 def main(task_flags: TaskFlags, job: FinetuningDataFlags, runner: RunnerFlags | None = None

@@ -133,8 +133,8 @@ def keep_tokenizer(tokenizer: Tokenizer, path: str) -> None:
     if tokenizer.vocabulary.parts:
         return
     make_folders(folder)
-    while found := find_vocabulary(folder):     # of earlier records
-        remove_file(found)
+    while file := find_vocabulary(folder):     # of earlier records
+        remove_file(file)
     tokenizer.save(folder)
 
 

@@ -39,16 +39,16 @@ class DenoisingFlags:
 
     def resolve(self, recipe: Recipe, job: PretrainingDataFlags) -> tuple[Recipe, int]:
         """Returns the recipe with these flags, and the length of targets."""
-        found = OBJECTIVES[self.objective] if self.objective else recipe.denoising
-        found = found.vary(self.noise_density, self.mean_noise_span_length)
-        converter = self.feature_converter or found.converter
-        if found.has_inputs == (converter == "lm"):
+        denoising = OBJECTIVES[self.objective] if self.objective else recipe.denoising
+        denoising = denoising.vary(self.noise_density, self.mean_noise_span_length)
+        converter = self.feature_converter or denoising.converter
+        if denoising.has_inputs == (converter == "lm"):
             other = "lm" if converter != "lm" else "encoder_decoder or prefix_lm"
             raise InputError(f"--feature_converter={converter}: this --objective has "
-                             f"{'inputs' if found.has_inputs else 'no inputs'}; give {other}.")
-        found = dataclasses.replace(found, converter=converter, pack=bool(self.pack))
-        length = self.max_target_length or found.target_length(job.max_seq_length)
+                             f"{'inputs' if denoising.has_inputs else 'no inputs'}; give {other}.")
+        denoising = dataclasses.replace(denoising, converter=converter, pack=bool(self.pack))
+        length = self.max_target_length or denoising.target_length(job.max_seq_length)
         if not 2 <= length <= _MOST_LENGTH:
             raise InputError(f"--max_target_length is {length}, which is not between 2 and "
                              f"{_MOST_LENGTH}.")
-        return recipe.vary(denoising=found), length
+        return recipe.vary(denoising=denoising), length

@@ -97,8 +97,8 @@ def source_files(packages):
         locations = [pair for package in packages for pair in _locations(package)]
     else:
         locations = [(folder, folder) for folder in map(sysconfig.get_path, ("stdlib", "purelib"))]
-    found = {pair for folder, root in locations for pair in _python_files(folder, root)}
-    return sorted(found, key=lambda pair: (_draw("order", pair[0]), pair))
+    files = {pair for folder, root in locations for pair in _python_files(folder, root)}
+    return sorted(files, key=lambda pair: (_draw("order", pair[0]), pair))
 
 
 def _locations(package):
@@ -162,14 +162,14 @@ def documentation(files, note):
             note(name)
             continue
         for part in [[text] for text in texts] if name == _TOPICS else [texts]:
-            found = []
+            new = []
             for sentence in _sentences_of(part):
                 key = re.sub(r"[^a-z]", "", sentence.lower())
                 if key not in seen:
                     seen.add(key)
-                    found.append(sentence)
-            if len(found) >= _SHORTEST:
-                yield f"{name} {found[0]}", found
+                    new.append(sentence)
+            if len(new) >= _SHORTEST:
+                yield f"{name} {new[0]}", new
 
 
 def _sentences_of(texts):
@@ -184,12 +184,12 @@ def hold_out(sizes, share):
     Args:
         sizes: {name: number of sentences}.
     """
-    left, found = share * sum(sizes.values()), set()
+    left, names = share * sum(sizes.values()), set()
     for name in sorted(sizes, key=lambda name: _draw("eval", name)):
         if sizes[name] <= left:
             left -= sizes[name]
-            found.add(name)
-    return found or set(sorted(sizes, key=sizes.get)[:len(sizes) > 1])
+            names.add(name)
+    return names or set(sorted(sizes, key=sizes.get)[:len(sizes) > 1])
 
 
 def _choose_held_out(job, text):
@@ -212,7 +212,7 @@ def _choose_held_out(job, text):
               flush=True)
         return set(names[len(names) - count:]).__contains__
     if text.is_plain:
-        return hold_out({name: len(found) for name, found in text.documents()},
+        return hold_out({name: len(lines) for name, lines in text.documents()},
                         job.eval_share).__contains__
     # One at least, and not all; memory does not grow with the number of documents.
     least, most = 1.0, 0.0
@@ -275,7 +275,7 @@ def _why_empty(job, flags_of_files, count):
 
 def _find_sources(names, outputs):
     """Lists the files that patterns name, and data sets of libraries as they are."""
-    return [found for name in names for found in (
+    return [source for name in names for source in (
         [name] if is_library_name(name) else find_files([name], "input_file", outputs))]
 
 

@@ -118,10 +118,10 @@ class PassWriter:
             raise InputError(f"the samples hold the id {ids.max()}, but {self.job.vocab_file} has "
                              f"{self.job.vocab_size} tokens; give the vocabulary that made the "
                              "data.")
-        found = {"segment_ids": segments, "input_mask": input_mask, "input_ids": ids,
-                 "next_sentence_labels": np.array([[sample.label] for sample in batch])}
-        found |= masks.hide(ids, vocabulary.mask_id)
-        return {name: found[name] for name in feature_names(self.recipe)}
+        arrays = {"segment_ids": segments, "input_mask": input_mask, "input_ids": ids,
+                  "next_sentence_labels": np.array([[sample.label] for sample in batch])}
+        arrays |= masks.hide(ids, vocabulary.mask_id)
+        return {name: arrays[name] for name in feature_names(self.recipe)}
 
 
 def _describe(job, recipe, vocabulary, options, files, results):
@@ -132,9 +132,9 @@ def _describe(job, recipe, vocabulary, options, files, results):
     if not counts["instances"]:
         raise InputError(f"--train_filelist: the files of {job.train_filelist} hold no sample of "
                          f"at most {job.max_seq_length} tokens; give a larger --max_seq_length.")
-    found = describe_records(recipe, options, vocabulary, [path for path, _ in files])
-    found["vocabulary"]["size"] = job.vocab_size
-    return {**found, "counts": dict(counts), "notes": []}
+    described = describe_records(recipe, options, vocabulary, [path for path, _ in files])
+    described["vocabulary"]["size"] = job.vocab_size
+    return {**described, "counts": dict(counts), "notes": []}
 
 
 def report(counts: dict[str, int]) -> str:

@@ -158,9 +158,9 @@ class PretrainingDataFlags:
 
     def given(self, names: Iterable[str]) -> dict[str, Any]:
         """The values of some flags of the recipe that have any, by name."""
-        found = {name: getattr(self, name) for name in names}
+        values = {name: getattr(self, name) for name in names}
         return {name: tuple(value) if isinstance(value, list) else value
-                for name, value in found.items() if value not in (None, [])}
+                for name, value in values.items() if value not in (None, [])}
 
 
 def _of_task(recipe, job):
@@ -198,15 +198,15 @@ def _segments(recipe, job):
 def _corruption(recipe, job, masks):
     """The fields of `Corruption` that flags change, by name."""
     corruption = {**(changed(masks) if masks else {})}
-    found = masking.find(recipe.corruption)
+    masking_of_recipe = masking.find(recipe.corruption)
     if job.do_whole_word_mask is not None:
         corruption["units"] = "words" if job.do_whole_word_mask else "subwords"
     if job.masking_units:
         corruption["units"] = job.masking_units
     if job.masking:
         corruption["dynamic"] = job.masking == "dynamic"
-        if job.masking == "static" and found.when_static:
-            corruption["masking"] = found.when_static
+        if job.masking == "static" and masking_of_recipe.when_static:
+            corruption["masking"] = masking_of_recipe.when_static
     if job.mask_by == "coin":
         corruption["masking"] = "coin"
     if job.mask_shares:

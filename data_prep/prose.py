@@ -44,7 +44,7 @@ def paragraphs(text):
     """
     text = _FENCE.sub("", inspect.cleandoc(text))
     text = _HEADING.sub(rf"\n{_HEADING_MARK}\1\n", text)
-    found = []
+    passages = []
     in_list = False         # under the heading of a section that is not prose
     shallowest = _ANY       # the indent at which text that belongs to an opener ends
     for block in re.split(r"\n[ \t]*\n", text):
@@ -66,8 +66,8 @@ def paragraphs(text):
         elif indent >= 2 and not _ITEM.match(first):
             continue
         lines, shallowest = _cut_opener(lines, indent)
-        found += _join(lines)
-    return found
+        passages += _join(lines)
+    return passages
 
 
 def _cut_opener(lines, indent):
@@ -95,9 +95,9 @@ def _join(lines):
             break       # code or a hanging definition under a line of prose
         else:
             groups[-1].append(bare)
-    kept = itertools.takewhile(
+    prose = itertools.takewhile(
         lambda group: not any(map(_NOT_PROSE.match, group)), filter(None, groups))
-    return list(filter(None, (_plain(" ".join(group)) for group in kept)))
+    return list(filter(None, (_plain(" ".join(group)) for group in prose)))
 
 
 def _plain(text):

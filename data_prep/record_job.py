@@ -79,12 +79,12 @@ class RecordJob(PlacedWork):
         """Returns the manifest without its shards, given the results of the calls."""
         del results
         made, vocabulary = self.recipe.corruption, self.tokenizer.vocabulary
-        found = describe_records(self.recipe, self.options, vocabulary, self.job.input_file)
+        described = describe_records(self.recipe, self.options, vocabulary, self.job.input_file)
         if made.replace_from == "words" or masking.find(made).by_rarity:
-            found["vocabulary"]["special_ids"] = vocabulary.special_ids
+            described["vocabulary"]["special_ids"] = vocabulary.special_ids
         if vocabulary.parts:
-            found["vocabulary"]["parts"] = [part.describe() for part in vocabulary.parts]
-        return found
+            described["vocabulary"]["parts"] = [part.describe() for part in vocabulary.parts]
+        return described
 
     def report(self, record: dict[str, Any]) -> str:
         """Returns the text of the report on a manifest."""

@@ -67,9 +67,9 @@ class StreamFlags(RowFlags):
         if job.max_predictions_per_seq > size:
             raise InputError(f"--max_predictions_per_seq={job.max_predictions_per_seq} is more "
                              f"than --max_seq_length={size}.")
-        given = {name: getattr(self, name) for name in (
+        own = {name: getattr(self, name) for name in (
             "num_core_per_host", "bi_data", "mask_alpha", "mask_beta", "max_gram", "whole_grams")}
-        return xlnet_records.Shape(size, reuse, job.max_predictions_per_seq or None, rows, **given)
+        return xlnet_records.Shape(size, reuse, job.max_predictions_per_seq or None, rows, **own)
 
     def parts(self, job) -> list[tuple[int, int]]:
         """Lists (task, pass) of each shard."""

@@ -39,7 +39,7 @@ def _report(record):
     counts, options = record["counts"], record["options"]
     passes = len(record["shards"])
     coverage = Coverage(record["coverage"])
-    kept = counts["batches"] * options["bsz_per_host"] * options["reuse_len"] / (
+    used = counts["batches"] * options["bsz_per_host"] * options["reuse_len"] / (
         1 + options["bi_data"])
     lines = [
         f"{counted(counts['documents'], 'document')}, {counted(counts['lines'], 'sentence')}, "
@@ -52,8 +52,8 @@ def _report(record):
     if counts.get("repeated_lines", 0) > 0.1 * max(counts["lines"], 1):
         lines.append("warning: many lines are repeated: the model will learn them by heart; "
                      "remove them first.")
-    if kept < 0.7 * counts["tokens"]:
-        lines.append(f"warning: {1 - kept / counts['tokens']:.0%} of the tokens are left out, at "
+    if used < 0.7 * counts["tokens"]:
+        lines.append(f"warning: {1 - used / counts['tokens']:.0%} of the tokens are left out, at "
                      "the ends of rows that are short: give more text, or fewer rows "
                      "(--bsz_per_host).")
     return "\n".join(lines)
@@ -112,25 +112,25 @@ class StreamJob(RecordJob):
         task, turn, paths = piece
         vocabulary, shape = self.tokenizer.vocabulary, self.stream.shape(self.job)
         eod_id = vocabulary.ids[vocabulary.special["eod"]] if self.stream.use_eod else None
-        found, checksums, counts, coverage = [], [], collections.Counter[str](), Coverage()
+        streams, checksums, counts, coverage = [], [], collections.Counter[str](), Coverage()
         tokenizer = coverage.watch(self.tokenizer)
         for path in paths:
             lines, checksum = _read_lines(path)
             checksums.append(checksum)
             try:
-                found.append(xlnet_records.read_stream(lines, tokenizer, eod_id,
-                                                       not self.stream.from_raw_text))
+                streams.append(xlnet_records.read_stream(lines, tokenizer, eod_id,
+                                                         not self.stream.from_raw_text))
             except ValueError as error:
                 raise InputError(f"{path} has a line that is not a list of ids ({error}); leave "
                                  "--nofrom_raw_text out for text.") from error
-            if len(found[-1].ids) and found[-1].ids.max() >= vocabulary.size:
-                raise InputError(f"{path} holds the id {found[-1].ids.max()}, but the vocabulary "
+            if len(streams[-1].ids) and streams[-1].ids.max() >= vocabulary.size:
+                raise InputError(f"{path} holds the id {streams[-1].ids.max()}, but the vocabulary "
                                  f"has {vocabulary.size} tokens; give the vocabulary of the ids.")
             texts = [line.strip().encode() for line in lines if line.strip()]
             counts.update(lines=len(texts), repeated_lines=len(texts) - len(set(texts)))
         numpy_draws = np.random.RandomState(100 * task + turn)
-        found = [stream for stream in found if stream.lines]
-        text = xlnet_records.join(found, numpy_draws.permutation(len(found)))
+        streams = [stream for stream in streams if stream.lines]
+        text = xlnet_records.join(streams, numpy_draws.permutation(len(streams)))
         counts.update(documents=text.documents, tokens=len(text.ids),
                       unknown_tokens=int((text.ids == vocabulary.unk_id).sum()))
         records = xlnet_records.make_records(

@@ -198,8 +198,8 @@ class LabelledJob(TextJob):
     @classmethod
     def prepare(cls, job: PretrainingDataFlags, recipe: Recipe) -> Recipe:
         job.dupe_factor = 1     # nothing is drawn
-        found = labelled_pairs.find_labels(job.input_file)      # also finds wrong lines
-        job.labels = job.labels or list(recipe.tasks[recipe.task].labels) or found
+        labels = labelled_pairs.find_labels(job.input_file)      # also finds wrong lines
+        job.labels = job.labels or list(recipe.tasks[recipe.task].labels) or labels
         if len(set(job.labels)) < max(2, len(job.labels)):
             raise InputError(f"--labels={','.join(job.labels)}: a task has two labels or more, "
                              "each named once.")

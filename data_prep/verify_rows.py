@@ -100,7 +100,7 @@ class Order:
 
     def broken(self, f: dict[str, np.ndarray]) -> np.ndarray:
         """Returns bool [B] for the next records of a shard, given their features [B, length]."""
-        found = np.zeros(len(next(iter(f.values()))), bool)
+        is_broken = np.zeros(len(next(iter(f.values()))), bool)
         for prefix, (read, following) in _ends(f, self._record["options"]).items():
             before = self._before.get(prefix, np.zeros(0, np.int64))
             late = max(self._rows - len(before), 0)     # records of the first batch
@@ -108,6 +108,6 @@ class Order:
             read = read[late:]
             wrong = read != expected if "seg_id" in f else _breaks(
                 read, expected, prefix, self._record)
-            found[late:] |= wrong & (read >= 0) & (expected >= 0)
+            is_broken[late:] |= wrong & (read >= 0) & (expected >= 0)
             self._before[prefix] = np.concatenate([before, following])[-self._rows:]
-        return found
+        return is_broken

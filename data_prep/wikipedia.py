@@ -68,13 +68,13 @@ _REDIRECT = re.compile(r"\s*#[^\W\d_]+\s*:?\s*\[\[", re.I)
 def read_namespaces(head: bytes) -> dict[str, set[str]]:
     """Returns names of a dump's namespaces in lower case, from its beginning: `others`, of all but
     articles', and `hidden`, of those whose links show no text."""
-    found: dict[str, set[str]] = {"others": set(), "hidden": set(_HIDDEN)}
+    names: dict[str, set[str]] = {"others": set(), "hidden": set(_HIDDEN)}
     for key, name in _NAMESPACE.findall(head.decode("utf-8", "replace")):
         name = html.unescape(name).lower()
-        found["others"].add(name)
+        names["others"].add(name)
         if key in _HIDDEN_NUMBERS:
-            found["hidden"].add(name)
-    return found
+            names["hidden"].add(name)
+    return names
 
 
 def read_language(head: bytes) -> str:

@@ -133,7 +133,7 @@ def find_files(patterns, flag, outputs=()):
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")
-    found, outputs = [], list(map(real_path, outputs))
+    paths, outputs = [], list(map(real_path, outputs))
     for pattern in filter(None, (p.strip() for p in patterns)):
         if outputs and real_path(pattern) in outputs:
             raise InputError(f"--{flag}: {pattern!r} is also the output file; name another output.")
@@ -144,8 +144,8 @@ def find_files(patterns, flag, outputs=()):
                  if not any(_is_of_job(real_path(name), output) for output in outputs)]
         if not names:
             raise InputError(f"--{flag}: no file matches {pattern!r}.")
-        found += names
-    if not found:
+        paths += names
+    if not paths:
         raise InputError(f"--{flag} names no file; name at least one.")
-    check_decodable(found, f"--{flag}")
-    return found
+    check_decodable(paths, f"--{flag}")
+    return paths

@@ -159,13 +159,13 @@ def identity(path: str | os.PathLike) -> str:
     """A text that changes when the file does: a store's ETag and dates, or size and time."""
     if is_remote(path):
         with reaching(path) as (store, name):
-            found = store.info(name)
-            known = {key: str(found[key]) for key in (
+            facts = store.info(name)
+            known = {key: str(facts[key]) for key in (
                 "ETag", "etag", "blob_id", "generation", "md5Hash", "size", "mtime", "created",
-                "LastModified") if found.get(key)}
+                "LastModified") if facts.get(key)}
             return str(sorted(known.items()))
-    found = os.stat(path)
-    return f"{found.st_size} {found.st_mtime_ns}"
+    facts = os.stat(path)
+    return f"{facts.st_size} {facts.st_mtime_ns}"
 
 
 def list_folder(path: str | os.PathLike) -> list[str]:
@@ -174,9 +174,9 @@ def list_folder(path: str | os.PathLike) -> list[str]:
         return os.listdir(path)
     with reaching(path) as (store, name):
         own = name.partition("://")[2].rstrip("/")
-        found = {each["name"].partition("://")[2] or each["name"] for each in store.ls(
+        entries = {each["name"].partition("://")[2] or each["name"] for each in store.ls(
             name, detail=True)}
-        return [posixpath.basename(each.rstrip("/")) for each in found
+        return [posixpath.basename(each.rstrip("/")) for each in entries
                 if each.strip("/") != own.strip("/")]
 
 

@@ -82,11 +82,11 @@ def parse_json(content: bytes, source: str | os.PathLike) -> dict[str, Any]:
 
 def digest(*paths: str) -> str:
     """Returns the SHA-256 of the files' bytes, in their order, in hexadecimal."""
-    found = hashlib.sha256()
+    digests = hashlib.sha256()
     for path in paths:
         with open_file(path, "rb") as file:
-            found.update(hashlib.file_digest(file, "sha256").digest())
-    return found.hexdigest()
+            digests.update(hashlib.file_digest(file, "sha256").digest())
+    return digests.hexdigest()
 
 
 def read_range(path: str | os.PathLike, start: int, end: int) -> bytes:

@@ -51,13 +51,13 @@ def leftovers(*paths: str) -> list[str]:
     are written on this machine's disk.
     """
     places = {upload_place(path) if is_remote(path) else str(path) for path in paths}
-    found = []
+    folders = []
     for folder in {os.path.dirname(place) for place in places}:
         for name in os.listdir(folder or ".") if os.path.isdir(folder or ".") else ():
             stem, mark, owner = name.rpartition(ASIDE)
             if mark and os.path.join(folder, stem) in places and _OWNER.fullmatch(owner):
-                found.append(os.path.join(folder, name))
-    return found
+                folders.append(os.path.join(folder, name))
+    return folders
 
 
 def _aside(place):

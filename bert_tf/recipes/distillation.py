@@ -60,10 +60,10 @@ class Distillation:
                   **options: Any) -> "Distillation":
         """This row with another weight of its soft targets and of gold labels, and with other
         options of its soft targets; None leaves a value as it is."""
-        given = {name: value for name, value in options.items() if value is not None}
+        changes = {name: value for name, value in options.items() if value is not None}
         terms = tuple(dataclasses.replace(
             term, weight=term.weight if weight is None else weight,
-            options={**term.options, **given}) if term.objective == "SoftTargets" else term
+            options={**term.options, **changes}) if term.objective == "SoftTargets" else term
             for term in self.terms)
         return dataclasses.replace(self, terms=terms,
                                    gold_weight=self.gold_weight if gold is None else gold)
@@ -145,19 +145,19 @@ def patience_layers(choice: str, teacher_depth: int, student_depth: int) -> tupl
                          "are compared, and this student has one layer; name a deeper student, or "
                          "another --recipe.")
     if choice == "last":
-        found = tuple(range(teacher_depth - student_depth, teacher_depth - 1))
+        layers = tuple(range(teacher_depth - student_depth, teacher_depth - 1))
     elif choice == "skip":
         step = teacher_depth // student_depth
-        found = tuple(step * (layer + 1) - 1 for layer in range(count))
+        layers = tuple(step * (layer + 1) - 1 for layer in range(count))
     else:
         try:
-            found = tuple(int(part) for part in choice.split(","))
+            layers = tuple(int(part) for part in choice.split(","))
         except ValueError:
-            found = ()
-    if len(found) != count or not all(0 <= i < teacher_depth for i in found) or (
+            layers = ()
+    if len(layers) != count or not all(0 <= i < teacher_depth for i in layers) or (
             choice == "skip" and teacher_depth % student_depth):
         raise InputError(f"--patience_layers={choice}: a student of {student_depth} layers "
                          f"compares {count} of them, all but the top one, with {count} of the "
                          f"teacher's {teacher_depth}; give {count} numbers from 0 to "
                          f"{teacher_depth - 1}, or another student.")
-    return found
+    return layers

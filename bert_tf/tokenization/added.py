@@ -40,7 +40,7 @@ class _Finder:
         """Returns the parts of a text in order, without empty ones."""
         parts: list[_Part] = [(0, len(text), None)] if text else []
         for regex, entries, change in self._passes:
-            parts = [found for start, end, index in parts for found in (
+            parts = [part for start, end, index in parts for part in (
                 _cut(text, start, end, regex, entries, change) if index is None
                 else [(start, end, index)])]
         return parts
@@ -122,27 +122,28 @@ class AddingTokenizer(Tokenizer):
         # The text after an added token is read as the start of a text.
         ids, sizes = encode([
             self._plain.at_start(line[start:end]) if start else line[start:end]
-            for line, found in zip(lines, parts) for start, end, index in found if index is None])
+            for line, parts_of_line in zip(lines, parts)
+            for start, end, index in parts_of_line if index is None])
         plain = iter(np.split(ids, np.cumsum(sizes)))
-        rows = [[np.array([index]) if index is not None else next(plain) for *_, index in found]
-                for found in parts]
+        rows = [[next(plain) if index is None else np.array([index]) for *_, index in parts_of_line]
+                for parts_of_line in parts]
         return (np.concatenate([*itertools.chain(*rows), ids[:0]]).astype(np.int32),
                 np.array([sum(map(len, row)) for row in rows], np.int32))
 
     def encode_with_offsets(self, text):
         ids, offsets = [], []
         for start, end, index in self._find(text):
-            found, places = (self._plain.encode_with_offsets(text[start:end]) if index is None
-                             else ([index], [(0, end - start)]))
-            ids += found
+            part_ids, places = (self._plain.encode_with_offsets(text[start:end]) if index is None
+                                else ([index], [(0, end - start)]))
+            ids += part_ids
             offsets += [(start + first, start + last) for first, last in places]
         return ids, offsets
 
     def encode_with_surfaces(self, text):
         """See `SentencepieceTokenizer`."""
-        found = [self._plain.encode_with_surfaces(text[start:end]) if index is None
-                 else ([index], [text[start:end]]) for start, end, index in self._find(text)]
-        return [sum(parts, []) for parts in zip(*found)] or ([], [])
+        encoded = [self._plain.encode_with_surfaces(text[start:end]) if index is None
+                   else ([index], [text[start:end]]) for start, end, index in self._find(text)]
+        return [sum(parts, []) for parts in zip(*encoded)] or ([], [])
 
     def excerpt(self, words, ids, before, after):
         return (self._plain if self._added.keys().isdisjoint(ids) else super()).excerpt(
@@ -162,5 +163,5 @@ class AddingTokenizer(Tokenizer):
 
     def _join(self, ids):
         return " ".join(self._added[run[0]] if is_added else self._plain._join(run)
-                        for is_added, found in itertools.groupby(ids, self._added.__contains__)
-                        for run in ([[index] for index in found] if is_added else [list(found)]))
+                        for is_added, group in itertools.groupby(ids, self._added.__contains__)
+                        for run in ([[index] for index in group] if is_added else [list(group)]))

@@ -100,18 +100,18 @@ class Tokenizer:
         Raises:
             InputError: there is no text, or something else.
         """
-        given = _tuples(texts)
+        tuples = _tuples(texts)
         least = self.vocabulary.layout.special(True) + 1
         if max_seq_length is not None:
             check_least("max_seq_length", max_seq_length, least)
         if pad_to_max and max_seq_length is None:
             raise InputError("pad_to_max needs max_seq_length, the length to pad to; give it.")
-        width = max(map(len, given))
-        rows, _ = encode_pairs([(*row, "")[:width] for row in given], self, max_seq_length)
+        width = max(map(len, tuples))
+        rows, _ = encode_pairs([(*row, "")[:width] for row in tuples], self, max_seq_length)
         longest = int(rows["input_mask"].sum(1).max())
-        kept = slice(None) if pad_to_max else (
+        columns = slice(None) if pad_to_max else (
             slice(-longest, None) if self.vocabulary.layout.pads_left else slice(longest))
-        return {name: values[:, kept].astype(np.int32) for name, values in rows.items()}
+        return {name: values[:, columns].astype(np.int32) for name, values in rows.items()}
 
     def decode(self, ids: Any, skip_special: bool = True) -> str | list[str]:
         """Returns the text of ids: a str for [S], a list of str for [B, S] or for a list of lists.
@@ -291,14 +291,14 @@ def listed(values: Any) -> Any:
 def _tuples(texts):
     """The texts that a tokenizer is called with, as a list of tuples."""
     texts = listed(texts)
-    given = [text if isinstance(text, tuple) else (text,)
-             for text in (texts if isinstance(texts, list) else [texts])]
-    for number, row in enumerate(given):
+    tuples = [text if isinstance(text, tuple) else (text,)
+              for text in (texts if isinstance(texts, list) else [texts])]
+    for number, row in enumerate(tuples):
         if not 1 <= len(row) <= 2 or not all(isinstance(text, str) for text in row):
             raise InputError(f"text {number} is {row!r}; give a text, or a tuple of two texts.")
-    if not given:
+    if not tuples:
         raise InputError("there is no text; give at least one.")
-    return given
+    return tuples
 
 
 def check_case(tokenizer: Tokenizer, source: str) -> None:
@@ -327,9 +327,9 @@ def find_vocabulary(folder: str) -> str | None:
     # A vocab.txt comes first where there are several.
     for _, _, names in reversed(tokenization.TOKENIZERS.values()):
         for name in names:
-            found = match_names(folder, name)
-            if len(found) == 1 and is_file(found[0]):
-                return found[0]
+            paths = match_names(folder, name)
+            if len(paths) == 1 and is_file(paths[0]):
+                return paths[0]
     return tokenizer_json.find(folder)
 
 
@@ -338,11 +338,11 @@ def _vocabulary_file(path):
     path = fetched(path, with_weights=False)
     if not is_folder(path):
         return path
-    found = find_vocabulary(path)
-    if not found:
+    file = find_vocabulary(path)
+    if not file:
         tokenizer_json.check(path)
         raise InputError(f"there is no vocabulary in {path}; name the file of the vocabulary.")
-    return found
+    return file
 
 
 def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | None = None,

@@ -17,11 +17,11 @@ def slices(text: str, boundary: re.Pattern) -> Iterator[str]:
     match begins the next part."""
     start = 0
     while len(text) - start > BLOCK_CHARS:
-        found = boundary.search(text, start + BLOCK_CHARS)
-        if not found:
+        cut = boundary.search(text, start + BLOCK_CHARS)
+        if not cut:
             break
-        yield text[start:found.start()]
-        start = found.start()
+        yield text[start:cut.start()]
+        start = cut.start()
     yield text[start:] if start else text
 
 

@@ -59,11 +59,11 @@ class DualTokenizer(Tokenizer):
         """Opens two vocab.txt files. The files next to the first say how words are split."""
         parts: list[Tokenizer] = []
         for flag, name in (("vocab_file", path), ("second_vocab_file", second)):
-            found = open_tokenizer(name, parts[0].do_lower_case if parts else do_lower_case)
-            if found.name != "wordpiece":
+            tokenizer = open_tokenizer(name, parts[0].do_lower_case if parts else do_lower_case)
+            if tokenizer.name != "wordpiece":
                 raise InputError(f"--{flag}: {name} is not a WordPiece vocab.txt, and only "
                                  "WordPiece vocabularies can be mixed; name one.")
-            parts.append(found)
+            parts.append(tokenizer)
         known = {name: value for name, value in parts[0].settings.items()
                  if name in WordpieceTokenizer.setting_names}
         return cls(DualVocabulary([part.vocabulary for part in parts]), parts[0].do_lower_case,
@@ -79,9 +79,9 @@ class DualTokenizer(Tokenizer):
         seed = zlib.crc32("\n".join(lines).encode("utf-8", "surrogatepass"))
         chosen = (np.random.default_rng(seed).random(len(flat)) < self.settings["second_share"]
                   ).astype(np.int64)                                            # [W]
-        found = [part.encode_lines(flat) for part in self._parts]
-        sizes = np.array([lengths for _, lengths in found]).reshape(2, -1)      # [2, W]
-        ids = np.concatenate([found[0][0], found[1][0] + self._parts[0].vocabulary.size])
+        encoded = [part.encode_lines(flat) for part in self._parts]
+        sizes = np.array([lengths for _, lengths in encoded]).reshape(2, -1)      # [2, W]
+        ids = np.concatenate([encoded[0][0], encoded[1][0] + self._parts[0].vocabulary.size])
         starts = np.cumsum(sizes).reshape(2, -1) - sizes
         row = np.arange(len(flat))
         starts, sizes = starts[chosen, row], sizes[chosen, row]

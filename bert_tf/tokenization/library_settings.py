@@ -45,14 +45,14 @@ def check_settings(path: str) -> None:
     """Raises InputError if transformers' tokenizer_config.json next to the vocabulary at `path`
     names a class that cuts texts as no tokenizer here does. Warns of settings that none follows."""
     beside = settings_file(path)
-    given = read_json(beside) if is_file(beside) else {}
-    if given.get("truncation_side") == "left":
+    settings = read_json(beside) if is_file(beside) else {}
+    if settings.get("truncation_side") == "left":
         warn(f"{beside}: truncation_side is left, but texts that are too long lose their end "
               "here.")
-    if path.endswith(".model") and (count := given.get("extra_ids", 100)) != 100:
+    if path.endswith(".model") and (count := settings.get("extra_ids", 100)) != 100:
         warn(f"{beside}: extra_ids is {count}, but the tokenizer here has 100 sentinels, so "
               "<extra_id_0> and the like get other ids than in transformers.")
-    _check_class(path, beside, given)
+    _check_class(path, beside, settings)
 
 
 def _check_class(path, beside, settings):
@@ -86,15 +86,15 @@ def warn_of_defaults(path: str, used: Mapping[str, Any]) -> None:
         used: the settings here, also those that are at their defaults.
     """
     beside = settings_file(path)
-    given = read_json(beside) if is_file(beside) else {}
-    if _bare(given.get("tokenizer_class")) not in _OF_BERT:
+    settings = read_json(beside) if is_file(beside) else {}
+    if _bare(settings.get("tokenizer_class")) not in _OF_BERT:
         return
-    lower = given.get("do_lower_case", True)
+    lower = settings.get("do_lower_case", True)
     defaults = {"do_lower_case": True, "strip_accents": lower, "tokenize_chinese_chars": True}
     for name, value in defaults.items():
-        if given.get(name) is None and used[name] != value:
+        if settings.get(name) is None and used[name] != value:
             warn(f"{beside} lacks {name}, so transformers 5 takes {str(value).lower()}, the "
-                 f"default of {given['tokenizer_class']}, but here it is "
+                 f"default of {settings['tokenizer_class']}, but here it is "
                  f"{str(used[name]).lower()}, as the vocabulary or tokenizer.json shows; write the "
                  f"right {name} there.")
             break       # the others go with it
@@ -125,31 +125,31 @@ def settings_beside(path: str) -> dict[str, Any]:
     SentencePiece join quotation marks."""
     beside = settings_file(path)
     preset = path.removesuffix(KERAS_HUB_VOCABULARY) + _KERAS_HUB
-    given: Any = {}
+    settings: Any = {}
     if is_file(beside):
-        given = {"join_quotes": True, **read_json(beside)}
+        settings = {"join_quotes": True, **read_json(beside)}
     elif path.endswith(KERAS_HUB_VOCABULARY) and is_file(preset):
-        given = read_json(preset).get("config")
-        given = {**given, "do_lower_case": given.get("lowercase")} if isinstance(
-            given, dict) else {}
+        settings = read_json(preset).get("config")
+        settings = {**settings, "do_lower_case": settings.get("lowercase")} if isinstance(
+            settings, dict) else {}
     for name in _KNOWN:
-        if isinstance(given.get(name), str):      # all of them would count as true
-            raise InputError(f"{beside}: {name} is the text {given[name]!r}; write true, false or "
-                             "a number without quotes.")
-    return {name: given[name] for name in _KNOWN if isinstance(given.get(name), int)}
+        if isinstance(settings.get(name), str):      # all of them would count as true
+            raise InputError(f"{beside}: {name} is the text {settings[name]!r}; write true, false "
+                             "or a number without quotes.")
+    return {name: settings[name] for name in _KNOWN if isinstance(settings.get(name), int)}
 
 
 def _read_added(path):
     """Returns {id: token} of the files next to the vocabulary at `path`."""
-    found: dict[str, Any] = {}
+    tokens: dict[str, Any] = {}
     for name, read in _ADDED.items():
         file = (settings_file(path) if name == SETTINGS_FILE
                 else os.path.join(os.path.dirname(path), name))
         if is_file(file):
             # The reader that needs a damaged file raises the error.
             with contextlib.suppress(InputError, AttributeError, TypeError, KeyError):
-                found |= read(read_json(file))
-    return found
+                tokens |= read(read_json(file))
+    return tokens
 
 
 def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows: int | None
@@ -164,14 +164,14 @@ def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows:
         rows: of the table, if it is known.
     """
     rows = _MOST_ROWS if rows is None else rows
-    found = {key: {name: value for name, value in token.items() if name != "id"}
-             for key, token in _read_added(path).items()
-             if key.isdecimal() and _is_added(token, known)}
-    size, held = len(tokens), {int(key) for key in found if int(key) >= len(tokens)}
-    taken = {key: token for key, token in found.items() if int(key) < rows and (
+    listed = {key: {name: value for name, value in token.items() if name != "id"}
+              for key, token in _read_added(path).items()
+              if key.isdecimal() and _is_added(token, known)}
+    size, held = len(tokens), {int(key) for key in listed if int(key) >= len(tokens)}
+    taken = {key: token for key, token in listed.items() if int(key) < rows and (
                  tokens[int(key)] == token["content"] if int(key) < size
                  else held == set(range(size, size + len(held))))}
-    if left := [found[key]["content"] for key in found.keys() - taken.keys()]:
+    if left := [listed[key]["content"] for key in listed.keys() - taken.keys()]:
         shown = textwrap.shorten(", ".join(sorted(left)), 100)
         warn(f"{os.path.dirname(path) or os.curdir} adds tokens to its vocabulary ({shown}) that "
               "are cut as other text here: the model has no rows for them, or their ids do not "

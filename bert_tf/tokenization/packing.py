@@ -81,12 +81,12 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
             segment_ids[~input_mask] = layout.pad_segment
     if layout.before:
         input_ids[:, :layout.before] = vocabulary.start_id
-    kept = in_a | in_b
-    input_ids[kept] = tokens[source[kept]]
-    found = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+    is_text = in_a | in_b
+    input_ids[is_text] = tokens[source[is_text]]
+    features = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
     if getattr(vocabulary, "further_features", ()):
-        found |= vocabulary.features(input_ids, input_mask)
-    return found
+        features |= vocabulary.features(input_ids, input_mask)
+    return features
 
 
 def pack_parts(pairs: Sequence, max_seq_length: int | None, vocabulary: Any,
@@ -126,12 +126,12 @@ def encode_pairs(texts: Sequence, tokenizer, max_seq_length: int | None,
     layout = tokenizer.vocabulary.layout
     is_single = len(texts[0]) == 1
     if max_seq_length is None:
-        max_seq_length, kept = int(layout.length(*lengths.T).max()) + hypothesis_first, lengths
+        max_seq_length, fitting = int(layout.length(*lengths.T).max()) + hypothesis_first, lengths
     else:
-        kept = np.stack(truncate_pairs(
+        fitting = np.stack(truncate_pairs(
             lengths[:, 0], lengths[:, 1], max_seq_length - (hypothesis_first and is_single),
             layout), 1)
     first, second = (1, 0) if hypothesis_first and not is_single else (0, 1)
-    runs = starts[:, first], kept[:, first], starts[:, second], kept[:, second]
+    runs = starts[:, first], fitting[:, first], starts[:, second], fitting[:, second]
     return (pack_pairs(tokens, *runs, max_seq_length, tokenizer.vocabulary, layout.pads_left),
-            (kept < lengths).any(1))
+            (fitting < lengths).any(1))

@@ -94,12 +94,12 @@ def _prepare_with_spans(text, lower, quotes, keep_accents=False):
         if chars:
             chars.append(" ")
             spans.append((word.start() - 1, word.start()))
-        for found in (_QUOTED if quotes else _CHARACTER).finditer(word.group()):
-            char = found.group() if len(found.group()) == 1 else '"'
+        for match in (_QUOTED if quotes else _CHARACTER).finditer(word.group()):
+            char = match.group() if len(match.group()) == 1 else '"'
             for part in char if keep_accents else unicodedata.normalize("NFKD", char):
                 if keep_accents or not unicodedata.combining(part):
                     chars.append(part)
-                    spans.append((word.start() + found.start(), word.start() + found.end()))
+                    spans.append((word.start() + match.start(), word.start() + match.end()))
     prepared = "".join(chars)
     if not lower:
         return prepared, spans
@@ -204,14 +204,14 @@ class SentencepieceTokenizer(Tokenizer):
         return [not self._continues(piece) for piece in self._pieces(text)[1]]
 
     def continuations(self, lines, ids, lengths):
-        found = super().continuations(lines, ids, lengths)
+        goes_on = super().continuations(lines, ids, lengths)
         if self._style.prepares:
             ends = np.cumsum(lengths)
             unknown = np.searchsorted(ends, np.flatnonzero(ids == self.vocabulary.unk_id), "right")
             for line in np.unique(unknown):
-                found[ends[line] - lengths[line]:ends[line]] = np.logical_not(
+                goes_on[ends[line] - lengths[line]:ends[line]] = np.logical_not(
                     self.word_starts(lines[line]))
-        return found
+        return goes_on
 
     def fold(self, char):
         if char.isspace() or not self._style.prepares:
@@ -228,9 +228,9 @@ class SentencepieceTokenizer(Tokenizer):
     def _encode_block(self, lines):
         texts = ([prepare(line, self.do_lower_case, **self._changes) for line in lines]
                  if self._style.prepares else list(lines))
-        found = self._run(texts, "numpy")
-        ids = np.concatenate(found).astype(np.int32, copy=False)
-        lengths = np.fromiter(map(len, found), np.int32, len(found))
+        encoded = self._run(texts, "numpy")
+        ids = np.concatenate(encoded).astype(np.int32, copy=False)
+        lengths = np.fromiter(map(len, encoded), np.int32, len(encoded))
         if self._cut:
             counts = self._counts[ids]
             if counts.max(initial=1) > 1:
@@ -255,9 +255,9 @@ class SentencepieceTokenizer(Tokenizer):
         prepared, spans = (_prepare_with_spans(text, self.do_lower_case, **self._changes)
                            if self._style.prepares else
                            (text, [(index, index + 1) for index in range(len(text))]))
-        found = self._run(prepared, "offset_mapping")
+        encoded = self._run(prepared, "offset_mapping")
         ids, pieces, offsets = [], [], []
-        for index, piece, (start, end) in zip(found["ids"], found["pieces"], found["offsets"]):
+        for index, piece, (start, end) in zip(*map(encoded.get, ("ids", "pieces", "offsets"))):
             while start < end and prepared[start].isspace():
                 start += 1
             parts = self._cut.get(index, (index,))

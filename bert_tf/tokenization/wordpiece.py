@@ -182,12 +182,12 @@ def project(text: str, original: str, lower: bool, **settings: bool) -> str:
     """
     normal = " ".join(split_words(original, lower, **settings))
     start = normal.find(text)
-    kept = [place for place, char in enumerate(original) if char != " "]
-    if not text or start < 0 or len(kept) != len(normal) - normal.count(" "):
+    letters = [place for place, char in enumerate(original) if char != " "]
+    if not text or start < 0 or len(letters) != len(normal) - normal.count(" "):
         return original
     first = start - normal.count(" ", 0, start)
     last = first + len(text) - text.count(" ") - 1
-    return original[kept[first]:kept[last] + 1]
+    return original[letters[first]:letters[last] + 1]
 
 
 class WordpieceTokenizer(Tokenizer):

@@ -95,15 +95,15 @@ class WordsGraph:
         """Returns two character classes, found by asking Python: characters that give other words,
         and those that do so near a capital sigma."""
         def differ(*contexts):
-            found = set()
+            unsure = set()
             for context in contexts:
                 before, after = context.split("x")
                 text = before + f"{after} 0 {before}".join(_NOT_ASCII) + after
                 graph = self(text).numpy().decode("utf-8").split()
                 python = split_words(text, self._lower, **self._settings)
-                found.update(char for char, one, other in zip(
+                unsure.update(char for char, one, other in zip(
                     _NOT_ASCII, _lines(graph), _lines(python), strict=True) if one != other)
-            return _character_class(sorted(map(ord, found)))
+            return _character_class(sorted(map(ord, unsure)))
 
         # Between U+302E and U+16FF0, marks that stay change places if their class is known.
         return differ("x", "\u302ex\U00016ff0"), differ("axΣ", "xΣ", "aΣx", "aΣxa")

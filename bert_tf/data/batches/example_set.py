@@ -46,13 +46,13 @@ class ExampleSet:
             raise ValueError(f"padding is {padding!r}; it must be one of "
                              f"{', '.join(bucketing.PADDINGS)}.")
         self.manifest = manifest.load_manifest(path)
-        wanted, sizes = record_features(self.manifest)
+        features, sizes = record_features(self.manifest)
         self.max_seq_length = sizes["max_seq_length"]
         self._padding = padding
         # Features as long as the sequence are kept end to end, others as [N, length].
-        self._along = {f.name for f in wanted if f.axis in ("S", "C*S", "L*S")}
-        self._choices = {f.name for f in wanted if f.axis in ("C*S", "L*S")}
-        form = RecordFormat(tuple(f for f in wanted if f.name != "is_real_example"), sizes)
+        self._along = {f.name for f in features if f.axis in ("S", "C*S", "L*S")}
+        self._choices = {f.name for f in features if f.axis in ("C*S", "L*S")}
+        form = RecordFormat(tuple(f for f in features if f.name != "is_real_example"), sizes)
         folder = os.path.dirname(absolute(path))
         shards = [(join_path(folder, shard["name"]), shard["bytes"])
                   for shard in self.manifest["shards"]]
@@ -60,11 +60,11 @@ class ExampleSet:
             raise InputError(f"{path} names no shard; {_AGAIN}")
         parts = [_unpadded(batch, self.max_seq_length, self._along)
                  for shard, size in shards for batch in _read_shard(shard, size, form)]
-        self.lengths = np.concatenate([lengths for lengths, *_ in parts])
+        self.lengths = np.concatenate([part[0] for part in parts])
         self.size = len(self.lengths)
         self._pads_left = any(pads_left for _, _, pads_left in parts)
         self._starts = np.cumsum(self.lengths) - self.lengths
-        self._features = {name: np.concatenate([features[name] for _, features, _ in parts])
+        self._features = {name: np.concatenate([part[1][name] for part in parts])
                           for name in form.names}
 
     def identity(self):

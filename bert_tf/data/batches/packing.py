@@ -27,16 +27,16 @@ def _slots(batch):
 def _pack(batch, parts, shape):
     """Adds the features of packing to a batch of tensors; each of its `parts` is packed alone. See
     `packed_features`."""
-    found = dict(zip(("packed_from", "packed_at", "predictions"), tf.numpy_function(
+    packing = dict(zip(("packed_from", "packed_at", "predictions"), tf.numpy_function(
         lambda mask, slots: packed_features(mask, slots, shape, parts),
         [batch["input_mask"], _slots(batch)], [tf.int32] * 3, stateful=False)))
     rows, count = (number * parts or None for number in shape)
-    found["packed_from"].set_shape([rows, batch["input_mask"].shape[1]])
-    found["packed_at"].set_shape(batch["input_mask"].shape)
-    found["predictions"].set_shape([count])
+    packing["packed_from"].set_shape([rows, batch["input_mask"].shape[1]])
+    packing["packed_at"].set_shape(batch["input_mask"].shape)
+    packing["predictions"].set_shape([count])
     if "masked_lm_weights" not in batch:
-        del found["predictions"]
-    return {**batch, **found}
+        del packing["predictions"]
+    return {**batch, **packing}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,9 +85,9 @@ class PackedRecords(RecordSet):
     def _shapes(self, seed, taken, global_batch):
         """A dataset of (R, M), int64 [2], of each global batch."""
         def shape(batch):
-            found = tf.numpy_function(lambda mask, slots: packed_shape(mask, slots, self.parts),
+            sizes = tf.numpy_function(lambda mask, slots: packed_shape(mask, slots, self.parts),
                                       [batch["input_mask"], _slots(batch)], tf.int64,
                                       stateful=False)
-            found.set_shape([2])
-            return found
+            sizes.set_shape([2])
+            return sizes
         return super().training_batches(seed, taken, global_batch, 1).map(as_it_is(shape))

@@ -110,13 +110,13 @@ class RecordSet(RecordFiles):
 def file_shares(counts: Sequence[int], shares: int) -> list[list[int]]:
     """Divides files, by their numbers of records, among shares of about equal size; returns the
     indices of each share's files."""
-    found: list[list[int]] = [[] for _ in range(shares)]
+    files: list[list[int]] = [[] for _ in range(shares)]
     sizes = [0] * shares
     for file in sorted(range(len(counts)), key=lambda file: -counts[file]):
         smallest = sizes.index(min(sizes))
-        found[smallest].append(file)
+        files[smallest].append(file)
         sizes[smallest] += counts[file]
-    return [sorted(share) for share in found]
+    return [sorted(share) for share in files]
 
 
 def _rows_of_shares(records, seed, taken, global_batch, worker, workers):
@@ -125,9 +125,9 @@ def _rows_of_shares(records, seed, taken, global_batch, worker, workers):
     if global_batch % shares or taken % shares:
         raise InputError(f"--train_batch_size ({global_batch}) must be a multiple of {shares}, the "
                          "number of shares in which this run reads its files.")
-    mine, of_share = global_batch // workers, global_batch // shares
-    begin = worker * mine
-    first, end = begin // of_share, -(-(begin + mine) // of_share)      # shares that are read
+    own_rows, of_share = global_batch // workers, global_batch // shares
+    begin = worker * own_rows
+    first, end = begin // of_share, -(-(begin + own_rows) // of_share)      # shares that are read
     streams = []
     for files in file_shares(records.counts, shares)[first:end]:
         share = dataclasses.replace(records, paths=[records.paths[file] for file in files],
@@ -136,8 +136,8 @@ def _rows_of_shares(records, seed, taken, global_batch, worker, workers):
     begins = tf.data.Dataset.range(taken + begin, np.iinfo(np.int64).max, global_batch)
 
     def join(number, batches):
-        messages = tf.concat(batches, 0)[begin - first * of_share:][:mine]
-        return number + tf.range(mine, dtype=tf.int64), messages
+        messages = tf.concat(batches, 0)[begin - first * of_share:][:own_rows]
+        return number + tf.range(own_rows, dtype=tf.int64), messages
 
     return tf.data.Dataset.zip(begins, tuple(streams)).map(as_it_is(join))
 
@@ -182,5 +182,5 @@ def _deal(stream, finish, global_batch, replicas, worker, workers, by_batch):
     if by_batch:
         return without_autotune(batches.map(as_it_is(finish)).map(as_it_is(share)).unbatch()
                                 .prefetch(2 * local))
-    mine = batches.map(as_it_is(share))
-    return without_autotune(mine.unbatch().map(as_it_is(finish)).prefetch(2 * local))
+    own_batches = batches.map(as_it_is(share))
+    return without_autotune(own_batches.unbatch().map(as_it_is(finish)).prefetch(2 * local))

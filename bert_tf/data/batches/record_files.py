@@ -101,12 +101,13 @@ class RecordFiles:
         """
         paths, counts, manifests = _find(patterns, flag)
         known = {path: record for record, entries, _ in manifests for path in entries}
-        found = [RecordFormat.of_file(path, known.get(path, {}).get("features")) for path in paths]
-        _check_formats(flag, paths, found)
+        formats = [RecordFormat.of_file(path, known.get(path, {}).get("features"))
+                   for path in paths]
+        _check_formats(flag, paths, formats)
         record = manifests[0][0] if manifests else None
         _check_manifests(flag, [record for record, *_ in manifests])
         vocab_size = record and record["vocabulary"]["size"]
-        return cls(paths, counts, dataclasses.replace(found[0], vocab_size=vocab_size), record,
+        return cls(paths, counts, dataclasses.replace(formats[0], vocab_size=vocab_size), record,
                    _checksum(paths, manifests))
 
     def check(self, flag: str, max_seq_length: int, max_predictions_per_seq: int, vocab_size: int,
@@ -182,8 +183,10 @@ def _entries(manifests):
 def _checksum(paths, manifests):
     """Returns the checksum of the files' checksums; None if a manifest lacks one."""
     known = _entries(manifests)
-    found = [known.get(path, {}).get("crc32c") for path in paths]
-    return None if None in found else hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
+    checksums = [known.get(path, {}).get("crc32c") for path in paths]
+    if None in checksums:
+        return None
+    return hashlib.sha256(json.dumps(checksums).encode()).hexdigest()[:16]
 
 
 def _count(path, entry):
@@ -210,7 +213,7 @@ def _check_formats(flag, paths, formats):
 
 
 def _check_manifests(flag, manifests):
-    for what, found in (
+    for what, values in (
             ("vocabularies", {(m["vocabulary"]["size"], m["vocabulary"]["sha256"])
                               for m in manifests}),
             ("recipes", {str(recipes.from_description(m.get("recipe"))) for m in manifests}),
@@ -219,7 +222,7 @@ def _check_manifests(flag, manifests):
                 "bsz_per_host", "num_core_per_host", "bi_data", "reuse_len",
                 "max_predictions_per_seq")]) for m in manifests
                 if "bsz_per_host" in m["options"]})):
-        if len(found) > 1:
+        if len(values) > 1:
             raise InputError(f"--{flag}: the records were made with different {what}; name records "
                              "that were made with the same flags.")
 
@@ -235,15 +238,15 @@ def record_features(manifest: Mapping[str, Any]
         InputError: it lacks a length, or names a feature that this version does not know.
     """
     try:
-        found, sizes = _record_features(manifest)
-        if not found:
+        described, sizes = _record_features(manifest)
+        if not described:
             raise ValueError("there are none")
-        for feature in found:
+        for feature in described:
             check_shape(feature.length(**sizes) - 1, int, f"the length of {feature.name} less 1")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError("the manifest of the records does not describe their features "
                          f"({type(error).__name__}: {error}); make the records again.") from error
-    return found, sizes
+    return described, sizes
 
 
 def _record_features(manifest):

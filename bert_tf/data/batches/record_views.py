@@ -29,10 +29,10 @@ def draw_masks(records: RecordSet, flag: str,
                          f"{records.paths[0]} describes how to draw the masks; put the manifest "
                          "there, or make the records again.")
     options, size = record["options"], records.format.sizes["max_seq_length"]
-    found = masking.find(recipes.of_manifest(record).corruption)
+    chosen = masking.find(recipes.of_manifest(record).corruption)
     slots = max_predictions_per_seq or options["max_predictions_per_seq"]
-    found.check_slots(slots, size, options["masked_lm_prob"])
-    return dataclasses.replace(records, masks=found.dynamic_masks(record, size, slots))
+    chosen.check_slots(slots, size, options["masked_lm_prob"])
+    return dataclasses.replace(records, masks=chosen.dynamic_masks(record, size, slots))
 
 
 def draw_orders(records: RecordSet, flag: str, perm_size: int = 0,

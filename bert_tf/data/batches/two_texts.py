@@ -58,11 +58,11 @@ class TwoTexts(RecordSet):
                          worker: int = 0, workers: int = 1) -> tf.data.Dataset:
         """Returns batches; see `RecordSet`, and see `beside` for the features of the other text."""
         assert self.other is not None
-        given = seed, taken, global_batch, replicas, worker, workers
+        place = seed, taken, global_batch, replicas, worker, workers
 
         @tf.autograph.experimental.do_not_convert
         def join(batch, other):
             return {**batch, **{_BESIDE + name: value for name, value in other.items()}}
 
         return without_autotune(tf.data.Dataset.zip(
-            super().training_batches(*given), self.other.training_batches(*given)).map(join))
+            super().training_batches(*place), self.other.training_batches(*place)).map(join))

@@ -144,18 +144,18 @@ class Instances:
                               SpecialIds(self.layout))["input_ids"] > 0
 
         *runs, labels = self.slices[rows].T
-        found = pack_pairs(self.documents.tokens, *runs, max_seq_length, SpecialIds(
+        arrays = pack_pairs(self.documents.tokens, *runs, max_seq_length, SpecialIds(
             self.layout, *(getattr(vocabulary, f"{role}_id") for role in (
                 "cls", "sep", "pad", "start"))))
         if "token_boundary" in self.names:
             # A special token or the first of a unit.
-            found["token_boundary"] = found["input_mask"] & ~marked(self.joins)
+            arrays["token_boundary"] = arrays["input_mask"] & ~marked(self.joins)
         if "entities" in self.names:
-            found["entities"] = marked(self.documents.entities)
+            arrays["entities"] = marked(self.documents.entities)
         if self.masks is not None:
-            found |= self.masks.rows(rows).hide(found["input_ids"], vocabulary.mask_id)
-        found["next_sentence_labels"] = labels[:, None] ^ self.next_label
-        return {name: found[name] for name in self.names if name in found}
+            arrays |= self.masks.rows(rows).hide(arrays["input_ids"], vocabulary.mask_id)
+        arrays["next_sentence_labels"] = labels[:, None] ^ self.next_label
+        return {name: arrays[name] for name in self.names if name in arrays}
 
     def label_counts(self) -> dict[str, int]:
         """Counts of the labels for the manifest."""

@@ -265,12 +265,12 @@ def _warnings_on_texts(record):
     # The text of a stream is written once, whatever the flag says.
     copies = 1 if segments.pairing == "text_stream" else record["options"]["dupe_factor"]
     ends = segments.sentence_ends       # the last one of a sequence is its own separator
-    kept = (counts["instance_tokens"] + ends * counts["instances"]) / (counts["tokens"] * copies)
+    used = (counts["instance_tokens"] + ends * counts["instances"]) / (counts["tokens"] * copies)
     pairing = PAIRINGS[segments.pairing]
     # Where a sequence may end with a part of a sentence, some is left out of any text.
-    if kept < (0.7 if pairing.in_order else 0.95) and (not ends or counts.get("left_out")):
+    if used < (0.7 if pairing.in_order else 0.95) and (not ends or counts.get("left_out")):
         ending = " and in documents that no blank line ends" * bool(counts.get("open_documents"))
-        yield f"{1 - kept:.0%} of the tokens are left out, " + (
+        yield f"{1 - used:.0%} of the tokens are left out, " + (
             "in the last batch, which is not full: give more text, or a smaller --bsz_per_host."
             if pairing.in_rows else
             f"in sentences that are longer than --max_seq_length{ending}: raise it, or give "

@@ -181,10 +181,10 @@ class DynamicMasks:
 
     def candidates(self, input_ids, input_mask):
         """Returns the tokens that may be predicted, bool [B, S]."""
-        found = tf.cast(input_mask, tf.bool)
+        is_candidate = tf.cast(input_mask, tf.bool)
         for special in self.special_ids:
-            found &= input_ids != special
-        return found
+            is_candidate &= input_ids != special
+        return is_candidate
 
     def hide(self, input_ids, input_mask, uniforms, token_boundary=None) -> dict:
         """Chooses, throws and hides.

@@ -68,8 +68,8 @@ class BeamRunner:
 
 def _sentence(error):
     """The message of the InputError in a worker's error, or a sentence on the pipeline's error."""
-    if found := re.search(r"InputError: (.*)", str(error)):
-        return found[1].partition(" [while running")[0]
+    if message := re.search(r"InputError: (.*)", str(error)):
+        return message[1].partition(" [while running")[0]
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return (f"the Beam pipeline failed ({lines[-1]}); start the same command again, finished "
             "pieces are kept.")

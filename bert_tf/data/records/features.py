@@ -202,13 +202,13 @@ class RecordFormat:
         except ValueError as error:
             raise InputError(f"{path}: record 0 is not a pre-training record ({error}); make the "
                              "file with bert-create-pretraining-data.") from error
-        found = [feature for name, feature in KNOWN.items()
-                 if name in (example if names is None else names)]
+        features = [feature for name, feature in KNOWN.items()
+                    if name in (example if names is None else names)]
         sizes: dict[str, int] = {}
-        for feature in found:
+        for feature in features:
             if feature.axis in AXES and feature.name in example:
                 sizes.setdefault(AXES[feature.axis], len(example[feature.name]))
-        return cls(tuple(found), sizes)
+        return cls(tuple(features), sizes)
 
     @property
     def names(self) -> set[str]:

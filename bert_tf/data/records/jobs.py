@@ -36,13 +36,13 @@ class _Worker:
 
     def __init__(self):
         context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._pipe, other_end = context.Pipe()
+        self._process = context.Process(target=_serve, args=(other_end,), daemon=True)
         self._index = None
         resource_tracker.ensure_running()       # it changes which signals are held
         with signals.held(), _named_death():
             self._process.start()
-        theirs.close()
+        other_end.close()
 
     def take(self, work):
         """Hands over the function that does a piece."""
@@ -192,9 +192,9 @@ def _do_and_note(work, progress, index, piece):
 class _Report:
     """Keeps the results and prints how far the job is."""
 
-    def __init__(self, results, wanted):
-        self._results, self._count = results, len(wanted)
-        self.waiting = sum(results[index] is None for index in wanted)
+    def __init__(self, results, indices):
+        self._results, self._count = results, len(indices)
+        self.waiting = sum(results[index] is None for index in indices)
         self._start, self._finished = time.monotonic(), 0
         if self.waiting < self._count:
             print(f"{self._count - self.waiting} of {self._count} pieces were finished before",
@@ -233,11 +233,11 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
     """
     if runner and not isinstance(runner, Share):
         return _run_elsewhere(pieces, count, work, progress, is_intact, runner)
-    wanted = [index for index in range(count) if not runner or runner.has(index)]
+    indices = [index for index in range(count) if not runner or runner.has(index)]
     results: list[Any] = [None] * count
-    for index in sorted({*wanted}.intersection(progress.noted())):
+    for index in sorted({*indices}.intersection(progress.noted())):
         results[index] = progress.result(index, is_intact)
-    report, work = _Report(results, wanted), functools.partial(_do_and_note, work, progress)
+    report, work = _Report(results, indices), functools.partial(_do_and_note, work, progress)
     num_workers = min(num_workers or usable_cores(), report.waiting)
     todo = ((i, piece) for i, piece in enumerate(pieces)
             if results[i] is None and (not runner or runner.has(i)))
@@ -285,9 +285,9 @@ def run_stream(pieces: Iterable, work: Callable[[int, Any], Any], progress: Fini
 
     def waiting():
         for index, piece in enumerate(pieces):
-            kept = progress.result(index, is_intact)
-            if kept is not None:
-                report.results[index] = kept
+            result = progress.result(index, is_intact)
+            if result is not None:
+                report.results[index] = result
             else:
                 yield index, piece
 

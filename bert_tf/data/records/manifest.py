@@ -91,10 +91,10 @@ def record_files(patterns: str | Sequence[str], flag: str) -> list[str]:
     Raises:
         InputError: a file does not exist, or a .json file is not a manifest.
     """
-    found = find_files(patterns, flag)
-    return [path for path in found if not path.endswith(".json")] or find_files(
+    paths = find_files(patterns, flag)
+    return [path for path in paths if not path.endswith(".json")] or find_files(
         [join_path(os.path.dirname(path), shard["name"])
-         for path in found for shard in load_manifest(path)["shards"]], flag)
+         for path in paths for shard in load_manifest(path)["shards"]], flag)
 
 
 def join_counts(counts: Sequence[Sequence[int]]) -> str:
@@ -126,32 +126,32 @@ def find_manifests(shards: Iterable[str]
         list of (manifest, {path of a shard: its entry in the manifest}, path of the manifest);
         shards without a manifest are left out.
     """
-    wanted = {real_path(path): path for path in shards}
-    found = []
-    for folder in sorted({os.path.dirname(path) for path in wanted}):
+    by_real_path = {real_path(path): path for path in shards}
+    manifests = []
+    for folder in sorted({os.path.dirname(path) for path in by_real_path}):
         for path in match_names(folder, "*" + SUFFIX):
             manifest = load_manifest(path, has_vocabulary=True)
             # The shards of a manifest may lie in several folders; names are relative to its own.
-            entries = {wanted[real]: shard for shard in manifest["shards"]
-                       if (real := real_path(join_path(folder, shard["name"]))) in wanted}
+            entries = {by_real_path[real]: shard for shard in manifest["shards"]
+                       if (real := real_path(join_path(folder, shard["name"]))) in by_real_path}
             if entries:
-                found.append((manifest, entries, path))
-    return found
+                manifests.append((manifest, entries, path))
+    return manifests
 
 
-def check_whole(found: Iterable[tuple[dict, dict, str]], patterns: str | Sequence[str], flag: str
-                ) -> None:
+def check_whole(manifests: Iterable[tuple[dict, dict, str]], patterns: str | Sequence[str],
+                flag: str) -> None:
     """Checks that no shard is absent that a folder or a glob should have found, and that the shards
     have as many records as their manifest counts.
 
     Args:
-        found: the result of `find_manifests`.
+        manifests: the result of `find_manifests`.
 
     Raises:
         InputError: a shard is absent, or the counts disagree; names the manifest.
     """
     patterns = patterns.split(",") if isinstance(patterns, str) else patterns
-    for manifest, _, path in found:
+    for manifest, _, path in manifests:
         names = [normal_path(join_path(os.path.dirname(path), shard["name"]))
                  for shard in manifest["shards"]]
         for name in names:

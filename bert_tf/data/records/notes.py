@@ -80,11 +80,11 @@ class FinishedPieces:
             Closed: there are none.
             InputError: they are of another job.
         """
-        found = _read(os.path.join(self._folder, _JOB))
-        if found is None:
+        job = _read(os.path.join(self._folder, _JOB))
+        if job is None:
             raise Closed(f"{self._folder} is gone, with the notes of this job; start the same "
                          "command again.")
-        if _checksum(found) != self._job:
+        if _checksum(job) != self._job:
             raise InputError(f"{self._folder}: a job with other flags or another text has taken "
                              "over this output; name another output.")
 

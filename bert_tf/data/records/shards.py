@@ -126,9 +126,9 @@ def _make_share(job, share, num_workers):
             results = job.noted()
         # Looked for after the notes, which go when it is there; a store has no turns.
         if exists(job.path):
-            found = job.made_by_another()
+            record = job.made_by_another()
             job.progress.close()    # a worker of this share may have noted a piece since
-            return found, True
+            return record, True
         job.progress.check()
         if not all(_has_sizes(job.folder, result) for result in results):
             raise Unfinished(f"share {share} is finished; other shares, or the same command "
@@ -211,12 +211,12 @@ class _Job:
                     self.progress.forget(index)
         return None
 
-    def _what_is_wrong(self, found):
+    def _what_is_wrong(self, record):
         """The first wrong statement in a manifest of this job, or ""."""
-        known, counted = manifest.counted_records(found)
+        known, counted = manifest.counted_records(record)
         if known != counted:
             return f"{self.path} was changed: it counts {known:,} records, its shards {counted:,}"
-        damaged = find_damaged(self.folder, found["shards"])
+        damaged = find_damaged(self.folder, record["shards"])
         return f"{damaged} is not as its manifest describes it" if damaged else ""
 
     def made_by_another(self) -> dict:
@@ -225,11 +225,11 @@ class _Job:
         Raises:
             InputError: it belongs to another job.
         """
-        found = manifest.load_manifest(self.path)
-        if not self._is_same(found.get("fingerprint")):
+        record = manifest.load_manifest(self.path)
+        if not self._is_same(record.get("fingerprint")):
             raise InputError(f"{self.path}: a job with other flags or another text has taken over "
                              "this output; name another output.")
-        return found
+        return record
 
     def noted(self) -> list[Any]:
         """Returns the results by piece if there are notes of all, else None for each. A piece whose
@@ -294,9 +294,9 @@ class _Job:
         """Returns whether the fingerprint of a manifest, or of notes, belongs to this job."""
         if not isinstance(other, dict) or not isinstance(other.get("pieces"), list):
             return False
-        mine, theirs = ({**each, "pieces": len(each["pieces"]), "by_place": None}
-                        for each in (self.fingerprint, other))
-        if as_json(mine) != theirs:
+        own, others = ({**each, "pieces": len(each["pieces"]), "by_place": None}
+                       for each in (self.fingerprint, other))
+        if as_json(own) != others:
             return False
         if self.by_place and other.get("by_place"):     # each note identifies its text
             return True

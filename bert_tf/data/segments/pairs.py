@@ -46,8 +46,8 @@ def _document_pairs(documents, index, stream, room, short_seq_prob, segments):
         is_negative = is_single or stream.random() < segments.random_share
         if is_negative and (is_single or not swaps):
             b_first, other_end = random_sentence(documents, index, stream)
-            wanted = starts[b_first] + target - a_length
-            b_last = bisect_left(starts, wanted, b_first + 1, other_end)
+            b_target = starts[b_first] + target - a_length
+            b_last = bisect_left(starts, b_target, b_first + 1, other_end)
             first = split
         else:
             b_first, b_last = split, last

@@ -210,11 +210,13 @@ def tokenize_documents(lines: Sequence[str], tokenizer, blanks_separate_docs: bo
         ends = lengths == 0
         for number in np.flatnonzero(ends):
             ends[number] = tokenizer.is_blank(lines[number])
-    kept = lengths > 0
+    has_tokens = lengths > 0
     # An empty text after the last newline is not a line.
-    after = ends[kept.nonzero()[0][-1]:len(lines) - (not lines[-1])] if kept.any() else ends
-    document = np.cumsum(ends)[kept]           # equal for the sentences of one document
-    starts = np.concatenate([[0], np.cumsum(lengths[kept])])
+    after = ends
+    if has_tokens.any():
+        after = ends[has_tokens.nonzero()[0][-1]:len(lines) - (not lines[-1])]
+    document = np.cumsum(ends)[has_tokens]      # equal for the sentences of one document
+    starts = np.concatenate([[0], np.cumsum(lengths[has_tokens])])
     edges = np.concatenate([[0], np.flatnonzero(np.diff(document)) + 1, [len(document)]])
     ranges = [(int(a), int(b)) for a, b in zip(edges, edges[1:]) if a < b]
     marks = (marker or _words)(lines, tokens, lengths,

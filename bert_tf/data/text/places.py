@@ -65,7 +65,7 @@ def read_piece(piece: Piece) -> bytes:
     Raises:
         InputError: a file can't be read, or is shorter than it was.
     """
-    found = []
+    parts = []
     for place in piece:
         try:
             read = (unpacked_range(place.path, place.version, place.start, place.end)
@@ -75,8 +75,8 @@ def read_piece(piece: Piece) -> bytes:
         if len(read) != place.end - place.start:
             raise InputError(f"{place.path} became shorter while it was read; run the same command "
                              "again when nothing writes to the file.")
-        found += filter(None, (read, place.added))
-    return b"".join(found)
+        parts += filter(None, (read, place.added))
+    return b"".join(parts)
 
 
 def without_marks(piece: Piece, read: bytes) -> bytes:
@@ -119,8 +119,8 @@ def read_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,
     """Yields the bytes of the pieces that `find_pieces` finds, each when it is found, without
     byte-order marks."""
     text = _Text(paths, by_file)
-    found = (text.places(*ends) for ends in _cuts(text, piece_bytes, boundary))
-    return (without_marks(piece, read_piece(piece)) for piece in found)
+    pieces = (text.places(*ends) for ends in _cuts(text, piece_bytes, boundary))
+    return (without_marks(piece, read_piece(piece)) for piece in pieces)
 
 
 class Pieces(Sequence[Piece]):
@@ -195,7 +195,7 @@ class _Text:
 
     def places(self, start, end):
         """The places of the bytes from `start` to `end`."""
-        found = []
+        parts = []
         for number in range(bisect.bisect_right(self._starts, start) - 1, len(self._files)):
             first, file = self._starts[number], self._files[number]
             low, high = max(start - first, 0), end - first
@@ -203,9 +203,9 @@ class _Text:
                 break
             added = file.added[max(low - file.end, 0):max(high - file.end, 0)]
             if low < min(high, file.end) or added:
-                found.append(file._replace(start=min(low, file.end), end=min(high, file.end),
+                parts.append(file._replace(start=min(low, file.end), end=min(high, file.end),
                                            added=added))
-        return tuple(found)
+        return tuple(parts)
 
     def read(self, start, end):
         return read_piece(self.places(start, end))
@@ -245,6 +245,6 @@ def _next_cut(text, start, limit, boundary):
         end = min(at + _BLOCK, text.size)
         held += text.read(at, end)
         at = end
-        if found := boundary.search(held):
-            return at - len(held) + found.end()
+        if match := boundary.search(held):
+            return at - len(held) + match.end()
     return None

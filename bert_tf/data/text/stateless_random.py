@@ -51,8 +51,8 @@ def random_bits(seeds: np.ndarray, size: int) -> np.ndarray:
         counter = (np.broadcast_to(np.arange(blocks, dtype=np.uint32), shape),
                    np.zeros(shape, np.uint32),
                    *(np.broadcast_to(word[:, None], shape) for word in start))
-        found = _philox(counter, (left[:, None], right[:, None]))
-    return np.stack(found, -1).reshape(len(seeds), 4 * blocks)[:, :size]
+        drawn = _philox(counter, (left[:, None], right[:, None]))
+    return np.stack(drawn, -1).reshape(len(seeds), 4 * blocks)[:, :size]
 
 
 def uniform(seeds: np.ndarray, size: int) -> np.ndarray:
@@ -107,7 +107,7 @@ def dataset_seeds(seeds: tuple[int, int], count: int) -> np.ndarray:
     for seed in seeds:
         low, high = _words([seed])
         with np.errstate(over="ignore"):
-            found = _philox((blocks, zeros, zeros + low, zeros + high),
+            drawn = _philox((blocks, zeros, zeros + low, zeros + high),
                             [zeros + word[0] for word in _words([_GRAPH_SEED])])
-        columns.append(np.stack(found, -1).reshape(-1)[:count].astype(np.int64))
+        columns.append(np.stack(drawn, -1).reshape(-1)[:count].astype(np.int64))
     return np.stack(columns, 1)

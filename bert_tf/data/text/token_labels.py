@@ -25,7 +25,7 @@ def capitals(lines: Sequence[str], ids: np.ndarray, tokenizer) -> np.ndarray:
     if not tokenizer.do_lower_case:
         raise InputError("--task=capitalization needs a lower-cased vocabulary, since cased tokens "
                          "show the label; give such a --vocab_file.")
-    found, marks = [], tokenizer.continues
+    labels, marks = [], tokenizer.continues
     seen = []
     for line in lines:
         tokens, offsets = tokenizer.encode_with_offsets(line)
@@ -34,11 +34,11 @@ def capitals(lines: Sequence[str], ids: np.ndarray, tokenizer) -> np.ndarray:
         for token, (start, _) in zip(tokens, offsets):
             if not marks[token]:
                 is_capital = line[start:start + 1].isupper()
-            found.append(is_capital)
+            labels.append(is_capital)
     if seen != ids.tolist():
         raise InputError("--task=capitalization: the tokenizer gives different tokens when it also "
                          "gives their positions; use a WordPiece vocab.txt.")
-    return np.array(found, bool)
+    return np.array(labels, bool)
 
 
 def in_rest_of_document(documents: Documents, slices: np.ndarray) -> np.ndarray:
@@ -51,10 +51,10 @@ def in_rest_of_document(documents: Documents, slices: np.ndarray) -> np.ndarray:
     starts = documents.sentence_starts
     bounds = np.array([(starts[first], starts[end]) for first, end in documents.ranges])
     bounds = bounds[np.argsort(bounds[:, 0])] if len(bounds) else bounds.reshape(0, 2)
-    found = np.zeros(len(documents.tokens), bool)
+    comes_again = np.zeros(len(documents.tokens), bool)
     for start, length in np.unique(slices[:, :2], axis=0).tolist():
         first, end = bounds[np.searchsorted(bounds[:, 0], start, "right") - 1]
         rest = np.concatenate([documents.tokens[first:start], documents.tokens[start + length:end]])
         part = slice(start, start + length)
-        found[part] = np.isin(documents.tokens[part], rest)
-    return found
+        comes_again[part] = np.isin(documents.tokens[part], rest)
+    return comes_again

@@ -162,18 +162,18 @@ class PhraseList:
 
     def __init__(self, phrases: Iterable[str], tokenizer) -> None:
         phrases = sorted({phrase.strip() for phrase in phrases} - {""})
-        found = set()
+        phrase_tokens = set()
         for encode in {tokenizer.encode_lines, tokenizer.encode_words}:
             ids, lengths = encode(phrases)
             ends = np.cumsum(lengths).tolist()
             ids = np.asarray(ids, np.int32)
-            found |= {ids[end - length:end].tobytes() for end, length in zip(ends, lengths)}
-        self._phrases = frozenset(found - {b""})
+            phrase_tokens |= {ids[end - length:end].tobytes() for end, length in zip(ends, lengths)}
+        self._phrases = frozenset(phrase_tokens - {b""})
         lengths: dict[int, set[int]] = {}
         for phrase in self._phrases:
             lengths.setdefault(int.from_bytes(phrase[:4], "little"), set()).add(len(phrase) // 4)
         self.hash = hashlib.sha256(b"\n".join(sorted(self._phrases))).hexdigest()
-        self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
+        self._lengths = {first: sorted(counts, reverse=True) for first, counts in lengths.items()}
 
     @classmethod
     def read(cls, path: str, tokenizer) -> "PhraseList":
@@ -184,13 +184,13 @@ class PhraseList:
         """
         try:
             with open_unpacked(path) as file:
-                found = cls(file.read().decode("utf-8").splitlines(), tokenizer)
+                made = cls(file.read().decode("utf-8").splitlines(), tokenizer)
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"--phrase_file: {path} can't be read ({error}).") from error
-        if not found._phrases:
+        if not made._phrases:
             raise InputError(f"--phrase_file: {path} holds no phrase; name a file with one phrase "
                              "per line.")
-        return found
+        return made
 
     def mark(self, ids: np.ndarray, lengths: np.ndarray, marks: Marks) -> Marks:
         """The marks of lines of tokens, with phrases as units.

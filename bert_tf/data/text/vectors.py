@@ -130,16 +130,17 @@ class Windows(Texts):
     def __init__(self, lines: list[str], tokenizer: Tokenizer, max_seq_length: int):
         super().__init__(lines, tokenizer, max_seq_length)
         layout, (a_length, b_length) = self._vocabulary.layout, self._whole
-        room, found = layout.room(max_seq_length, False), []
+        room, windows = layout.room(max_seq_length, False), []
         for text, length in enumerate(self.lengths):
             if b_length[text] or a_length[text] <= room:
-                found.append((text, 0, self._a_length[text], 0, length, 0))
+                windows.append((text, 0, self._a_length[text], 0, length, 0))
                 continue
             self.cut -= 1
             self.lengths[text] = layout.length(a_length[text], 0)
-            found += [(text, start, room, *taken) for start, *taken in _windows(
+            windows += [(text, start, room, *taken) for start, *taken in _windows(
                 int(a_length[text]), room, layout.before, layout.after)]
-        self._owners, starts, sizes, self._begins, self._ends, self._places = np.array(found, int).T
+        (self._owners, starts, sizes, self._begins, self._ends,
+         self._places) = np.array(windows, int).T
         self._a_start = self._a_start[self._owners] + starts
         self._a_length = sizes
         self._b_start, self._b_length = (run[self._owners]
@@ -162,9 +163,12 @@ def _windows(count, size, before, after):
     context = np.where((left >= 0) & (left < size), np.minimum(left, size - 1 - left), -1)
     best = context.argmax(0)
     for number, start in enumerate(starts):
-        mine = np.flatnonzero(best == number)
-        first = 0 if number == 0 else mine[0] - start + before
-        last = before + size + after if number == len(starts) - 1 else mine[-1] + 1 - start + before
+        tokens_of_window = np.flatnonzero(best == number)
+        first, last = tokens_of_window[[0, -1]] - start + before + [0, 1]
+        if number == 0:
+            first = 0
+        if number == len(starts) - 1:
+            last = before + size + after
         yield start, first, last, first + start
 
 

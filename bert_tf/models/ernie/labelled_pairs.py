@@ -48,15 +48,15 @@ def read_pairs(lines: Iterable[str], name: str) -> Iterator[tuple[str, str, str]
 
 def find_labels(paths: Iterable[str]) -> list[str]:
     """Returns the labels of files in the order of their ids: numbers by size, else as sorted."""
-    found: set[str] = set()
+    labels: set[str] = set()
     for path in paths:
         with open_unpacked(path) as file:
-            found.update(label for *_, label in read_pairs(
+            labels.update(label for *_, label in read_pairs(
                 (line.decode("utf-8", "replace") for line in file), path))
     try:
-        return sorted(found, key=int)
+        return sorted(labels, key=int)
     except ValueError:
-        return sorted(found)
+        return sorted(labels)
 
 
 def as_documents(lines: Sequence[str], labels: Sequence[str], name: str
@@ -69,14 +69,14 @@ def as_documents(lines: Sequence[str], labels: Sequence[str], name: str
     """
     ids = {label: number for number, label in enumerate(labels)}
     text: list[str] = []
-    found = []
+    label_ids = []
     for text_a, text_b, label in read_pairs(lines, name):
         if label not in ids:
             raise InputError(f"{name}: a pair has the label {label!r}, which is none of --labels="
                              f"{','.join(labels)}; add it, or correct the line.")
         text += [" ".join(text_a.splitlines()), " ".join(text_b.splitlines()), ""]
-        found.append(ids[label])
-    return text, found
+        label_ids.append(ids[label])
+    return text, label_ids
 
 
 def give_labels(documents: Documents, labels: list[int], name: str) -> None:

@@ -138,10 +138,10 @@ def gather_masks(chosen: np.ndarray, shown: np.ndarray, lengths: np.ndarray,
     shape = len(lengths), slots
     masks = Masks(np.zeros(shape, np.uint16), np.full(shape, KEEP, np.int32),
                   np.minimum(counts, slots).astype(np.uint16))
-    kept = slot < slots
-    masks.positions[row[kept], slot[kept]] = (places - starts[row])[kept]
-    masks.replacements[row[kept], slot[kept]] = shown[places][kept]
-    return masks, int((~kept).sum())
+    has_room = slot < slots
+    masks.positions[row[has_room], slot[has_room]] = (places - starts[row])[has_room]
+    masks.replacements[row[has_room], slot[has_room]] = shown[places][has_room]
+    return masks, int((~has_room).sum())
 
 
 class CoinMasksInTraining(DynamicMasks):

@@ -100,15 +100,15 @@ class TaskSchedule:
 
         In a stage each step takes the task that is furthest behind its share, the first of several.
         """
-        found = []
+        numbers = []
         for counts in np.array(self.table, np.int64).T:
             total, done = counts.sum(), np.zeros_like(counts)
             for step in range(total):
                 behind = counts * (step + 1) - done * total
                 task = int(np.argmax(np.where(done < counts, behind, np.iinfo(np.int64).min)))
                 done[task] += 1
-                found.append(task)
-        return np.array(found, np.int16)
+                numbers.append(task)
+        return np.array(numbers, np.int16)
 
     def counts(self, step: int) -> list[int]:
         """Returns how many of the steps before `step` each task has."""
@@ -171,11 +171,11 @@ class TaskMixture:
             InputError: the records of two tasks have other features, sizes or vocabularies.
         """
         for name, records in self.sets.items():
-            for mine, theirs, what in (
+            for own, other, what in (
                     (self.format.names, records.format.names, "features"),
                     (self.format.sizes, records.format.sizes, "lengths"),
                     (self.vocab_hash, records.vocab_hash, "vocabularies")):
-                if mine != theirs:
+                if own != other:
                     raise InputError(f"--{flag}: the records of {name} and of "
                                      f"{next(iter(self.sets))} have different {what}; make both "
                                      "with the same flags.")
@@ -230,11 +230,11 @@ class TaskMixture:
         """Returns batches as `RecordSet.evaluation_batches`, one task after the other; each has its
         share of the steps."""
         share = -(-max_steps // len(self.sets))
-        found = [records.evaluation_batches(global_batch, share, replicas, worker, workers)
-                 for records in self.sets.values()]
-        for other in found[1:]:
-            found[0] = found[0].concatenate(other)
-        return found[0]
+        batches = [records.evaluation_batches(global_batch, share, replicas, worker, workers)
+                   for records in self.sets.values()]
+        for other in batches[1:]:
+            batches[0] = batches[0].concatenate(other)
+        return batches[0]
 
 
 def open_records(patterns: str | list[str], flag: str) -> RecordSet | TaskMixture:
@@ -244,18 +244,18 @@ def open_records(patterns: str | list[str], flag: str) -> RecordSet | TaskMixtur
         InputError: see `RecordSet.open`; or only some records belong to a task.
     """
     paths = manifest.record_files(patterns, flag)
-    found: dict[str, list[str]] = {}
+    by_task: dict[str, list[str]] = {}
     manifests = manifest.find_manifests(paths)
     manifest.check_whole(manifests, patterns, flag)
     known = {path: recipes.of_manifest(record)
              for record, entries, _ in manifests for path in entries}
     for path in paths:
-        found.setdefault(known[path].task if path in known else "", []).append(path)
-    if not any(found):
+        by_task.setdefault(known[path].task if path in known else "", []).append(path)
+    if not any(by_task):
         return RecordSet.open(patterns, flag)
-    if "" in found:
-        raise InputError(f"--{flag}: {found[''][0]} names no task, but other records do; train on "
-                         "records of one recipe, with their manifests beside them.")
+    if "" in by_task:
+        raise InputError(f"--{flag}: {by_task[''][0]} names no task, but other records do; train "
+                         "on records of one recipe, with their manifests beside them.")
     recipe = next(iter(known.values()))
-    return TaskMixture({name: RecordSet.open(found[name], flag) for name in recipe.tasks
-                        if name in found})
+    return TaskMixture({name: RecordSet.open(by_task[name], flag) for name in recipe.tasks
+                        if name in by_task})

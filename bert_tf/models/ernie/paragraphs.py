@@ -109,8 +109,8 @@ def sentence_distance(documents: Documents, stream: PythonRandom, room: int, opt
                     else:
                         b_first = apart[stream.below(len(apart))]
                         b_end = first - 1 if b_first < first else end
-                    wanted = starts[b_first] + target - (starts[split] - starts[first])
-                    b_last = bisect_left(starts, wanted, b_first + 1, b_end)
+                    b_target = starts[b_first] + target - (starts[split] - starts[first])
+                    b_last = bisect_left(starts, b_target, b_first + 1, b_end)
                 a_length, b_length = starts[split] - starts[first], starts[b_last] - starts[b_first]
                 yield *cut_to_room(starts[first], a_length, starts[b_first], b_length, room,
                                    stream), label

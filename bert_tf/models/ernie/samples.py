@@ -69,19 +69,19 @@ def read_list(path: str, folder: str = "") -> list[tuple[str, float]]:
     Raises:
         InputError: a line is malformed; names it.
     """
-    found = []
+    files = []
     with open_unpacked(path) as file:
         for number, line in enumerate(file, 1):
             try:
                 name, probability = line.decode("utf-8").strip().split("\t")
-                found.append((os.path.join(folder or os.path.dirname(path), name),
+                files.append((os.path.join(folder or os.path.dirname(path), name),
                               float(probability)))
             except ValueError as error:
                 raise InputError(f"{path}, line {number} is not the name of a file, a tab and a "
                                  "probability; correct it.") from error
-    if not found:
+    if not files:
         raise InputError(f"{path} is empty; it must name a file on each line.")
-    return found
+    return files
 
 
 def read_file(path: str, max_seq_length: int, count: Callable[[str], None]) -> Iterator[Sample]:

@@ -52,12 +52,12 @@ _KEPT = frozenset(
 
 def _spans(text):
     """Returns the (start, end) of each word of a run without blanks."""
-    found = []
+    parts = []
     for part in _RUN.split(text):
-        start = found[-1][1] if found else 0
+        start = parts[-1][1] if parts else 0
         if part:
-            found.append((start, start + len(part)))
-    return [span for start, end in found for span in (
+            parts.append((start, start + len(part)))
+    return [span for start, end in parts for span in (
         [(start, end)] if _RUN.fullmatch(text[start:end]) else _cut(text, start, end))]
 
 
@@ -151,9 +151,9 @@ class GptTokenizer(Tokenizer):
         return unpack(b"".join(map(self._chunks.__getitem__, text.split())))
 
     def encode_lines(self, lines):
-        found = [b"".join(map(self._chunks.__getitem__, line.split())) for line in lines]
-        ids = np.frombuffer(b"".join(found), np.int32)
-        return ids, np.array([len(packed) // ids.itemsize for packed in found], np.int32)
+        rows = [b"".join(map(self._chunks.__getitem__, line.split())) for line in lines]
+        ids = np.frombuffer(b"".join(rows), np.int32)
+        return ids, np.array([len(row) // ids.itemsize for row in rows], np.int32)
 
     def encode_with_offsets(self, text):
         ids, offsets = [], []
@@ -188,14 +188,14 @@ class GptTokenizer(Tokenizer):
     @staticmethod
     def _cut_chunk(chunk):
         """The lower-cased words of a run without blanks, and the places of their characters."""
-        pairs = [(char, place) for place, given in enumerate(chunk)
-                 for char in REPLACED.get(given, given)]
+        pairs = [(char, place) for place, old in enumerate(chunk)
+                 for char in REPLACED.get(old, old)]
         text = "".join(char for char, _ in pairs)
-        found = []
+        words = []
         for start, end in _spans(text):
-            lowered = [(char, place) for given, place in pairs[start:end] for char in given.lower()]
-            found.append(("".join(char for char, _ in lowered), [place for _, place in lowered]))
-        return found
+            lowered = [(char, place) for old, place in pairs[start:end] for char in old.lower()]
+            words.append(("".join(char for char, _ in lowered), [place for _, place in lowered]))
+        return words
 
     def _pieces(self, word):
         return merge_pairs([*word[:-1], word[-1] + END], self._ranks)

@@ -99,13 +99,13 @@ def sentence_rows(documents: Documents, vocabulary: Vocabulary, order: Sequence[
     """
     starts, tokens = documents.sentence_starts, documents.tokens
     lengths = [starts[number + 1] - starts[number] + 1 for number in order]
-    found = fill_rows(lengths, rows, steps)
-    batches = min(cut_rows(found, lengths, steps), default=0)
+    sentences = fill_rows(lengths, rows, steps)
+    batches = min(cut_rows(sentences, lengths, steps), default=0)
     ends = [vocabulary.sep_id, vocabulary.cls_id] if reverse else [
         vocabulary.cls_id, vocabulary.sep_id]
     first, last = (np.array([index], np.int32) for index in ends)
     read, following = [], []
-    for row in found:
+    for row in sentences:
         parts = [tokens[starts[order[i]]:starts[order[i] + 1]][::-1 if reverse else 1] for i in row]
         size = batches * steps
         none = [np.zeros(0, np.int32)]
@@ -145,20 +145,20 @@ def text_rows(texts: Iterator[TokenSequence], rows: int, steps: int) -> dict[str
         `is_start`, [M, 1], 1 where a text begins. Rows that no text is left for are 0.
     """
     parts = list(_deal(texts, rows, steps))
-    found = {name: np.zeros((len(parts), steps), np.int32) for name in (
+    features = {name: np.zeros((len(parts), steps), np.int32) for name in (
         "input_ids", "input_mask", "next_token_ids")}
-    found["next_token_weights"] = np.zeros((len(parts), steps), np.float32)
-    found["is_start"] = np.zeros((len(parts), 1), np.int32)
+    features["next_token_weights"] = np.zeros((len(parts), steps), np.float32)
+    features["is_start"] = np.zeros((len(parts), 1), np.int32)
     for record, part in enumerate(parts):
         if part is None:
             continue
         text, place = part
         count = min(steps, len(text.ids) - place)
         for name, values in zip(("input_ids", "next_token_ids", "next_token_weights"), text):
-            found[name][record, :count] = values[place:place + count]
-        found["input_mask"][record, :count] = 1
-        found["is_start"][record] = place == 0
-    return found
+            features[name][record, :count] = values[place:place + count]
+        features["input_mask"][record, :count] = 1
+        features["is_start"][record] = place == 0
+    return features
 
 
 def stream_rows(documents: Documents, end_id: int, rows: int, steps: int) -> dict[str, np.ndarray]:
@@ -228,7 +228,7 @@ def make_columns(documents: Documents, vocabulary: Vocabulary, stream: PythonRan
         return order
 
     if segments.pairing == "sentence_stream":
-        found, sentences = {}, len(documents.sentence_starts) - 1
+        columns, sentences = {}, len(documents.sentence_starts) - 1
         ways = [sentence_rows(documents, vocabulary, shuffled(sentences), rows, steps, reverse)
                 for reverse in (False, True)]
         count = min(len(read) for read, _ in ways)      # both ways have about as many batches
@@ -238,9 +238,9 @@ def make_columns(documents: Documents, vocabulary: Vocabulary, stream: PythonRan
             if isinstance(vocabulary, SpelledVocabulary):
                 features = vocabulary.features(read, np.ones(read.shape, bool))
                 following = np.where(following < vocabulary.size, following, vocabulary.unk_id)
-            found |= {prefix + name: values for name, values in features.items()}
-            found[f"{prefix}next_token_ids"] = following
-        return found
+            columns |= {prefix + name: values for name, values in features.items()}
+            columns[f"{prefix}next_token_ids"] = following
+        return columns
     if segments.pairing == "text_stream":
         return stream_rows(documents, vocabulary.sep_id, rows, steps)
     texts = texts_of(documents, vocabulary.sep_id, segments.pairing == "line_texts")

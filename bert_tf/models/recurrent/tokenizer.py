@@ -36,8 +36,8 @@ def _read_lines(path):
     return content, lines[:-1] if not lines[-1] else lines
 
 
-def _looks(path, wanted):
-    """Whether the first lines and the last one hold all wanted tokens."""
+def _looks(path, tokens):
+    """Whether the first lines and the last one hold all tokens."""
     try:
         with open_file(path, "rb") as file:
             first = file.read(_LOOKED_AT)
@@ -46,7 +46,7 @@ def _looks(path, wanted):
     except OSError:
         return False
     lines = {*first.split(b"\n"), last.rstrip(b"\n").rpartition(b"\n")[2]}
-    return {token.encode() for token in wanted} <= lines
+    return {token.encode() for token in tokens} <= lines
 
 
 class SpelledVocabulary(Vocabulary):
@@ -74,11 +74,11 @@ class SpelledVocabulary(Vocabulary):
 
     def id_of(self, word: str) -> int:
         """Returns a word's id, from `size` on if the vocabulary lacks the word."""
-        found = self.ids.get(word)
-        if found is None:
-            found = self.ids[word] = len(self.tokens)
+        index = self.ids.get(word)
+        if index is None:
+            index = self.ids[word] = len(self.tokens)
             self.tokens.append(word)
-        return found
+        return index
 
     def features(self, ids: np.ndarray, is_token: np.ndarray) -> dict[str, np.ndarray]:
         """Returns `input_ids` and the packed characters of ids from `id_of`, int32 [...]; 0 where
@@ -137,9 +137,9 @@ class ElmoTokenizer(Tokenizer):
         return list(map(self.vocabulary.id_of, text.split()))
 
     def encode_lines(self, lines):
-        found = [self.encode(line) for line in lines]
-        return (np.array([index for ids in found for index in ids], np.int32),
-                np.array([len(ids) for ids in found], np.int32))
+        rows = [self.encode(line) for line in lines]
+        return (np.array([index for ids in rows for index in ids], np.int32),
+                np.array([len(ids) for ids in rows], np.int32))
 
     def encode_with_offsets(self, text):
         words = list(re.finditer(r"\S+", text))
@@ -189,9 +189,9 @@ class SequenceTokenizer(Tokenizer):
     def encode_with_offsets(self, text):
         ids, offsets = [], []
         for word in _WORDS.finditer(text):
-            found = self.encode(word.group())
-            ids += found[:1]
-            offsets += [word.span()] * bool(found)
+            word_ids = self.encode(word.group())
+            ids += word_ids[:1]
+            offsets += [word.span()] * bool(word_ids)
         return ids, offsets
 
     def _continues(self, token):

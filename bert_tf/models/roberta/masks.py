@@ -69,15 +69,15 @@ def mask_block(block: np.ndarray, seed: int, epoch: int, index: int, *, limits: 
     # `touched`: the chosen units that do not become [MASK]; `kept`: the touched units that stay.
     random = shares[1]
     keep = round(1 - shares[0] - random, 12)
-    touched = kept = np.zeros(count, bool)
+    touched = stays = np.zeros(count, bool)
     if random + keep > 0:
-        touched = kept = chosen & (uniforms(count) < random + keep)
+        touched = stays = chosen & (uniforms(count) < random + keep)
         if not keep:
-            kept = np.zeros(count, bool)
+            stays = np.zeros(count, bool)
         elif random:
-            kept = touched & (uniforms(count) < keep / (random + keep))
+            stays = touched & (uniforms(count) < keep / (random + keep))
     chosen, hidden, drawn = (np.repeat(units, lengths) for units in (
-        chosen, chosen & ~kept, touched & ~kept))
+        chosen, chosen & ~stays, touched & ~stays))
     source = block.copy()
     source[hidden] = mask_id
     if drawn.any():

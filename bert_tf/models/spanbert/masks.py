@@ -209,7 +209,7 @@ class SpanMasks:
         if masking.endpoints == "internal":
             left, right, has_pair = first, end - 1, True
         has_pair &= scheme != "random"
-        thrown, found = rng.random_sample(), []
+        thrown, predictions = rng.random_sample(), []
         for token in range(first, end):
             if masking.replacement_method == "word_piece" and scheme != "random":
                 thrown = rng.random_sample()
@@ -219,8 +219,8 @@ class SpanMasks:
             offset = token - first
             pair = ((left + before, right + before, offset, 1)
                     if has_pair and offset < masking.max_pair_targets else (0, 0, 0, 0))
-            found.append((token + before, shown, *pair))
-        return found
+            predictions.append((token + before, shown, *pair))
+        return predictions
 
     def place(self) -> Masks:
         """The predictions of the blocks drawn since the last call."""

@@ -118,15 +118,15 @@ class WordOrder:
     def _choose(self, visible):
         """Chooses disjoint trigrams: their first positions, int [M, T], and which are used."""
         windows = visible[:, :-2] & visible[:, 1:-1] & visible[:, 2:]
-        wanted = self._shuffle_prob * visible.sum(1) / 3
-        wanted = (wanted + self._rng.random_sample(len(visible))).astype(int)
+        counts = self._shuffle_prob * visible.sum(1) / 3
+        counts = (counts + self._rng.random_sample(len(visible))).astype(int)
         starts = np.zeros((len(visible), self._most), np.int64)
         used = np.zeros(starts.shape, bool)
         column = np.arange(windows.shape[1])
         for turn in range(self._most):
             before = windows.cumsum(1, dtype=np.int32)
             rank = self._rng.random_sample(len(visible)) * before[:, -1]
-            used[:, turn] = (turn < wanted) & (before[:, -1] > 0)
+            used[:, turn] = (turn < counts) & (before[:, -1] > 0)
             starts[:, turn] = start = (before > rank[:, None]).argmax(1)
             windows &= ~used[:, turn, None] | (np.abs(column - start[:, None]) > 2)
         return starts, used

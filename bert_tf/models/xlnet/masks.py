@@ -108,8 +108,8 @@ class Permutations:
         size = self.perm_size
         uniforms = tf.reshape(draw_uniforms(seed, numbers, 2 * size), [-1, 2, size])
         # The place of each in the order of the uniforms.
-        found = self.order(batch, tf.argsort(tf.argsort(uniforms, stable=True), stable=True))
-        return {**found, **_of_rows(self, batch, numbers)}
+        ordered = self.order(batch, tf.argsort(tf.argsort(uniforms, stable=True), stable=True))
+        return {**ordered, **_of_rows(self, batch, numbers)}
 
     def order(self, batch: dict, permutations) -> dict:
         """Returns the features of a batch, given its orders.

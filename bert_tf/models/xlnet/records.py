@@ -67,11 +67,11 @@ def join(streams: Sequence[Stream], order: np.ndarray) -> Stream:
     the file before."""
     ids, flags = [np.zeros(0, np.int32)], [np.zeros(0, bool)]
     for index in order:
-        found = streams[index]
-        if not len(found.ids):
+        stream = streams[index]
+        if not len(stream.ids):
             continue
-        ids.append(found.ids)
-        flags.append(found.flags ^ (len(flags[-1]) > 0 and bool(found.flags[0] == flags[-1][-1])))
+        ids.append(stream.ids)
+        flags.append(stream.flags ^ (len(flags[-1]) > 0 and bool(stream.flags[0] == flags[-1][-1])))
     return Stream(np.concatenate(ids), np.concatenate(flags), sum(s.lines for s in streams),
                   sum(s.documents for s in streams))
 
@@ -274,12 +274,12 @@ def make_records(ids: np.ndarray, flags: np.ndarray, shape: Shape, cls_id: int, 
             pair = split_a_and_b(changes[row], length, place + reuse, size - reuse - 3, draws)
             if pair is None:
                 return
-            kept, a, b = text[place:place + reuse], text[pair.a], text[pair.b]
+            reused, a, b = text[place:place + reuse], text[pair.a], text[pair.b]
             rest = np.concatenate([a, [sep_id], b, [sep_id, cls_id]])
-            batch["input"].append(np.concatenate([kept, rest]))
+            batch["input"].append(np.concatenate([reused, rest]))
             batch["is_masked"].append(np.concatenate([
                 sampler.sample(part, backward[row], goal)
-                for part, goal in zip((kept, rest), goals)]))
+                for part, goal in zip((reused, rest), goals)]))
             # At A's separator the target is B's first token.
             batch["target"].append(np.concatenate([
                 text[place + 1:place + reuse + 1], text[pair.a.start + 1:pair.a.stop + 1],
