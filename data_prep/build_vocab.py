@@ -133,7 +133,6 @@ class BuildVocabFlags:
         "(Google's vocabularies have 994).", least=0)
 
     def check(self):
-        """Raises InputError for values that cannot work."""
         flags.check(self)
         ending = _ENDINGS[self.tokenizer]
         if not self.output_file.endswith(ending):
@@ -145,7 +144,6 @@ class BuildVocabFlags:
 
 
 def _prepare(line, job):
-    """A line as the tokenizer hands it to SentencePiece."""
     style, line = _PIECES[job.sentencepiece_style].style, line.replace("\0", "")
     return prepare(line, job.do_lower_case, style.quotes) if style.prepares else line
 
@@ -273,7 +271,6 @@ def train_sentencepiece(words: Mapping[str, int], job: BuildVocabFlags) -> dict[
 
 
 def _frequent(words, job, first=(), last=()):
-    """The content of vocab.txt: the most frequent words between special tokens."""
     special = {*first, *last}
     frequent = [word for word, count in sorted(words.items(), key=lambda item: (-item[1], item[0]))
                 if count >= job.min_frequency and word not in special]

@@ -136,7 +136,6 @@ def _json_documents(piece, column):
 
 
 def _text_of(row, column, where):
-    """Returns the text of a row; "" where it is None."""
     if column not in row:
         raise InputError(f"{where} has no column {column!r}; it has {', '.join(map(str, row))}; "
                          "name the column of the texts with --text_column.")
@@ -258,7 +257,6 @@ def _ending(source):
 @functools.cache
 def _by_content(source, version):
     """The container of a file by its first line; a file that changed is looked at again."""
-    del version
     with open_unpacked(source) as file:
         head = file.read(_HEAD_BYTES).removeprefix(codecs.BOM_UTF8)
         if head.startswith(b"{") and b"\n" not in head:
@@ -276,7 +274,6 @@ def _by_content(source, version):
 
 
 def is_plain(source: str) -> bool:
-    """Returns whether a source is plain text."""
     return container_of(source) is _PLAIN
 
 
@@ -288,5 +285,4 @@ def version_of(source: str) -> str:
 
 
 def checksum(content: bytes) -> str:
-    """Returns the CRC-32C of bytes in hexadecimal."""
     return google_crc32c.Checksum(content).digest().hex()

@@ -48,7 +48,6 @@ class Maker:
     language: str
 
     def path(self, index: int) -> str:
-        """Returns the name of a piece's file."""
         return os.path.join(self.folder, f"{index:05d}.txt")
 
     def __call__(self, index: int, piece: Piece) -> dict[str, Any]:
@@ -106,7 +105,6 @@ class Corpus:
         self._results: list[dict[str, Any]] = []
 
         def begin(earlier):
-            del earlier
             self._check_own()
             remove_folder(self._maker.folder)
 
@@ -138,7 +136,6 @@ class Corpus:
             raise
 
     def close(self) -> None:
-        """Removes the finished parts next to the output."""
         remove_folder(self._maker.folder)
         self._progress.close()
 
@@ -159,7 +156,6 @@ class Corpus:
 
     @property
     def is_one_document(self) -> bool:
-        """Whether all of the text is one document."""
         return len(list(itertools.islice(self._whole(), 2))) == 1
 
     def _whole(self):

@@ -157,7 +157,6 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
             raise InputError(f"{type(part).__name__} has no flags of recipe {job.recipe}.")
 
     def part(kind):
-        """The object of a dataclass, or of its defaults; None if the recipe has no such flags."""
         return next((each for each in (*further, *(one() for one in kinds))
                      if isinstance(each, kind)), None)
 

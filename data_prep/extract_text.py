@@ -84,7 +84,6 @@ class ExtractTextFlags:
         "text, share of the sentences, in whole documents.", above=0, below=1)
 
     def check(self):
-        """Raises InputError for values that cannot work."""
         flags.check(self)
         if self.eval_file and real_path(self.eval_file) == real_path(self.output_file):
             raise InputError("--eval_file and --output_file name the same file; give two files.")
@@ -260,7 +259,6 @@ def main(job):
 
 
 def _why_empty(job, flags_of_files, count):
-    """The message where nothing goes to some of `count` output files."""
     if len(flags_of_files) == count:
         flag = "input_file" if job.input_file else "packages"
         return (f"--{flag}: there is no text in {', '.join(getattr(job, flag))}; name files or "
@@ -292,7 +290,6 @@ class _Output:
         self._file = stack.enter_context(write_aside(path, "wb"))
 
     def write(self, sentences):
-        """Appends a document (list of str)."""
         text = ("\n" if self.documents else "") + "".join(f"{line}\n" for line in sentences)
         self.size += self._file.write(text.encode("utf-8"))
         self.documents += 1

@@ -82,14 +82,12 @@ class PassWriter:
     folder: str
 
     def __call__(self, index: int, files: list[tuple[str, float]]) -> dict[str, Any]:
-        """Writes the shard of pass `index`; returns its entry and counts."""
         counts: collections.Counter = collections.Counter()
         name = manifest.shard_name(self.job.output_file, index, self.job.dupe_factor)
         shard = write_shard(name, self.folder, self._blocks(files, index, counts))
         return {"shards": [shard], "counts": dict(counts)}
 
     def _blocks(self, files, index, counts) -> Iterator[dict[str, np.ndarray]]:
-        """The features of the original's batches."""
         job = self.job
         rng = np.random.RandomState((job.random_seed + index) % 2**32)
         samples = ernie_samples.read_samples(
@@ -125,7 +123,6 @@ class PassWriter:
 
 
 def _describe(job, recipe, vocabulary, options, files, results):
-    """Returns the manifest without its shards."""
     counts: collections.Counter = collections.Counter()
     for result in results:
         counts.update(result["counts"])
@@ -138,7 +135,6 @@ def _describe(job, recipe, vocabulary, options, files, results):
 
 
 def report(counts: dict[str, int]) -> str:
-    """Returns the lines on the imported records."""
     lines = [f"{counts['instances']:,} samples, {counts['follows'] / counts['instances']:.1%} with "
              "a second segment that follows (label 1)",
              f"{counts['predictions']:,} predictions, "

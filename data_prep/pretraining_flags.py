@@ -22,7 +22,6 @@ _TASK_PAIRINGS = ("sentence_reordering", "sentence_distance", "labelled_pairs")
 
 
 def reads_lines(recipe: recipes.Recipe) -> bool:
-    """Returns whether a recipe reads a text in pieces, and not as one stream."""
     return not PAIRINGS[recipe.segments.pairing].in_streams
 
 
@@ -35,7 +34,6 @@ def _masks(recipe):
 
 
 def _for(holds):
-    """Returns an `option` for some recipes."""
     return only("recipe", *(name for name, row in recipes.RECIPES.items() if holds(row)))
 
 
@@ -183,7 +181,6 @@ def _vary(recipe, job, masks):
 
 
 def _segments(recipe, job):
-    """The fields of `Segments` that flags change, by name."""
     segments: dict[str, Any] = {}
     if job.segments:
         ends = job.segments == "full_sentences" or (
@@ -196,7 +193,6 @@ def _segments(recipe, job):
 
 
 def _corruption(recipe, job, masks):
-    """The fields of `Corruption` that flags change, by name."""
     corruption = {**(changed(masks) if masks else {})}
     masking_of_recipe = masking.find(recipe.corruption)
     if job.do_whole_word_mask is not None:
@@ -226,17 +222,14 @@ def _shares(values):
 
 
 def needs_entities(recipe: recipes.Recipe) -> bool:
-    """Returns whether entities are masked."""
     return "ner_span" in recipe.corruption.settings.get("schemes", ())
 
 
 def needs_tags(recipe: recipes.Recipe) -> bool:
-    """Returns whether masks depend on the tags of words."""
     return recipe.corruption.units == "tags" or needs_entities(recipe)
 
 
 def _check_units(recipe, job):
-    """Raises InputError if there is nothing to find units or entities in."""
     units, of_entities = recipe.corruption.units, needs_entities(recipe)
     if of_entities and not job.phrase_file and job.input_format != "columns":
         raise InputError("--schemes=ner_span needs entities: give --input_format=columns and a "

@@ -55,7 +55,6 @@ class RecordJob(PlacedWork):
     def prepare(cls, job: PretrainingDataFlags, recipe: Recipe) -> Recipe:
         """Sets what flags leave to the input files, and their order; returns the recipe of the
         records."""
-        del job
         return recipe
 
     def __post_init__(self):
@@ -72,12 +71,10 @@ class RecordJob(PlacedWork):
         return {}
 
     def check_unchanged(self) -> None:
-        """Raises InputError if a file has changed since the job began."""
         places.check_versions(self.versions)
 
     def describe(self, results: list[dict]) -> dict[str, Any]:
         """Returns the manifest without its shards, given the results of the calls."""
-        del results
         made, vocabulary = self.recipe.corruption, self.tokenizer.vocabulary
         described = describe_records(self.recipe, self.options, vocabulary, self.job.input_file)
         if made.replace_from == "words" or masking.find(made).by_rarity:
@@ -87,11 +84,9 @@ class RecordJob(PlacedWork):
         return described
 
     def report(self, record: dict[str, Any]) -> str:
-        """Returns the text of the report on a manifest."""
         raise NotImplementedError
 
     def _fingerprint(self, pieces):
-        """The fingerprint with an entry for each piece of the text."""
         return {"options": self.options, "vocabulary": self.tokenizer.vocabulary.hash,
                 "pieces": pieces, "recipe": self.recipe.describe(),
                 "output_file": [relative(name, self.folder) for name in self.job.output_file]}

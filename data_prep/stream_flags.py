@@ -47,7 +47,6 @@ class StreamFlags(RowFlags):
         least=0)
 
     def shape(self, job) -> xlnet_records.Shape:
-        """Returns the form of the records."""
         size, rows = job.max_seq_length, self.bsz_per_host
         if size % 2 or size < 10:
             raise InputError(f"--max_seq_length is {size}; it must be even, and at least 10.")
@@ -72,7 +71,6 @@ class StreamFlags(RowFlags):
         return xlnet_records.Shape(size, reuse, job.max_predictions_per_seq or None, rows, **own)
 
     def parts(self, job) -> list[tuple[int, int]]:
-        """Lists (task, pass) of each shard."""
         tasks = list(range(self.num_task))
         if job.task:
             if job.task not in map(str, tasks):

@@ -95,12 +95,10 @@ class StreamJob(RecordJob):
         self.versions = {path: identity(path) for path in self.job.input_file}
 
     def checksum(self, piece: StreamPiece) -> list:
-        """Reads a piece's files; returns its entry in the manifest."""
         task, turn, paths = piece
         return [task, turn, [_checksum(path, self.versions[path]) for path in paths]]
 
     def version(self, piece: StreamPiece) -> list[str]:
-        """Returns a value that changes with the files of a piece."""
         return [self.versions[path] for path in piece[2]]
 
     def check_text(self) -> None:
@@ -108,7 +106,6 @@ class StreamJob(RecordJob):
             _read_lines(path)
 
     def __call__(self, index: int, piece: StreamPiece) -> dict[str, Any]:
-        """Writes a shard; returns its entry and counts for the manifest."""
         task, turn, paths = piece
         vocabulary, shape = self.tokenizer.vocabulary, self.stream.shape(self.job)
         eod_id = vocabulary.ids[vocabulary.special["eod"]] if self.stream.use_eod else None

@@ -60,11 +60,9 @@ class TextJob(RecordJob):
         self.fingerprint = self._fingerprint(list(map(places.size, self.pieces)))
 
     def checksum(self, piece: places.Piece) -> int:
-        """Returns the checksum that the manifest has of a piece, which is read for it."""
         return google_crc32c.value(places.read_piece(piece))
 
     def version(self, piece: places.Piece) -> list[list]:
-        """Returns a value that changes with the files of a piece, and with its place in them."""
         return [[place.version, place.start, place.end, place.added.hex()] for place in piece]
 
     def check_text(self) -> None:
@@ -90,7 +88,6 @@ class TextJob(RecordJob):
         }
 
     def __call__(self, index: int, piece: places.Piece) -> dict[str, Any]:
-        """Writes the shards of a piece; returns their entries and counts for the manifest."""
         paths = _paths(piece)
         read = places.read_piece(piece)
         checksum = google_crc32c.value(read)
@@ -130,7 +127,6 @@ class TextJob(RecordJob):
 
     def _documents(self, lines, tokenizer, marker, names):
         """The lines with one sentence each, and the `Documents` of them."""
-        del names
         tokenize = (corpus.tokenize_sentences if self.recipe.segments.sentence_ends
                     else corpus.tokenize_documents)
         return lines, tokenize(lines, tokenizer, self.job.blanks_separate_docs, marker)
@@ -148,7 +144,6 @@ class TextJob(RecordJob):
 
     @property
     def _label(self):
-        """Function that labels the tokens of a text, if the task has labels of tokens."""
         return functools.partial(capitals, tokenizer=self.tokenizer) if (
             self.recipe.token_labels == "capitalization") else None
 

@@ -119,7 +119,6 @@ def _batches(path):
 
 
 def _read_format(path, record, vocab_size):
-    """Reads the `RecordFormat` from the manifest, or from the first record without a manifest."""
     if not record:
         return dataclasses.replace(RecordFormat.of_file(path), vocab_size=vocab_size or None)
     recipe, task, described = record.get("recipe"), record.get("task"), record_features(record)
@@ -131,7 +130,6 @@ def _read_format(path, record, vocab_size):
 
 
 def _check_messages(messages, form, record, order=None):
-    """Yields (row, problem) for the records that no job writes."""
     columns, rows = {name: [] for name in form.names}, []
     for row, message in enumerate(messages):
         try:
@@ -189,7 +187,6 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
 
 
 def _label_problems(f, form, length):
-    """Returns the problems of labels, positions and weights; `length` [B, 1] as above."""
     problems = {}
     for name in {"label_weights", "token_boundary", "token_label_ids",
                  "token_label_weights", "entities"} & form.names:

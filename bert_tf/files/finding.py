@@ -105,7 +105,6 @@ def _inputs_under(folder):
 
 
 def _hidden_parts(path):
-    """The number of the parts of a name that begin with a dot."""
     return sum(part.startswith(".") for part in path.split("/"))
 
 

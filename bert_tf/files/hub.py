@@ -58,7 +58,6 @@ _taken: dict[str, Snapshot] = {}
 
 
 def is_hub_name(path: str | os.PathLike) -> bool:
-    """Returns whether a name is a model of the Hub."""
     return os.fspath(path).startswith("hf://") and not os.fspath(path).startswith(
         ("hf://datasets/", "hf://spaces/"))
 
@@ -127,7 +126,6 @@ def fetched(path: str | os.PathLike, with_weights: bool = True) -> str:
 
 @functools.cache
 def _place(path, with_weights):
-    """The local folder, or file, of a model of the Hub."""
     match = _NAME.fullmatch(path)
     if not match:
         raise InputError(f"{path}: write models of the Hub as hf://OWNER/NAME, optionally with "
@@ -141,7 +139,6 @@ def _place(path, with_weights):
 
 
 def _folder(path, name, revision, inner, with_weights):
-    """The folder in the cache that has the files of a model at its commit."""
     get = functools.partial(hub.snapshot_download, name, revision=revision)
     try:
         info = hub.HfApi().model_info(name, revision=revision, timeout=10)
@@ -172,7 +169,6 @@ def _licence(card):
 
 
 def _wanted(path, names: Sequence[str], inner, with_weights) -> list[str]:
-    """Chooses from the names of a model's files those to fetch."""
     card = [_CARD] if _CARD in names else []
     if inner in names:
         folder, name = os.path.split(inner)
@@ -215,12 +211,10 @@ def _in_folder(names, folder, pattern):
 
 
 def _is(error, kind):
-    """Returns whether an error is of a class, whose module huggingface_hub loads late."""
     return kind in (each.__name__ for each in type(error).__mro__)
 
 
 def _explained(path: str, error: Exception, what: str) -> str:
-    """The sentence for an error of huggingface_hub's."""
     for kind, reason in (
             ("GatedRepoError", "is open only to those who accepted its terms; accept them on "
                                "huggingface.co, then run `hf auth login`"),

@@ -39,7 +39,6 @@ def is_remote(path: str | os.PathLike) -> bool:
 
 
 def scheme_of(path: str | os.PathLike) -> str:
-    """Returns the scheme of a remote name, without ://."""
     return os.fspath(path).partition("://")[0].lower()
 
 
@@ -128,7 +127,6 @@ def _info(path):
 
 
 def exists(path: str | os.PathLike) -> bool:
-    """Returns whether there is a file or a folder of this name."""
     return bool(_info(path)) if is_remote(path) else os.path.exists(path)
 
 
@@ -138,7 +136,6 @@ def is_taken(path: str | os.PathLike) -> bool:
 
 
 def is_file(path: str | os.PathLike) -> bool:
-    """Returns whether there is a file of this name."""
     return _info(path).get("type") == "file" if is_remote(path) else os.path.isfile(path)
 
 
@@ -148,7 +145,6 @@ def is_folder(path: str | os.PathLike) -> bool:
 
 
 def file_size(path: str | os.PathLike) -> int:
-    """Returns the number of a file's bytes."""
     if not is_remote(path):
         return os.path.getsize(path)
     with reaching(path) as (store, name):
@@ -279,7 +275,6 @@ def is_alive(process: int) -> bool:
 
 
 def _explain_store(error):
-    """Explains to users an error that a store raises in the middle of the work."""
     if isinstance(error, OSError) and is_remote(str(error.filename or "")):
         return InputError(f"{error.filename}: {error.strerror}; check that you may read and write "
                           "there, and start the same command again.")

@@ -50,7 +50,6 @@ def open_file(path: str | os.PathLike, mode: str = "r", **options: Any) -> Any:
 
 
 def check_input(path: str, flag: str) -> None:
-    """Raises InputError if there is no file `path`, which a flag names."""
     if not is_file(path):
         raise InputError(f"--{flag}: there is no file {path}; check the name.")
 

@@ -67,7 +67,6 @@ def tensorflow_name(path: str) -> str:
 
 
 def copy_file(source: str, target: str) -> None:
-    """Copies a file's bytes."""
     local = staged(source)
     if is_remote(target):
         send(local, target)

@@ -282,7 +282,6 @@ def make_folder(path, flag):
 
 
 def _try_store(path):
-    """Writes a small file into a store's folder and removes it."""
     with reaching(path) as (store, name):
         probe = f"{name.rstrip('/')}/.bert_tf-{uuid.uuid4().hex}"
         store.pipe_file(probe, b"1")

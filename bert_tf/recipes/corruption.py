@@ -63,7 +63,6 @@ class MaskTokens:
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
 
     def vary(self, values: Mapping[str, Any]) -> "MaskTokens":
-        """Returns this with other values of fields, or of settings."""
         shared = {field.name for field in dataclasses.fields(MaskTokens)}
         settings = {name: value for name, value in values.items() if name not in shared}
         changes: dict[str, Any] = {name: values[name] for name in values if name in shared}

@@ -35,7 +35,6 @@ class Term:
     task: str = ""
 
     def for_records(self, masking: MaskTokens, segments: Segments) -> "Term":
-        """Returns this term with the `options` that the records decide."""
         return dataclasses.replace(self, options={**self.options, **{
             name: getattr(masking if hasattr(masking, field) else segments, field)
             for name, field in self.of_records.items()}})
@@ -104,7 +103,6 @@ class Recipe:
 
     @property
     def source(self) -> str:
-        """Address or name of the paper."""
         return f"arXiv:{self.paper}" if self.paper[0].isdigit() else self.paper
 
     def describe(self) -> dict[str, Any]:
@@ -121,7 +119,6 @@ class Recipe:
         return not self.denoising and self.corruption.masking != "next_token"
 
     def of_task(self, name: str) -> "Recipe":
-        """This recipe for the records of one of its tasks."""
         task = self.tasks[name]
         return self.vary(corruption={} if task.masked else {"masking": "none"}, task=name,
                          segments=dataclasses.asdict(task.segments))

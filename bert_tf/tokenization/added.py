@@ -37,7 +37,6 @@ class _Finder:
                                      change))
 
     def __call__(self, text: str) -> list[_Part]:
-        """Returns the parts of a text in order, without empty ones."""
         parts: list[_Part] = [(0, len(text), None)] if text else []
         for regex, entries, change in self._passes:
             parts = [part for start, end, index in parts for part in (
@@ -140,7 +139,6 @@ class AddingTokenizer(Tokenizer):
         return ids, offsets
 
     def encode_with_surfaces(self, text):
-        """See `SentencepieceTokenizer`."""
         encoded = [self._plain.encode_with_surfaces(text[start:end]) if index is None
                    else ([index], [text[start:end]]) for start, end, index in self._find(text)]
         return [sum(parts, []) for parts in zip(*encoded)] or ([], [])

@@ -74,12 +74,10 @@ class Tokenizer:
     @classmethod
     def reads(cls, path: str) -> bool:
         """Whether this class reads the file, where several classes share its ending."""
-        del path
         return True
 
     @staticmethod
     def read_vocabulary(path: str) -> Vocabulary:
-        """Reads the vocabulary from a file of this kind of tokenizer."""
         raise NotImplementedError
 
     def __call__(self, texts: str | tuple | list, max_seq_length: int | None = None,
@@ -130,7 +128,6 @@ class Tokenizer:
         return self._join(self._shown(np.asarray(rows).tolist(), skip_special))
 
     def _shown(self, ids, skip_special):
-        """Returns the ids of a row whose text `decode` gives."""
         check_ids(ids, len(self.vocabulary.tokens))
         return self._without_special(ids) if skip_special else ids
 
@@ -289,7 +286,6 @@ def listed(values: Any) -> Any:
 
 
 def _tuples(texts):
-    """The texts that a tokenizer is called with, as a list of tuples."""
     texts = listed(texts)
     tuples = [text if isinstance(text, tuple) else (text,)
               for text in (texts if isinstance(texts, list) else [texts])]
@@ -334,7 +330,6 @@ def find_vocabulary(folder: str) -> str | None:
 
 
 def _vocabulary_file(path):
-    """Returns the path of the vocabulary's file, which is at `path` or in that folder."""
     path = fetched(path, with_weights=False)
     if not is_folder(path):
         return path
@@ -421,7 +416,6 @@ def _accents(vocabulary, file, settings):
 
 
 def _saved_settings(path, tokenizer, vocabulary, rows):
-    """Returns the settings beside a vocabulary, and its added tokens."""
     if not tokenizer.setting_names and not tokenizer.has_choice_of_case:
         return {}
     saved = {name: value for name, value in settings_beside(path).items()

@@ -63,12 +63,10 @@ def encode_blocks(lines: Sequence[str], boundary: re.Pattern,
 
 
 def pack(ids: Iterable[int]) -> bytes:
-    """Returns ids as the bytes of int32."""
     return array.array("i", ids).tobytes()
 
 
 def unpack(packed: bytes) -> list[int]:
-    """Inverts `pack`."""
     return memoryview(packed).cast("i").tolist()
 
 

@@ -60,7 +60,6 @@ _BLANK = _CHARACTERS[ord(" ")]
 
 @functools.cache
 def _any_word():
-    """Returns the regular expression of a word for text that is not ASCII."""
     def of_category(first):
         codes = [ord(char) for char in members(lambda c: unicodedata.category(c)[0] == first)]
         known = set(codes)
@@ -111,7 +110,6 @@ class ByteBpeTokenizer(Tokenizer):
                  add_prefix_space: bool = False):
         """`do_lower_case` has no effect: text is never lower-cased. `add_prefix_space`: whether a
         text that begins without a blank gets one (transformers)."""
-        del do_lower_case
         super().__init__(vocabulary, **({"add_prefix_space": True} if add_prefix_space else {}))
         # Of GPT-2: transformers' own class ends no sequence.
         self.library_class = ("RobertaTokenizer" if "cls" in vocabulary.special else

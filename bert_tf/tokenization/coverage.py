@@ -5,6 +5,7 @@ Every program that tokenizes counts with a `Coverage`, reports its `sentence`, a
 """
 
 import collections
+import functools
 import sys
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -48,7 +49,6 @@ class Findings:
         self._has_warned = False
 
     def totals(self) -> dict[str, int]:
-        """Returns the counts."""
         return dict(self.counts)
 
     @property
@@ -68,7 +68,6 @@ class Findings:
 
     @property
     def lost_letters(self) -> str:
-        """Says how many letters lose their marks."""
         return (f"{self.lost:.1%} of the letters lose their vowel signs, accents or other marks in "
                 "normalisation")
 
@@ -83,7 +82,6 @@ class Findings:
 
     @property
     def _nothing_else(self):
-        """How many texts are nothing but unknown tokens, as the end of a sentence."""
         count = self.counts["unknown_texts"]
         if not count:
             return ""
@@ -158,7 +156,6 @@ class Findings:
         return f"the vocabulary has no letters with marks either; {advice}"
 
     def _fitting(self, name):
-        """The setting that leaves least unknown, if it is a remedy; else None."""
         fitting = [setting for setting in _REMEDIES if self._fits(name, setting)]
         return min(fitting, key=lambda setting: self.counts[f"{name}_{setting}"], default=None)
 
@@ -319,35 +316,23 @@ class _Watched:
             raise AttributeError(name)
         return getattr(self._watched, name)
 
-    def encode_lines(self, lines):
-        return self._lines("encode_lines", lines, True)
-
-    def encode_words(self, words):
-        return self._lines("encode_words", words, False)
-
-    def encode_parts(self, parts):
-        return self._lines("encode_parts", parts, False)
-
-    def encode(self, text):
-        ids = self._watched.encode(text)
-        self._coverage.add(self._watched, [text], ids, [len(ids)])
-        return ids
-
-    def encode_with_offsets(self, text):
-        return self._text("encode_with_offsets", text)
-
-    def encode_with_surfaces(self, text):
-        return self._text("encode_with_surfaces", text)
-
-    def _lines(self, name, lines, are_whole):
+    def _lines(self, name, lines):
         ids, lengths = getattr(self._watched, name)(lines)
-        self._coverage.add(self._watched, lines, ids, lengths, are_whole)
+        self._coverage.add(self._watched, lines, ids, lengths, name == "encode_lines")
         return ids, lengths
 
     def _text(self, name, text):
-        ids, places = getattr(self._watched, name)(text)
+        encoded = getattr(self._watched, name)(text)
+        ids = encoded if name == "encode" else encoded[0]
         self._coverage.add(self._watched, [text], ids, [len(ids)])
-        return ids, places
+        return encoded
+
+    encode_lines = functools.partialmethod(_lines, "encode_lines")
+    encode_words = functools.partialmethod(_lines, "encode_words")
+    encode_parts = functools.partialmethod(_lines, "encode_parts")
+    encode = functools.partialmethod(_text, "encode")
+    encode_with_offsets = functools.partialmethod(_text, "encode_with_offsets")
+    encode_with_surfaces = functools.partialmethod(_text, "encode_with_surfaces")
 
 
 def _sums(marks, lengths):
@@ -358,7 +343,6 @@ def _sums(marks, lengths):
 
 
 def _given(setting, flags):
-    """Advice to give a flag, or to change the setting of a tokenizer's files without one."""
     name, value = _REMEDIES[setting]
     return (f"give --{name}={value}" if name in flags else
             f"the vocabulary fits with {name}={value.lower()} in its tokenizer's settings")

@@ -73,7 +73,6 @@ def _check_class(path, beside, settings):
 
 
 def _bare(named):
-    """The name of a class without what all of them have."""
     return str(named).removesuffix("Fast").removesuffix("Tokenizer")
 
 
@@ -140,7 +139,6 @@ def settings_beside(path: str) -> dict[str, Any]:
 
 
 def _read_added(path):
-    """Returns {id: token} of the files next to the vocabulary at `path`."""
     tokens: dict[str, Any] = {}
     for name, read in _ADDED.items():
         file = (settings_file(path) if name == SETTINGS_FILE

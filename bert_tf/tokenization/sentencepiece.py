@@ -56,7 +56,6 @@ class Style:
     extra_ids: int = 0
 
     def continues(self, piece: str) -> bool:
-        """Whether a piece continues a word."""
         if not self.prepares:
             return not piece.startswith(BLANK)
         return not (piece.startswith((BLANK, "<")) or piece in _MARKS
@@ -179,7 +178,6 @@ class SentencepieceTokenizer(Tokenizer):
 
     @property
     def prepares(self) -> bool:
-        """Whether text is prepared and cut as in ALBERT."""
         return self._style.prepares
 
     @property
@@ -242,7 +240,6 @@ class SentencepieceTokenizer(Tokenizer):
         return ids, lengths
 
     def _run(self, texts, return_type):
-        """Calls the library with a text or a list of texts."""
         try:
             return self._model.encode(texts, return_type=return_type, num_threads=1)
         except (RuntimeError, TypeError):       # half of a surrogate pair

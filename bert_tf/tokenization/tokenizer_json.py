@@ -112,7 +112,6 @@ def _check_values(path, read, kind):
 
 
 def _value_in(read, part, key):
-    """The value of a key in a part of the file, None if either is absent."""
     within = read.get(part)
     return within.get(key) if isinstance(within, dict) else None
 
@@ -130,7 +129,6 @@ def _in_lines(token, known):
 
 
 def _wordpiece_settings(normalizer, beside):
-    """The settings of WordPiece; the settings `beside` it come first."""
     settings = {"do_lower_case": bool(normalizer.get("lowercase"))}
     if (strips := normalizer.get("strip_accents")) in (True, False):
         settings["strip_accents"] = strips

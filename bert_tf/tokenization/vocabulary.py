@@ -55,7 +55,6 @@ class Layout:
         return self.before + self.after + self.between * pair
 
     def room(self, max_seq_length, pair):
-        """Returns how many tokens of text fit into `max_seq_length`."""
         return max_seq_length - self.special(pair)
 
     def length(self, a_length, b_length):

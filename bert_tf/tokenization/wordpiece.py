@@ -235,7 +235,6 @@ class WordpieceTokenizer(Tokenizer):
                 "strip_accents": self.settings.get("strip_accents", self.do_lower_case)}
 
     def split(self, text: str) -> list[str]:
-        """Returns the words of a text, which are then cut into pieces."""
         return split_words(text, self.do_lower_case, **self.settings)
 
     def encode(self, text):
@@ -282,7 +281,6 @@ class WordpieceTokenizer(Tokenizer):
         return ids[ids >= 0], np.diff(ends, prepend=-1).astype(np.int32) - 1
 
     def _encode_chunk(self, chunk):
-        """Returns the packed ids of a part of the text between spaces."""
         return b"".join(map(self._words.__getitem__, self.split(chunk)))
 
     def _piece_offsets(self, pieces, positions):

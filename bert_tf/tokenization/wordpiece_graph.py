@@ -110,7 +110,6 @@ class WordsGraph:
 
 
 def _lines(words):
-    """Returns the lines from the words of all lines, joined with a "0" between lines."""
     return [line.strip() for line in re.split(r"(?<!\S)0(?!\S)", " ".join(words))]
 
 
@@ -128,7 +127,6 @@ def _regex(predicate):
 
 
 def _character_class(codes):
-    """Returns an RE2 class of sorted code points."""
     ranges = []
     for _, run in itertools.groupby(enumerate(codes), lambda pair: pair[1] - pair[0]):
         run = [code for _, code in run]

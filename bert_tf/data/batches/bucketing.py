@@ -93,5 +93,4 @@ def training_batches(lengths, batch_size, seed, taken):
 
 
 def steps_of_epoch(examples, batch_size):
-    """The steps of `epoch_batches`."""
     return max(examples // batch_size, 1)

@@ -72,7 +72,6 @@ class ExampleSet:
         return [self.size, manifest.identity(self.manifest)]
 
     def first(self, count: int) -> "ExampleSet":
-        """The set of the first `count` examples."""
         other = copy.copy(self)
         other.lengths = self.lengths[:count]
         other.size = len(other.lengths)
@@ -184,7 +183,6 @@ def _read_shard(path, size, form):
 
 
 def _find_damage(path, form):
-    """Names the first unreadable record of a shard and its fault."""
     number = -1
     try:
         for message in tfrecord.read_records(path):

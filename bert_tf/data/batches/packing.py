@@ -51,7 +51,6 @@ class PackedRecords(RecordSet):
 
     @classmethod
     def of(cls, records: RecordSet, parts: int) -> Self:
-        """Packs the batches of records."""
         return cls(**vars(records), parts=parts)
 
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,

@@ -23,8 +23,6 @@ as_it_is = tf.autograph.experimental.do_not_convert
 
 
 def _no_masks(batch, seed, numbers):
-    """The batch as it is: its tokens are hidden already."""
-    del seed, numbers
     return batch
 
 
@@ -143,14 +141,12 @@ def _rows_of_shares(records, seed, taken, global_batch, worker, workers):
 
 
 def _stream(records, seed, taken):
-    """The serialised records, epoch after epoch, from some number on."""
     first_epoch, skip = divmod(taken, records.size)
     return tf.data.Dataset.range(first_epoch, np.iinfo(np.int64).max).flat_map(
         as_it_is(lambda epoch: _epoch(records, seed, epoch))).skip(skip)
 
 
 def _epoch(records, seed, epoch):
-    """The serialised records of one epoch, in the order of (seed, epoch)."""
     # The order shall not depend on the global seed; within the graph of a dataset this sets it
     # for that graph alone.
     tf.random.set_seed(1)

@@ -46,7 +46,6 @@ class RecordFiles:
 
     @property
     def size(self) -> int:
-        """The number of records."""
         return sum(self.counts)
 
     @property
@@ -99,16 +98,30 @@ class RecordFiles:
         Raises:
             InputError: no file, no records, a truncated one, different formats.
         """
-        paths, counts, manifests = _find(patterns, flag)
+        paths = manifest.record_files(patterns, flag)
+        manifests = manifest.find_manifests(paths)
+        manifest.check_whole(manifests, patterns, flag)
         known = {path: record for record, entries, _ in manifests for path in entries}
+        shards = {path: shard for _, entries, _ in manifests for path, shard in entries.items()}
+        counts = [_count(path, shards.get(path)) for path in paths]
+        if not sum(counts):
+            raise InputError(f"--{flag}: there are no records in {', '.join(paths[:3])}"
+                             f"{' ...' if len(paths) > 3 else ''}.")
+        paths = [path for path, count in zip(paths, counts) if count]
+        counts = [count for count in counts if count]
+        if len({is_gzip(path) for path in paths}) > 1:
+            raise InputError(f"--{flag} mixes compressed and plain files; name one kind.")
         formats = [RecordFormat.of_file(path, known.get(path, {}).get("features"))
                    for path in paths]
         _check_formats(flag, paths, formats)
         record = manifests[0][0] if manifests else None
         _check_manifests(flag, [record for record, *_ in manifests])
         vocab_size = record and record["vocabulary"]["size"]
+        checksum, sums = None, [shards.get(path, {}).get("crc32c") for path in paths]
+        if None not in sums:
+            checksum = hashlib.sha256(json.dumps(sums).encode()).hexdigest()[:16]
         return cls(paths, counts, dataclasses.replace(formats[0], vocab_size=vocab_size), record,
-                   _checksum(paths, manifests))
+                   checksum)
 
     def check(self, flag: str, max_seq_length: int, max_predictions_per_seq: int, vocab_size: int,
               num_labels: int = 2) -> Self:
@@ -157,36 +170,6 @@ class RecordFiles:
                     self.format.check(tfrecord.parse_example(message))
                 except ValueError as error:
                     raise InputError(f"{path}: record {number} {error}") from error
-
-
-def _find(patterns, flag):
-    """The files that hold records, how many each holds, and the manifests of `find_manifests`."""
-    paths = manifest.record_files(patterns, flag)
-    manifests = manifest.find_manifests(paths)
-    manifest.check_whole(manifests, patterns, flag)
-    known = _entries(manifests)
-    counts = [_count(path, known.get(path)) for path in paths]
-    if not sum(counts):
-        raise InputError(f"--{flag}: there are no records in {', '.join(paths[:3])}"
-                         f"{' ...' if len(paths) > 3 else ''}.")
-    paths, counts = zip(*[(p, c) for p, c in zip(paths, counts) if c])
-    if len({is_gzip(path) for path in paths}) > 1:
-        raise InputError(f"--{flag} mixes compressed and plain files; name one kind.")
-    return list(paths), list(counts), manifests
-
-
-def _entries(manifests):
-    """The entries of all shards, by their paths."""
-    return {path: entry for _, entries, _ in manifests for path, entry in entries.items()}
-
-
-def _checksum(paths, manifests):
-    """Returns the checksum of the files' checksums; None if a manifest lacks one."""
-    known = _entries(manifests)
-    checksums = [known.get(path, {}).get("crc32c") for path in paths]
-    if None in checksums:
-        return None
-    return hashlib.sha256(json.dumps(checksums).encode()).hexdigest()[:16]
 
 
 def _count(path, entry):

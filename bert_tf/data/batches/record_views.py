@@ -74,7 +74,6 @@ def show_tokens(records: RecordSet) -> RecordSet:
         return records
 
     def unmask(batch, seed, numbers):
-        del seed, numbers
         others = {name: value for name, value in batch.items() if not name.startswith("masked_lm")}
         return {**others, "input_ids": restore_tokens(batch)}
 

@@ -43,7 +43,6 @@ class TwoTexts(RecordSet):
 
     @classmethod
     def of(cls, records: RecordSet, other: RecordSet) -> "TwoTexts":
-        """The records of two sets."""
         return cls(**vars(records), other=other)
 
     def identity(self) -> dict:

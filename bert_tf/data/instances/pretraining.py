@@ -89,7 +89,6 @@ class Instances:
     @classmethod
     def create(cls, documents: Documents, vocabulary: Vocabulary, seed: int, recipe: Recipe,
                options: Any, rows: int) -> Self:
-        """See `create_instances`."""
         stream = PythonRandom(seed)
         pairing = find_pairing(recipe.segments)
         layout = BARE if recipe.segments.bare else vocabulary.layout
@@ -119,7 +118,6 @@ class Instances:
                   ) -> Callable[[np.ndarray, np.ndarray, Masks | None], Masks | None]:
         """Returns a function of tokens [T], slices [M, 5] and masks, or None, which may change the
         slices in place and returns the masks. BERT's changes nothing."""
-        del recipe, layout, seed, options
         return lambda tokens, slices, masks: masks
 
     @property
@@ -158,7 +156,6 @@ class Instances:
         return {name: arrays[name] for name in self.names if name in arrays}
 
     def label_counts(self) -> dict[str, int]:
-        """Counts of the labels for the manifest."""
         labels = self.slices[:, 4]
         if "next_sentence_labels" not in self.names:
             return {"instance_tokens": int(self.slices[:, [1, 3]].sum())}
@@ -168,7 +165,6 @@ class Instances:
         return counts
 
     def mask_counts(self, masks: Masks) -> dict[str, int]:
-        """Counts of the predictions for the manifest."""
         return count_replacements(masks.replacements[masks.used])
 
 

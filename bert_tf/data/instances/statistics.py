@@ -145,7 +145,6 @@ def merge(results: Sequence[dict]) -> tuple[dict[str, Any], dict[str, float]]:
 
 
 def _instances(record):
-    """Returns the line on instances and next sentences."""
     counts, rates, options = record["counts"], record["rates"], record["options"]
     line = (f"{counts['instances']:,} instances of up to {options['max_seq_length']} tokens "
             f"({counts['positions'] / counts['instances']:.0f} on average)")
@@ -161,7 +160,6 @@ def _instances(record):
 
 
 def _cut(record):
-    """Yields the line on the text that is in no record."""
     counts = record["counts"]
     if counts.get("cut_tokens"):
         long = (f"; {counted(counts['long_lines'], 'line')} of it are longer than a sequence"
@@ -207,7 +205,6 @@ def _is_swapped(record):
 
 
 def _warnings(record):
-    """Yields the faults that spoil pre-training on the records, then the notes on their input."""
     rates = record["rates"]
     # A network of spelled words reads any word.
     if "spelling_0" not in record["features"]:

@@ -92,12 +92,10 @@ class Masking(MaskTokens):
 
     @property
     def can_be_static(self) -> bool:
-        """Returns whether records can hold these masks."""
         return type(self).static_masks is not Masking.static_masks or bool(self.when_static)
 
     @property
     def can_be_dynamic(self) -> bool:
-        """Returns whether training can draw these masks."""
         return type(self).dynamic_masks is not Masking.dynamic_masks
 
     def check(self, segments: Segments) -> None:
@@ -125,7 +123,6 @@ class Masking(MaskTokens):
 
     def slots(self, max_predictions_per_seq: int, max_seq_length: int) -> int:
         """Returns the number of predictions that a record has room for."""
-        del max_seq_length
         return max_predictions_per_seq
 
     def most_predictions(self, max_seq_length: int, masked_lm_prob: float) -> int | None:

@@ -136,8 +136,6 @@ class SubwordMasks(StaticMasks):
 
 @dataclasses.dataclass(frozen=True)
 class Masking(base.Masking):
-    """BERT's masking, the default."""
-
     def static_masks(self, documents, vocabulary, stream, options, room):
         kind = SubwordMasks if self.units == "subwords" else StaticMasks
         return kind(self, documents, vocabulary, stream, options, room)

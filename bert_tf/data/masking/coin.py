@@ -34,8 +34,6 @@ class CoinMasks(bert.StaticMasks):
 
 @dataclasses.dataclass(frozen=True)
 class Masking(bert.Masking):
-    """BERT's masking by coins."""
-
     always_predicts, by_coins = False, True
 
     def static_masks(self, documents, vocabulary, stream, options, room):

@@ -44,7 +44,6 @@ class Masks:
         return np.arange(self.positions.shape[1]) < self.counts[:, None]
 
     def rows(self, rows) -> "Masks":
-        """Returns the masks of some sequences."""
         return Masks(self.positions[rows], self.replacements[rows], self.counts[rows],
                      {name: values[rows] for name, values in self.extra.items()})
 

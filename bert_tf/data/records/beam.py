@@ -67,7 +67,6 @@ class BeamRunner:
 
 
 def _sentence(error):
-    """The message of the InputError in a worker's error, or a sentence on the pipeline's error."""
     if message := re.search(r"InputError: (.*)", str(error)):
         return message[1].partition(" [while running")[0]
     lines = str(error).strip().splitlines() or [type(error).__name__]

@@ -46,13 +46,11 @@ class Feature:
 
     def length(self, max_seq_length: int = 0, max_predictions_per_seq: int = 0,
                num_choices: int = 1, num_labels: int = 1, max_target_length: int = 0) -> int:
-        """The number of values in a record."""
         return {"S": max_seq_length, "T": max_target_length, "P": max_predictions_per_seq,
                 "L": num_labels, "C*S": num_choices * max_seq_length,
                 "L*S": num_labels * max_seq_length}.get(self.axis, self.axis)
 
     def on(self, axis: str | int, dtype: str | None = None) -> "Feature":
-        """This feature along another axis, or of another dtype."""
         return dataclasses.replace(self, axis=axis, dtype=dtype or self.dtype)
 
 
@@ -127,7 +125,6 @@ KNOWN = {feature.name: feature for feature in (
 
 
 def known(*names: str) -> tuple[Feature, ...]:
-    """The features of these names."""
     return tuple(KNOWN[name] for name in names)
 
 
@@ -140,7 +137,6 @@ ANSWER_SPAN_LABELS = known("start_positions", "end_positions", "is_impossible")
 
 
 def _finetuning(*labels, axis="S"):
-    """Inputs along `axis`, labels, and the weight of the example."""
     return (*(feature.on(axis) for feature in INPUTS), *labels, KNOWN["is_real_example"])
 
 
@@ -212,7 +208,6 @@ class RecordFormat:
 
     @property
     def names(self) -> set[str]:
-        """The names of the features."""
         return {feature.name for feature in self.features}
 
     @property
@@ -221,7 +216,6 @@ class RecordFormat:
         return "masked_lm_positions" in self.names
 
     def length(self, feature: Feature) -> int:
-        """The number of its values in a record."""
         return feature.length(**self.sizes)
 
     def ends(self) -> dict[str, int]:
@@ -253,7 +247,6 @@ class RecordFormat:
 
     @property
     def spec(self) -> dict[str, "tf.io.FixedLenFeature"]:
-        """The features as `tf.io.parse_example` takes them."""
         return {feature.name: tf.io.FixedLenFeature([self.length(feature)], feature.dtype)
                 for feature in self.features}
 

@@ -45,7 +45,6 @@ class _Worker:
         other_end.close()
 
     def take(self, work):
-        """Hands over the function that does a piece."""
         with _named_death():
             self._pipe.send(work)
 
@@ -55,7 +54,6 @@ class _Worker:
         return (self._pipe, self._process.sentinel)
 
     def begin(self, index, piece):
-        """Hands over a piece."""
         self._index = index
         with _named_death():
             self._pipe.send((index, piece))
@@ -77,7 +75,6 @@ class _Worker:
         self._process.terminate()
 
     def end(self, seconds):
-        """Waits for the end of the process, and forces it."""
         self._process.join(seconds)
         if self._process.exitcode is None:
             self._process.kill()
@@ -96,7 +93,6 @@ def _named_death():
 
 
 def _serve(pipe):
-    """The program of a worker."""
     signals.obey_parent()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
@@ -132,7 +128,6 @@ def _portable(error):
 
 @contextlib.contextmanager
 def _workers(work, count) -> Iterator[list[_Worker]]:
-    """Worker processes, which end with the block."""
     started: list[_Worker] = []
     try:
         for _ in range(count):
@@ -171,7 +166,6 @@ class Share(NamedTuple):
         return cls(int(match[1]), int(match[2]))
 
     def has(self, index: int) -> bool:
-        """Returns whether a piece belongs to the share."""
         return index % self.of == self.number
 
 
@@ -182,7 +176,6 @@ Runner = Share | Engine
 
 
 def _do_and_note(work, progress, index, piece):
-    """Does a piece, and notes its result."""
     with checked(progress.check):
         result = work(index, piece)
     progress.save(index, result)
@@ -190,8 +183,6 @@ def _do_and_note(work, progress, index, piece):
 
 
 class _Report:
-    """Keeps the results and prints how far the job is."""
-
     def __init__(self, results, indices):
         self._results, self._count = results, len(indices)
         self.waiting = sum(results[index] is None for index in indices)

@@ -97,7 +97,6 @@ class FinishedPieces:
         return sorted(int(match[1]) for name in names if (match := _PIECE.fullmatch(name)))
 
     def forget(self, index: int) -> None:
-        """Removes the note of a piece."""
         with contextlib.suppress(FileNotFoundError):
             remove_file(self._path(index))
 
@@ -123,7 +122,6 @@ class FinishedPieces:
             write_json(self._path(index), {"result": result, "crc32c": _checksum(result)})
 
     def close(self) -> None:
-        """Removes all notes: the job is finished."""
         remove_folder(self._folder)
 
 

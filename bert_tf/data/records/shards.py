@@ -112,7 +112,6 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
 
 
 def _make_share(job, share, num_workers):
-    """Makes the pieces of a share, and the manifest if all pieces are there then."""
     with _turn(job.path):
         if earlier := job.begin():
             return earlier, True
@@ -253,9 +252,10 @@ class _Job:
         return results
 
     def finish(self, results: list[dict]) -> dict:
-        """Writes the manifest and returns it."""
+        pieces = self.fingerprint["pieces"]
         if self.by_place:
             self.work.check_unchanged()
+            pieces = [result["checksum"] for result in results]
         try:
             description = self.describe(results)
         except InputError:
@@ -263,7 +263,7 @@ class _Job:
             self.progress.close()
             raise
         record = {**description, "shards": [shard for r in results for shard in r["shards"]],
-                  "fingerprint": {**self.fingerprint, "pieces": self._entries(results)}}
+                  "fingerprint": {**self.fingerprint, "pieces": pieces}}
         write_json(self.path, record)
         self.progress.close()
         remove_leftovers(*(join_path(self.folder, name) for name in _planned(self.fingerprint)))
@@ -284,14 +284,7 @@ class _Job:
         return (list(map(self.work.checksum, self.pieces)) if self.by_place
                 else self.fingerprint["pieces"])
 
-    def _entries(self, results):
-        """The manifest's `pieces`, from the results."""
-        if not self.by_place:
-            return self.fingerprint["pieces"]
-        return [result["checksum"] for result in results]
-
     def _is_same(self, other):
-        """Returns whether the fingerprint of a manifest, or of notes, belongs to this job."""
         if not isinstance(other, dict) or not isinstance(other.get("pieces"), list):
             return False
         own, others = ({**each, "pieces": len(each["pieces"]), "by_place": None}
@@ -319,7 +312,6 @@ def _planned(fingerprint):
 
 
 def _refuse_foreign(folder, names):
-    """Raises InputError if a file exists that a shard would replace, as no job of ours made it."""
     for path in (join_path(folder, name) for name in names):
         if is_taken(path):
             raise InputError(f"{path} exists, but no manifest names it, and it would be "
@@ -351,7 +343,6 @@ def find_damaged(folder: str, shards: list[dict]) -> str | None:
 
 
 def _has_sizes(folder, result):
-    """Returns whether the shards of a note exist and have the right sizes."""
     try:
         return all(file_size(join_path(folder, shard["name"])) == shard["bytes"]
                    for shard in result["shards"])
@@ -360,7 +351,6 @@ def _has_sizes(folder, result):
 
 
 def _is_intact(folder, result):
-    """Returns whether the note of a piece is a note, and its shards are as the note describes."""
     try:
         return (bool(result["shards"]) and isinstance(result["counts"], dict)
                 and find_damaged(folder, result["shards"]) is None)

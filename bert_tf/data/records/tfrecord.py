@@ -26,7 +26,6 @@ from bert_tf.protobuf import fields, masked_crc, unpack_ints, varint
 
 
 def frame(message):
-    """The bytes of one record."""
     length = struct.pack("<Q", len(message))
     return b"".join((length, struct.pack("<I", masked_crc(length)), message,
                      struct.pack("<I", masked_crc(message))))
@@ -183,8 +182,6 @@ def _values(kind, values):
 
 
 class _Digested:
-    """A file that checksums the bytes that are written to it."""
-
     def __init__(self, file, digest):
         self._file, self._digest = file, digest
 

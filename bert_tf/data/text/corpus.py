@@ -78,7 +78,6 @@ Marker = Callable[[Sequence[str], np.ndarray, np.ndarray, np.ndarray], Marks]
 
 
 def _words(lines, ids, lengths, continues):
-    """A `Marker` that knows of words only."""
     return Marks(continues)
 
 

@@ -55,7 +55,6 @@ Piece = tuple[Place, ...]
 
 
 def size(piece: Piece) -> int:
-    """Returns the number of a piece's bytes."""
     return sum(place.end - place.start + len(place.added) for place in piece)
 
 
@@ -139,12 +138,10 @@ class Pieces(Sequence[Piece]):
 
     @property
     def versions(self) -> dict[str, str]:
-        """The versions of the files, by path."""
         return self._text.versions
 
 
 def _cuts(text, piece_bytes, boundary):
-    """Yields (start, end) of each piece."""
     start = 0
     while text.reaches(start + piece_bytes + 1):
         limit = start + piece_bytes
@@ -172,7 +169,6 @@ class _Text:
         return {file.path: file.version for file in self._files}
 
     def reaches(self, size):
-        """Returns whether the text has at least `size` bytes."""
         while self.size < size:
             path = next(self._waiting, None)
             if path is None:
@@ -194,7 +190,6 @@ class _Text:
         self.size += size + len(added)
 
     def places(self, start, end):
-        """The places of the bytes from `start` to `end`."""
         parts = []
         for number in range(bisect.bisect_right(self._starts, start) - 1, len(self._files)):
             first, file = self._starts[number], self._files[number]

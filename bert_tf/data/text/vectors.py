@@ -108,7 +108,6 @@ class Texts:
         self._whole = a_length, b_length
 
     def rows(self, start: int, end: int) -> Rows:
-        """Returns the sequences of the texts from `start` to before `end`."""
         lengths, owners = self.lengths[start:end], np.arange(end - start)
         nothing = np.zeros_like(owners)
         return Rows(start + owners, lengths, owners, nothing, lengths, nothing)
@@ -228,7 +227,10 @@ def write(path: str, form: str, pieces: Iterable[Piece], vocabulary: Vocabulary)
         vocabulary: names the tokens of jsonl.
     """
     if form == "jsonl":
-        _write_jsonl(path, pieces, vocabulary)
+        with write_aside(path) as file:
+            for piece in pieces:
+                for index, line in enumerate(_lines(piece, vocabulary), piece.first):
+                    file.write(json.dumps({"linex_index": index, **line}) + "\n")
     elif form == "tfrecord":
         write_shard(path, os.path.dirname(path), itertools.chain.from_iterable(
             map(_examples, pieces)))
@@ -237,15 +239,7 @@ def write(path: str, form: str, pieces: Iterable[Piece], vocabulary: Vocabulary)
             {"npz": _write_npz, "safetensors": _write_safetensors}[form](file, columns)
 
 
-def _write_jsonl(path, pieces, vocabulary):
-    with write_aside(path) as file:
-        for piece in pieces:
-            for index, line in enumerate(_lines(piece, vocabulary), piece.first):
-                file.write(json.dumps({"linex_index": index, **line}) + "\n")
-
-
 def _lines(piece, vocabulary):
-    """Yields the line of each text, without its number."""
     def layers(row):
         # The same as Python's `round`: a float32 times 10**6 is exact in float64.
         return [{"index": layer, "values": np.round(rows[row].astype(np.float64), 6).tolist()}
@@ -282,16 +276,13 @@ class _Column:
 
     @property
     def shape(self):
-        """The shape of the array."""
         return (self._rows, *self._row_shape)
 
     @property
     def size(self):
-        """The bytes of the array."""
         return self._file.tell()
 
     def add(self, rows):
-        """Adds rows at the end."""
         self._file.write(np.ascontiguousarray(rows, self.dtype.newbyteorder("<")).data)
         self._rows += len(rows)
 
@@ -304,7 +295,6 @@ class _Column:
 
 @contextlib.contextmanager
 def _columns(folder, pieces):
-    """The arrays of all pieces: dict of name -> `_Column`."""
     with contextlib.ExitStack() as files:
         columns = {}
         for piece in pieces:

@@ -123,8 +123,6 @@ class NgramMasks(StaticMasks):
 
 
 class NgramMasksInTraining(DynamicMasks):
-    """Draws masks while training."""
-
     @property
     def columns(self):
         return super().columns + self.max_seq_length

@@ -14,8 +14,6 @@ tf = lazy_loader.load("tensorflow")
 
 @dataclasses.dataclass(frozen=True)
 class Masking(base.Masking):
-    """ELECTRA's masking."""
-
     when_static = "bert"        # there, no position comes twice
 
     def check(self, segments):

@@ -96,7 +96,6 @@ def labelled_pairs(documents: Documents, stream: PythonRandom, room: int, option
                    segments: Segments) -> Iterator:
     """Yields each document's two sentences, cut as BERT's pairs, with its label: once, whatever
     `dupe_factor` says, as nothing else is drawn."""
-    del options, segments
     starts = documents.sentence_starts
     for (first, end), label in zip(documents.ranges, documents.pair_labels, strict=True):
         a_length, b_length = starts[first + 1] - starts[first], starts[end] - starts[first + 1]

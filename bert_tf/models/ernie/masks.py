@@ -145,8 +145,6 @@ def gather_masks(chosen: np.ndarray, shown: np.ndarray, lengths: np.ndarray,
 
 
 class CoinMasksInTraining(DynamicMasks):
-    """Draws masks while training."""
-
     @property
     def columns(self):
         return 2 * self.max_seq_length + self.max_predictions_per_seq

@@ -131,12 +131,10 @@ class TaskMixture:
 
     @property
     def paths(self) -> list[str]:
-        """The files of all tasks."""
         return [path for records in self.sets.values() for path in records.paths]
 
     @property
     def size(self) -> int:
-        """The number of records."""
         return sum(records.size for records in self.sets.values())
 
     @property
@@ -145,22 +143,18 @@ class TaskMixture:
 
     @property
     def format(self) -> RecordFormat:
-        """The `RecordFormat` of every record."""
         return self._first.format
 
     @property
     def manifest(self) -> dict | None:
-        """Manifest of the first task."""
         return self._first.manifest
 
     @property
     def vocab_hash(self) -> str | None:
-        """Hash of the vocabulary that the records were made with."""
         return self._first.vocab_hash
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Tasks that have records."""
         return tuple(self.sets)
 
     def check(self, flag: str, max_seq_length: int, max_predictions_per_seq: int, vocab_size: int,
@@ -179,25 +173,21 @@ class TaskMixture:
                     raise InputError(f"--{flag}: the records of {name} and of "
                                      f"{next(iter(self.sets))} have different {what}; make both "
                                      "with the same flags.")
-        del num_labels
         return dataclasses.replace(self, sets={
             name: records.check(flag, max_seq_length, max_predictions_per_seq, vocab_size,
                                 pairing.num_labels(recipes.of_manifest(records.manifest).segments))
             for name, records in self.sets.items()})
 
     def identity(self) -> dict:
-        """See `RecordSet`."""
         return {"counts": [records.counts for records in self.sets.values()],
                 **self.format.sizes, "tasks": list(self.sets),
                 "checksum": [records.checksum for records in self.sets.values()]}
 
     def locate_damage(self, most: int | None = None) -> None:
-        """See `RecordSet`."""
         for records in self.sets.values():
             records.locate_damage(most)
 
     def scheduled(self, values: Sequence[str], steps: int) -> "TaskMixture":
-        """With the schedule of a flag, see `TaskSchedule.parse`."""
         return dataclasses.replace(self, schedule=TaskSchedule.parse(values, self.tasks, steps))
 
     def from_step(self, step: int) -> "TaskMixture":

@@ -115,7 +115,6 @@ class GptTokenizer(Tokenizer):
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True):
         """`do_lower_case` has no effect: text is always lower-cased."""
-        del do_lower_case
         super().__init__(vocabulary, True)
         pairs = read_merges(vocabulary.files[MERGES_FILE])
         self._ranks = {pair: rank for rank, pair in enumerate(pairs)}

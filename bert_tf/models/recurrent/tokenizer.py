@@ -114,7 +114,6 @@ class ElmoTokenizer(Tokenizer):
             do_lower_case: has no effect: case is always kept.
             max_characters: of a word, its marks of begin and end included; at least 3.
         """
-        del do_lower_case
         if max_characters < 3:
             raise InputError(f"max_characters is {max_characters}; it must be at least 3.")
         settings = {} if max_characters == MAX_CHARACTERS else {"max_characters": max_characters}
@@ -123,7 +122,6 @@ class ElmoTokenizer(Tokenizer):
 
     @classmethod
     def reads(cls, path):
-        """Whether the file has ELMo's special tokens, and not BERT's."""
         return _looks(path, ELMO_ROLES.values()) and not _looks(path, BERT_ROLES.values())
 
     @staticmethod
@@ -169,7 +167,6 @@ class SequenceTokenizer(Tokenizer):
 
     @classmethod
     def reads(cls, path):
-        """Whether the file has </s>, and neither ELMo's special tokens nor BERT's."""
         return _looks(path, SEQUENCE_ROLES.values()) and not any(
             _looks(path, roles.values()) for roles in (ELMO_ROLES, BERT_ROLES))
 

@@ -128,7 +128,6 @@ class BlockMasks:
         self._drawn.append((positions, np.where(shown == block[positions], KEEP, shown)))
 
     def place(self) -> Masks:
-        """The predictions of the sequences drawn since the last call."""
         shape = len(self._drawn), self._slots
         masks = Masks(np.zeros(shape, np.uint16), np.full(shape, KEEP, np.int32),
                       np.array([len(positions) for positions, _ in self._drawn], np.uint16))
@@ -165,8 +164,6 @@ class BlockMasksInTraining(DynamicMasks):
 
 @dataclasses.dataclass(frozen=True)
 class Masking(base.Masking):
-    """RoBERTa's masking."""
-
     hides_special = True
     always_predicts = False
 

@@ -223,7 +223,6 @@ class SpanMasks:
         return predictions
 
     def place(self) -> Masks:
-        """The predictions of the blocks drawn since the last call."""
         counts = np.array([len(row) for row in self._rows], np.uint16)
         columns = np.zeros((len(self._rows), self._slots, 2 + len(SPAN_FEATURES)), np.int32)
         columns[:, :, 1] = KEEP
@@ -286,7 +285,6 @@ class DynamicSpans(DynamicMasks):
     token_counts: np.ndarray
 
     def __call__(self, batch: dict, seed: int, numbers) -> dict:
-        """Returns the features of a batch, masked, with `SPAN_FEATURES`; see `DynamicMasks`."""
         ids, mask = batch["input_ids"], batch["input_mask"]
         size, slots = self.max_seq_length, self.max_predictions_per_seq
         uniforms = draw_uniforms(seed, numbers, 1 + 3 * slots + size)

@@ -22,8 +22,6 @@ _ORDERS = np.array(list(itertools.permutations(range(3))))      # [6, 3]
 
 
 class ReorderedInstances(pretraining.Instances):
-    """BERT's instances with shuffled trigrams and swapped segments."""
-
     @classmethod
     def change_of(cls, recipe: Recipe, layout: Layout, seed: int, options: Any) -> Any:
         return WordOrder(recipe, layout, seed, options.max_seq_length,

@@ -242,7 +242,6 @@ class StreamRecords:
     @staticmethod
     def feature_names(recipe: Any) -> list[str]:
         """The features of the records, in the order of writing."""
-        del recipe
         return ["input", "is_masked", "target", "seg_id", "label"]
 
 
