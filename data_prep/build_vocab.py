@@ -80,7 +80,6 @@ class _Pieces(typing.NamedTuple):
     """Pieces that a SentencePiece model needs in addition to the text's.
 
     Attributes:
-        style: preparation of the text.
         reserved: the library's arguments for the ids of <unk> and others, -1 for none.
         control: pieces that no text becomes, after these.
         defined: pieces that text becomes wherever they are in it.

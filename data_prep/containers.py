@@ -47,7 +47,6 @@ class Piece(NamedTuple):
     """A part of a corpus.
 
     Attributes:
-        source: the name of the file or the data set.
         content: bytes, texts, or where they are, as the container's `documents` takes them.
         first: the number of its first line, from 1, or of another part.
         language: the language that the source names, if `sentences` has rules for it, else "".

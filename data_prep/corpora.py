@@ -37,8 +37,6 @@ class Maker:
     Attributes:
         folder: for a file of each piece: sentences, one per line, and a blank line after each
             document.
-        column: the column of the texts.
-        lines_are_paragraphs: whether a line break ends a paragraph.
         language: whose rules end sentences, or `AUTO`: the piece's own, else English.
     """
 
@@ -93,7 +91,6 @@ class Corpus:
     """The documents of files or data sets, as lists of sentences.
 
     Args:
-        sources: names of files, and of data sets that libraries read.
         output: the file that they are for; finished parts are kept next to it until `close`.
     """
 

@@ -147,11 +147,7 @@ def docstrings(source, name):
 
 
 def documentation(files, note):
-    """Yields (name, sentences) of each document; no sentence comes twice.
-
-    Args:
-        note: called with (name) for every file that can't be read.
-    """
+    """Yields (name, sentences) of each document; no sentence comes twice."""
     seen = set()
     for name, path in files:
         try:

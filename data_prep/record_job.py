@@ -26,15 +26,9 @@ class RecordJob(PlacedWork):
     """Makes the shards of one piece at a call, for `make_shards`; every worker process has a copy.
 
     Attributes:
-        recipe: as `prepare` returns it.
         folder: the manifest's; shards are named relative to it.
-        target_length: T, length of targets, in records of inputs and targets.
-        pieces: the pieces of the text.
-        versions: the versions of the text's files, by path.
         options: the manifest's `options`, the flags that decide about the records and are not part
             of the recipe.
-        fingerprint: values that the shards depend on.
-        has_sentences: whether each line of the text is a sentence.
         in_order: what the records are read from in order, such as rows; "" for shuffled records.
     """
 

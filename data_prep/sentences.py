@@ -203,11 +203,7 @@ LANGUAGES: dict[str, Rules] = {
 
 def sentences(paragraph: str, language: str = ENGLISH) -> list[str]:
     """Returns the sentences of a paragraph on one line; joined by blanks, or by nothing in Chinese
-    and Japanese, they are the paragraph.
-
-    Args:
-        language: a key of `LANGUAGES`.
-    """
+    and Japanese, they are the paragraph."""
     enclosed = _enclosed(paragraph) if _WIDE.search(paragraph) else {}
     parts, start = [], 0
     for boundary in _BOUNDARY.finditer(paragraph):

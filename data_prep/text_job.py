@@ -30,11 +30,7 @@ _SEEDS = 1 << 62        # seeds of data sets are below this number
 
 
 class TextJob(RecordJob):
-    """Sequences of segments; a piece has whole documents.
-
-    Attributes:
-        boundary: where documents end in a text of sentences.
-    """
+    """Sequences of segments; a piece has whole documents."""
 
     boundary = places.BLANK_LINE
     report = staticmethod(statistics.report)

@@ -58,7 +58,6 @@ def shown(template, language):
     if that is not known.
 
     Args:
-        template: mwparserfromhell's node.
         language: the dump's language, for the numbers of formatnum; "" is English.
     """
     name = " ".join(str(template.name).replace("_", " ").split())

@@ -86,9 +86,6 @@ def dataset_commit(path: str, name: str, revision: str = "main") -> str:
 
     The Hub is not asked where the revision is a commit.
 
-    Args:
-        path: how errors name the data set.
-
     Raises:
         InputError: there is no such data set, it is not open, or the Hub does not answer.
     """
@@ -110,9 +107,6 @@ def _say(line):
 
 def fetched(path: str | os.PathLike, with_weights: bool = True) -> str:
     """Returns the local folder, or file, of a model of the Hub; another path as it is.
-
-    Args:
-        with_weights: whether weights are wanted besides the configuration and the vocabulary.
 
     Raises:
         InputError: `path` is no path; there is no such model, it is not open, its weights are

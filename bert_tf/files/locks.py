@@ -30,7 +30,6 @@ def locked(path: str, what: str) -> Iterator[None]:
     no locks: there the block begins at once.
 
     Args:
-        path: an existing folder, or a file, which may be absent.
         what: the flag or the job, the beginning of an error.
 
     Raises:

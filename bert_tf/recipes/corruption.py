@@ -18,10 +18,8 @@ class Segments:
         random_share: share of the pairs that get a B from elsewhere, where B may be in order.
         swapped_share: share of the other pairs that are swapped, with negatives="three_way".
         next_label: the label of a pair in order, 0 for BERT.
-        bare: whether sequences have no special tokens around the text.
         autoencoder: whether a text is read once more to predict the text itself, not only the text
             that follows (arXiv:1511.01432).
-        reverse: whether texts are read from right to left.
         num_labels: classes of the labels that a user's file gives; 0 without such labels.
     """
 

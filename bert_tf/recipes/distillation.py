@@ -17,8 +17,6 @@ class Distillation:
     """A way of distillation.
 
     Attributes:
-        name: of `--recipe`.
-        paper: where it is described.
         terms: the losses against the teacher; classes of `bert_tf.compression.student.TERMS` or of
             `bert_tf.objectives`, which no saved model has.
         gold_weight: of the loss of gold labels, where examples have any.
@@ -26,7 +24,6 @@ class Distillation:
             every step ("in_step").
         average: the values of several teachers that are averaged: "probabilities" or "logits".
         augmentation: the way to make further examples of the training file, one of `AUGMENTATIONS`.
-        defaults: flag -> value.
     """
 
     name: str
@@ -134,7 +131,6 @@ def patience_layers(choice: str, teacher_depth: int, student_depth: int) -> tupl
     Args:
         choice: "skip", evenly over the teacher; "last", those below its top one; or their numbers
             with commas between.
-        teacher_depth, student_depth: layers of each.
 
     Raises:
         InputError: there are no such layers.

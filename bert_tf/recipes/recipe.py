@@ -14,7 +14,6 @@ class Term:
 
     Attributes:
         objective: class name of the objective in `bert_tf.objectives`.
-        weight: factor of this term in the sum.
         options: arguments of the objective in addition to the configuration.
         of_records: further arguments, each the value of a field of the records' masking or
             segments.
@@ -45,7 +44,6 @@ class Task:
     """One of the tasks of a recipe that has several kinds of records.
 
     Attributes:
-        masked: whether tokens are hidden and predicted.
         token_labels: the tokens' labels, a key of `data.instances.pretraining.TOKEN_LABELS`; empty
             if they have none.
         labels: of pairs of texts in a user's file, in the order of their ids; empty: the file's.
@@ -62,7 +60,6 @@ class Recipe:
     """A kind of pre-training.
 
     Attributes:
-        name: the value of --recipe.
         paper: arXiv number, or where it is not there, its name.
         tokenizer: kind of tokenizer, as `tokenizer.describe()` names it.
         tokenizer_settings: further settings of the tokenizer, see `tokenizer.describe()`.
@@ -70,7 +67,6 @@ class Recipe:
             `bert_tf`.
         denoising: `Denoising`, where the records are inputs and targets; else None.
         network: class name of the network, as `bert_tf.networks` exports it.
-        terms: the terms of the loss.
         learner: class name of the learner, as `bert_tf.training` exports it.
         settings: class names of the dataclasses of flags that only such recipes have in training,
             as `bert_tf.training` exports them. The learner takes an object of the first.
@@ -139,7 +135,6 @@ class Recipe:
 
         Args:
             segments, corruption: {field of `Segments`, or field or setting of `MaskTokens`: value}.
-            fields: other fields of `Recipe`.
         """
         return dataclasses.replace(
             self, segments=dataclasses.replace(self.segments, **(segments or {})),

@@ -273,7 +273,6 @@ def fill(settings: type, recipe: str, **given: Any) -> Any:
 
     Args:
         settings: the dataclass. Its field `recipe`, if it has one, is set.
-        given: values that come before the recipe's.
 
     Raises:
         InputError: there is no such recipe.

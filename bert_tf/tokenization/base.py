@@ -50,9 +50,7 @@ class Tokenizer:
     Attributes:
         name: the kind of tokenizer, as recipes and `describe` give it.
         do_lower_case: whether text is lower-cased and stripped of accents.
-        has_choice_of_case: whether `do_lower_case` can be chosen.
         settings: further settings that are not at their defaults.
-        setting_names: the names that `settings` can have.
         word_prefix: the text put before a word that is encoded alone, so that it gets the tokens
             that it has after a space.
         blank: the character that replaces a space in tokens; empty if there is no such character.

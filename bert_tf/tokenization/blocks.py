@@ -32,7 +32,6 @@ def encode_blocks(lines: Sequence[str], boundary: re.Pattern,
 
     Args:
         boundary: where a line may be cut without changing its ids, see `slices`.
-        encode: the function from a list of texts to their ids and lengths.
 
     Returns:
         the ids of all lines, int32 [T], and their lengths, int32 [lines].

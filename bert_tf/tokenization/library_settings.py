@@ -156,7 +156,6 @@ def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows:
     add. Warns of tokens without a row in the model's table, and of tokens whose ids leave a gap.
 
     Args:
-        tokens: in the order of their ids.
         known: the vocabulary's tokens, which T5 may write with the mark of a blank before them;
             special tokens among them are plain text here, as in BERT.
         rows: of the table, if it is known.

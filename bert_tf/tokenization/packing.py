@@ -24,7 +24,6 @@ def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: i
 
     Args:
         a_length, b_length: int [B], tokens of each part; 0 where there is no B.
-        max_seq_length: S, special tokens included.
 
     Returns:
         The two lengths that fit, int [B].
@@ -48,12 +47,10 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
     [SEP].
 
     Args:
-        tokens: int32 [T].
         a_start, a_length, b_start, b_length: int [B], the runs of A and B in `tokens`; without B
             where its length is 0, unless `all_pairs`.
         vocabulary: has `layout`, `start_id`, `cls_id`, `sep_id` and `pad_id`; one that spells its
             words has `features`, which takes the place of their ids.
-        pads_left: whether padding comes before the sequence.
         all_pairs: whether an empty B has its separator too.
 
     Returns:
@@ -110,7 +107,6 @@ def encode_pairs(texts: Sequence, tokenizer, max_seq_length: int | None,
     """Encodes one text or two a sequence, many at once (google-research/bert run_classifier.py).
 
     Args:
-        texts: B tuples of one text, or of two.
         max_seq_length: S; None: the length of the longest sequence.
         hypothesis_first: whether the second text is packed before the first, and single texts are
             one token shorter (namisan/mt-dnn v0.1, prepro.py).

@@ -35,7 +35,6 @@ class Style:
     """A model's own conventions around SentencePiece.
 
     Attributes:
-        roles: {role: piece} of the special tokens.
         prepares: whether text is prepared, and numbers are cut off before commas, as in ALBERT.
         strips: whether such a number loses the blank that cutting it alone adds (XLNet; ALBERT's
             code for it has no effect in Python 3).
@@ -43,7 +42,6 @@ class Style:
         by_letters: whether a piece with a character that is neither a mark nor a letter begins a
             word.
         extra_ids: number of pieces <extra_id_0>, ... that follow the file's, the last one first.
-        library_class: transformers' class of the tokenizer.
     """
 
     roles: dict

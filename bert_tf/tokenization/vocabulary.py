@@ -33,14 +33,10 @@ class Layout:
     0 for one (also a bool, but not in tensors).
 
     Attributes:
-        before: special tokens before A.
-        between: separators between A and B.
-        after: special tokens after the last text.
         cls_last: whether the sequence ends with the class token, not with a separator.
         halves: whether each of two texts may have half of a sequence, less two tokens (GPT).
         pads_left: whether texts to classify are padded on the left, so that the class token is last
             (XLNet).
-        pad_segment: the segment of padding.
     """
 
     before: int = 1
@@ -80,8 +76,6 @@ class Vocabulary:
     """Tokens and their ids.
 
     Attributes:
-        tokens: `tokens[id]` is the token.
-        ids: {token: id}.
         source: names the vocabulary in errors.
         files: {name: content} of the files that store the vocabulary.
         hash: hex SHA-256 of these contents, which identifies the vocabulary in manifests.
@@ -104,8 +98,6 @@ class Vocabulary:
                  roles: Mapping[str, str] = BERT_ROLES, layout: Layout = Layout()):
         """
         Args:
-            tokens: in the order of their ids.
-            source: see `Vocabulary`.
             files: None: a vocab.txt with one token a line.
             roles: {role: token}; the roles are unk, cls, sep, mask and pad.
 
@@ -253,7 +245,6 @@ def check_fits(vocabulary: Vocabulary, vocab_size: int, source: str = "the vocab
     token and at most 127 more, as tables padded to a multiple of 128 have.
 
     Args:
-        vocab_size: V, the rows of the model's embedding table.
         source: names the vocabulary in the error, such as "--vocab_file=vocab.txt".
     """
     if not vocab_size - _MOST_PADDING_ROWS <= vocabulary.size <= vocab_size:

@@ -178,7 +178,6 @@ def project(text: str, original: str, lower: bool, **settings: bool) -> str:
     Args:
         text: WordPiece words joined by spaces, lower-cased where the vocabulary is.
         original: the paragraph's words that hold it, joined by spaces.
-        settings: of `split_words`.
     """
     normal = " ".join(split_words(original, lower, **settings))
     start = normal.find(text)

@@ -42,7 +42,6 @@ def sorted_batches(lengths, batch_size, num_heads=0):
 
     Args:
         lengths: int [N], tokens of each example.
-        batch_size: B.
         num_heads: heads whose scores are in memory at once, [B, heads, L, L] if the longest example
             has L tokens. Batches of long examples are smaller, so that one array of scores has at
             most 2**23 numbers; a batch has at least one example. 0: only B counts.
@@ -66,7 +65,6 @@ def epoch_batches(lengths, batch_size, seed, epoch):
 
     Args:
         lengths: int [N], tokens of each example.
-        batch_size: B.
     """
     lengths = np.asarray(lengths)
     rng = np.random.Generator(np.random.PCG64([seed, epoch]))

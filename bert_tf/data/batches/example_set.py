@@ -27,7 +27,6 @@ class ExampleSet:
     Shapes: N examples, B batch, S sequence, C choices; L, the length of a batch, is at most S.
 
     Args:
-        path: the manifest's path.
         padding: how long a batch is: "max_length", S as in the original; "longest", as its longest
             example; "buckets", the least of `bucketing.padded_lengths` that its examples fit.
 
@@ -35,9 +34,6 @@ class ExampleSet:
         InputError: a shard is absent or damaged; names the file and the record.
 
     Attributes:
-        manifest: the content of the manifest, a dict.
-        size: N.
-        max_seq_length: S.
         lengths: int [N], the number of tokens of each example; of the longest of its choices.
     """
 
@@ -150,7 +146,6 @@ class ExampleSet:
 
         Args:
             batches: list of int [B] as `batch` takes them, B a multiple of `replicas`.
-            replicas: how many.
             length: L, where all have the same and it is to be known beforehand.
         """
         def generate():

@@ -65,7 +65,6 @@ class RecordSet(RecordFiles):
             taken: records that were taken before, by all replicas together.
             global_batch: records a step over all replicas and workers.
             replicas: replicas of all workers together.
-            worker, workers: the worker's number, and the number of workers.
 
         Returns:
             tf.data.Dataset of dicts [global_batch / replicas, length]: the elements for the

@@ -27,7 +27,6 @@ class RecordFiles:
 
     Attributes:
         paths: the TFRecord files, all plain or all gzip.
-        counts: records in each.
         manifest: the first of several, which agree on the vocabulary and the recipe; None without
             one.
         checksum: of the checksums of all files, as manifests have them; None without manifests.
@@ -68,7 +67,6 @@ class RecordFiles:
 
         Args:
             size: of a batch over all devices.
-            size_flag, flag: the flags that give it and the records.
 
         Raises:
             InputError: they do not.
@@ -90,10 +88,6 @@ class RecordFiles:
 
         Counts come from the manifest, if it exists and the file's size agrees with it, else from
         walking the file, which finds truncated records.
-
-        Args:
-            patterns: files, globs or folders.
-            flag: the flag that names them, for messages.
 
         Raises:
             InputError: no file, no records, a truncated one, different formats.
@@ -128,9 +122,6 @@ class RecordFiles:
         """Checks that flags and the configuration agree with the records.
 
         Args:
-            flag: the flag that names the records.
-            max_seq_length, max_predictions_per_seq: the flags.
-            vocab_size: of the configuration.
             num_labels: the number that `next_sentence_labels` must be below.
 
         Returns:

@@ -17,7 +17,6 @@ def draw_masks(records: RecordSet, flag: str,
     """Returns records that hold whole texts, with masks drawn as their manifest describes.
 
     Args:
-        flag: the flag that names the records.
         max_predictions_per_seq: P; the manifest's if None.
 
     Raises:
@@ -40,7 +39,6 @@ def draw_orders(records: RecordSet, flag: str, perm_size: int = 0,
     """Returns records of streams, with a random order of prediction for their tokens.
 
     Args:
-        flag: the flag that names the records.
         perm_size: tokens that are permuted together; 0 for the whole of each half.
         max_predictions_per_seq: P; the manifest's if None.
 

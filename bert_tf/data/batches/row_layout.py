@@ -22,7 +22,6 @@ def lay_out(lengths: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, int
 
     Args:
         lengths: int [B], from 0 to `size`.
-        size: S.
 
     Returns:
         The row and the first column of each record, int [B], and the number of rows.
@@ -75,7 +74,6 @@ def packed_shape(mask, slots, parts):
     Args:
         mask: `input_mask`, integer [B, S].
         slots: which slots for predictions count, bool [B, P].
-        parts: parts of the batch that are packed alone.
     """
     lengths, slots = _parts_of(mask, slots, parts)
     needed = max(lay_out(part, mask.shape[1])[2] for part in lengths)

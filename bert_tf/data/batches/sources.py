@@ -12,7 +12,6 @@ def record_files(paths: Sequence[str] | tf.Tensor, of: Sequence[str]) -> tf.data
     read, the next file is copied.
 
     Args:
-        paths: the files, in the order of reading.
         of: names of all files, which say whether any must be copied to this machine.
     """
     names = tf.data.Dataset.from_tensor_slices(paths)

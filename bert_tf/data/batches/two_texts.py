@@ -23,7 +23,6 @@ def check_mixes(records: RecordSet, other: RecordSet, vocab_size: int, flag: str
 
     Args:
         vocab_size: the teacher's.
-        flag: the flag that names `other`.
     """
     parts = ((other.manifest or {}).get("vocabulary") or {}).get("parts", [])
     if not parts or parts[0]["size"] != vocab_size or (

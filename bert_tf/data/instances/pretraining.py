@@ -57,14 +57,11 @@ class Instances:
         slices: int32 [M, 5], see `pairing.Slices`.
         masks: None where training draws them.
         order: int [M], the order of writing the instances.
-        names: the features of a record.
         left_out: how many sequences were too long.
         num_labels: classes of the labels; 0 if there are none.
-        next_label: the label of a pair in order.
         cut: how many predictions had no room; where training draws masks, how many have none in an
             epoch.
         joins: uint8 [T], 0 where a unit begins.
-        layout: the places of special tokens.
     """
 
     documents: Documents
@@ -128,11 +125,6 @@ class Instances:
     def features(self, rows: np.ndarray, max_seq_length: int,
                  vocabulary: Vocabulary) -> dict[str, np.ndarray]:
         """The record features of some instances.
-
-        Args:
-            rows: int [B], which instances.
-            max_seq_length: S.
-            vocabulary: names the ids of [CLS], [SEP] and [MASK].
 
         Returns:
             dict of the arrays of `names`, [B, S], [B, P] or [B, 1].

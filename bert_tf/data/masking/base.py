@@ -31,7 +31,6 @@ class Masking(MaskTokens):
 
     Attributes:
         called: the noun for the masked units, for messages.
-        hides: whether the predicted tokens are hidden.
         hides_special: whether special tokens are predicted like any other.
         always_predicts: whether each sequence has a prediction.
         counts_cut: whether masks are drawn with the records even where training draws others, so
@@ -77,8 +76,6 @@ class Masking(MaskTokens):
         returns `Masks`.
 
         Args:
-            documents: the text; a sequence is slices of it.
-            vocabulary: of the tokens.
             stream: shared with the pairing.
             options: has max_seq_length, max_predictions_per_seq, masked_lm_prob.
             room: most tokens of a sequence without its special ones.

@@ -24,7 +24,6 @@ def choose_units(units: list[list[int]], quota: int, stream: PythonRandom) -> li
 
     Args:
         units: the candidates (0 .. n - 1) of each unit; shuffled in place.
-        quota: most candidates.
 
     Returns:
         The chosen candidates.

@@ -12,11 +12,7 @@ from bert_tf.models.ernie.masks import CoinMasksInTraining
 
 
 class CoinMasks(bert.StaticMasks):
-    """Draws masks while records are made.
-
-    Attributes:
-        cut: how many predictions had no room.
-    """
+    """Draws masks while records are made."""
 
     def __init__(self, masking, documents, vocabulary, stream, options, room):
         super().__init__(masking, documents, vocabulary, stream, options, room)

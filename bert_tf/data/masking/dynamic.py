@@ -132,8 +132,6 @@ class DynamicMasks:
     `choose`, or `columns` and `hide`, or the call.
 
     Attributes:
-        max_seq_length: S.
-        max_predictions_per_seq: P.
         masked_lm_prob: share of the sequence, special tokens counted, to predict.
         vocab_size: V; random replacements are drawn from all of it, or as `masking` says.
         special_ids: ids of [CLS] and [SEP], which are never predicted; where random tokens are
@@ -168,7 +166,6 @@ class DynamicMasks:
         Args:
             batch: input_ids and input_mask, int32 [B, S]; token_boundary, int32 [B, S], if the
                 units are words; any others.
-            seed: of all masks.
             numbers: int64 [B], the number of each record in the stream.
 
         Returns:

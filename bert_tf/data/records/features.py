@@ -32,7 +32,6 @@ class Feature:
     """One feature: a list of a fixed length in every record.
 
     Attributes:
-        name: the key in the `tf.train.Example`.
         dtype: "int64" or "float32", as stored; the model gets int32 for int64.
         axis: "S", "T", "P", "C*S", "L", "L*S" or a number: the length of the list.
         end: the bound that the values must be below: "V", "S", "labels" (the number of classes of

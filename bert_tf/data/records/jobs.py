@@ -211,7 +211,6 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
     At most num_workers + 1 pieces are in memory at a time.
 
     Args:
-        count: number of pieces.
         work: picklable callable; returns a JSON value. Each process gets one copy, which it keeps.
         num_workers: number of processes, 0 for one a core; with 1, or one piece, this process does
             the work.

@@ -144,9 +144,6 @@ def check_whole(manifests: Iterable[tuple[dict, dict, str]], patterns: str | Seq
     """Checks that no shard is absent that a folder or a glob should have found, and that the shards
     have as many records as their manifest counts.
 
-    Args:
-        manifests: the result of `find_manifests`.
-
     Raises:
         InputError: a shard is absent, or the counts disagree; names the manifest.
     """

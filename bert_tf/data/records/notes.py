@@ -41,9 +41,6 @@ class FinishedPieces:
             of another job that is found there, or None; the notes of that job are then removed.
         is_same: function of a fingerprint that is found there: whether it belongs to this job.
 
-    Attributes:
-        goes_on: whether notes of this job were found.
-
     Raises:
         InputError: the folder holds files that no job wrote.
     """

@@ -77,7 +77,6 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
             wrote, and whatever `describe` needs.
         describe: function of the results by piece; returns the manifest's further entries. If it
             raises InputError, no shard is kept.
-        may_replace: whether shards of another job may be removed.
         by_place: whether `pieces` is a list of places and `work` a `PlacedWork`. Then the manifest
             has checksums in the place of the fingerprint's `pieces`.
         runner: see `run_pieces`; None for `num_workers` processes of this machine.

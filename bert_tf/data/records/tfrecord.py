@@ -197,7 +197,6 @@ def write_shard(path, folder, blocks):
     """Writes one TFRecord file, gzip if its name ends in .gz; the same records, the same bytes.
 
     Args:
-        folder: the folder of the manifest.
         blocks: iterable of dicts of arrays [B, length], as `serialize_examples` takes.
 
     Returns:

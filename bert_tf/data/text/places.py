@@ -107,7 +107,6 @@ def find_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,
 
     Args:
         by_file: whether the end of a file ends a document; `corpus.decode` marks it.
-        boundary: where documents end.
     """
     text = _Text(paths, by_file)
     return Pieces(text, [0, *(end for _, end in _cuts(text, piece_bytes, boundary))])

@@ -92,7 +92,6 @@ class PythonRandom:
         """`count` throws of a biased die, in one call, since many method calls would be slow.
 
         Args:
-            limits: two floats.
             items: the choices of the last face.
 
         Returns:

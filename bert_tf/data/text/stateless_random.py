@@ -38,7 +38,6 @@ def random_bits(seeds: np.ndarray, size: int) -> np.ndarray:
 
     Args:
         seeds: int [M, 2].
-        size: how many numbers of each seed.
 
     Returns:
         uint32 [M, size].
@@ -67,7 +66,6 @@ def uniform_int(seeds: np.ndarray, size: int, low: np.ndarray | int,
 
     Args:
         seeds: int [M, 2].
-        size: how many numbers of each seed.
         low, high: int, or int [M]: the numbers are in [low, high).
 
     Returns:
@@ -93,10 +91,6 @@ def permutations(seeds: np.ndarray, size: int) -> np.ndarray:
 
 def dataset_seeds(seeds: tuple[int, int], count: int) -> np.ndarray:
     """The first elements of two data sets `tf.data.Dataset.random`, side by side.
-
-    Args:
-        seeds: of the data sets.
-        count: how many elements.
 
     Returns:
         int64 [count, 2].

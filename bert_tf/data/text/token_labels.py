@@ -12,9 +12,7 @@ def capitals(lines: Sequence[str], ids: np.ndarray, tokenizer) -> np.ndarray:
     """Returns whether the word of each token begins with a capital in the text.
 
     Args:
-        lines: of text, as `tokenizer.encode_lines` takes them.
         ids: int [T], the tokens of all lines.
-        tokenizer: `Tokenizer`, which lower-cases.
 
     Returns:
         bool [T].

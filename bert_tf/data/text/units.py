@@ -28,7 +28,6 @@ class TaggedText:
     Args:
         lines: see `corpus.decode`.
         column: of the tags, -1 the last; None if runs of a tag are not units.
-        paths: the files, for messages.
 
     Attributes:
         lines: the words of each sentence with a blank between, and an empty line after a document.
@@ -76,8 +75,6 @@ class TaggedText:
         """Returns the marks of the tokens of lines, whose words the columns decide.
 
         Args:
-            lines: see `self.lines`, with or without empty ones.
-            ids, lengths: see `tokenizer.encode_lines`.
             continues: see `tokenizer.continuations`; counts where the tokens of a line are not its
                 words'.
         """
@@ -151,14 +148,7 @@ def _locate(paths, column, error=None):
 
 
 class PhraseList:
-    """Phrases whose words are masked together: the longest one that begins at a word.
-
-    Args:
-        tokenizer: `Tokenizer`, by whose tokens they are found.
-
-    Attributes:
-        hash: of the phrases.
-    """
+    """Phrases whose words are masked together: the longest one that begins at a word."""
 
     def __init__(self, phrases: Iterable[str], tokenizer) -> None:
         phrases = sorted({phrase.strip() for phrase in phrases} - {""})
@@ -193,12 +183,7 @@ class PhraseList:
         return made
 
     def mark(self, ids: np.ndarray, lengths: np.ndarray, marks: Marks) -> Marks:
-        """The marks of lines of tokens, with phrases as units.
-
-        Args:
-            ids, lengths: the result of `tokenizer.encode_lines`.
-            marks: of these tokens.
-        """
+        """The marks of lines of tokens, with phrases as units."""
         ids = np.ascontiguousarray(ids, np.int32)
         ends = np.cumsum(lengths)
         begins = ~marks.continues

@@ -91,7 +91,6 @@ class Texts:
 
     Attributes:
         lengths: int [N], tokens of each, special tokens included.
-        cut: how many were too long.
     """
 
     def __init__(self, lines: list[str], tokenizer: Tokenizer, max_seq_length: int):
@@ -224,7 +223,6 @@ def write(path: str, form: str, pieces: Iterable[Piece], vocabulary: Vocabulary)
 
     Args:
         pieces: iterable of `Piece`, at least one, in order; it is read once.
-        vocabulary: names the tokens of jsonl.
     """
     if form == "jsonl":
         with write_aside(path) as file:

@@ -145,7 +145,6 @@ def cover_ngrams_batch(sizes, lengths, quota, uniforms, ngram: int):
         sizes: int32 [B, S], tokens in each unit, 0 for units that do not exist, which come last.
         lengths: int32 [B, S], the units of the n-gram that begins with each, up to `ngram`.
         quota: int32 [B], most tokens.
-        uniforms: float32 [B, S].
 
     Returns:
         bool [B, S], the covered units.

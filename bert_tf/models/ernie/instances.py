@@ -16,12 +16,7 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 @dataclasses.dataclass
 class TaskInstances(pretraining.Instances):
-    """Instances of a recipe of tasks.
-
-    Attributes:
-        task_id: the number of the records' task.
-        slots: P.
-    """
+    """Instances of a recipe of tasks."""
 
     task_id: int = 0
     slots: int = 0

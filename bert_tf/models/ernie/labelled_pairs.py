@@ -22,9 +22,6 @@ _SHOWN = 60     # characters of a line in an error
 def read_pairs(lines: Iterable[str], name: str) -> Iterator[tuple[str, str, str]]:
     """Yields the texts and the label of each line that is not blank.
 
-    Args:
-        name: of the file in errors.
-
     Raises:
         InputError: a line is not a pair with a label; names its number and its beginning.
     """
@@ -62,11 +59,7 @@ def find_labels(paths: Iterable[str]) -> list[str]:
 def as_documents(lines: Sequence[str], labels: Sequence[str], name: str
                  ) -> tuple[list[str], list[int]]:
     """Returns the lines of a text that has a document of two sentences for each pair, and the ids
-    of the pairs' labels; see `read_pairs`.
-
-    Args:
-        labels: in the order of their ids.
-    """
+    of the pairs' labels; see `read_pairs`."""
     ids = {label: number for number, label in enumerate(labels)}
     text: list[str] = []
     label_ids = []

@@ -39,7 +39,6 @@ def throw_coins(labels: np.ndarray, first: np.ndarray, by_unit: np.ndarray,
         by_unit: bool [N], whether the token's sequence chooses units, not single tokens.
         uniforms: float [N] in [0, 1). A unit's coin is its first token's.
         replacements: int [N], ids of random tokens.
-        masked_lm_prob: probability of a unit.
 
     Returns:
         bool [N], whether a token is predicted, and int [N], its replacement: an id, MASK or KEEP.
@@ -76,11 +75,7 @@ def draw_coins(rng: np.random.RandomState, labels: np.ndarray, first: np.ndarray
 
 class CoinMasks:
     """Draws the masks of sequences, as `bert.StaticMasks` does. The sequences between two calls of
-    `place` are one batch of the original.
-
-    Attributes:
-        cut: how many predictions had no room.
-    """
+    `place` are one batch of the original."""
 
     def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
                  stream: PythonRandom, options: Any, room: int) -> None:
@@ -128,7 +123,6 @@ def gather_masks(chosen: np.ndarray, shown: np.ndarray, lengths: np.ndarray,
     Args:
         chosen, shown: [N], the results of `throw_coins` for sequences one after the other.
         lengths: int [M], the length of each.
-        slots: P.
     """
     places = np.flatnonzero(chosen)
     starts = np.cumsum(lengths) - lengths

@@ -58,7 +58,6 @@ class TaskSchedule:
     """The steps of each task.
 
     Attributes:
-        names: of the tasks.
         table: a row of steps by stage for each.
     """
 
@@ -69,9 +68,6 @@ class TaskSchedule:
     def parse(cls, values: Sequence[str], names: Sequence[str], steps: int) -> "TaskSchedule":
         """Returns the schedule that a flag's values describe: a name in `TABLES`, or
         NAME=STEPS/STEPS/... for each task.
-
-        Args:
-            steps: of all tasks together.
 
         Raises:
             InputError: the values are neither, or have another number of steps.
@@ -122,7 +118,6 @@ class TaskMixture:
     Attributes:
         sets: the `RecordSet` of each task, by its name, in the order of the schedule.
         schedule: None where nothing is trained.
-        step: the step where `training_batches` begins.
     """
 
     sets: Mapping[str, RecordSet]

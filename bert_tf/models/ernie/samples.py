@@ -26,7 +26,6 @@ class Sample:
     Attributes:
         ids, segments, labels: list of n ints; for `labels` see `masking.ernie`.
         label: `FOLLOWS` where the second segment follows the first, else `RANDOM`.
-        by_unit: whether units are masked.
     """
 
     ids: list[int]
@@ -119,10 +118,7 @@ def with_negatives(samples: Iterable[Sample], rng: np.random.RandomState, max_se
     """Positive samples and as many negative ones, of a segment of one and one of the next.
 
     Args:
-        samples: with the label `FOLLOWS`.
-        rng: numpy's legacy generator.
         max_seq_length: S; negatives that are longer are left out, and counted as "negatives_lost".
-        count: counts by name.
 
     Raises:
         InputError: a sample has another label.
@@ -171,9 +167,6 @@ def read_samples(files: Iterable[tuple[str, float]], rng: np.random.RandomState,
 
     Args:
         files: see `read_list`; they are shuffled in place.
-        rng: numpy's legacy generator.
-        generate_neg_sample: see `with_negatives`.
-        count: counts the samples and texts that are left out, by name.
     """
     files = list(files)
     rng.shuffle(files)

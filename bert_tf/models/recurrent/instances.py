@@ -15,11 +15,7 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 @dataclasses.dataclass
 class RowInstances(pretraining.Instances):
-    """Instances in rows that go on from batch to batch.
-
-    Attributes:
-        columns: their features, {name: [M, ...]}.
-    """
+    """Instances in rows that go on from batch to batch."""
 
     columns: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 

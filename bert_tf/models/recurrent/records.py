@@ -23,7 +23,6 @@ class TokenSequence(NamedTuple):
     """A text as T steps.
 
     Attributes:
-        ids: int [T], the tokens that are read.
         labels: int [T], the tokens that are predicted.
         weights: float32 [T], the weight of each prediction.
     """
@@ -94,8 +93,6 @@ def sentence_rows(documents: Documents, vocabulary: Vocabulary, order: Sequence[
 
     Args:
         vocabulary: has `cls_id`, <S>, and `sep_id`, </S>.
-        order: the sentences in the order of use.
-        reverse: whether sentences are read from right to left.
     """
     starts, tokens = documents.sentence_starts, documents.tokens
     lengths = [starts[number + 1] - starts[number] + 1 for number in order]
@@ -215,7 +212,6 @@ def make_columns(documents: Documents, vocabulary: Vocabulary, stream: PythonRan
     Args:
         vocabulary: the words of a `SpelledVocabulary` also have characters.
         stream: shuffles sentences or texts again for each copy and each direction.
-        options: has `max_seq_length` and `dupe_factor`.
     """
     steps = options.max_seq_length
 

@@ -55,7 +55,6 @@ class SpelledVocabulary(Vocabulary):
 
     Attributes:
         max_characters: W, the most characters of a word, its marks included.
-        further_features: names of the features that hold a word's characters.
     """
 
     is_open = True
@@ -111,7 +110,6 @@ class ElmoTokenizer(Tokenizer):
                  max_characters: int = MAX_CHARACTERS):
         """
         Args:
-            do_lower_case: has no effect: case is always kept.
             max_characters: of a word, its marks of begin and end included; at least 3.
         """
         if max_characters < 3:

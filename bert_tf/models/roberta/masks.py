@@ -54,7 +54,6 @@ def mask_block(block: np.ndarray, seed: int, epoch: int, index: int, *, limits: 
         begins: bool [n], where a word begins, if words are masked as a whole; None for single
             tokens. Special tokens begin words. The first word of a line continues the word before
             it, because no blank begins it.
-        generator: a key of `GENERATORS`.
 
     Returns:
         The masked block, and the tokens to predict, `pad_id` elsewhere; int [n] both.

@@ -133,7 +133,6 @@ class SpanChooser:
 
         Args:
             begins: the first token of each word, then the number of tokens.
-            budget: how many tokens to cover, at most all.
             entities: if not None, entities are drawn, too, and covered as a whole.
         """
         rng, count, left = self._rng, begins[-1], budget

@@ -28,7 +28,6 @@ def indices(ranks, hidden, target, reuse_len: int):
         ranks: int32 [B, S], the place of each position in the order of its part.
         hidden: bool [B, S], tokens that are predicted, and [SEP] and [CLS].
         target: bool [B, S], tokens that are predicted.
-        reuse_len: length of the first part.
 
     Returns:
         key_order and query_order, int32 [B, S].
@@ -72,13 +71,8 @@ class Permutations:
     A record's order depends on the seed and on the record's number in the stream alone.
 
     Attributes:
-        max_seq_length: S.
-        reuse_len: length of the first part.
         perm_size: tokens that are permuted together; longer parts have the same permutation in each
             of their windows of this length.
-        slots: P.
-        cls_id, sep_id: special tokens, which are not predicted.
-        rows, cores, bi_data: see `xlnet_records.is_backward`.
     """
 
     max_seq_length: int
@@ -99,7 +93,6 @@ class Permutations:
         Args:
             batch: input, is_masked and seg_id, int32 [B, S], label, int32 [B, 1], and
                 is_real_example where there is one.
-            seed: of all orders.
             numbers: int64 [B], the number of each record in the stream.
 
         Returns:
@@ -146,11 +139,7 @@ class Permutations:
 @dataclasses.dataclass(frozen=True)
 class StreamMasks(DynamicMasks):
     """Hides tokens of XLNet's records as BERT does, whichever the records predict: the denoising
-    objective of the paper's table 6. Every token sees all of its record.
-
-    Attributes:
-        rows, cores, bi_data: see `xlnet_records.is_backward`.
-    """
+    objective of the paper's table 6. Every token sees all of its record."""
 
     rows: int
     cores: int

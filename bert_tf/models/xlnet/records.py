@@ -19,9 +19,6 @@ class Stream:
     """A text; a flag that changes between sentences separates them.
 
     Attributes:
-        ids: int32 [T].
-        flags: bool [T].
-        lines: number of lines in the text.
         documents: number of blank lines, plus one.
     """
 
@@ -108,12 +105,10 @@ class Shape:
     """Sizes of records, and the shares of predicted tokens.
 
     Attributes:
-        max_seq_length: S.
         reuse_len: tokens of the part that the network keeps for the next batch.
         num_predict: predictions of a record, as many in each half; None for all that are drawn.
         bsz_per_host, num_core_per_host, bi_data: see `cut_rows`.
         mask_alpha, mask_beta: n tokens are predicted in alpha / beta * n.
-        max_gram: the longest run of predicted tokens.
         whole_grams: whether runs consist of words. The original counts sub-words by mistake: it
             asks whether a word begins at the first token, not at the last.
     """
@@ -145,8 +140,6 @@ def split_a_and_b(changes: list[int], length: int, begin: int, total: int,
 
     Args:
         changes: where sentences begin in the row, without the first sentence, sorted.
-        length: N.
-        begin: where A begins.
         total: tokens of A and B together.
 
     Returns:
@@ -188,7 +181,6 @@ class MaskSampler:
 
     Args:
         continues: bool [V], whether each token continues a word.
-        draws: numpy's legacy generator.
     """
 
     def __init__(self, shape: Shape, continues: np.ndarray, draws: np.random.RandomState) -> None:
