@@ -246,11 +246,8 @@ def container_of(source: str) -> Container:
     begins as a dump or as WikiExtractor's output does."""
     if libraries.is_library_name(source):
         return _LIBRARY
-    return _BY_ENDING.get(_ending(source)) or _by_content(source, identity(source))
-
-
-def _ending(source):
-    return os.path.splitext(unpacked_name(source))[1].lower()
+    ending = os.path.splitext(unpacked_name(source))[1].lower()
+    return _BY_ENDING.get(ending) or _by_content(source, identity(source))
 
 
 @functools.cache

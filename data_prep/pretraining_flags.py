@@ -146,7 +146,12 @@ class PretrainingDataFlags:
         check(self)
         if not self.max_predictions_per_seq and reads_lines(recipe):
             raise InputError("--max_predictions_per_seq is 0; it must be at least 1.")
-        recipe = _vary(_of_task(recipe, self), self, masks)
+        recipe = _of_task(recipe, self)
+        settings = dict(recipe.tokenizer_settings)
+        if self.strip_accents is not None:
+            settings["strip_accents"] = self.strip_accents
+        recipe = recipe.vary(_segments(recipe, self), _corruption(recipe, self, masks),
+                             tokenizer_settings=settings)
         if self.segments is None and _has_segments(recipe):
             check(dataclasses.replace(self, segments=recipe.segments.pairing))
         if not recipe.denoising:
@@ -172,12 +177,6 @@ def _of_task(recipe, job):
             f"--task={job.task}: with recipe {recipe.name}, each set of records is for one task; "
             f"give one of {', '.join(recipe.tasks)}, and run the command once per task.")
     return recipe.of_task(job.task)
-
-
-def _vary(recipe, job, masks):
-    accents = {} if job.strip_accents is None else {"strip_accents": job.strip_accents}
-    return recipe.vary(_segments(recipe, job), _corruption(recipe, job, masks),
-                       tokenizer_settings={**recipe.tokenizer_settings, **accents})
 
 
 def _segments(recipe, job):

@@ -1,6 +1,7 @@
 """The records of recipes that read a text as documents: shards for each piece of the text."""
 
 import functools
+import re
 from typing import Any
 
 import google_crc32c
@@ -16,12 +17,12 @@ from bert_tf.data.text import corpus, places
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.data.text.token_labels import capitals
 from bert_tf.data.text.units import BOUNDARY, PhraseList, TaggedText, make_marker
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
+from bert_tf.files import file_size, is_packed, open_unpacked, read_range
 from bert_tf.models.ernie import labelled_pairs
 from bert_tf.models.t5.records import create_pairs
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.coverage import Coverage, join
-from data_prep.input_notes import notes_on, why_no_record
 from data_prep.pretraining_flags import PretrainingDataFlags, needs_tags
 from data_prep.record_job import RecordJob, piece_seed
 
@@ -69,19 +70,21 @@ class TextJob(RecordJob):
         counts, rates = statistics.merge(results)
         paths = self.job.input_file
         if not counts.get("instances"):
-            raise InputError(why_no_record(self.job, self.recipe, counts))
-        return {
-            **super().describe(results),
-            "counts": counts,
-            "coverage": join(result["coverage"] for result in results),
-            **({"token_counts": manifest.join_counts(
-                [result["token_counts"] for result in results])}
-               if draws_of_corpus(self.recipe) else {}),
-            "rates": rates,
-            "notes": notes_on(paths, self.has_sentences and not self._by_file)
-            + ([f"{paths[-1]} does not end with a blank line: its last document is left out, as in "
-                "the original."] if counts.get("open_documents") else []),
-        }
+            raise InputError(_why_no_record(self.job, self.recipe, counts))
+        notes = [f"{path} is empty." for path in paths if _is_empty(path)]
+        if self.has_sentences and not self._by_file:
+            notes += [f"{path} does not end with a blank line: its last document continues in the "
+                      "next file, as in the original."
+                      for path in paths[:-1] if not _ends_document(path)]
+        if counts.get("open_documents"):
+            notes.append(f"{paths[-1]} does not end with a blank line: its last document is left "
+                         "out, as in the original.")
+        made = super().describe(results) | {
+            "counts": counts, "coverage": join(result["coverage"] for result in results)}
+        if draws_of_corpus(self.recipe):
+            made["token_counts"] = manifest.join_counts(
+                [result["token_counts"] for result in results])
+        return {**made, "rates": rates, "notes": notes}
 
     def __call__(self, index: int, piece: places.Piece) -> dict[str, Any]:
         paths = _paths(piece)
@@ -208,6 +211,32 @@ def draws_of_corpus(recipe: Recipe) -> bool:
     made = recipe.corruption
     return recipe.network == "SequenceLstm" or masking.find(made).by_rarity or (
         made.dynamic and made.replace_from == "corpus")
+
+
+def _why_no_record(job, recipe, counts):
+    names, sentences = ", ".join(job.input_file[:3]), counts.get("sentences", 0)
+    if not sentences:
+        return f"--input_file: {names} holds no text; name files with text."
+    ending = ", and no blank line ends the last document" * bool(counts.get("open_documents"))
+    return (f"--input_file: {names} has {counted(sentences, 'sentence')}, which make no record of "
+            f"--recipe={recipe.name}: each is too short or longer than "
+            f"--max_seq_length={job.max_seq_length}, or they are too few{ending}. Give other text, "
+            "one sentence per line (bert-extract-text writes it), or change --max_seq_length.")
+
+
+def _is_empty(path):
+    if not is_packed(path):
+        return not file_size(path)
+    with open_unpacked(path) as file:
+        return not file.read(1)
+
+
+def _ends_document(path):
+    if is_packed(path):
+        return True     # not worth another pass over it
+    size = file_size(path)
+    end = read_range(path, max(0, size - 256), size)
+    return re.search(rb"(^|\n)[ \t\r]*\n[ \t\r]*$", end) is not None
 
 
 def _paths(piece):

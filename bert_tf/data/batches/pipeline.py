@@ -11,9 +11,9 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.batches.record_files import RecordFiles
-from bert_tf.data.batches.sources import record_files, records_of
 from bert_tf.data.records.features import without_autotune
 from bert_tf.errors import InputError
+from bert_tf.files import is_remote, tensorflow_name
 
 _FILES_AT_ONCE = 16
 _SHUFFLE_BUFFER = 1 << 14
@@ -89,7 +89,7 @@ class RecordSet(RecordFiles):
         Records of zeros fill the last batch. `is_real_example`, float32 [global_batch / replicas],
         which only evaluation has, is 0 for them.
         """
-        messages = records_of(self.paths, self.paths, self.compression)
+        messages = _records_of(self.paths, self.paths, self.compression)
         blank = tf.data.Dataset.from_tensors(self.format.blank()).repeat(-self.size % global_batch)
         records = messages.concatenate(blank)
         if max_steps:
@@ -151,14 +151,40 @@ def _epoch(records, seed, epoch):
     tf.random.set_seed(1)
     paths = tf.random.experimental.stateless_shuffle(records.paths, [seed, epoch])
     if records.rows:
-        return records_of(paths, records.paths, records.compression)
-    messages = record_files(paths, records.paths).interleave(
+        return _records_of(paths, records.paths, records.compression)
+    messages = _record_files(paths, records.paths).interleave(
         as_it_is(lambda path: tf.data.TFRecordDataset(path, records.compression)),
         cycle_length=min(_FILES_AT_ONCE, len(records.paths)), deterministic=True,
         num_parallel_calls=tf.data.AUTOTUNE)
     buffer = min(records.size, _SHUFFLE_BUFFER)
     mixed = tf.random.stateless_uniform([], [seed, epoch], None, None, tf.int64)
     return messages.shuffle(buffer, mixed, reshuffle_each_iteration=False)
+
+
+def _record_files(paths, of):
+    """The dataset of the names that TensorFlow opens the files `paths` by. If files of `of`, all
+    names, must be copied to this machine, the next file is copied while one is read."""
+    names = tf.data.Dataset.from_tensor_slices(paths)
+    if not any(map(_needs_copy, of)):
+        return names
+
+    def copy(path):
+        name = tf.numpy_function(lambda name: tensorflow_name(name.decode()), [path], tf.string)
+        name.set_shape([])
+        return name
+    return names.map(copy).prefetch(1)
+
+
+def _needs_copy(path):
+    return is_remote(path) and not path.startswith("gs://")
+
+
+def _records_of(paths, of, compression):
+    """The serialised records of files, one file after the other; see `_record_files`."""
+    if not any(map(_needs_copy, of)):
+        return tf.data.TFRecordDataset(paths, compression)
+    return _record_files(paths, of).flat_map(
+        lambda path: tf.data.TFRecordDataset(path, compression))
 
 
 def _deal(stream, finish, global_batch, replicas, worker, workers, by_batch):

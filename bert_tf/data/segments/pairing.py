@@ -11,8 +11,14 @@ from bert_tf.errors import InputError
 from bert_tf.models.electra.segments import electra_segments
 from bert_tf.models.ernie.labelled_pairs import labelled_pairs
 from bert_tf.models.ernie.paragraphs import ORDERS, sentence_distance, sentence_reordering
-from bert_tf.models.roberta.blocks import doc_blocks, doc_sentences, full_sentences, lines, runs
-from bert_tf.models.roberta.sentence_pairs import sentence_pairs
+from bert_tf.models.roberta.blocks import (
+    doc_blocks,
+    doc_sentences,
+    full_sentences,
+    lines,
+    runs,
+    sentence_pairs,
+)
 from bert_tf.recipes.corruption import Segments
 
 # The labels of pairs with negatives="three_way".

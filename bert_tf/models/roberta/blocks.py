@@ -1,5 +1,5 @@
-"""RoBERTa's blocks of whole sentences (arXiv:1907.11692, section 4.2), cut where fairseq's
-token_block_utils_fast.pyx cuts them.
+"""RoBERTa's pairs of single sentences, and blocks of whole sentences (arXiv:1907.11692, section
+4.2), cut where fairseq's token_block_utils_fast.pyx cuts them.
 
 A separator follows each sentence, and a blank line is a sentence of a separator alone.
 """
@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from bert_tf.data.segments.pairs import Slices, cut_to_room, random_sentence
 from bert_tf.data.text.corpus import Documents
+from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.recipes.corruption import Segments
 
 _SEPARATOR_LENGTH = 1
@@ -134,6 +136,29 @@ def runs(documents, room, segments):
     """GPT's sequences: the text cut into runs of `room` tokens, wherever sentences and documents
     end."""
     return cut_blocks(np.diff(documents.sentence_starts).tolist(), room, "none")
+
+
+def sentence_pairs(documents: Documents, stream: PythonRandom, room: int, options,
+                   segments: Segments) -> Iterator[Slices]:
+    """Yields SENTENCE-PAIR: two sentences that follow each other in a document. In half of the
+    cases, and at the document's end, B comes from another document. The label is the label of a
+    random B in `segment_pairs`.
+
+    The original's code is not public: the random numbers are drawn as for the shortest
+    `segment_pairs`.
+    """
+    label = 1 + (segments.negatives == "three_way")
+    starts, ranges = documents.sentence_starts, documents.ranges
+    stream.shuffle(ranges)
+    for _ in range(options.dupe_factor):
+        for index, (first, end) in enumerate(ranges):
+            while first < end:
+                is_random = first + 1 == end or stream.random() < segments.random_share
+                b = random_sentence(documents, index, stream)[0] if is_random else first + 1
+                a_length, b_length = (starts[i + 1] - starts[i] for i in (first, b))
+                yield *cut_to_room(starts[first], a_length, starts[b], b_length, room,
+                                   stream), label * is_random
+                first += 1 if is_random else 2
 
 
 _LEAST_LINE = 12            # tokens of a sequence of DistilBERT, special ones counted
