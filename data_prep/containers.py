@@ -81,8 +81,9 @@ def _cut(source, boundary):
             is_last = len(held) < size
             if line == 1:
                 held = held.removeprefix(codecs.BOM_UTF8)
-            end = len(held) if is_last else places.last_cut(
-                lambda low, high, held=held: held[low:high], 0, len(held), boundary)
+            end = len(held)
+            if not is_last:
+                end = places.last_cut(lambda low, high, held=held: held[low:high], 0, end, boundary)
             if end:
                 yield Piece(source, held[:end], line)
                 line += held.count(b"\n", 0, end)

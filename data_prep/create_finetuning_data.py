@@ -53,8 +53,9 @@ class FinetuningDataFlags:
         flags.check(self)
         if self.document_context and task.kind.name != "tagging":
             raise InputError("--document_context is for tagging; leave the flag out.")
-        size = (task.defaults.max_seq_length if self.max_seq_length is None else
-                self.max_seq_length)
+        size = self.max_seq_length
+        if size is None:
+            size = task.defaults.max_seq_length
         cutting = {name: value for name in _CUTTING
                    if (value := getattr(task_flags, name)) is not None}
         if cutting:
@@ -69,8 +70,8 @@ def main(task_flags: TaskFlags, job: FinetuningDataFlags, runner: RunnerFlags | 
     is written if any file is bad."""
     made_by = (runner or RunnerFlags()).open()
     task = task_flags.read_task()
-    tokenizer = open_tokenizer(job.vocab_file, default_case(job.vocab_file)
-                               if job.do_lower_case is None else job.do_lower_case)
+    lower = default_case(job.vocab_file) if job.do_lower_case is None else job.do_lower_case
+    tokenizer = open_tokenizer(job.vocab_file, lower)
     options = job.options(task, task_flags, tokenizer)
     splits = [SplitRecords(source, options, tokenizer, job.output_dir)
               for source in task_flags.find_sources(task, job.splits)]

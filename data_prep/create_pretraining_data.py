@@ -72,10 +72,11 @@ def _check_vocabulary(job, recipe, vocabulary):
                          "token is the last, and --recipe="
                          f"{recipe.name} needs it first; give --recipe=xlnet or another "
                          "vocabulary.")
-    needed = ["cls"] * (layout.before > 0 or layout.cls_last) + ["sep"]
-    needed = (["sep"] if recipe.denoising else
-              needed * (not recipe.segments.bare)
-              + ["mask"] * masking.find(recipe.corruption).hides)
+    needed = ["sep"]
+    if not recipe.denoising:
+        ends = ["cls"] * (layout.before > 0 or layout.cls_last) + ["sep"]
+        needed = ends * (not recipe.segments.bare)
+        needed += ["mask"] * masking.find(recipe.corruption).hides
     missing = [role for role in needed if role not in vocabulary.special]
     if missing:
         raise InputError(f"--vocab_file: {job.vocab_file} has no special token for "
@@ -111,8 +112,9 @@ def _open_tokenizer(job, recipe):
 
 def _job_of(recipe) -> type[RecordJob]:
     pairing = PAIRINGS[recipe.segments.pairing]
-    return (StreamJob if pairing.in_streams else RowJob if pairing.in_rows else
-            LabelledJob if pairing.is_labelled else TargetJob if recipe.denoising else TextJob)
+    kinds = {StreamJob: pairing.in_streams, RowJob: pairing.in_rows,
+             LabelledJob: pairing.is_labelled, TargetJob: recipe.denoising, TextJob: True}
+    return next(kind for kind, is_right in kinds.items() if is_right)
 
 
 def _warn_of_prose(path):
@@ -141,9 +143,9 @@ def keep_tokenizer(tokenizer: Tokenizer, path: str) -> None:
 def flags_of(recipe: recipes.Recipe) -> list[type]:
     """Returns the dataclasses of flags that only some recipes have."""
     pairing, masks = PAIRINGS[recipe.segments.pairing], type(masking.find(recipe.corruption))
-    return [*([StreamFlags] if pairing.in_streams else [RowFlags] if pairing.in_rows else []),
-            *([DenoisingFlags] if recipe.denoising else []),
-            *([masks] if masks.own_settings() else [])]
+    kinds = {StreamFlags: pairing.in_streams, RowFlags: pairing.in_rows and not pairing.in_streams,
+             DenoisingFlags: recipe.denoising, masks: masks.own_settings()}
+    return [kind for kind, has_flags in kinds.items() if has_flags]
 
 
 def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further: Any) -> None:

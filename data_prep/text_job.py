@@ -143,8 +143,9 @@ class TextJob(RecordJob):
 
     @property
     def _label(self):
-        return functools.partial(capitals, tokenizer=self.tokenizer) if (
-            self.recipe.token_labels == "capitalization") else None
+        if self.recipe.token_labels != "capitalization":
+            return None
+        return functools.partial(capitals, tokenizer=self.tokenizer)
 
     def _write(self, index, instances):
         """Spreads the instances over the output files in turn, as the original does."""

@@ -98,8 +98,10 @@ def articles(pages: bytes, namespaces: dict[str, set[str]]) -> Iterator[tuple[st
     for page in xml.etree.ElementTree.fromstring(b"<a>%b</a>" % pages[first:end]):
         title, space = page.findtext("title", ""), page.findtext("ns", "").strip()
         markup = page.findtext("revision/text", "")
-        is_article = space == "0" if space else (
-            ":" not in title or title.partition(":")[0].lower() not in namespaces["others"])
+        is_article = space == "0"
+        if not space:
+            name, colon, _ = title.partition(":")
+            is_article = not colon or name.lower() not in namespaces["others"]
         if is_article and page.find("redirect") is None and not _REDIRECT.match(markup):
             yield title, markup
 

@@ -76,8 +76,10 @@ def shown(template, language):
     pattern = "{1}" if _OF_A_LANGUAGE.fullmatch(name) else _SHOWN.get(name)
     if pattern is None:
         return None
-    return [template.get(part).value if odd and template.has(part) else "" if odd else part
-            for part, odd in zip(re.split(r"\{(\w+)\}", pattern), (False, True) * len(pattern))]
+    parts = re.split(r"\{(\w+)\}", pattern)
+    for number in range(1, len(parts), 2):
+        parts[number] = template.get(parts[number]).value if template.has(parts[number]) else ""
+    return parts
 
 
 def group_digits(number, language):

@@ -49,20 +49,26 @@ class Distillation:
     def with_phases(self, steps: int) -> "Distillation":
         """This row with layers that begin to learn every so many steps, if it compares layers one
         after the other."""
-        return dataclasses.replace(self, terms=tuple(
-            dataclasses.replace(term, options={**term.options, "phase_steps": steps})
-            if steps and "stacked" in term.options else term for term in self.terms))
+        terms = list(self.terms)
+        for number, term in enumerate(terms):
+            if steps and "stacked" in term.options:
+                terms[number] = dataclasses.replace(
+                    term, options={**term.options, "phase_steps": steps})
+        return dataclasses.replace(self, terms=tuple(terms))
 
     def with_soft(self, weight: float | None = None, gold: float | None = None,
                   **options: Any) -> "Distillation":
         """This row with another weight of its soft targets and of gold labels, and with other
         options of its soft targets; None leaves a value as it is."""
         changes = {name: value for name, value in options.items() if value is not None}
-        terms = tuple(dataclasses.replace(
-            term, weight=term.weight if weight is None else weight,
-            options={**term.options, **changes}) if term.objective == "SoftTargets" else term
-            for term in self.terms)
-        return dataclasses.replace(self, terms=terms,
+        terms = list(self.terms)
+        for number, term in enumerate(terms):
+            if term.objective == "SoftTargets":
+                term = dataclasses.replace(term, options={**term.options, **changes})
+                if weight is not None:
+                    term = dataclasses.replace(term, weight=weight)
+                terms[number] = term
+        return dataclasses.replace(self, terms=tuple(terms),
                                    gold_weight=self.gold_weight if gold is None else gold)
 
 

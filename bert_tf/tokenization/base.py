@@ -105,8 +105,11 @@ class Tokenizer:
         width = max(map(len, tuples))
         rows, _ = encode_pairs([(*row, "")[:width] for row in tuples], self, max_seq_length)
         longest = int(rows["input_mask"].sum(1).max())
-        columns = slice(None) if pad_to_max else (
-            slice(-longest, None) if self.vocabulary.layout.pads_left else slice(longest))
+        columns = slice(longest)
+        if pad_to_max:
+            columns = slice(None)
+        elif self.vocabulary.layout.pads_left:
+            columns = slice(-longest, None)
         return {name: values[:, columns].astype(np.int32) for name, values in rows.items()}
 
     def decode(self, ids: Any, skip_special: bool = True) -> str | list[str]:
@@ -171,8 +174,9 @@ class Tokenizer:
 
     def encode_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """`encode_lines` for words, or runs of words, that follow a space in their text."""
-        return self.encode_lines([self.word_prefix + word for word in words]
-                                 if self.word_prefix else words)
+        if self.word_prefix:
+            words = [self.word_prefix + word for word in words]
+        return self.encode_lines(words)
 
     def encode_parts(self, parts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """`encode_lines` for parts of texts that follow other parts without a blank."""
@@ -248,8 +252,8 @@ class Tokenizer:
 
     def library_settings(self) -> dict[str, Any]:
         """Returns what `SETTINGS_FILE` has: transformers' names, and settings that it ignores."""
-        return {**({"tokenizer_class": self.library_class} if self.library_class else {}),
-                "do_lower_case": self.do_lower_case, **self.settings}
+        named = {"tokenizer_class": self.library_class} if self.library_class else {}
+        return {**named, "do_lower_case": self.do_lower_case, **self.settings}
 
     def describe_beside(self, path: str) -> None:
         """Writes the settings beside the vocabulary at `path`, where `open_tokenizer` reads them.
@@ -390,9 +394,8 @@ def _open(path, do_lower_case, rows, saved, settings, described=None):
     if unknown:
         raise InputError(f"the tokenizer of {path} has no setting {unknown[0]}; leave the setting "
                          "out, or give a WordPiece vocab.txt.")
-    lower = next((bool(known) for known in (do_lower_case, in_file) if known is not None), None)
-    if lower is None:
-        lower = looks_lower_case(vocabulary)
+    lower = in_file if do_lower_case is None else do_lower_case
+    lower = looks_lower_case(vocabulary) if lower is None else bool(lower)
     if lower and saved is None and "strip_accents" in tokenizer.setting_names:
         settings = _accents(vocabulary, file if in_file else "", settings) | settings
     made = tokenizer(vocabulary, lower, **settings)

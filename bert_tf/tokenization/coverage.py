@@ -92,8 +92,9 @@ class Findings:
     def shares(self) -> str:
         """The shares of unknown tokens, of characters and of texts, as a report has them."""
         share = self.counts["unknown_tokens"] / max(self.counts["tokens"], 1)
-        hidden = (f" ({self.hidden:.2%} of the characters)" if self.counts["hidden_characters"]
-                  else "")
+        hidden = ""
+        if self.counts["hidden_characters"]:
+            hidden = f" ({self.hidden:.2%} of the characters)"
         return f"{share:.2%} unknown tokens{hidden}{self._nothing_else}"
 
     def sentence(self) -> str:
@@ -143,16 +144,18 @@ class Findings:
         if 2 * self.counts["tried_long"] > self.counts["tried"]:
             return (f"most of them are in words of more than {MAX_WORD_CHARS} letters, each of "
                     "which is one unknown token; put blanks between the words")
-        return ("give a --vocab_file of the language of the text" if "vocab_file" in flags else
-                "use a model whose vocabulary has the language of the text")
+        if "vocab_file" in flags:
+            return "give a --vocab_file of the language of the text"
+        return "use a model whose vocabulary has the language of the text"
 
     def _keeping_marks(self, flags):
         settings = [name for name in ("accents", "kept", "cased") if self._fits("lossy", name)]
         settings.sort(key=lambda name: _REMEDIES[name][0] not in flags)
         if settings:
             return f"{_given(settings[0], flags)}, which keeps them"
-        advice = ("make one with bert-build-vocab --tokenizer=wordpiece --strip_accents=False"
-                  if "vocab_file" in flags else "use a model of cased text, which keeps them")
+        advice = "use a model of cased text, which keeps them"
+        if "vocab_file" in flags:
+            advice = "make one with bert-build-vocab --tokenizer=wordpiece --strip_accents=False"
         return f"the vocabulary has no letters with marks either; {advice}"
 
     def _fitting(self, name):
@@ -344,8 +347,9 @@ def _sums(marks, lengths):
 
 def _given(setting, flags):
     name, value = _REMEDIES[setting]
-    return (f"give --{name}={value}" if name in flags else
-            f"the vocabulary fits with {name}={value.lower()} in its tokenizer's settings")
+    if name in flags:
+        return f"give --{name}={value}"
+    return f"the vocabulary fits with {name}={value.lower()} in its tokenizer's settings"
 
 
 def _others(tokenizer) -> Iterator[tuple[str, Any]]:

@@ -128,9 +128,9 @@ def settings_beside(path: str) -> dict[str, Any]:
     if is_file(beside):
         settings = {"join_quotes": True, **read_json(beside)}
     elif path.endswith(KERAS_HUB_VOCABULARY) and is_file(preset):
-        settings = read_json(preset).get("config")
-        settings = {**settings, "do_lower_case": settings.get("lowercase")} if isinstance(
-            settings, dict) else {}
+        preset_settings = read_json(preset).get("config")
+        if isinstance(preset_settings, dict):
+            settings = {**preset_settings, "do_lower_case": preset_settings.get("lowercase")}
     for name in _KNOWN:
         if isinstance(settings.get(name), str):      # all of them would count as true
             raise InputError(f"{beside}: {name} is the text {settings[name]!r}; write true, false "
@@ -141,8 +141,9 @@ def settings_beside(path: str) -> dict[str, Any]:
 def _read_added(path):
     tokens: dict[str, Any] = {}
     for name, read in _ADDED.items():
-        file = (settings_file(path) if name == SETTINGS_FILE
-                else os.path.join(os.path.dirname(path), name))
+        file = os.path.join(os.path.dirname(path), name)
+        if name == SETTINGS_FILE:
+            file = settings_file(path)
         if is_file(file):
             # The reader that needs a damaged file raises the error.
             with contextlib.suppress(InputError, AttributeError, TypeError, KeyError):

@@ -5,6 +5,7 @@ zihangdai/xlnet, prepro_utils.py; seqio's SentencePieceVocabulary (T5).
 """
 
 import dataclasses
+import functools
 import itertools
 import math
 import re
@@ -215,15 +216,17 @@ class SentencepieceTokenizer(Tokenizer):
         return prepare(char, self.do_lower_case, **self._changes)
 
     def is_blank(self, line):
-        return (not prepare(line, False, **self._changes) if self._style.prepares
-                else super().is_blank(line))
+        if not self._style.prepares:
+            return super().is_blank(line)
+        return not prepare(line, False, **self._changes)
 
     def _continues(self, token):
         return self._style.continues(token)
 
     def _encode_block(self, lines):
-        texts = ([prepare(line, self.do_lower_case, **self._changes) for line in lines]
-                 if self._style.prepares else list(lines))
+        texts = list(lines)
+        if self._style.prepares:
+            texts = [prepare(line, self.do_lower_case, **self._changes) for line in lines]
         encoded = self._run(texts, "numpy")
         ids = np.concatenate(encoded).astype(np.int32, copy=False)
         lengths = np.fromiter(map(len, encoded), np.int32, len(encoded))
@@ -241,15 +244,15 @@ class SentencepieceTokenizer(Tokenizer):
         try:
             return self._model.encode(texts, return_type=return_type, num_threads=1)
         except (RuntimeError, TypeError):       # half of a surrogate pair
-            whole = ([_SURROGATE.sub("\ufffd", text) for text in texts] if isinstance(texts, list)
-                     else _SURROGATE.sub("\ufffd", texts))
-            return self._model.encode(whole, return_type=return_type, num_threads=1)
+            whole = functools.partial(_SURROGATE.sub, "\ufffd")
+            texts = list(map(whole, texts)) if isinstance(texts, list) else whole(texts)
+            return self._model.encode(texts, return_type=return_type, num_threads=1)
 
     def _pieces(self, text):
         """Returns a text's ids, its pieces (unknown ones as written) and their offsets."""
-        prepared, spans = (_prepare_with_spans(text, self.do_lower_case, **self._changes)
-                           if self._style.prepares else
-                           (text, [(index, index + 1) for index in range(len(text))]))
+        prepared, spans = text, [(index, index + 1) for index in range(len(text))]
+        if self._style.prepares:
+            prepared, spans = _prepare_with_spans(text, self.do_lower_case, **self._changes)
         encoded = self._run(prepared, "offset_mapping")
         ids, pieces, offsets = [], [], []
         for index, piece, (start, end) in zip(*map(encoded.get, ("ids", "pieces", "offsets"))):
@@ -257,13 +260,14 @@ class SentencepieceTokenizer(Tokenizer):
                 start += 1
             parts = self._cut.get(index, (index,))
             # The comma is the last character; only odd models split the text before it.
-            bounds = [(start, end)] if len(parts) == 1 else [
-                *[(start, end - 1)] * (len(parts) - 1), (end - 1, end)]
+            bounds = [(start, end)]
+            if len(parts) > 1:
+                bounds = [*[(start, end - 1)] * (len(parts) - 1), (end - 1, end)]
             ids += parts
             pieces += self._parts.get(index, (piece,))
-            offsets += [(spans[first][0], spans[last - 1][1]) if first < last
-                        else (place := spans[last - 1][1] if last else 0, place)
-                        for first, last in bounds]
+            for first, last in bounds:
+                place = spans[last - 1][1] if last else 0
+                offsets.append((spans[first][0] if first < last else place, place))
         return ids, pieces, offsets
 
     def _cut_before_commas(self):

@@ -203,8 +203,9 @@ class WordpieceTokenizer(Tokenizer):
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True,
                  strip_accents: bool | None = None, drop_category_c: bool = False,
                  tokenize_chinese_chars: bool = True):
-        settings = ({} if strip_accents in (None, do_lower_case)
-                    else {"strip_accents": bool(strip_accents)})
+        settings = {}
+        if strip_accents not in (None, do_lower_case):
+            settings["strip_accents"] = bool(strip_accents)
         if drop_category_c:
             settings["drop_category_c"] = True
         if not tokenize_chinese_chars:
@@ -237,8 +238,10 @@ class WordpieceTokenizer(Tokenizer):
         return split_words(text, self.do_lower_case, **self.settings)
 
     def encode(self, text):
-        return self.encode_lines([text])[0].tolist() if len(text) > blocks.BLOCK_CHARS else unpack(
-            b"".join(map(self._chunks.__getitem__, split_chunks(text.replace(_LINE_END, "")))))
+        if len(text) > blocks.BLOCK_CHARS:
+            return self.encode_lines([text])[0].tolist()
+        chunks = split_chunks(text.replace(_LINE_END, ""))
+        return unpack(b"".join(map(self._chunks.__getitem__, chunks)))
 
     def encode_lines(self, lines):
         return encode_blocks(lines, self._boundary, self._encode_block)
@@ -261,7 +264,10 @@ class WordpieceTokenizer(Tokenizer):
     def fold(self, char):
         text = char.translate(_cleaning("drop_category_c" in self.settings,
                                         "tokenize_chinese_chars" not in self.settings))
-        text = " " if text.isspace() else text.lower() if self.do_lower_case else text
+        if text.isspace():
+            text = " "
+        elif self.do_lower_case:
+            text = text.lower()
         if self.settings.get("strip_accents", self.do_lower_case):
             text = "".join(itertools.filterfalse(is_mark, unicodedata.normalize("NFD", text)))
         return text

@@ -20,8 +20,9 @@ _SAMPLE = 1024
 def _slots(batch):
     """Returns which slots hold predictions, bool [B, P]; [B, 0] in a batch without slots."""
     weights = [batch[name] for name in ("masked_lm_weights", "span_weights") if name in batch]
-    return tf.reduce_any(tf.stack(weights) > 0, 0) if weights else tf.zeros(
-        [tf.shape(batch["input_mask"])[0], 0], tf.bool)
+    if not weights:
+        return tf.zeros([tf.shape(batch["input_mask"])[0], 0], tf.bool)
+    return tf.reduce_any(tf.stack(weights) > 0, 0)
 
 
 def _pack(batch, parts, shape):

@@ -76,10 +76,11 @@ def packed_shape(mask, slots, parts):
         slots: which slots for predictions count, bool [B, P].
     """
     lengths, slots = _parts_of(mask, slots, parts)
-    needed = max(lay_out(part, mask.shape[1])[2] for part in lengths)
-    return np.array([rounded(needed, len(lengths[0])),
-                     rounded(max(int(part.sum()) for part in slots), slots[0].size)
-                     if slots[0].size else 0])
+    rows = max(lay_out(part, mask.shape[1])[2] for part in lengths)
+    count = 0
+    if slots[0].size:
+        count = rounded(max(int(part.sum()) for part in slots), slots[0].size)
+    return np.array([rounded(rows, len(lengths[0])), count])
 
 
 def packed_features(mask, slots, shape, parts):

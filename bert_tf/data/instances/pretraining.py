@@ -95,8 +95,9 @@ class Instances:
         # Where there may be one segment or two, one has the room of a separator more.
         most = room + pairing.in_order * layout.between
         dynamic, masks_of = recipe.corruption.dynamic, masking.find(recipe.corruption)
-        masks = masks_of.static_masks(documents, vocabulary, stream, options, most) if (
-            masks_of.counts_cut or not dynamic) else None
+        masks = None
+        if masks_of.counts_cut or not dynamic:
+            masks = masks_of.static_masks(documents, vocabulary, stream, options, most)
         slices, parts, left_out = _place(
             documents, _blocks(drawn, masks), masks, most,
             cls.change_of(recipe, vocabulary.layout, seed, options))

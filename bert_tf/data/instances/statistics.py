@@ -135,9 +135,9 @@ def merge(results: Sequence[dict]) -> tuple[dict[str, Any], dict[str, float]]:
         histogram += result["counts"]["length_histogram"]
 
     sample = [h for result in results for h in result["line_sample"]]
-    repeated = max(counts["repeated_lines_within_pieces"] / max(counts["lines"], 1),
-                   0 if len(results) == 1 or not sample
-                   else 1 - len(set(sample)) / len(sample))
+    repeated = counts["repeated_lines_within_pieces"] / max(counts["lines"], 1)
+    if len(results) > 1 and sample:
+        repeated = max(repeated, 1 - len(set(sample)) / len(sample))
     rates = {"repeated_lines": repeated} | {
         name: counts[part] / max(counts[whole], 1)
         for name, part, whole in _RATES if part in counts}
@@ -162,8 +162,9 @@ def _instances(record):
 def _cut(record):
     counts = record["counts"]
     if counts.get("cut_tokens"):
-        long = (f"; {counted(counts['long_lines'], 'line')} of it are longer than a sequence"
-                if counts["long_lines"] and not counts.get("left_out") else "")
+        long = ""
+        if counts["long_lines"] and not counts.get("left_out"):
+            long = f"; {counted(counts['long_lines'], 'line')} of it are longer than a sequence"
         yield (f"{counts['cut_tokens']:,} tokens, {counts['cut_tokens'] / counts['tokens']:.1%} of "
                f"the text, are cut and in no record{long}")
 
@@ -267,11 +268,12 @@ def _warnings_on_texts(record):
     # Where a sequence may end with a part of a sentence, some is left out of any text.
     if used < (0.7 if pairing.in_order else 0.95) and (not ends or counts.get("left_out")):
         ending = " and in documents that no blank line ends" * bool(counts.get("open_documents"))
-        yield f"{1 - used:.0%} of the tokens are left out, " + (
-            "in the last batch, which is not full: give more text, or a smaller --bsz_per_host."
-            if pairing.in_rows else
-            f"in sentences that are longer than --max_seq_length{ending}: raise it, or give "
-            "shorter sentences, one per line.")
+        place = (f"in sentences that are longer than --max_seq_length{ending}: raise it, or give "
+                 "shorter sentences, one per line.")
+        if pairing.in_rows:
+            place = ("in the last batch, which is not full: give more text, or a smaller "
+                     "--bsz_per_host.")
+        yield f"{1 - used:.0%} of the tokens are left out, {place}"
     if not {"predictions", "label_1", "pairs"} & counts.keys() and copies > 1:
         yield ("the records repeat each other, since neither their masks nor their segments "
                "are drawn at random: --dupe_factor=1 is enough.")

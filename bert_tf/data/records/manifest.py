@@ -173,5 +173,6 @@ def counted_records(manifest: Mapping) -> tuple[int, int]:
 def _covers(pattern, path):
     """Returns whether a folder or a glob would find a file if the file existed."""
     pattern = normal_path(pattern.strip())
-    return path.startswith(pattern + os.sep) if is_folder(pattern) else (
-        fnmatch.fnmatch(path, pattern))
+    if is_folder(pattern):
+        return path.startswith(pattern + os.sep)
+    return fnmatch.fnmatch(path, pattern)

@@ -280,8 +280,9 @@ class _Job:
     @functools.cached_property
     def _checksums(self):
         """The manifest's `pieces`; the text is read for them."""
-        return (list(map(self.work.checksum, self.pieces)) if self.by_place
-                else self.fingerprint["pieces"])
+        if not self.by_place:
+            return self.fingerprint["pieces"]
+        return list(map(self.work.checksum, self.pieces))
 
     def _is_same(self, other):
         if not isinstance(other, dict) or not isinstance(other.get("pieces"), list):

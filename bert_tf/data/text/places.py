@@ -67,8 +67,10 @@ def read_piece(piece: Piece) -> bytes:
     parts = []
     for place in piece:
         try:
-            read = (unpacked_range(place.path, place.version, place.start, place.end)
-                    if place.packed else read_range(place.path, place.start, place.end))
+            if place.packed:
+                read = unpacked_range(place.path, place.version, place.start, place.end)
+            else:
+                read = read_range(place.path, place.start, place.end)
         except READ_ERRORS as error:
             raise InputError(f"{place.path}: can't be read ({error}); is it damaged?") from error
         if len(read) != place.end - place.start:

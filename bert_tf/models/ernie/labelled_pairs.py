@@ -30,8 +30,10 @@ def read_pairs(lines: Iterable[str], name: str) -> Iterator[tuple[str, str, str]
         if not line.strip():
             continue
         try:
-            row = json.loads(line) if line.lstrip().startswith("{") else dict(
-                zip(KEYS, line.split("\t"), strict=True))
+            if line.lstrip().startswith("{"):
+                row = json.loads(line)
+            else:
+                row = dict(zip(KEYS, line.split("\t"), strict=True))
             text_a, text_b, label = ("" if row[key] is None else str(row[key]).strip()
                                      for key in KEYS)
         except (KeyError, ValueError):

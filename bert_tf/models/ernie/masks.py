@@ -99,8 +99,9 @@ class CoinMasks:
         self._runs.clear()
         lengths = layout.length(runs[1], runs[3])
         width = int(lengths.max(initial=1))
-        joins = np.zeros_like(self._documents.tokens) if self._joins is None else (
-            self._joins.astype(np.int32))
+        joins = np.zeros_like(self._documents.tokens)
+        if self._joins is not None:
+            joins = self._joins.astype(np.int32)
         packed = pack_pairs(joins, *runs, width, SpecialIds(layout, *[OUTSIDE] * 4))
         labels = packed["input_ids"][packed["input_mask"]]
         # The rest of a unit that was cut is a unit.

@@ -98,9 +98,9 @@ def sentence_rows(documents: Documents, vocabulary: Vocabulary, order: Sequence[
     lengths = [starts[number + 1] - starts[number] + 1 for number in order]
     sentences = fill_rows(lengths, rows, steps)
     batches = min(cut_rows(sentences, lengths, steps), default=0)
-    ends = [vocabulary.sep_id, vocabulary.cls_id] if reverse else [
-        vocabulary.cls_id, vocabulary.sep_id]
-    first, last = (np.array([index], np.int32) for index in ends)
+    first, last = (np.array([index], np.int32) for index in (vocabulary.cls_id, vocabulary.sep_id))
+    if reverse:
+        first, last = last, first
     read, following = [], []
     for row in sentences:
         parts = [tokens[starts[order[i]]:starts[order[i] + 1]][::-1 if reverse else 1] for i in row]
@@ -116,8 +116,9 @@ def sentence_rows(documents: Documents, vocabulary: Vocabulary, order: Sequence[
 def texts_of(documents: Documents, end_id: int, by_line: bool) -> list[np.ndarray]:
     """The texts, each with its end: documents, or their lines."""
     starts = documents.sentence_starts
-    bounds = [(starts[i], starts[i + 1]) for i in range(len(starts) - 1)] if by_line else [
-        (starts[first], starts[last]) for first, last in documents.ranges]
+    bounds = [(starts[first], starts[last]) for first, last in documents.ranges]
+    if by_line:
+        bounds = list(zip(starts, starts[1:]))
     return [np.append(documents.tokens[start:end], end_id) for start, end in bounds if end > start]
 
 

@@ -178,5 +178,6 @@ class Masking(base.Masking):
         return min(int(share * max_seq_length) + 1, max_seq_length)
 
     def least_slots(self, max_seq_length, masked_lm_prob):
-        return (self.most_predictions(max_seq_length, masked_lm_prob)
-                if self.units == "subwords" else 0)
+        if self.units != "subwords":
+            return 0
+        return self.most_predictions(max_seq_length, masked_lm_prob)

@@ -252,8 +252,9 @@ def make_records(ids: np.ndarray, flags: np.ndarray, shape: Shape, cls_id: int, 
     """
     rows, length = ids.shape
     size, reuse = shape.max_seq_length, shape.reuse_len
-    goals = (None, None) if shape.num_predict is None else (
-        shape.num_predict - shape.num_predict // 2, shape.num_predict // 2)
+    goals: tuple = None, None
+    if shape.num_predict is not None:
+        goals = shape.num_predict - shape.num_predict // 2, shape.num_predict // 2
     changes = [(np.flatnonzero(row[1:] != row[:-1]) + 1).tolist() for row in flags]
     backward = [bool(is_backward(row, rows, shape.num_core_per_host, shape.bi_data))
                 for row in range(rows)]
