@@ -62,10 +62,10 @@ def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str:
     wrong, names = str(name).lower(), {str(other).lower(): str(other) for other in known}
     likeness = {other: (difflib.SequenceMatcher(None, other, wrong).ratio(),
                         len(os.path.commonprefix([other, wrong])), other) for other in names}
-    found = sorted((other for other in names if likeness[other][0] >= least),
+    alike = sorted((other for other in names if likeness[other][0] >= least),
                    key=likeness.__getitem__, reverse=True)
-    begun = [other for other in found[:2] if other.startswith(wrong)]
-    return next((names[other] for other in (*begun, *found)), "")
+    begun = [other for other in alike[:2] if other.startswith(wrong)]
+    return next((names[other] for other in (*begun, *alike)), "")
 
 
 def choose_from(name: str, known: Iterable[str]) -> str:
@@ -87,4 +87,4 @@ def explain_with(explain: Callable[[Exception], InputError | None]) -> None:
 
 def explained(error: Exception) -> InputError | None:
     """Returns the explanation of a library's error, if a function of `explain_with` gives one."""
-    return next((found for explain in _explanations if (found := explain(error))), None)
+    return next((explanation for explain in _explanations if (explanation := explain(error))), None)

@@ -154,12 +154,12 @@ class FillMask:
             raise InputError(f"{self._path} was not trained to predict the next sentence; give a "
                              "model that was, such as BERT.")
         pairs = listed(pairs)
-        found = [float(value) for _, (value,) in self._network.run(
+        probabilities = [float(value) for _, (value,) in self._network.run(
             lambda batch: [self._network.follows(batch[0])],
             (self._pair_row(pair, where(number)) for number, pair in enumerate(
                 pairs if isinstance(pairs, list) else [pairs])))]
         self._warn()
-        return found if isinstance(pairs, list) else found[0]
+        return probabilities if isinstance(pairs, list) else probabilities[0]
 
     def pseudo_perplexity(self, texts: str | list, where: Callable[[int], str] = "text {}".format
                           ) -> float | list[float]:
@@ -169,22 +169,22 @@ class FillMask:
         p is the probability of a token that alone is masked (arXiv:1910.14659). "[MASK]" is plain
         text here. `where` names a text in errors, given its index."""
         texts = listed(texts)
-        given = texts if isinstance(texts, list) else [texts]
-        owned = ((number, row) for number, text in enumerate(given)
+        several = texts if isinstance(texts, list) else [texts]
+        owned = ((number, row) for number, text in enumerate(several)
                  for row in self._rows_of_tokens(text, where(number)))
-        (owners, rows), sums = itertools.tee(owned), np.zeros((2, len(given)))
+        (owners, rows), sums = itertools.tee(owned), np.zeros((2, len(several)))
         scored = self._network.run(lambda batch: [self._network.score(*batch)],
                                    (row for _, row in rows))
         for (owner, _), (_, (logs,)) in zip(owners, scored):
             sums[:, owner] += logs[0], 1
-        found = np.exp(-sums[0] / sums[1]).tolist()
+        perplexities = np.exp(-sums[0] / sums[1]).tolist()
         self._warn()
-        return found if isinstance(texts, list) else found[0]
+        return perplexities if isinstance(texts, list) else perplexities[0]
 
     # From texts to rows
 
-    def _masked_row(self, given, where):
-        texts = given if isinstance(given, tuple) else (given,)
+    def _masked_row(self, example, where):
+        texts = example if isinstance(example, tuple) else (example,)
         if not 1 <= len(texts) <= 2:
             raise InputError(f"{where} has {len(texts)} parts; give a text, or a tuple of two "
                              "texts.")
@@ -266,9 +266,9 @@ class _Network:
             return head(outputs, features, encoder.embedding_table)
 
         def log_probabilities(ids, positions):
-            found = logits(masked_lm, ids, masked_lm_positions=positions)
+            scores = logits(masked_lm, ids, masked_lm_positions=positions)
             # Further rows only pad the table of words.
-            return tf.nn.log_softmax(found[:, :, :vocabulary.size])
+            return tf.nn.log_softmax(scores[:, :, :vocabulary.size])
 
         ids, places = [_ids(name) for name in self._reads], _ids("masked_lm_positions")
         self.guess = compiled(lambda ids, positions, count: tf.math.top_k(
@@ -290,13 +290,13 @@ class _Network:
         features, its positions and its tokens."""
         rows = iter(rows)
         while piece := list(itertools.islice(rows, _ROWS)):
-            found: list[Any] = [None] * len(piece)
+            results: list[Any] = [None] * len(piece)
             lengths = [len(row.first) + len(row.second) for row in piece]
             for batch in sorted_batches(lengths, self._batch_size, self._heads):
                 arrays = map(np.asarray, function(self._pack([piece[index] for index in batch])))
                 for index, parts in zip(batch, zip(*arrays)):
-                    found[index] = parts
-            yield from zip(piece, found)
+                    results[index] = parts
+            yield from zip(piece, results)
 
     def _pack(self, rows):
         packed = pack_parts([(row.first, row.second) for row in rows], None, self._vocabulary)

@@ -120,9 +120,9 @@ def find(config: EncoderConfig, task: str) -> dict[str, Any]:
         rows = {}
     shape = config.num_hidden_layers, config.hidden_size
     size = next((name for name, known in PRESETS.items() if known == shape), "")
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name in dict.fromkeys(("", size, task)):
-        found |= rows.get(name, {})
-    if "max_seq_length" in found:
-        found["max_seq_length"] = min(found["max_seq_length"], config.max_position_embeddings)
-    return found
+        settings |= rows.get(name, {})
+    if "max_seq_length" in settings:
+        settings["max_seq_length"] = min(settings["max_seq_length"], config.max_position_embeddings)
+    return settings

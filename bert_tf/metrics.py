@@ -71,15 +71,15 @@ def is_entity_tag(tag: str) -> bool:
 
 def entities(tags: list[str]) -> list[tuple[int, int, str]]:
     """The entities of one sentence: list of (first word, last word + 1, type)."""
-    found, start, kind = [], 0, None
+    spans, start, kind = [], 0, None
     for position, tag in enumerate([*tags, "O"]):
         new = tag[2:] if is_entity_tag(tag) else None
         if kind is not None and (new != kind or tag[0] == "B"):
-            found.append((start, position, kind))
+            spans.append((start, position, kind))
             kind = None
         if kind is None and new is not None:
             start, kind = position, new
-    return found
+    return spans
 
 
 def to_bio(tags: list[str], where: str = "a tag") -> list[str]:
@@ -107,9 +107,9 @@ def count_entities(labels: list, predictions: list) -> dict[str, collections.Cou
     counts: dict = collections.defaultdict(collections.Counter)
     for gold, predicted in zip(labels, predictions, strict=True):
         gold, predicted = entities(gold), entities(predicted)
-        for name, found in (("labelled", gold), ("predicted", predicted),
+        for name, group in (("labelled", gold), ("predicted", predicted),
                             ("correct", set(gold) & set(predicted))):
-            for *_, kind in found:
+            for *_, kind in group:
                 counts[kind][name] += 1
     return dict(counts)
 
@@ -179,9 +179,9 @@ def bleu_counts(labels: Sequence[str], predictions: Sequence[str]) -> np.ndarray
     """Returns the counts of each translation, int [n, 10]: its words; the label's words; its right
     n-grams of 1 to 4 words; and all its n-grams of 1 to 4 words."""
     scorer = _sacrebleu.BLEU(tokenize="intl", effective_order=True)
-    found = [scorer.sentence_score(text, [label]) for label, text in zip(
+    scores = [scorer.sentence_score(text, [label]) for label, text in zip(
         labels, predictions, strict=True)]
-    return np.array([[one.sys_len, one.ref_len, *one.counts, *one.totals] for one in found])
+    return np.array([[one.sys_len, one.ref_len, *one.counts, *one.totals] for one in scores])
 
 
 def bleu_of_counts(counts: np.ndarray) -> float:

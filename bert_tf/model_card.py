@@ -231,8 +231,8 @@ def _tasks(folder):
 
 def _saved_tasks(folder):
     """Pairs of the name and the `SavedTask` of each task of a multi-task model."""
-    found = [(name, SavedTask.read(task_folder(folder, name))) for name in tasks_beside(folder)]
-    return [(name, saved) for name, saved in found if saved]
+    tasks = [(name, SavedTask.read(task_folder(folder, name))) for name in tasks_beside(folder)]
+    return [(name, saved) for name, saved in tasks if saved]
 
 
 def _read(path):
@@ -273,12 +273,12 @@ def _data(folder, flags, temporary):
     for split in ("train", "dev", "test"):
         path = os.path.join(folder, "records", f"{split}.manifest.json")
         if is_file(path):
-            found = read_json(path)
-            names = [each["name"] for each in found.get("inputs", ())
+            manifest = read_json(path)
+            names = [each["name"] for each in manifest.get("inputs", ())
                      if not temporary or os.path.dirname(each["name"]) != temporary]
             sources = ", ".join(f"`{_shown(f'={name}')[1:]}`" for name in names)
-            number = ", ".join(f"{found['counts'][name]:,} {name}" for name in _COUNTED
-                               if name in found.get("counts", {}))
+            number = ", ".join(f"{manifest['counts'][name]:,} {name}" for name in _COUNTED
+                               if name in manifest.get("counts", {}))
             lines.append(f"- {split}: " + " of ".join(filter(None, (number, sources))))
     return "\n".join(lines) or "\n".join(
         f"- `{_shown(line.removeprefix('--'))}`" for line in flags if "input_file=" in line)
@@ -329,9 +329,9 @@ def _snippet(folder, saved, name):
 
 def _origin(base):
     """The name of a base, which for a model of the Hub is that and its commit, and its licence."""
-    found = snapshot_of(fetched(base)) if base else None
-    if found:
-        return f"hf://{found.name}@{found.commit}", found.licence
+    snapshot = snapshot_of(fetched(base)) if base else None
+    if snapshot:
+        return f"hf://{snapshot.name}@{snapshot.commit}", snapshot.licence
     return base, _licence(base)
 
 

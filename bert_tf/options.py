@@ -70,26 +70,26 @@ def as_json(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-def differing_options(mine: dict, other: dict) -> list[str]:
+def differing_options(own: dict, other: dict) -> list[str]:
     """Returns the names of the options that differ between two descriptions of a job, in the order
-    of `mine`. None means the same as an absent name."""
-    mine, other = as_json(mine), as_json(other)
-    return [name for name in dict.fromkeys([*mine, *other]) if mine.get(name) != other.get(name)]
+    of `own`. None means the same as an absent name."""
+    own, other = as_json(own), as_json(other)
+    return [name for name in dict.fromkeys([*own, *other]) if own.get(name) != other.get(name)]
 
 
 def defaults_of(dataclass: type) -> dict:
     """The defaults of a dataclass's fields by name; fields without one are left out."""
-    found = {}
+    defaults = {}
     for field in dataclasses.fields(dataclass):
         if field.default is not dataclasses.MISSING:
-            found[field.name] = field.default
+            defaults[field.name] = field.default
         elif field.default_factory is not dataclasses.MISSING:
-            found[field.name] = field.default_factory()
-    return found
+            defaults[field.name] = field.default_factory()
+    return defaults
 
 
-def settle(given: dict, *others: dict) -> dict:
-    """Returns every option of `given` from the first dict that has it, else None: the flags, then a
+def settle(flags: dict, *others: dict) -> dict:
+    """Returns every option of `flags` from the first dict that has it, else None: the flags, then a
     model's saved options, then the defaults."""
-    return {name: next((source[name] for source in (given, *others)
-                        if source.get(name) is not None), None) for name in given}
+    return {name: next((source[name] for source in (flags, *others)
+                        if source.get(name) is not None), None) for name in flags}

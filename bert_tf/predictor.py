@@ -155,23 +155,23 @@ class Predictor:
         """Returns the predictions for a list; `where` names an example in errors by its index."""
         if self._fill:
             return list(self._fill.stream(examples, where=where))
-        given = [self._example(example, index, where(index))
+        parsed = [self._example(example, index, where(index))
                  for index, example in enumerate(examples)]
-        self._count(given)
+        self._count(parsed)
         # Pairs and single texts, or more and fewer choices, do not share a batch.
         alike = collections.defaultdict(list)
-        for index, example in enumerate(given):
+        for index, example in enumerate(parsed):
             alike[self._kind.batch_key(example)].append(index)
-        found: list[dict] = [{}] * len(given)
+        predictions: list[dict] = [{}] * len(parsed)
         for indices in alike.values():
             for first in range(0, len(indices), _PIECE):
                 piece = indices[first:first + _PIECE]
                 predicted = self._kind.answer(
-                    self._saved.task, [given[i] for i in piece], self._run, self._tokenizer,
+                    self._saved.task, [parsed[i] for i in piece], self._run, self._tokenizer,
                     self._length, self._saved.options)
                 for index, answer in zip(piece, predicted):
-                    found[index] = self._kind.placed(examples[index], answer)
-        return found
+                    predictions[index] = self._kind.placed(examples[index], answer)
+        return predictions
 
     @property
     def coverage(self) -> Coverage:
@@ -186,28 +186,28 @@ class Predictor:
             self._coverage.add(self._tokenizer, texts, *self._tokenizer.encode_lines(texts))
             self._coverage.warn_once()
 
-    def _example(self, given, number, where):
+    def _example(self, raw, number, where):
         """Makes the `Example` of a string or a tuple."""
-        least, most, wanted = self._kind.texts
-        for text in given if isinstance(given, tuple) else (given,):
+        least, most, form = self._kind.texts
+        for text in raw if isinstance(raw, tuple) else (raw,):
             if not isinstance(text, str):
                 raise InputError(f"{where}: found a value of type {type(text).__name__} in place "
-                                 f"of a text; give {wanted}, or a list of such examples.")
+                                 f"of a text; give {form}, or a list of such examples.")
             try:
                 text.encode()
             except UnicodeEncodeError as error:
                 raise InputError(f"{where}: character {error.start} of a text, "
                                  f"{text[error.start]!r}, is half of a surrogate pair; decode the "
                                  "text correctly.") from None
-        if isinstance(given, str) and self._saved.columns.get("format") == forms.ANNOTATIONS:
-            given = tuple(word for word, *_ in annotations.split_words(given))
+        if isinstance(raw, str) and self._saved.columns.get("format") == forms.ANNOTATIONS:
+            raw = tuple(word for word, *_ in annotations.split_words(raw))
         if layout := layout_of(self._saved.task.name):      # texts are cleaned as in training
-            given = tuple(without_breaks(text, layout) for text in given) if isinstance(
-                given, tuple) else without_breaks(given, layout)
-        example = self._kind.example(given, number)
+            raw = tuple(without_breaks(text, layout) for text in raw) if isinstance(
+                raw, tuple) else without_breaks(raw, layout)
+        example = self._kind.example(raw, number)
         count = len(example.texts)
         if count < least or most and count > most:
-            raise InputError(f"{where} has {counted(count, 'text')}; give {wanted}.")
+            raise InputError(f"{where} has {counted(count, 'text')}; give {form}.")
         self._saved.check_texts(count, where)
         self._kind.check_example(example.texts, self._tokenizer, where)
         return example

@@ -33,12 +33,12 @@ def _encoder(cls, path, **options):
         InputError: there is no network, or it belongs to another class.
     """
     weights = checkpoints.read(path)
-    found = networks.network_of(weights.config)
-    names = {found.__name__, networks.NETWORKS[type(weights.config).__name__]}
+    network_class = networks.network_of(weights.config)
+    names = {network_class.__name__, networks.NETWORKS[type(weights.config).__name__]}
     is_ours = cls.__name__ in networks.NETWORKS.values()    # no user's subclass
-    if cls.__name__ not in names if is_ours else not issubclass(cls, found):
+    if cls.__name__ not in names if is_ours else not issubclass(cls, network_class):
         raise InputError(f"{path} holds a network of another class; call "
-                         f"bert_tf.{found.__name__}.from_pretrained.")
+                         f"bert_tf.{network_class.__name__}.from_pretrained.")
     return _load(weights, cls(weights.config, **options))
 
 

@@ -24,8 +24,8 @@ def spell(word: str, max_characters: int) -> list[int]:
     """The ids of a word's characters, UTF-8 bytes between marks, W of them; it is cut to fit."""
     inside = [SPECIAL[word]] if word in SPECIAL else [
         byte + 1 for byte in word.encode("utf-8", "ignore")[:max_characters - 2]]
-    found = [BEGIN_WORD, *inside, END_WORD]
-    return found + [PADDING] * (max_characters - len(found))
+    ids = [BEGIN_WORD, *inside, END_WORD]
+    return ids + [PADDING] * (max_characters - len(ids))
 
 
 def pack_spelling(char_ids: np.ndarray) -> list[np.ndarray]:

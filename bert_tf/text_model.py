@@ -160,13 +160,13 @@ class TextModel:
                 raise InputError(f"an example of dev_texts has {counted(dev_width, 'text')}, but "
                                  f"an example of texts has {width}; give both the same number.")
         output = os.path.join(folder, "model")
-        given = {name: value for name, value in settings.items() if value is not None}
+        chosen = {name: value for name, value in settings.items() if value is not None}
         try:
             self.scores = finetune(
                 {**files, **dict(zip(("text_a_column", "text_b_column"), _TEXTS[:width])),
                  "label_column": _LABEL, "task_kind": self.kind, "labels": list(names)},
                 self.path, output,
-                **{**({"keep_head": True} if self._knows(labels, names) else {}), **given})
+                **{**({"keep_head": True} if self._knows(labels, names) else {}), **chosen})
         except InputError as error:         # the files are this method's own
             message = str(error)
             for path, name in zip(files.values(), ("texts and labels", "dev_texts and dev_labels")):
@@ -249,8 +249,8 @@ def _write(path, texts, labels):
     width = len(rows[0])
     for number, row in enumerate(rows):
         if len(row) != width or not 1 <= width <= 2 or not all(isinstance(t, str) for t in row):
-            given = row[0] if len(row) == 1 else row
-            raise InputError(f"text {number} is {given!r}; give a text, or a tuple of two texts.")
+            shown = row[0] if len(row) == 1 else row
+            raise InputError(f"text {number} is {shown!r}; give a text, or a tuple of two texts.")
     with open(path, "w", encoding="utf-8") as file:
         for number, (row, label) in enumerate(zip(rows, labels)):
             file.write(json.dumps({**dict(zip(_TEXTS, row)), _LABEL: _plain(label, number)}) + "\n")

@@ -40,7 +40,7 @@ def _releasing(function):
     """The function, whose tracing ends without the notes and the registered gradients."""
     @functools.wraps(function)
     def traced(*args: Any) -> Any:
-        found = function(*args)
+        result = function(*args)
         if not tf.executing_eagerly():
             for op in tf.compat.v1.get_default_graph().get_operations():
                 if op.type == "IdentityN":      # the outputs of a `custom_gradient`
@@ -48,7 +48,7 @@ def _releasing(function):
                 for tensor in op.outputs:
                     for name in _NOTES:
                         getattr(tensor, "__dict__", {}).pop(name, None)
-        return found
+        return result
     return traced
 
 

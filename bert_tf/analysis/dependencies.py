@@ -45,11 +45,11 @@ class DependencyProbe:
         from scipy.optimize import minimize
         parts = [_part(one) for one in sentences]
         width = parts[0][1].shape[1]
-        found = minimize(lambda x: self.loss(parts, x.reshape(-1, width)),
+        result = minimize(lambda x: self.loss(parts, x.reshape(-1, width)),
                          np.zeros(parts[0][0].shape[0] * width), jac=True, method="L-BFGS-B",
                          options={"maxiter": self._steps})
-        self.parameters = found.x.reshape(-1, width)
-        return float(found.fun)
+        self.parameters = result.x.reshape(-1, width)
+        return float(result.fun)
 
     def loss(self, parts: Sequence[tuple], parameters: np.ndarray) -> tuple[float, np.ndarray]:
         """Returns the mean loss of words with a head, and its gradient.
@@ -116,8 +116,8 @@ def _gradient(attention, features, slope):
 
 def attachment(sentences: Sequence[Parsed], predicted: Sequence[np.ndarray]) -> float:
     """Returns the share of words with a head whose prediction is right (UAS)."""
-    right = [np.equal(found, one.heads)[np.array(one.heads) >= 0]
-             for one, found in zip(sentences, predicted)]
+    right = [np.equal(guess, one.heads)[np.array(one.heads) >= 0]
+             for one, guess in zip(sentences, predicted)]
     return float(np.concatenate(right).mean())
 
 

@@ -57,18 +57,19 @@ def effective_attention(attention: np.ndarray, transformed: np.ndarray, sums_to_
     attention = np.asarray(attention, np.float64)
     if not causal:
         return _effective(attention, transformed, sums_to_one)
-    found, ranks = np.zeros_like(attention), np.zeros(len(transformed), int)
+    effective, ranks = np.zeros_like(attention), np.zeros(len(transformed), int)
     for row in range(len(transformed)):
         seen = np.s_[..., row, :row + 1]
-        found[seen], ranks[row] = _effective(attention[seen], transformed[:row + 1], sums_to_one)
-    return found, ranks
+        effective[seen], ranks[row] = _effective(
+            attention[seen], transformed[:row + 1], sums_to_one)
+    return effective, ranks
 
 
 def _effective(rows, transformed, sums_to_one):
     """The rows [..., n] of maps without their part in the left null space, and the rank."""
     left, rank = _singular(transformed, sums_to_one)
-    kept = left[:, :rank]
-    return rows @ kept @ kept.T, rank
+    basis = left[:, :rank]
+    return rows @ basis @ basis.T, rank
 
 
 def effective_maps(attention: np.ndarray, values: np.ndarray, sums_to_one: bool = False,
@@ -76,20 +77,20 @@ def effective_maps(attention: np.ndarray, values: np.ndarray, sums_to_one: bool 
     """Returns `effective_attention` of every head of a text, float64 [L, N, n, n], and the ranks,
     int [L, N], or [L, N, n] with `causal`. `attention` is [L, N, n, n], `values` [L, N, n, D]."""
     heads = attention.shape[:2]
-    found = np.zeros(attention.shape)
+    effective = np.zeros(attention.shape)
     ranks = np.zeros((*heads, attention.shape[-1]) if causal else heads, int)
     for head in np.ndindex(*heads):
-        found[head], ranks[head] = effective_attention(
+        effective[head], ranks[head] = effective_attention(
             attention[head], values[head], sums_to_one, causal)
-    return found, ranks
+    return effective, ranks
 
 
 def correlation(attention: np.ndarray, effective: np.ndarray, causal: bool = False) -> np.ndarray:
     """Returns Pearson's correlation of the weights of two maps, float [...], over their last two
     axes; 0 where one is constant. With `causal`, weights of tokens on the right are left out."""
     n = attention.shape[-1]
-    kept = np.tri(n, dtype=bool) if causal else np.ones((n, n), bool)
-    a, b = (np.asarray(x, np.float64)[..., kept] for x in (attention, effective))
+    counted = np.tri(n, dtype=bool) if causal else np.ones((n, n), bool)
+    a, b = (np.asarray(x, np.float64)[..., counted] for x in (attention, effective))
     a, b = (x - x.mean(-1, keepdims=True) for x in (a, b))
     product = (a * b).sum(-1)
     scale = np.sqrt((a * a).sum(-1) * (b * b).sum(-1))

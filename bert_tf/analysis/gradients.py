@@ -63,10 +63,10 @@ def attention_gradients(encoder, objective, batch: Mapping[str, np.ndarray]
         logits = objective({"sequence_output": x}, batch, encoder.embedding_table)
         loss, count = objective.loss(logits, *objective.targets(batch)[:2])
         loss = loss / ops.where(count > 0, count, 1.0)      # 0 if no token is masked
-    found = []
+    derivatives = []
     for gradient, value in zip(tape.gradient(loss, contexts), values):
         gradient = ops.reshape(gradient, (*gradient.shape[:2], heads, size))
-        found.append(ops.einsum("bind,bnjd->bnij", gradient, value))
+        derivatives.append(ops.einsum("bind,bnjd->bnij", gradient, value))
     real = ops.cast(mask[:, None, :, None] * mask[:, None, None, :], "float32")
     real = ops.tril(real) if encoder.config.is_causal else real
-    return tuple((ops.stack(tensors) * real).numpy() for tensors in (probabilities, found))
+    return tuple((ops.stack(tensors) * real).numpy() for tensors in (probabilities, derivatives))

@@ -22,11 +22,11 @@ def jensen_shannon(attention: np.ndarray) -> np.ndarray:
     m, n = attention.shape[-2:]
     heads = 0.999 * attention.reshape(-1, m, n).astype(np.float64) + 0.001 / n
     entropies = _entropy(heads)                                         # [L * N, m]
-    found = np.zeros((len(heads),) * 2)
+    divergences = np.zeros((len(heads),) * 2)
     for i, head in enumerate(heads):
         mixed = _entropy((head + heads[i:]) / 2) - (entropies[i] + entropies[i:]) / 2
-        found[i, i:] = found[i:, i] = mixed.sum(-1)
-    return found
+        divergences[i, i:] = divergences[i:, i] = mixed.sum(-1)
+    return divergences
 
 
 def scale(distances: np.ndarray) -> np.ndarray:

@@ -33,16 +33,17 @@ def compare_maps(readings: Iterable[Reading], vocabulary: Vocabulary, causal: bo
         effective, ranks = effective_maps(reading.attention, reading.values, causal=causal)
         sizes = np.abs(effective)
         total = attention_to(sizes, np.ones(len(reading.input_ids), bool))
-        found = {"correlation": correlation(reading.attention, effective, causal),
+        total = np.where(total > 0, total, 1.0)
+        figures = {"correlation": correlation(reading.attention, effective, causal),
                  "null_space": _dimensions(ranks, reading, causal)}
         summing, ranks = effective_maps(reading.attention, reading.values, True, causal)
-        found |= {"sums_to_one correlation": correlation(reading.attention, summing, causal),
+        figures |= {"sums_to_one correlation": correlation(reading.attention, summing, causal),
                   "sums_to_one null_space": _dimensions(ranks, reading, causal)}
         for kind, columns in token_kinds(reading.input_ids, vocabulary).items():
-            found[f"raw {kind}"] = attention_to(reading.attention, columns)
-            found[f"effective {kind}"] = attention_to(effective, columns)
-            found[f"share {kind}"] = attention_to(sizes, columns) / np.where(total > 0, total, 1.0)
-        for name, value in found.items():
+            figures[f"raw {kind}"] = attention_to(reading.attention, columns)
+            figures[f"effective {kind}"] = attention_to(effective, columns)
+            figures[f"share {kind}"] = attention_to(sizes, columns) / total
+        for name, value in figures.items():
             sums[name] = sums.get(name, 0) + value
     return {name: value / count for name, value in sums.items()}
 
@@ -96,11 +97,11 @@ def identify(readings: Sequence[Reading], mlp_epochs: int = 0,
             shares.setdefault("mlp", []).append(_tested(mlp, pairs[tested:]))
         progress()
     learned_by_mlp = {"mlp": shares.pop("mlp")} if mlp else {}
-    found = {**shares, "linear": np.diag(across), **learned_by_mlp}
+    by_reading = {**shares, "linear": np.diag(across), **learned_by_mlp}
     tokens = [len(reading.input_ids) for reading in readings]
     return Identification(
-        {name: np.array(values) for name, values in found.items()},
-        {name: sum(tokens if name in MEASURES else tokens[tested:]) for name in found}, across)
+        {name: np.array(values) for name, values in by_reading.items()},
+        {name: sum(tokens if name in MEASURES else tokens[tested:]) for name in by_reading}, across)
 
 
 def _split(count):
@@ -120,8 +121,8 @@ def _tested(probe, pairs):
     return _share(identified(probe(hidden), inputs) for hidden, inputs in pairs)
 
 
-def _share(found):
-    return np.concatenate(list(found)).mean()
+def _share(parts):
+    return np.concatenate(list(parts)).mean()
 
 
 def summarize_attribution(contributions: Sequence[np.ndarray], reach: int = 10,

@@ -55,10 +55,10 @@ class MlpProbe:
 
         @tf.function(autograph=False, input_signature=[
             tf.TensorSpec([None, size]) for size in (width, targets)])
-        def step(hidden, wanted):
+        def step(hidden, goals):
             with tf.GradientTape() as tape:
                 loss = -tf.reduce_mean(keras.ops.sum(
-                    keras.ops.normalize(self._model(hidden)) * keras.ops.normalize(wanted), -1))
+                    keras.ops.normalize(self._model(hidden)) * keras.ops.normalize(goals), -1))
             variables = self._model.trainable_variables
             self._optimizer.apply(tape.gradient(loss, variables), variables)
 
@@ -71,18 +71,18 @@ class MlpProbe:
         variables = (*self._model.variables, *self._optimizer.variables)
         for variable, value in zip(variables, self._initial):
             variable.assign(value)
-        hidden, wanted = (np.concatenate(parts).astype(np.float32) for parts in zip(*train))
+        hidden, targets = (np.concatenate(parts).astype(np.float32) for parts in zip(*train))
         rng = np.random.default_rng(self._seed)
-        best, kept = -1.0, self._model.get_weights()
+        best, weights = -1.0, self._model.get_weights()
         for _ in range(self._epochs):
             order = rng.permutation(len(hidden))
             for start in range(0, len(order), self._BATCH):
                 rows = order[start:start + self._BATCH]
-                self._step(hidden[rows], wanted[rows])
+                self._step(hidden[rows], targets[rows])
             right = np.concatenate([identified(self(x), y) for x, y in validation]).mean()
             if right > best:
-                best, kept = right, self._model.get_weights()
-        self._model.set_weights(kept)
+                best, weights = right, self._model.get_weights()
+        self._model.set_weights(weights)
         return self
 
     def __call__(self, hidden: np.ndarray) -> np.ndarray:

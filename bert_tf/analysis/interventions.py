@@ -57,14 +57,14 @@ def _places(encoder, heads, form, units):
         return _values(encoder, heads, form)
     _check_shared(_sharing(layer.output_ for layer in encoder.layers_), units,
                   "feed-forward network", "unit")
-    config, found = encoder.config, []
+    config, places = encoder.config, []
     size, fixed = config.head_size, config.num_attention_heads - config.learned_heads
     for layer, head in heads:
-        kept = config.kept_heads(config.layer_weights[layer][0])
-        if head not in kept:
+        present = config.kept_heads(config.layer_weights[layer][0])
+        if head not in present:
             raise InputError(f"layer {layer + 1} has no head {head + 1} any more; name another "
                              "head.")
-        attention, place = encoder.layers_[layer].attention, kept.index(head)
+        attention, place = encoder.layers_[layer].attention, present.index(head)
         dense = attention.value
         if form == "uniform":       # fixed heads come first, and have no queries
             dense, place = attention.query, place - fixed
@@ -72,11 +72,11 @@ def _places(encoder, heads, form, units):
             raise InputError(f"head {head + 1} looks at fixed places, so it can only be switched "
                              "off in the form zero.")
         columns = np.s_[..., place * size:(place + 1) * size]
-        found += [(dense.kernel, columns), (dense.bias, columns)]
+        places += [(dense.kernel, columns), (dense.bias, columns)]
     by_layer: dict[int, list[int]] = {}
     for layer, unit in units:
         by_layer.setdefault(layer, []).append(unit)
-    return found + [(encoder.layers_[layer].output_.projection.kernel, np.s_[rows])
+    return places + [(encoder.layers_[layer].output_.projection.kernel, np.s_[rows])
                     for layer, rows in by_layer.items()]
 
 

@@ -37,11 +37,11 @@ def _text(reading: Reading, tokenizer: Tokenizer) -> Mapping:
     statistics = Statistics()
     statistics.add(reading.attention, token_kinds(reading.input_ids, tokenizer.vocabulary),
                    "encoder" if reading.from_ids is None else "cross")
-    found, titled = statistics.result(), titles(tokenizer.vocabulary)
+    figures, titled = statistics.result(), titles(tokenizer.vocabulary)
     layers, heads = reading.attention.shape[:2]
 
     def shown(name, layer, head):
-        value = found[name][layer, head]
+        value = figures[name][layer, head]
         return f"{value:.2f} nats" if name == "entropy" else f"{value:.0%}"
 
     coded = np.round(255 * np.sqrt(np.clip(reading.attention, 0, 1))).astype(np.uint8)
@@ -54,5 +54,5 @@ def _text(reading: Reading, tokenizer: Tokenizer) -> Mapping:
             **({} if reading.from_ids is None else {"from": shown_tokens(reading.from_ids)}),
             "attention": base64.b64encode(coded.tobytes()).decode(),
             "figures": [[{titled[name]: shown(name, layer, head)
-                          for name in _FIGURES if name in found}
+                          for name in _FIGURES if name in figures}
                          for head in range(heads)] for layer in range(layers)]}

@@ -49,13 +49,13 @@ def read(encoder, batches: Iterable[dict[str, np.ndarray]], parts: tuple[str, ..
     """
     run = compile_parts(encoder, parts)
     for batch in batches:
-        found = run(batch)
+        activations = run(batch)
         for row, length in enumerate(np.asarray(batch["input_mask"]).sum(1)):
             crops = {"attention": np.s_[:, row, :, :length, :length],
                      "hidden": np.s_[:, row, :length], "values": np.s_[:, row, :, :length]}
             yield Reading(np.asarray(batch["input_ids"][row, :length]),
                           np.asarray(batch["segment_ids"][row, :length]),
-                          **{part: found[part][crops[part]] for part in parts})
+                          **{part: activations[part][crops[part]] for part in parts})
 
 
 def read_decoder(network, batches: Iterable[dict[str, np.ndarray]], maps: str
@@ -74,14 +74,14 @@ def read_decoder(network, batches: Iterable[dict[str, np.ndarray]], maps: str
                         "float32")
 
     for batch in batches:
-        found = run({name: tf.constant(ids, tf.int32) for name, ids in batch.items()}).numpy()
+        attention = run({name: tf.constant(ids, tf.int32) for name, ids in batch.items()}).numpy()
         for row, target in enumerate(batch["decoder_input_tokens"]):
             target = target[:1 + np.count_nonzero(target[1:])]
             seen = target
             if maps == "cross":
                 seen = batch["encoder_input_tokens"][row]
                 seen = seen[:np.count_nonzero(seen)]
-            yield Reading(seen, np.zeros_like(seen), found[:, row, :, :len(target), :len(seen)],
+            yield Reading(seen, np.zeros_like(seen), attention[:, row, :, :len(target), :len(seen)],
                           from_ids=target if maps == "cross" else None)
 
 
@@ -98,12 +98,12 @@ def compile_parts(encoder, parts):
     def run(*inputs):
         outputs = encoder(dict(zip(reads, inputs)), return_attention="attention" in parts)
         states = [first_state(outputs), *outputs["layer_outputs"]]
-        found = {"hidden": lambda: stacked(states),
+        readers = {"hidden": lambda: stacked(states),
                  "attention": lambda: stacked(outputs["attention_probs"]),
                  "values": lambda: stacked([
                      head_values(attention, x)
                      for attention, x in zip(attentions(encoder).values(), states[:-1])])}
-        return {part: found[part]() for part in parts}
+        return {part: readers[part]() for part in parts}
 
     concrete = run.get_concrete_function()
     return lambda features: {part: value.numpy() for part, value in concrete(

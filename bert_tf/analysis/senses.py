@@ -41,11 +41,11 @@ class Neighbours:
         """
         from sklearn.neighbors import NearestNeighbors
         senses = self._senses[lemma]
-        found = NearestNeighbors(n_neighbors=min(count, len(senses)), metric="cosine").fit(
+        neighbours = NearestNeighbors(n_neighbors=min(count, len(senses)), metric="cosine").fit(
             np.stack(self._vectors[lemma]).astype(np.float64)).kneighbors(
                 vectors.astype(np.float64), return_distance=False)
         return [collections.Counter(senses[place] for place in row).most_common(1)[0][0]
-                for row in found]
+                for row in neighbours]
 
 
 def right(senses: Sequence[Sequence[str]], predicted: Sequence[str | None]) -> float:

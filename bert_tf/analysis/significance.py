@@ -54,10 +54,10 @@ def _permutation(labels, first, second, by_rank):
     first, second = standard(first), standard(second)
     if np.allclose(first, second, atol=1e-9):
         return 1.0
-    found = _scipy.stats.permutation_test(
+    result = _scipy.stats.permutation_test(
         (first, second), difference, permutation_type="samples", vectorized=True,
         n_resamples=_RESAMPLES, axis=-1, random_state=np.random.default_rng(0))
-    return float(found.pvalue)
+    return float(result.pvalue)
 
 
 def _permutation_of_counts(first, second):
@@ -70,8 +70,8 @@ def _permutation_of_counts(first, second):
         return np.subtract(*(np.apply_along_axis(
             metrics.bleu_of_counts, -1, rows[places].sum(axis - 1)) for places in (one, other)))
 
-    found = _scipy.stats.permutation_test(
+    result = _scipy.stats.permutation_test(
         (np.arange(size), np.arange(size, 2 * size)), difference, permutation_type="samples",
         vectorized=True, n_resamples=_RESAMPLES, batch=_BATCH, axis=-1,
         random_state=np.random.default_rng(0))
-    return float(found.pvalue)
+    return float(result.pvalue)

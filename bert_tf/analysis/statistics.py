@@ -69,11 +69,11 @@ class Statistics:
         """
         attention = np.asarray(attention, np.float64)
         entropies, n = entropy(attention), attention.shape[-1]
-        found = {kind: attention_to(attention, columns) for kind, columns in kinds.items()}
-        found["entropy"] = entropies.mean(-1)
+        figures = {kind: attention_to(attention, columns) for kind, columns in kinds.items()}
+        figures["entropy"] = entropies.mean(-1)
         if maps != "cross":
-            found |= self._within(attention, entropies, kinds)
-        for name, value in found.items():
+            figures |= self._within(attention, entropies, kinds)
+        for name, value in figures.items():
             self._sums[name] = self._sums.get(name, 0) + value
         seen = np.arange(1, n + 1) if maps == "decoder" else n
         self._uniform += np.log(seen).mean()
@@ -84,7 +84,7 @@ class Statistics:
         n, sep = attention.shape[-1], kinds["sep"]
         from_sep = attention[..., sep, :][..., sep].sum((-1, -2))
         to_sep = attention[..., sep].sum((-1, -2))
-        found = {
+        figures = {
             "self": np.trace(attention, 0, -2, -1) / n,
             "left": np.trace(attention, -1, -2, -1) / n,
             "right": np.trace(attention, 1, -2, -1) / n,
@@ -92,8 +92,8 @@ class Statistics:
             "sep_from_sep": from_sep / max(sep.sum(), 1),
             "sep_from_rest": (to_sep - from_sep) / max((~sep).sum(), 1)}
         if "cls" in kinds:
-            found["entropy_from_cls"] = entropies[..., kinds["cls"].argmax()]
-        return found
+            figures["entropy_from_cls"] = entropies[..., kinds["cls"].argmax()]
+        return figures
 
     def result(self) -> dict[str, np.ndarray]:
         """Returns float64 [L, N] by the names of `TITLES`, without the kinds that no text has."""

@@ -28,14 +28,15 @@ def probe_layers(train: Sequence[Sequence[np.ndarray]], train_tags: Sequence[Seq
     """
     names = sorted({tag for tags in train_tags for tag in tags})
     places = {tag: place for place, tag in enumerate(names)}
-    found = []
+    predicted = []
     for layer, others in zip(train, held_out):
         probe = LinearProbe(layer[0].shape[1], len(names))
         for vectors, tags in zip(layer, train_tags):
             probe.add(vectors, np.eye(len(names))[[places[tag] for tag in tags]])
         probe.solve()
-        found.append([[names[place] for place in probe(vectors).argmax(1)] for vectors in others])
-    return found
+        predicted.append([[names[place] for place in probe(vectors).argmax(1)]
+                          for vectors in others])
+    return predicted
 
 
 def most_frequent(train_words: Sequence[Sequence[str]], train_tags: Sequence[Sequence[str]],
@@ -48,7 +49,7 @@ def most_frequent(train_words: Sequence[Sequence[str]], train_tags: Sequence[Seq
         total.update(tags)
         for word, tag in zip(sentence, tags):
             counts[word][tag] += 1
-    best = {word: found.most_common(1)[0][0] for word, found in counts.items()}
+    best = {word: counter.most_common(1)[0][0] for word, counter in counts.items()}
     other = total.most_common(1)[0][0]
     return [[best.get(word, other) for word in sentence] for sentence in words]
 

@@ -42,11 +42,11 @@ def write(path: str, tensors: dict[str, np.ndarray], extra: Any) -> None:
             file.write(seal)
 
 
-def _checksum(file, found):
-    """The CRC of some bytes, whose CRC is `found`, and of the rest of a file after them."""
+def _checksum(file, crc):
+    """The CRC of bytes with the CRC `crc`, and of the rest of a file after them."""
     while chunk := file.read(1 << 20):
-        found = google_crc32c.extend(found, chunk)
-    return found
+        crc = google_crc32c.extend(crc, chunk)
+    return crc
 
 
 def verify(path: str) -> None:
@@ -54,10 +54,10 @@ def verify(path: str) -> None:
     try:
         with open_file(path, "rb") as file:
             head, seal = file.read(_HEAD_SIZE), file.read(len(_UNSEALED))
-            found = _checksum(file, google_crc32c.value(head + _UNSEALED))
+            crc = _checksum(file, google_crc32c.value(head + _UNSEALED))
     except OSError as error:
         raise DamagedError(f"{path} can't be read ({error.strerror}).") from error
-    if head[8:] != _BEFORE_SEAL or seal != b"%08x" % found:
+    if head[8:] != _BEFORE_SEAL or seal != b"%08x" % crc:
         raise DamagedError(f"{path} is damaged, or bert_tf did not write it: its checksum is "
                            "wrong.")
 

@@ -42,8 +42,8 @@ class Changes:
 def _read(path, changes):
     """The `Weights` at `path` as they are, except for the sizes that will change anyway."""
     source = read_source(path, changes.task, changes.generator)
-    weights, its = (found and translate(found, adopt(config_of(found), found, changes))
-                    for found in (source, source.generator))
+    weights, its = (part and translate(part, adopt(config_of(part), part, changes))
+                    for part in (source, source.generator))
     return dataclasses.replace(weights, generator=its)
 
 
@@ -52,11 +52,11 @@ def _without(weights, heads):
     if unknown:
         raise InputError(f"--leave_out: {weights.source} has no head {', '.join(unknown)}; its "
                          f"heads are {', '.join(weights.heads) or 'none'}.")
-    kept = {name: tensor for name, tensor in weights.tensors.items()
+    tensors = {name: tensor for name, tensor in weights.tensors.items()
             if names.head(name) not in heads}
     left = {tensor.name: "left out as asked for" for name, tensor in weights.tensors.items()
-            if name not in kept}
-    return dataclasses.replace(weights, tensors=kept, ignored={**weights.ignored, **left})
+            if name not in tensors}
+    return dataclasses.replace(weights, tensors=tensors, ignored={**weights.ignored, **left})
 
 
 def _check_has(weights, changes):
@@ -203,10 +203,10 @@ TABLES = {"vocab_size": ("embeddings/word_embeddings", "logits/kernel", *(
 
 def adopt(config: EncoderConfig, source: Source, changes) -> EncoderConfig:
     """`config` with the sizes that the tables of a `Source` have, where these are to be cut."""
-    theirs = {rule.ours: rule.theirs for rule in source.table.rules(config)}
+    names_there = {rule.ours: rule.theirs for rule in source.table.rules(config)}
     sizes = {}
     for key, (table, *_) in TABLES.items():
-        tensor = source.tensors.get(theirs.get(table, ""))
+        tensor = source.tensors.get(names_there.get(table, ""))
         if getattr(changes, key) and tensor and tensor.shape:
             sizes[key] = tensor.shape[0]
     return dataclasses.replace(config, **sizes)

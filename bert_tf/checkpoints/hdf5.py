@@ -32,11 +32,11 @@ def tensors(data: bytes, source: str) -> dict[str, Tensor]:
     Raises:
         InputError: it is damaged, or more than plain arrays in groups.
     """
-    found = {}
+    by_path = {}
 
     def add(path, item):
         if isinstance(item, h5py.Dataset):
-            found[path] = _tensor(data, path, item)
+            by_path[path] = _tensor(data, path, item)
 
     def check(path, link):
         if not isinstance(link, h5py.HardLink):
@@ -48,4 +48,4 @@ def tensors(data: bytes, source: str) -> dict[str, Tensor]:
             file.visititems(add)
     except Exception as error:      # as the damage has it
         raise InputError(f"{source}: can't be read as the HDF5 of Keras ({error}).") from error
-    return found
+    return by_path

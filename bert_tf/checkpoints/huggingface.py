@@ -55,7 +55,7 @@ def _table(model, task, prefix, notes=()):
     """The table of a type of models: `classifier` is the head `task`, if any, and the encoder's
     tensors begin with `prefix`."""
     layers = _two_layers(model, task)
-    rows = [(ours, prefix + theirs, endings) for ours, theirs, endings in model.encoder
+    rows = [(ours, prefix + name, endings) for ours, name, endings in model.encoder
             if not (layers and ours == "pooler/dense")]
     ignored = [(r"(\w+\.)?embeddings\.(position|token_type)_ids", "a constant, not a weight"),
                safetensors_files.COPIES,
@@ -122,32 +122,32 @@ def _standard_name(name, model):
     return f"{model.prefix}{name}" if bare else name
 
 
-def _single_classifier(found):
+def _single_classifier(tensors):
     """Tensors by name, where a classifier that is numbered, as StructBERT's are, and the only one
     has the name of a single one."""
-    numbers = {name.split(".")[1] for name in found if re.match(_NUMBERED, name)}
+    numbers = {name.split(".")[1] for name in tensors if re.match(_NUMBERED, name)}
     if len(numbers) != 1:
-        return found
+        return tensors
     return {re.sub(r"^classifier\.\d+\.", "classifier.", name): tensor
-            for name, tensor in found.items()}
+            for name, tensor in tensors.items()}
 
 
-def _tie(found, model, tied, file):
-    """Sets the copies of tied tensors aside in `found`; InputError if a copy differs."""
+def _tie(tensors, model, tied, file):
+    """Sets the copies of tied tensors aside; InputError if a copy differs."""
     words, decoder = model.prefix + _WORDS, model.output_weights
-    apart = not tied and {decoder, words} <= found.keys() and not np.array_equal(
-        found[decoder].read(), found[words].read())
+    apart = not tied and {decoder, words} <= tensors.keys() and not np.array_equal(
+        tensors[decoder].read(), tensors[words].read())
     copies = {**dict.fromkeys((decoder, *model.copies), words),
               **dict.fromkeys(model.output_biases[1:], model.output_biases[0])}
     for copy, original in copies.items():
-        if copy not in found or (apart and copy == decoder):
+        if copy not in tensors or (apart and copy == decoder):
             continue
-        if apart or original not in found:      # then the copy counts
-            if original in found:
-                found[f"unused.{original}"] = found[original]
-            found[original] = found.pop(copy)
+        if apart or original not in tensors:      # then the copy counts
+            if original in tensors:
+                tensors[f"unused.{original}"] = tensors[original]
+            tensors[original] = tensors.pop(copy)
         else:
-            safetensors_files.set_copy_aside(found, copy, original, file)
+            safetensors_files.set_copy_aside(tensors, copy, original, file)
 
 
 def _check_segments(config, vocabulary, path):
@@ -171,13 +171,13 @@ def _check_segments(config, vocabulary, path):
                          'model_input_names ["input_ids", "attention_mask"].')
 
 
-def _cut_positions(found, model, values):
+def _cut_positions(tensors, model, values):
     """Cuts the rows that no token uses from the table of positions, and returns notes on it."""
     unused, name = unused_positions(model, values), model.prefix + _POSITIONS
-    if not unused or name not in found or not found[name].shape:
+    if not unused or name not in tensors or not tensors[name].shape:
         return ()
-    count = found[name].shape[0]
-    found[name] = found[name].cut(unused)
+    count = tensors[name].shape[0]
+    tensors[name] = tensors[name].cut(unused)
     return (f"{name}: the first {unused} of {count} rows are left out, since no token uses them.",)
 
 
@@ -191,9 +191,9 @@ def _differences(model, config, parts):
         yield "The pooler reads the last token; that of transformers reads the first."
 
 
-def _table_of(model, values, found, config, task=None):
+def _table_of(model, values, tensors, config, task=None):
     """The table of a file, where `task` counts as in `_classifier`."""
-    head = _classifier(model, values, found, task)
+    head = _classifier(model, values, tensors, task)
     if not config or not config.is_causal:
         return _table(model, head, model.prefix)
     seen = _table(model, None if head and HEADS[head].is_pooled else head, model.prefix)
@@ -210,30 +210,30 @@ def read(file: str) -> Source:
     """
     path = rules.beside(file, "config.json")
     values = read_json(path) if path else {}
-    found = safetensors_files.tensors(file)
+    tensors = safetensors_files.tensors(file)
     if (problem := values.get("problem_type")) not in (None, *PROBLEMS):
         raise InputError(f"{path}: problem_type must be {' or '.join(PROBLEMS)}, not {problem!r}.")
     if own := _OWN_FILES.get(str(values.get("model_type"))):
-        return own.read(file, values, found)
-    kind = find_type(values, found, path, (*MODELS, *_OWN_FILES))
+        return own.read(file, values, tensors)
+    kind = find_type(values, tensors, path, (*MODELS, *_OWN_FILES))
     model = MODELS[kind]
     config = read_config(values, kind, path) if path else None
     vocabulary = rules.vocabulary_beside(file)
     if config and vocabulary:
         _check_segments(config, vocabulary, path)
-    found = _single_classifier({_standard_name(name, model): tensor
-                                for name, tensor in found.items()})
-    _tie(found, model, values.get("tie_word_embeddings", True), file)
-    take_identity(found, model, config, file)
+    tensors = _single_classifier({_standard_name(name, model): tensor
+                                for name, tensor in tensors.items()})
+    _tie(tensors, model, values.get("tie_word_embeddings", True), file)
+    take_identity(tensors, model, config, file)
     if kind == "mobilebert":
-        mobilebert.join_output(found)
-    notes = _cut_positions(found, model, values)
+        mobilebert.join_output(tensors)
+    notes = _cut_positions(tensors, model, values)
     if config:
-        parts = {"masked_lm": model.output_biases[0] in found,
-                 "pooler": any(".pooler." in f".{name}" for name in found)}
+        parts = {"masked_lm": model.output_biases[0] in tensors,
+                 "pooler": any(".pooler." in f".{name}" for name in tensors)}
         notes = (*notes, *_differences(model, config, {part for part in parts if parts[part]}))
-    table = functools.partial(_table_of, model, values, found, config)
-    return Source(file, config, found, table(), vocabulary,
+    table = functools.partial(_table_of, model, values, tensors, config)
+    return Source(file, config, tensors, table(), vocabulary,
                   settings_beside(file).get("do_lower_case"),
                   safetensors_files.labels(values, file), notes, table_of=table)
 
@@ -286,7 +286,7 @@ def _check_network(weights, model):
     else:
         check_parts(weights, {*model.keys, *model.defaults,
                               *(["directionality"] if model.causal else [])})
-    for key in (key for key, theirs in model.names.items() if not theirs):
+    for key in (key for key, name in model.names.items() if not name):
         only = model.defaults.get(key, getattr(EncoderConfig, key))
         if getattr(weights.config, key) != only:
             raise InputError(f"{weights.source}: {key} is {getattr(weights.config, key)}, but in "

@@ -63,8 +63,8 @@ def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
     model = MODELS[kind]
     _check_values(values, model, path)
     kin = values.get(_KIN)
-    values = {**values, **{ours: values[theirs] for ours, theirs in model.names.items()
-                           if theirs in values}}
+    values = {**values, **{ours: values[name] for ours, name in model.names.items()
+                           if name in values}}
     # A key that files of this type do not have says nothing, as in transformers.
     known = [key for key in (*KEYS, *model.keys) if key in values and model.names.get(key, key)]
     ours = {**model.defaults, **{key: values[key] for key in known},
@@ -110,12 +110,12 @@ def _check_values(values, model, path):
         raise InputError(f"{path}: pad_token_id must be a whole number from 0, not {padding!r}.")
 
 
-def our_activation(key: str, theirs: Any, known: Mapping[str, str] = MappingProxyType(_ACTIVATIONS)
+def our_activation(key: str, value: Any, known: Mapping[str, str] = MappingProxyType(_ACTIVATIONS)
                    ) -> str:
     """Our name of an activation, the value of `key` in a `config.json`; InputError if unknown."""
-    if not isinstance(theirs, str) or theirs not in known:
-        raise InputError(f"{key} must be one of {', '.join(known)}, not {theirs!r}.")
-    return known[theirs]
+    if not isinstance(value, str) or value not in known:
+        raise InputError(f"{key} must be one of {', '.join(known)}, not {value!r}.")
+    return known[value]
 
 
 def has_padding(vocabulary: Vocabulary) -> bool:
@@ -170,7 +170,7 @@ def describe(weights: Weights) -> dict[str, Any]:
         # transformers 5 writes only what differs from its defaults; CTranslate2 4.8 needs this key.
         **{key: model.fixed[key] for key in ("position_embedding_type",) if key in model.fixed},
         **describe_labels(weights, names.CLASSIFIERS),
-        **next(({"problem_type": theirs} for theirs, ours in PROBLEMS.items()
+        **next(({"problem_type": problem} for problem, ours in PROBLEMS.items()
                 if ours in heads - {"classification"}), {}),
         **model.written,
     }

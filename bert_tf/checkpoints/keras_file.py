@@ -131,14 +131,14 @@ def read(file: str) -> Source:
     heads = _name_heads(objectives or (), source)
     rows = {head: OBJECTIVES[name] for head, (name, _) in zip(heads, objectives or ())}
     told = _told_names(description["config"].get("weights"), objectives or (), heads, source)
-    found = {told.get(path, f"/{path}"): tensor
+    tensors = {told.get(path, f"/{path}"): tensor
              for path, tensor in hdf5.tensors(members["model.weights.h5"], file).items()}
     own = task_heads.resolve(file)[0]
     if own is not None:
-        found, rows = task_heads.only(own, found, rows, objectives or (), file)
+        tensors, rows = task_heads.only(own, tensors, rows, objectives or (), file)
     table = Format(None, _IGNORED, {name: head.name for name, head in rows.items()
                                     if name not in HEADS})
-    return Source(file, config, found, table, rules.vocabulary_beside(file),
+    return Source(file, config, tensors, table, rules.vocabulary_beside(file),
                   labels=_labels_beside(file),
                   objectives=tuple((name, options) for name, options in objectives or ()
                                    if own in (None, options.get("name"))))
@@ -149,8 +149,8 @@ def _labels_beside(file):
     path = rules.beside(file, "task.json")
     task = read_json(path).get("task") if path else None
     task = task if isinstance(task, dict) else {}
-    found = task.get("label_names") or task.get("labels") or ()
-    return tuple(found) if all(isinstance(label, str) for label in found) else ()
+    labels = task.get("label_names") or task.get("labels") or ()
+    return tuple(labels) if all(isinstance(label, str) for label in labels) else ()
 
 
 def table_for(weights: Weights) -> Format:

@@ -62,7 +62,7 @@ def _config(path):
     if values.get("class_name") != _CLASS["class_name"] or not isinstance(sizes, dict):
         raise InputError(f"{path} must describe keras-hub's BertBackbone.")
     with naming(path):
-        ours = {ours: sizes[theirs] for theirs, ours in _SIZES.items() if theirs in sizes}
+        ours = {ours: sizes[key] for key, ours in _SIZES.items() if key in sizes}
         return EncoderConfig.from_dict({
             **ours, "attention_probs_dropout_prob": ours.get("hidden_dropout_prob", 0.1)})
 
@@ -71,10 +71,10 @@ def read(file: str) -> Source:
     """Returns a preset's `Source`."""
     config = rules.beside(file, "config.json")
     with open_file(file, "rb") as content:
-        found = hdf5.tensors(content.read(), file)
+        tensors = hdf5.tensors(content.read(), file)
     return Source(file, _config(config) if config else None,
                   {name.replace("encoder/", "encoder_0/"): tensor
-                   for name, tensor in found.items()},
+                   for name, tensor in tensors.items()},
                   FORMAT, rules.beside(file, KERAS_HUB_VOCABULARY),
                   settings_beside(os.path.join(os.path.dirname(file), KERAS_HUB_VOCABULARY)).get(
                       "do_lower_case"))
@@ -108,7 +108,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     with h5py.File(os.path.join(folder, _WEIGHTS), "w") as file:
         for name, tensor in tensors.items():
             file[name.replace("encoder_0/", "encoder/")] = as_float32(tensor, weights.source)
-    config = {theirs: getattr(weights.config, ours) for theirs, ours in _SIZES.items()}
+    config = {key: getattr(weights.config, ours) for key, ours in _SIZES.items()}
     write_json(os.path.join(folder, "config.json"), {**_CLASS, "config": config})
     write_json(os.path.join(folder, "metadata.json"), _METADATA)
     if weights.tokenizer:

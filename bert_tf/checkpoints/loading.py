@@ -61,12 +61,12 @@ def _find(path):
     """Returns the module of the format of the weights at `path`, and their file; InputError for
     none, for several, or for a format that can't be trusted."""
     path = fetched(path)
-    found = weights_at(path)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise InputError(f"{path} holds {' and '.join(weights for _, weights in found)}; name one "
-                         "of these files.")
+    candidates = weights_at(path)
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        files = " and ".join(file for _, file in candidates)
+        raise InputError(f"{path} holds {files}; name one of these files.")
     check_exists(path)
     if pickles := sorted(name for name in _files(path) if name.endswith(PICKLES)):
         raise InputError(f"{pickles[0]} is not read, because such files can run code or need other "
@@ -159,9 +159,9 @@ def _translate_for(source, config):
             source.config.shares_layers or config.shares_layers):
         unseen += _SHARED
     for key in unseen if source.config else ():
-        theirs, ours = (getattr(sizes, key, None) for sizes in (source.config, config))
-        if theirs != ours:
-            raise InputError(f"{source.file}: {key} is {theirs!r}, but the model has {ours!r}; use "
+        value, ours = (getattr(sizes, key, None) for sizes in (source.config, config))
+        if value != ours:
+            raise InputError(f"{source.file}: {key} is {value!r}, but the model has {ours!r}; use "
                              "the configuration of the checkpoint.")
     return translate(source, config)
 
@@ -197,11 +197,11 @@ def load(checkpoint: str | os.PathLike | Weights, model) -> Account:
     return _joined(assign(model, weights), assign(parts["generator"], its))
 
 
-def _joined(mine, other):
-    mapped = {**mine.mapped, **{f"generator/{name}": tensor
+def _joined(main, other):
+    mapped = {**main.mapped, **{f"generator/{name}": tensor
                                 for name, tensor in other.mapped.items()}}
     used = set(mapped.values())
     return dataclasses.replace(
-        mine, mapped=mapped,
-        ignored={name: reason for name, reason in mine.ignored.items() if name not in used},
-        missing=[name for name in mine.missing if name not in other.mapped])
+        main, mapped=mapped,
+        ignored={name: reason for name, reason in main.ignored.items() if name not in used},
+        missing=[name for name in main.missing if name not in other.mapped])

@@ -87,15 +87,15 @@ def _numbered_name(match):
 
 def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
     """Returns the `Source` of a checkpoint's tensors; `prefix` comes from `google.find`."""
-    found = {}
+    by_name = {}
     for name, tensor in tensors.items():
         standard = _standard_name(name)
-        if standard in found:
-            raise InputError(f"{prefix}: {found[standard].name!r} and {name!r} both map to the "
+        if standard in by_name:
+            raise InputError(f"{prefix}: {by_name[standard].name!r} and {name!r} both map to the "
                              f"encoder's {standard}; remove one of the tensors.")
-        found[standard] = tensor
-    pooler = next((name for name in _POOLERS if f"{name}/kernel" in found), _ENCODERS_POOLER)
-    return Source(prefix, rules.config_beside(prefix), found, _table(pooler),
+        by_name[standard] = tensor
+    pooler = next((name for name in _POOLERS if f"{name}/kernel" in by_name), _ENCODERS_POOLER)
+    return Source(prefix, rules.config_beside(prefix), by_name, _table(pooler),
                   rules.vocabulary_beside(prefix), table_of=lambda task: _table(
                       pooler, task if task in _CLASSIFIERS else _CLASSIFIERS[0]))
 

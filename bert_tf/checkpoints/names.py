@@ -109,24 +109,24 @@ def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({}
     Returns:
         Shapes in letters, by names with "{i}" for the number of a layer.
     """
-    found = {
+    by_name = {
         **dict(_written_out(config.weights())),
         **{f"{name}/{part}": shape for name, head in _heads(named)
            for part, shape in head.shapes.items()},
     }
     how = config.quantisation
     if how and how.scheme == "affine":
-        found |= dict.fromkeys(_moving_ranges(found), "")
+        by_name |= dict.fromkeys(_moving_ranges(by_name), "")
     elif how and how.keeps_ranges:
-        layers = ["embeddings", *(name.removesuffix("/kernel") for name in found
+        layers = ["embeddings", *(name.removesuffix("/kernel") for name in by_name
                                   if name.endswith("/kernel"))]
-        found |= {f"{layer}/ranges/{name}": "" for layer in layers for name in RANGES}
-    return found
+        by_name |= {f"{layer}/ranges/{name}": "" for layer in layers for name in RANGES}
+    return by_name
 
 
-def _moving_ranges(found):
+def _moving_ranges(weights):
     """The names of the ranges where all tensors of the encoder's layers are rounded."""
-    for name in found:
+    for name in weights:
         for end, tensors in MOVING_RANGES.items():
             if name.startswith("encoder/") and name.endswith(end):
                 place = name.removesuffix(end)
@@ -154,7 +154,7 @@ def numbered(name: str, number: int, config: EncoderConfig) -> str:
 def averages(names: Iterable[str]) -> dict[str, str]:
     """Returns the names of the averages in a training checkpoint of these names, by the names of
     their weights; {} if the run's optimizer keeps none."""
-    kept = {name.rpartition("/")[2]: name for name in names if name.startswith("optimizer/")}
+    slots = {name.rpartition("/")[2]: name for name in names if name.startswith("optimizer/")}
     averaged = {name: f"{name.removeprefix('learner/').replace('/', '_')}_average"
                 for name in names if name.startswith("learner/")}
-    return {name: kept[average] for name, average in averaged.items() if average in kept}
+    return {name: slots[average] for name, average in averaged.items() if average in slots}

@@ -57,20 +57,20 @@ class Rounded:
         """Returns float32 [I, O] that rounds to these integers with this range."""
         if self.range.ndim == 0:
             largest = 2 ** (self.bits - 1) - 1
-            found = (self.integers * (self.range / np.float32(largest))).astype(np.float32)
+            floats = (self.integers * (self.range / np.float32(largest))).astype(np.float32)
             return np.where(np.abs(self.integers) == largest, np.sign(self.integers) * self.range,
-                            found).astype(np.float32)
+                            floats).astype(np.float32)
         low, high = (np.repeat(end, self.integers.shape[1] // len(end)) for end in self.range)
         half = 2 ** (self.bits - 1)
         scale = np.float32(2**self.bits - 1) / np.maximum(high - low, np.float32(1e-8))
         zero = np.round(scale * low) + half
-        found = (self.integers + zero) / scale
+        floats = (self.integers + zero) / scale
         # The ends of a range stand for themselves, so that it is found again.
-        groups = self.integers.reshape(len(found), self.range.shape[1], -1)
+        groups = self.integers.reshape(len(floats), self.range.shape[1], -1)
         for end, values in ((groups.min((0, 2)), low), (groups.max((0, 2)), high)):
             reached = np.repeat(end, groups.shape[2])
-            found = np.where(self.integers == reached, values, found)
-        return found.astype(np.float32)
+            floats = np.where(self.integers == reached, values, floats)
+        return floats.astype(np.float32)
 
 
 def find(path: str) -> str | None:

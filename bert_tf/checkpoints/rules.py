@@ -119,11 +119,11 @@ class Format:
         """Returns the table written out for the network of `config`."""
         shapes = names.shapes(config, self.heads)
         rows = [(name, name, SELF) for name in shapes] if self.rows is None else self.rows
-        return [Rule(names.numbered(ours, i, config), names.numbered(theirs, i, config),
+        return [Rule(names.numbered(ours, i, config), names.numbered(name, i, config),
                      shapes[ours], *layout)
                 for our_prefix, their_prefix, endings in rows
                 for end, their_end, *layout in endings
-                for ours, theirs in [(our_prefix + end, their_prefix + their_end)]
+                for ours, name in [(our_prefix + end, their_prefix + their_end)]
                 if ours in shapes for i in numbers(config, ours)]
 
     def reason_to_ignore(self, name: str) -> str | None:
@@ -143,10 +143,10 @@ def encoder_rows(endings: dict[str, tuple], embeddings: Iterable[str], layer: st
         parts: the names of `names.LAYER` in the format.
     """
     endings = {"split": endings["dense"], "join": endings["dense"], **endings}
-    return [*((f"embeddings/{ours}", theirs, endings[kind])
-              for (ours, kind), theirs in zip(names.EMBEDDINGS.items(), embeddings, strict=True)),
-            *((f"encoder/layer_{{i}}/{ours}", layer + theirs, endings[kind])
-              for (ours, kind), theirs in zip(names.LAYER.items(), parts, strict=True))]
+    return [*((f"embeddings/{ours}", name, endings[kind])
+              for (ours, kind), name in zip(names.EMBEDDINGS.items(), embeddings, strict=True)),
+            *((f"encoder/layer_{{i}}/{ours}", layer + name, endings[kind])
+              for (ours, kind), name in zip(names.LAYER.items(), parts, strict=True))]
 
 
 def conditional_span_rows(dot: str, dense: tuple, norm: tuple) -> list[tuple]:

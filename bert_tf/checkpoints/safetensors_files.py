@@ -45,14 +45,14 @@ def _of_shards(index):
             and shard == os.path.basename(shard) for shard in places.values()):
         raise InputError(f"{index}: weight_map must name, for each tensor, a .safetensors file of "
                          "the same folder.")
-    found = {}
+    tensors = {}
     for shard in sorted(set(places.values())):
         held = _of_file(os.path.join(os.path.dirname(index), shard))
         if held.keys() != {name for name, place in places.items() if place == shard}:
             raise InputError(f"{index}: {shard} holds other tensors than the index lists for it; "
                              "download all files of the checkpoint again.")
-        found |= held
-    return found
+        tensors |= held
+    return tensors
 
 
 def tensors(file: str) -> dict[str, Tensor]:
@@ -61,16 +61,16 @@ def tensors(file: str) -> dict[str, Tensor]:
     return _of_shards(file) if file.endswith(".json") else _of_file(file)
 
 
-def set_copy_aside(found: dict[str, Tensor], copy: str, original: str, file: str) -> None:
+def set_copy_aside(tensors: dict[str, Tensor], copy: str, original: str, file: str) -> None:
     """Renames a copy of a tied tensor, so that `COPIES` ignores it.
 
     Raises:
         InputError: it differs from the original; names `file`.
     """
-    if not np.array_equal(found[copy].read(), found[original].read()):
+    if not np.array_equal(tensors[copy].read(), tensors[original].read()):
         raise InputError(f"{file}: tensor {copy!r} differs from {original!r}, but the network ties "
                          "them; correct the file or its configuration.")
-    found[f"copies.{copy}"] = found.pop(copy)
+    tensors[f"copies.{copy}"] = tensors.pop(copy)
 
 
 def labels(values: dict, file: str) -> tuple[str, ...]:
@@ -85,9 +85,9 @@ def labels(values: dict, file: str) -> tuple[str, ...]:
              'not name the label of each number from 0, as {"0": "no", "1": "yes"} does; so labels '
              "are called LABEL_0 and so on")
         return ()
-    found = tuple(str(numbered[number]) for number in numbers)
+    names = tuple(str(numbered[number]) for number in numbers)
     plain = tuple(f"LABEL_{number}" for number in numbers)
-    told = tuple(name if found.count(label) > 1 else label for name, label in zip(plain, found))
+    told = tuple(name if names.count(label) > 1 else label for name, label in zip(plain, names))
     return told if len({*told}) == len(told) else plain
 
 

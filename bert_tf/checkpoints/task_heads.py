@@ -43,12 +43,12 @@ def resolve(file: str) -> tuple[str | None, str]:
     return (task, shared) if is_shared and is_file(shared) else (None, file)
 
 
-def only(task: str, found: dict, rows: dict, objectives: list, file: str) -> tuple[dict, dict]:
+def only(task: str, tensors: dict, rows: dict, objectives: list, file: str) -> tuple[dict, dict]:
     """Returns a file's tensors and heads without the heads of other tasks; the task's head has the
     name of its row.
 
     Args:
-        found: tensors by name; a head's begin with the head's name.
+        tensors: by name; a head's begin with the head's name.
         rows: {head's name: `heads.Head`}, in the order of the objectives.
         objectives: the class and the configuration of each.
     """
@@ -57,9 +57,9 @@ def only(task: str, found: dict, rows: dict, objectives: list, file: str) -> tup
         raise InputError(f"{resolve(file)[1]} has no head for the task {task}; it has heads for "
                          f"{', '.join(map(str, names))}.")
     head = list(rows)[names.index(task)]
-    kept = {}
-    for name, tensor in found.items():
+    selected = {}
+    for name, tensor in tensors.items():
         first, _, rest = name.partition("/")
         if first not in rows or first == head:
-            kept[f"{rows[head].name}/{rest}" if first == head else name] = tensor
-    return kept, {rows[head].name: rows[head]}
+            selected[f"{rows[head].name}/{rest}" if first == head else name] = tensor
+    return selected, {rows[head].name: rows[head]}

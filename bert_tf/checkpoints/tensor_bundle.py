@@ -38,10 +38,10 @@ def _bytes(data, at, size):
 
 def _message(data):
     """Parses a protocol buffer into {field number: list of int or bytes}."""
-    found = {}
+    parsed = {}
     for number, _, value in fields(data):
-        found.setdefault(number, []).append(value)
-    return found
+        parsed.setdefault(number, []).append(value)
+    return parsed
 
 
 def _field(message, number, kind=int):

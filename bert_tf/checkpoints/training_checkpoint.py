@@ -38,11 +38,11 @@ def read(file: str) -> Source:
     weights, these are its weights, as in the `model.keras` that it ends with."""
     checksummed.verify(file)
     held = safetensors_files.tensors(file)
-    kept = names.averages(held)
-    if kept and held["trainer/step"].read():        # of no step, else
-        for name, average in kept.items():
+    averages = names.averages(held)
+    if averages and held["trainer/step"].read():        # of no step, else
+        for name, average in averages.items():
             held[name], held[average] = held[average], held[name]
-    found = {_NETWORK.sub("", name): tensor for name, tensor in held.items()}
+    tensors = {_NETWORK.sub("", name): tensor for name, tensor in held.items()}
     return electra.split(
-        Source(file, rules.config_beside(file), found, _FORMAT, rules.vocabulary_beside(file)),
+        Source(file, rules.config_beside(file), tensors, _FORMAT, rules.vocabulary_beside(file)),
         "", "masked_lm/")

@@ -62,17 +62,18 @@ class Weights:
         next to a checkpoint: `scale`, `mean` and `orders`, as in `bert_tf.objectives`, unless
         they change nothing."""
         objectives = self.origin.objectives if self.origin else ()
-        found = next((options for name, options in objectives if OBJECTIVES[name].name == head), {})
+        settings = next((options for name, options in objectives
+                         if OBJECTIVES[name].name == head), {})
         path = rules.beside(self.origin.file if self.origin else self.source, "task.json")
         if path and re.fullmatch(rules.OWN, os.path.basename(self.source)):
             saved = read_json(path)
             kind = saved.get("task", {}).get("kind")
             options = saved.get("options", {})
-            found = {"regression": {"scale": options.get("label_scale") or 1,
+            settings = {"regression": {"scale": options.get("label_scale") or 1,
                                     "mean": options.get("label_mean") or 0},
                      "classification": {"orders": 1 + (kind == "similarity")}}.get(head, {})
-        return {key: found[key] for key, neutral in (("scale", 1), ("mean", 0), ("orders", 1))
-                if found.get(key, neutral) != neutral}
+        return {key: settings[key] for key, neutral in (("scale", 1), ("mean", 0), ("orders", 1))
+                if settings.get(key, neutral) != neutral}
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer | None:
@@ -112,9 +113,9 @@ class Account:
 
     def listing(self) -> str:
         """Lists every tensor, a line each: our name and the file's, or why it is not used."""
-        lines = [f"{ours}: read from {theirs}" for ours, theirs in sorted(self.mapped.items())]
-        lines += [f"{theirs}: not used ({reason})"
-                  for theirs, reason in sorted(self.ignored.items())]
+        lines = [f"{ours}: read from {name}" for ours, name in sorted(self.mapped.items())]
+        lines += [f"{name}: not used ({reason})"
+                  for name, reason in sorted(self.ignored.items())]
         lines += [f"{ours}: not in the file ({self.absent})" for ours in sorted(self.missing)]
         return "\n".join(lines)
 
@@ -122,7 +123,7 @@ class Account:
 def check(tensor: Tensor, expected: tuple, source: str) -> None:
     """Raises InputError unless the tensor has the shape `expected`, where None is any size."""
     fits = len(tensor.shape) == len(expected) and all(
-        wanted in (None, size) for wanted, size in zip(expected, tensor.shape))
+        number in (None, size) for number, size in zip(expected, tensor.shape))
     if not fits:
         asked = ", ".join("any" if size is None else str(size) for size in expected)
         raise InputError(
@@ -136,11 +137,11 @@ def check(tensor: Tensor, expected: tuple, source: str) -> None:
 def only_head(weights: Weights, known: Collection[str], reason: str) -> list[str]:
     """Returns the head of `weights` that `known` names: a list of one or none. An InputError on
     several heads gives the `reason`."""
-    found = [name for name in known if name in weights.heads]
-    if len(found) > 1:
-        raise InputError(f"{weights.source} has the heads {' and '.join(found)}, but {reason}; "
+    heads = [name for name in known if name in weights.heads]
+    if len(heads) > 1:
+        raise InputError(f"{weights.source} has the heads {' and '.join(heads)}, but {reason}; "
                          "leave out all heads but one with --leave_out.")
-    return found
+    return heads
 
 
 def check_heads(weights: Weights, form: str, known: Collection[str]) -> None:

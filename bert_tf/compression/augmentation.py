@@ -66,12 +66,12 @@ class RandomWords:
     def __call__(self, texts: list, number: int) -> list[list[str]]:
         """Returns the texts of further examples, for example `number` of the file."""
         draws = random.Random(f"{self.seed} {number}")
-        found = {tuple(texts): None}
+        different = {tuple(texts): None}
         for copy in range(self.copies):
             changed = range(len(texts)) if len(texts) == 1 or copy % 3 == 2 else (copy % 3,)
-            found[tuple(self._copy(text, draws) if place in changed else text
+            different[tuple(self._copy(text, draws) if place in changed else text
                         for place, text in enumerate(texts))] = None
-        return [list(copy) for copy in list(found)[1:]]
+        return [list(copy) for copy in list(different)[1:]]
 
     def _copy(self, text, draws):
         words = [self._word(word, draws) for word in text.split()]
@@ -97,11 +97,11 @@ def random_words(texts: Iterator[str], tagger: Callable[[list[str]], list[list[s
         tagger: function from texts to the part of speech of each word; None: one tag for all words.
         options: further attributes.
     """
-    given = list(texts)
-    found = tagger(given) if tagger else [[""] * len(text.split()) for text in given]
+    lines = list(texts)
+    tagged = tagger(lines) if tagger else [[""] * len(text.split()) for text in lines]
     words: dict[str, list[str]] = {}
     tags: dict[str, str] = {}
-    for text, its in zip(given, found, strict=True):
+    for text, its in zip(lines, tagged, strict=True):
         for word, tag in zip(text.split(), its, strict=True):
             tags.setdefault(word, tag)
             words.setdefault(tag, []).append(word)

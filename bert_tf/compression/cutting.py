@@ -62,13 +62,13 @@ def cut(learner: Learner, heads: Collection[tuple[int, int]] = (),
 
 def _kept_heads(config, heads) -> Mapping[int, list[int]]:
     """Returns each attention's remaining heads, by their original numbers."""
-    kept = {number: config.kept_heads(number) for number, _ in config.layer_weights}
+    remaining = {number: config.kept_heads(number) for number, _ in config.layer_weights}
     for layer, head in heads:
-        if head not in kept.get(layer, ()):
+        if head not in remaining.get(layer, ()):
             raise InputError(f"layer {layer + 1} has no head {head + 1} to remove; name another "
                              "head.")
-        kept[layer].remove(head)
-    return kept
+        remaining[layer].remove(head)
+    return remaining
 
 
 def _kept_units(config, units) -> Mapping[int, np.ndarray]:
@@ -78,20 +78,20 @@ def _kept_units(config, units) -> Mapping[int, np.ndarray]:
         if not 0 <= unit < sizes.get(number, 0):
             raise InputError(f"layer {number + 1} has no feed-forward unit {unit + 1}; name "
                              "another unit.")
-    kept = {number: np.setdiff1d(np.arange(size), [unit for of, unit in units if of == number])
+    remaining = {number: np.setdiff1d(np.arange(size), [unit for of, unit in units if of == number])
             for number, size in sizes.items()}
-    for number, left in kept.items():
+    for number, left in remaining.items():
         if not len(left):
             raise InputError(f"layer {number + 1} must keep at least one feed-forward unit.")
-    return kept
+    return remaining
 
 
 def _config(config, kept_heads, kept_units, kept_layers, renumbers):
     """Returns the configuration of the remaining parts."""
     every = range(config.num_attention_heads)
-    heads = {number: [head for head in every if head not in kept]
-             for number, kept in kept_heads.items()}
-    sizes = [len(kept) for _, kept in sorted(kept_units.items())]
+    heads = {number: [head for head in every if head not in remaining]
+             for number, remaining in kept_heads.items()}
+    sizes = [len(remaining) for _, remaining in sorted(kept_units.items())]
     quantisation = config.quantisation
     if renumbers:
         heads = {new: heads[old] for new, old in enumerate(kept_layers)}
@@ -106,10 +106,10 @@ def _config(config, kept_heads, kept_units, kept_layers, renumbers):
 
 def _slice(name, values, config, kept_heads, kept_units):
     """Returns the remaining part of a variable, which has its old name."""
-    found = _LAYER.match(name)
-    if not found or is_range(name):
+    match = _LAYER.match(name)
+    if not match or is_range(name):
         return values
-    number, part = int(found[1]), found[2]
+    number, part = int(match[1]), match[2]
     axis = 0 if re.match(r"(attention/)?output/dense/kernel", part) else -1
     if part.startswith(("attention/self/", "attention/output/dense/kernel")):
         present, size = config.kept_heads(number), config.head_size
@@ -124,11 +124,11 @@ def _slice(name, values, config, kept_heads, kept_units):
 
 def dead_heads(encoder) -> list[tuple[int, int]]:
     """Returns the (number of the attention, head) whose values, and so outputs, are 0."""
-    found, size = [], encoder.config.head_size
+    dead, size = [], encoder.config.head_size
     for layer, (number, _) in zip(encoder.layers_, encoder.config.layer_weights):
         value = layer.attention.value
         for place, head in enumerate(encoder.config.kept_heads(number)):
             columns = np.s_[..., place * size:(place + 1) * size]
             if not value.kernel.numpy()[columns].any() and not value.bias.numpy()[columns].any():
-                found.append((number, head))
-    return list(dict.fromkeys(found))
+                dead.append((number, head))
+    return list(dict.fromkeys(dead))

@@ -25,15 +25,15 @@ def top_eigenvalue(product: Callable[[np.ndarray], np.ndarray], size: int, seed:
         most: the most products.
     """
     vector = np.random.default_rng(seed).standard_normal(size)
-    found = None
+    eigenvalue = None
     for _ in range(most):
         vector = vector / (np.linalg.norm(vector) + 1e-6)
         image = product(vector)
-        before, found = found, float(vector @ image)
-        if before is not None and abs(before - found) / (abs(before) + 1e-6) < tolerance:
+        before, eigenvalue = eigenvalue, float(vector @ image)
+        if before is not None and abs(before - eigenvalue) / (abs(before) + 1e-6) < tolerance:
             break
         vector = image
-    return found or 0.0
+    return eigenvalue or 0.0
 
 
 class LayerHessian:
@@ -82,8 +82,8 @@ class LayerHessian:
             # Matrices of a layer without heads are empty.
             gradients = inner.gradient(loss, self._variables, unconnected_gradients="zero")
             along = tf.add_n([tf.reduce_sum(g * part) for g, part in zip(gradients, parts)])
-        found = outer.gradient(along, self._variables, unconnected_gradients="zero")
-        return tf.concat([tf.reshape(part, [-1]) for part in found], 0), count
+        products = outer.gradient(along, self._variables, unconnected_gradients="zero")
+        return tf.concat([tf.reshape(part, [-1]) for part in products], 0), count
 
     def product(self, batches: Sequence[Batch], vector: np.ndarray) -> np.ndarray:
         """The Hessian of the mean loss over all of `batches` times a vector, float64 [size]."""
@@ -113,9 +113,9 @@ def choose_bits(sensitivities: Sequence[float], bits: tuple[int, int], count: in
         count: the number of layers that get more bits.
     """
     order = np.argsort(sensitivities, kind="stable")[::-1]
-    found = np.full(len(order), bits[0])
-    found[order[:count]] = bits[1]
-    return found.tolist()
+    chosen = np.full(len(order), bits[0])
+    chosen[order[:count]] = bits[1]
+    return chosen.tolist()
 
 
 def samples(size: int, count: int, examples: int, seed: int) -> Iterator[np.ndarray]:

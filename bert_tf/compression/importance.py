@@ -50,7 +50,7 @@ def mask_gradients(learner: Learner, kind: str, by_token: bool = False) -> Calla
             measures = learner.measure({**batch, f"{kind}_mask": masks})
             loss = tf.add_n([objective.loss_weight * measures[objective.name]["loss"][0]
                              for objective in learner.objectives])
-        found = []
+        derivatives = []
         choices = rows // shape[0]
         # A layer may have lost all its heads.
         gradients = tape.gradient(loss, masks, unconnected_gradients="zero")
@@ -60,8 +60,8 @@ def mask_gradients(learner: Learner, kind: str, by_token: bool = False) -> Calla
             gradient = tf.reshape(gradient, (shape[0], choices, size, length))
             gradient = tf.reshape(tf.transpose(gradient, (0, 2, 1, 3)),
                                   (shape[0], size, choices * length))
-            found.append(gradient if by_token else tf.reduce_sum(gradient, -1))
-        return found
+            derivatives.append(gradient if by_token else tf.reduce_sum(gradient, -1))
+        return derivatives
 
     return run
 
@@ -90,8 +90,8 @@ def importance(learner: Learner, batches: Iterable[Mapping[str, np.ndarray]], ki
     for batch in batches:
         size = len(batch[learner.encoder.reads[0]])
         examples, tokens = examples + size, tokens + int(np.sum(batch.get("input_mask", 0)))
-        found = gradients({name: tf.constant(values) for name, values in batch.items()})
-        for number, gradient in enumerate(found):
+        by_layer = gradients({name: tf.constant(values) for name, values in batch.items()})
+        for number, gradient in enumerate(by_layer):
             values = gradient.numpy().astype(np.float64)
             if form == "bertology":
                 running[number] = running[number] + values.sum(0) / size
@@ -152,13 +152,13 @@ def steps_of(percents: Sequence[float], sizes: Sequence[int], at_least: int = 0)
         at_least: how many parts of each layer stay; the last step leaves no others.
     """
     total, most = sum(sizes), sum(max(size - at_least, 0) for size in sizes)
-    found = []
+    steps = []
     for percent in sorted(percents):
-        wanted = int(total * percent / 100)
-        found.append(min(wanted, most))
-        if wanted > most:
+        number = int(total * percent / 100)
+        steps.append(min(number, most))
+        if number > most:
             break
-    return found
+    return steps
 
 
 def order_of(scores: Sequence[np.ndarray], pruned: Iterable[tuple[int, int]] = (),
@@ -174,11 +174,11 @@ def order_of(scores: Sequence[np.ndarray], pruned: Iterable[tuple[int, int]] = (
     flat = sorted(((layer, head) for layer, of_layer in enumerate(scores)
                    for head in range(len(of_layer)) if (layer, head) not in gone),
                   key=lambda pair: scores[pair[0]][pair[1]])
-    kept: dict[int, int] = {}
-    found = []
+    counts: dict[int, int] = {}
+    order = []
     for layer, head in reversed(flat):
-        if kept.get(layer, 0) < at_least:
-            kept[layer] = kept.get(layer, 0) + 1
+        if counts.get(layer, 0) < at_least:
+            counts[layer] = counts.get(layer, 0) + 1
         else:
-            found.append((layer, head))
-    return found[::-1]
+            order.append((layer, head))
+    return order[::-1]

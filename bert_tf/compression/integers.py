@@ -35,12 +35,12 @@ def bits_of(learner: Learner) -> dict[str, int]:
     """The bits of each matrix that a Learner rounds, by our name of it. The matrices of a layer
     without heads are empty, and stay."""
     how, embeddings = learner.encoder.config.quantisation, learner.encoder.embeddings
-    found = {id(embeddings.word_embeddings): how.embedding_bits,
+    bits = {id(embeddings.word_embeddings): how.embedding_bits,
              id(embeddings.position_embeddings): how.position_bits}
-    found |= {id(layer.kernel): layer.bits for layer in learner._flatten_layers()
+    bits |= {id(layer.kernel): layer.bits for layer in learner._flatten_layers()
               if isinstance(layer, QuantisedDense)}
-    return {name: found[id(variable)] for name, variable in variables(learner).items()
-            if found.get(id(variable), FLOAT_BITS) != FLOAT_BITS and 0 not in variable.shape}
+    return {name: bits[id(variable)] for name, variable in variables(learner).items()
+            if bits.get(id(variable), FLOAT_BITS) != FLOAT_BITS and 0 not in variable.shape}
 
 
 def write_integers(folder: str, learner: Learner) -> str:

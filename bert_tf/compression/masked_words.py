@@ -74,20 +74,20 @@ class WordModel:
         vocabulary = self.tokenizer.vocabulary
         ids = [token for word in pieces for token in word]
         starts = 1 + np.cumsum([0, *map(len, pieces)], dtype=np.int32)      # after [CLS]
-        kept = [i for i, place in enumerate(places) if starts[place] < self._longest]
-        found: list[list[str]] = [[] for _ in places]
-        if kept:
+        fitting = [i for i, place in enumerate(places) if starts[place] < self._longest]
+        words: list[list[str]] = [[] for _ in places]
+        if fitting:
             row = [vocabulary.cls_id, *ids, vocabulary.sep_id, *ids, vocabulary.sep_id]
-            batch = np.tile(np.array(row[:self._longest], np.int32), (len(kept), 1))
-            masked = starts[[places[i] for i in kept]][:, None]
+            batch = np.tile(np.array(row[:self._longest], np.int32), (len(fitting), 1))
+            masked = starts[[places[i] for i in fitting]][:, None]
             np.put_along_axis(batch, masked, vocabulary.mask_id, 1)
             segments = np.broadcast_to(np.arange(batch.shape[1]) > len(ids) + 1, batch.shape)
             tops = self._forward(batch, np.ones_like(batch), segments.astype(np.int32),
                                  masked).numpy()
-            for i, row in zip(kept, tops):
+            for i, row in zip(fitting, tops):
                 tokens = (vocabulary.tokens[index] for index in row)
-                found[i] = [token for token in tokens if not token.startswith("##")]
-        return found
+                words[i] = [token for token in tokens if not token.startswith("##")]
+        return words
 
 
 class WordVectors:
@@ -138,12 +138,12 @@ class MaskedWords:
 
     def __call__(self, texts: list, number: int) -> list[list[str]]:
         """Returns the texts of further examples, for example `number` of the file."""
-        draws, found, current = random.Random(f"{self.seed} {number}"), [], list(texts)
+        draws, made, current = random.Random(f"{self.seed} {number}"), [], list(texts)
         for place, text in enumerate(texts):
             for copy in self.augment(text, draws):
                 current[place] = copy
-                found.append(list(current))
-        return [copy for copy in found if copy != list(texts)]
+                made.append(list(current))
+        return [copy for copy in made if copy != list(texts)]
 
     def candidates(self, text: str) -> tuple[list[str], dict[int, list[str]]]:
         """Returns the words of a text, and the candidates of replaceable ones, by their place."""
@@ -152,23 +152,23 @@ class MaskedWords:
             places = [place for place, word in enumerate(words)
                       if _LETTERS.fullmatch(word) and word not in ENGLISH_STOP_WORDS]
             single = [place for place in places if len(pieces[place]) == 1]
-            found = dict(zip(single, self.model.candidates(pieces, single)))
+            options = dict(zip(single, self.model.candidates(pieces, single)))
             for place in places:
-                others = found.get(place) if place in found else (
+                others = options.get(place) if place in options else (
                     self.near(words[place]) if self.near else [])
-                found[place] = others or [words[place]]
-            self._known[text] = words, {place: found[place] for place in places}
+                options[place] = others or [words[place]]
+            self._known[text] = words, {place: options[place] for place in places}
         return self._known[text]
 
     def augment(self, text: str, draws: random.Random) -> list[str]:
         """Returns the text, and its copies."""
         words, options = self.candidates(text)
-        found = {text: None}
+        copies = {text: None}
         for _ in range(self.copies):
             copy = list(words)
             for place, others in options.items():
                 word = draws.choice(others)
                 if draws.random() < self.share:
                     copy[place] = word
-            found[" ".join(copy)] = None
-        return list(found)
+            copies[" ".join(copy)] = None
+        return list(copies)

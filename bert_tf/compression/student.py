@@ -90,21 +90,21 @@ class MultiTaskStudent(Student, MultiTaskLearner):
         """See `MultiTaskLearner`; soft targets have the weights of their task's examples."""
         head = next((one for one in self.heads if one.name == getattr(objective, "head", "")),
                     objective)
-        found = MultiTaskLearner.batch_for(self, head, batch) if head in self.heads else batch
+        features = MultiTaskLearner.batch_for(self, head, batch) if head in self.heads else batch
         of_words = isinstance(head, Tagging)
         logits = batch.get(WORD_LOGITS if of_words else TEACHER_LOGITS)
         if logits is None:
-            return {name: value for name, value in found.items() if name != TEACHER_LOGITS}
+            return {name: value for name, value in features.items() if name != TEACHER_LOGITS}
         if isinstance(objective, AnswerObjective):
-            weights = head.targets(found)[1]                            # [B], [B, 1] or [B, S]
+            weights = head.targets(features)[1]                            # [B], [B, 1] or [B, S]
             taught = ops.reshape(ops.cast(batch[IS_TAUGHT], "float32"), (-1,))
             if len(weights.shape) == 2:
                 taught = taught[:, None]
-            return {**found, SOFT_WEIGHTS: weights * taught,
+            return {**features, SOFT_WEIGHTS: weights * taught,
                     TEACHER_LOGITS: logits[:, :head.num_labels]}
         name = WORD_WEIGHTS if of_words else "is_real_example"
         counts = batch[IS_WORD_LABELLED][:, 0] if of_words else batch[IS_LABELLED]
-        return {**found, name: ops.cast(found[name], "float32") * ops.cast(counts, "float32")}
+        return {**features, name: ops.cast(features[name], "float32") * ops.cast(counts, "float32")}
 
     def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
         """See `MultiTaskLearner`: soft targets are not tasks."""

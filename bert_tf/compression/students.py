@@ -32,9 +32,9 @@ def take_layers(encoder, layers: Sequence[int]):
         raise InputError(f"--student_layers={','.join(map(str, layers))}: the model has layers 0 "
                          f"to {config.depth - 1}; name some of these.")
     student = networks.build(_sizes(config, layers))
-    theirs = variables(encoder)
+    weights = variables(encoder)
     for name, variable in variables(student).items():
-        variable.assign(theirs[renumbered(name, layers)])
+        variable.assign(weights[renumbered(name, layers)])
     return student
 
 

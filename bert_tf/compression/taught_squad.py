@@ -69,14 +69,14 @@ class TaughtSquadRecords(SquadRecords):
     def encode(self, spans: AnswerSpans, first: int, last: int) -> dict[str, np.ndarray]:
         features = super().encode(spans, first, last)
         assert self.teachers is not None
-        found = [teacher.read(features, self.options.max_seq_length)
+        by_teacher = [teacher.read(features, self.options.max_seq_length)
                  for teacher in self.teachers.members]
         logits = np.stack([[answers[f"{end}_logits"] for end in ("start", "end")]
-                           for answers in found])               # [teachers, 2, N, S]
-        if len(found) == 1 or self.teachers.average == "logits":
+                           for answers in by_teacher])               # [teachers, 2, N, S]
+        if len(by_teacher) == 1 or self.teachers.average == "logits":
             logits = logits.mean(0)
         else:
             likely = log_softmax(logits.astype(np.float64), axis=-1)
-            logits = np.maximum(logsumexp(likely, axis=0) - np.log(len(found)), _LEAST)
+            logits = np.maximum(logsumexp(likely, axis=0) - np.log(len(by_teacher)), _LEAST)
         return {**features, TEACHER_LOGITS: np.moveaxis(logits, 1, 0).reshape(
             last - first, -1).astype(np.float32)}

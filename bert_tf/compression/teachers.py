@@ -96,11 +96,11 @@ class Teacher:
         objective, = learner.objectives
         outputs = learner.run_network(batch)
         logits = objective(outputs, batch, learner.encoder.embedding_table)
-        found = objective.answers(logits)
+        answers = objective.answers(logits)
         if self.layers:
-            found[TEACHER_CLS] = tf.cast(tf.stack(
+            answers[TEACHER_CLS] = tf.cast(tf.stack(
                 [outputs["layer_outputs"][layer][:, 0] for layer in self.layers], 1), tf.float32)
-        return found
+        return answers
 
     def answer(self, task: Task, examples: list) -> dict[str, np.ndarray]:
         """Returns its answers to examples, with a row for each labelled unit; see
@@ -142,8 +142,8 @@ class Teachers:
     def __post_init__(self):
         first = self.members[0]
         for other in self.members[1:]:
-            mine, theirs = first.saved.task, other.saved.task
-            if (mine.kind, set(mine.labels)) != (theirs.kind, set(theirs.labels)):
+            task, other_task = first.saved.task, other.saved.task
+            if (task.kind, set(task.labels)) != (other_task.kind, set(other_task.labels)):
                 raise InputError(f"--teacher: {first.folder} and {other.folder} have different "
                                  "tasks or labels; name models of one task.")
         if first.layers and len(self.members) > 1:
@@ -179,12 +179,12 @@ class Teachers:
         """Returns the `Feature`s that they add to a task's records. `num_choices` is the number of
         an example's sequences."""
         by_token = _answers_tokens(task)
-        found = [Feature(IS_LABELLED, "int64", "S" if by_token else 1), Feature(
+        features = [Feature(IS_LABELLED, "int64", "S" if by_token else 1), Feature(
             TEACHER_LOGITS, "float32", "L*S" if by_token else len(task.labels) or num_choices)]
         if layers := self.members[0].layers:
-            found.append(Feature(TEACHER_CLS, "float32",
+            features.append(Feature(TEACHER_CLS, "float32",
                                  len(layers) * self.members[0].config.hidden_size))
-        return tuple(found)
+        return tuple(features)
 
     def answer(self, task: Task, examples: list, student: dict[str, np.ndarray],
                counts: np.ndarray) -> dict[str, np.ndarray]:
@@ -202,21 +202,21 @@ class Teachers:
         # Every word of a sentence to tag has its own label.
         labelled = np.repeat([getattr(example, IS_LABELLED, True) for example in examples],
                              [len(e.texts) if _answers_tokens(task) else 1 for e in examples])
-        found = kind.spread({TEACHER_LOGITS: logits.astype(np.float32),
+        features = kind.spread({TEACHER_LOGITS: logits.astype(np.float32),
                              IS_LABELLED: labelled.astype(np.int64)[:, None]}, student)
-        found = {name: np.moveaxis(values, -1, 1) for name, values in found.items()}
+        features = {name: np.moveaxis(values, -1, 1) for name, values in features.items()}
         if vectors is not None:
-            found[TEACHER_CLS] = vectors.astype(np.float32)
-        found = {name: values.reshape(len(values), -1) for name, values in found.items()}
+            features[TEACHER_CLS] = vectors.astype(np.float32)
+        features = {name: values.reshape(len(values), -1) for name, values in features.items()}
         # Tags were spread over the records already.
-        return found if _answers_tokens(task) else {
-            name: np.repeat(values, counts, axis=0) for name, values in found.items()}
+        return features if _answers_tokens(task) else {
+            name: np.repeat(values, counts, axis=0) for name, values in features.items()}
 
     def _logits(self, kind, units):
         """Returns the joint logits; for a regression its numbers."""
         if "values" in units[0] or len(units) > 1 and self.average == "probabilities":
-            found = kind.average(units)
-            return found.get("logits", found.get("values"))
+            average = kind.average(units)
+            return average.get("logits", average.get("values"))
         return np.mean([answers["logits"] for answers in units], 0)
 
 

@@ -128,10 +128,10 @@ class Theseus(Learner):
     def run_network(self, batch: Batch, training: bool = False, dropout_seed: Tensor | None = None,
                     options: Any = None) -> dict[str, Any]:
         if training:
-            ours, theirs = self.encoder.layers_, self.predecessor.layers_
-            every, coins = len(theirs) // len(ours), ops.cast(batch["coins"], "bool")
+            ours, predecessors = self.encoder.layers_, self.predecessor.layers_
+            every, coins = len(predecessors) // len(ours), ops.cast(batch["coins"], "bool")
             options = {**(options or {}), "layers": [
-                _module(layer, theirs[i * every:(i + 1) * every], coins[i])
+                _module(layer, predecessors[i * every:(i + 1) * every], coins[i])
                 for i, layer in enumerate(ours)]}
         return super().run_network(batch, training, dropout_seed, options)
 
@@ -176,8 +176,8 @@ def open_successor(path: str, layers: int, folder: str) -> str:
     weights = task_heads.resolve(os.path.join(path, keras_file.NAME))[1]
     made = {"predecessor": files.digest(weights), "successor_layers": layers}
     if exists(note):        # written last
-        found = read_json(note)
-        if other := [name for name in made if found.get(name) != made[name]]:
+        recorded = read_json(note)
+        if other := [name for name in made if recorded.get(name) != made[name]]:
             raise InputError(f"{folder} holds a run with another --{other[0]}; name another "
                              "--output_dir.")
         return folder

@@ -75,13 +75,13 @@ def vectors_of_tokens(path: str, tokenizer: Tokenizer, width: int, flag: str
     lowered: dict[int, np.ndarray] = {}
     for word, vector in read_word_vectors(path, flag, lambda word: token_of(word) is not None):
         (exact if word in ids else lowered).setdefault(ids[token_of(word)], vector)
-    found = lowered | exact
-    if not found:
+    vectors = lowered | exact
+    if not vectors:
         raise InputError(f"--{flag}: {path} has none of the vocabulary's tokens; name vectors for "
                          "the language of the vocabulary.")
-    others = len(found) - len(exact)
+    others = len(vectors) - len(exact)
     size = tokenizer.vocabulary.size
-    print(f"{path}: vectors of {len(found):,} of {size:,} tokens ({len(found) / size:.1%})"
+    print(f"{path}: vectors of {len(vectors):,} of {size:,} tokens ({len(vectors) / size:.1%})"
           + (f", {others:,} of them in lower case alone" if others else ""), flush=True)
-    order = np.array(sorted(found), np.int64)
-    return order, np.stack([found[index] for index in order.tolist()])
+    order = np.array(sorted(vectors), np.int64)
+    return order, np.stack([vectors[index] for index in order.tolist()])

@@ -186,11 +186,11 @@ def _project(text, original, normal):
     start = tf.reduce_min(places.with_values(
         tf.where(is_here, places.values, tf.int32.max)), axis=1)        # int32 [B]
     chars = tf.strings.unicode_split(original, "UTF-8")
-    kept = tf.ragged.boolean_mask(tf.ragged.range(chars.row_lengths()), chars != " ")
-    is_exact = (size > 0) & (start < tf.int32.max) & (kept.row_lengths() == _marks(normal))
+    marks = tf.ragged.boolean_mask(tf.ragged.range(chars.row_lengths()), chars != " ")
+    is_exact = (size > 0) & (start < tf.int32.max) & (marks.row_lengths() == _marks(normal))
     first = _marks(tf.strings.substr(normal, tf.zeros_like(start), tf.where(is_exact, start, 0),
                                      unit="UTF8_CHAR"))
-    begin, end = (tf.gather(kept.values, kept.row_starts() + tf.where(is_exact, place, 0))
+    begin, end = (tf.gather(marks.values, marks.row_starts() + tf.where(is_exact, place, 0))
                   for place in (first, first + _marks(text) - 1))
     exact = tf.strings.substr(original, begin, end - begin + 1, unit="UTF8_CHAR")
     return tf.where(is_exact, exact, original)

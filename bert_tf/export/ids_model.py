@@ -18,9 +18,9 @@ _LIBRARY_OUTPUTS = {"sequence_output": "last_hidden_state", "pooled_output": "po
 
 def heads_of(model: Any) -> list[Head]:
     """Returns the heads of a model's objectives."""
-    found = [OBJECTIVES.get(type(objective).__name__)
+    heads = [OBJECTIVES.get(type(objective).__name__)
              for objective in getattr(model, "objectives", ())]
-    return [head for head in found if head]
+    return [head for head in heads if head]
 
 
 def takes_choices(model) -> bool:
@@ -120,5 +120,5 @@ def _axes(name, count):
 
 def _library_outputs(named):
     """The outputs under Hugging Face's names; numbers are `logits` there."""
-    found = {_LIBRARY_OUTPUTS.get(name, name): value for name, value in named.items()}
-    return {**found, "logits": found["values"]} if "values" in found else found
+    outputs = {_LIBRARY_OUTPUTS.get(name, name): value for name, value in named.items()}
+    return {**outputs, "logits": outputs["values"]} if "values" in outputs else outputs

@@ -49,7 +49,7 @@ def windows(a: tf.RaggedTensor, b: tf.RaggedTensor, pack: Packer, choices: int |
     sequence = tf.reshape(number.value_rowids()[:, None] * tf.cast(choices, tf.int64) + tf.range(
         tf.cast(choices, tf.int64)), [-1])                              # [R * C]
     number = tf.repeat(number.values, choices)
-    window, last, rest, is_first, kept = (tf.gather(values, sequence) for values in (
+    window, last, rest, is_first, of_shorter = (tf.gather(values, sequence) for values in (
         window, last, rest, of_a >= of_b, tf.minimum(shorter, room - window)))
     number = tf.minimum(number, last)
     # As `numpy.linspace` does: in steps, and exactly to the end.
@@ -59,7 +59,7 @@ def windows(a: tf.RaggedTensor, b: tf.RaggedTensor, pack: Packer, choices: int |
 
     def of(text, is_longer):
         return part(text, start * tf.cast(is_longer, tf.int64),
-                    tf.where(is_longer, window, kept), sequence)
+                    tf.where(is_longer, window, of_shorter), sequence)
 
     return of(a, is_first), of(b, ~is_first), counts
 

@@ -160,13 +160,13 @@ def save_lite(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> 
 def _without(steps, name):
     """Leaves a step of tf2onnx's optimizer out. "remove_back_to_back" joins two reshapes although
     the second copies a size of the first one's result: a layer with one head then fails."""
-    kept = dict(steps)
+    before = dict(steps)
     steps.pop(name, None)
     try:
         yield
     finally:
         steps.clear()
-        steps.update(kept)
+        steps.update(before)
 
 
 def _refusal(runtime, reason):
@@ -176,9 +176,9 @@ def _refusal(runtime, reason):
 def _unconverted(graph):
     """The operations of TensorFlow, which no runtime takes, that tf2onnx left in a graph."""
     import onnx
-    found = {node.op_type for node in graph.node
+    operations = {node.op_type for node in graph.node
              if not node.domain and not onnx.defs.has(node.op_type)}
-    return found.union(*(_unconverted(attribute.g) for node in graph.node
+    return operations.union(*(_unconverted(attribute.g) for node in graph.node
                          for attribute in node.attribute if attribute.HasField("g")))
 
 

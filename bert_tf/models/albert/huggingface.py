@@ -15,8 +15,8 @@ def check_groups(config: EncoderConfig, source: str) -> None:
     config = config.filled()
     layers, groups, inner = (
         config.num_hidden_layers, config.num_hidden_groups or 1, config.inner_group_num)
-    theirs = [int(i / (layers / groups)) * inner + j for i in range(layers) for j in range(inner)]
-    if config.layer_weights != [(i, i) for i in theirs]:
+    numbers = [int(i / (layers / groups)) * inner + j for i in range(layers) for j in range(inner)]
+    if config.layer_weights != [(i, i) for i in numbers]:
         raise InputError(f"{source}: transformers and google-research/albert distribute {layers} "
                          f"layers over {groups} groups differently, because they round "
                          "differently; this model can't be converted.")
@@ -27,27 +27,27 @@ def _names(model, prefix):
     return [f"{prefix}{model.projection}.{end}" for end in ("weight", "bias")]
 
 
-def take_identity(found: dict[str, Tensor], model: Model, config: EncoderConfig | None,
+def take_identity(tensors: dict[str, Tensor], model: Model, config: EncoderConfig | None,
                   file: str) -> None:
     """Sets a layer aside that only copies the embeddings, where our network has none.
 
     Args:
-        found: the tensors of `file`, which is changed.
+        tensors: of `file`; the dict is changed.
         config: the network's, or None.
 
     Raises:
         InputError: the layer changes the embeddings.
     """
     kernel, bias = _names(model, model.prefix)
-    if not model.projection or config is None or config.projects or kernel not in found:
+    if not model.projection or config is None or config.projects or kernel not in tensors:
         return
-    if not np.array_equal(found[kernel].read(), np.eye(config.hidden_size)) or (
-            bias in found and found[bias].read().any()):
+    if not np.array_equal(tensors[kernel].read(), np.eye(config.hidden_size)) or (
+            bias in tensors and tensors[bias].read().any()):
         raise InputError(f"{file}: tensor {kernel!r} projects the embeddings, but embedding_size "
                          "equals hidden_size in the configuration, so the network has no such "
                          "layer; correct the configuration.")
-    for name in {kernel, bias} & found.keys():
-        found[f"identity.{name}"] = found.pop(name)
+    for name in {kernel, bias} & tensors.keys():
+        tensors[f"identity.{name}"] = tensors.pop(name)
 
 
 def identity(model: Model, config: EncoderConfig, values: Mapping[str, np.ndarray]

@@ -44,26 +44,26 @@ def split(source: Source, network: str, head: str) -> Source:
         network: the prefix of the network's names.
         head: the prefix of the generator head's names.
     """
-    found = source.tensors
-    if not any(name.startswith(_GENERATOR) for name in found):
+    tensors = source.tensors
+    if not any(name.startswith(_GENERATOR) for name in tensors):
         return source
-    mine, its = {}, {}
-    for name, tensor in found.items():
+    own, its = {}, {}
+    for name, tensor in tensors.items():
         if name.startswith(_GENERATOR):
             its[network + name.removeprefix(_GENERATOR)] = tensor
         elif name.startswith(head):
             its[name] = tensor
         else:
-            mine[name] = tensor
-    embeddings = {name: tensor for name, tensor in mine.items()
+            own[name] = tensor
+    embeddings = {name: tensor for name, tensor in own.items()
                   if name.startswith(f"{network}embeddings/")}
     its = {**embeddings, **its}     # its own embeddings come before the shared ones
     generator = dataclasses.replace(
-        _beside(source, its, {name: mine[name] for name in mine.keys() - embeddings.keys()},
+        _beside(source, its, {name: own[name] for name in own.keys() - embeddings.keys()},
                 "not of the generator"),
         config=config_of(its, network, source.config))
     return dataclasses.replace(
-        _beside(source, mine, {name: found[name] for name in found.keys() - mine.keys()},
+        _beside(source, own, {name: tensors[name] for name in tensors.keys() - own.keys()},
                 "the generator, which --generator converts"), generator=generator)
 
 

@@ -73,10 +73,10 @@ def _table(task, heads=()):
 
 def find(path: str) -> str | None:
     """Returns the file of the word embeddings in the folder `path` or its `params`, or None."""
-    found = [os.path.join(path, _WORDS), os.path.join(path, "params", _WORDS)]
+    files = [os.path.join(path, _WORDS), os.path.join(path, "params", _WORDS)]
     if os.path.basename(path) == _WORDS:
-        found = [path]
-    return next((file for file in found if is_file(file)), None)
+        files = [path]
+    return next((file for file in files if is_file(file)), None)
 
 
 def _description(data):
@@ -135,10 +135,10 @@ def read(file: str) -> Source:
     """Returns a checkpoint's `Source`; `file` comes from `find`."""
     folder = os.path.dirname(file) or os.curdir
     places = [os.path.join(folder, ""), os.path.join(os.path.dirname(absolute(folder)), "")]
-    config = next((found for place in places if (found := rules.beside(place, _CONFIG))), None)
+    config = next((path for place in places if (path := rules.beside(place, _CONFIG))), None)
     tensors = {name: _tensor(os.path.join(folder, name)) for name in sorted(list_folder(folder))
                if not name.endswith((".json", ".txt"))}
-    known = {theirs for _, theirs, _ in _ROWS}
+    known = {prefix for _, prefix, _ in _ROWS}
     heads = [match[1] for name in tensors
              if (match := _TASK.fullmatch(name)) and f"{match[1]}_fc" not in known]
     return Source(file, _read_config(config) if config else None, tensors,
@@ -152,11 +152,11 @@ def table_for(weights: Weights) -> Format:
     other outputs."""
     config = weights.config
     check_parts(weights, ("use_task_id",))
-    for key, wanted in (("model_type", "ernie"), ("layer_norm_eps", _EPSILON),
+    for key, only in (("model_type", "ernie"), ("layer_norm_eps", _EPSILON),
                         ("intermediate_size", 4 * config.hidden_size)):
-        if getattr(config, key) != wanted:
+        if getattr(config, key) != only:
             raise InputError(f"{weights.source}: {key} is {getattr(config, key)}, but the networks "
-                             f"of this format have {wanted}; choose another format.")
+                             f"of this format have {only}; choose another format.")
     if config.hidden_act not in ("relu", "gelu_erf"):
         raise InputError(f"{weights.source}: hidden_act is {config.hidden_act}, but networks of "
                          "this format use relu or the exact GELU; give --hidden_act=gelu_erf to "
@@ -188,7 +188,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
             file.write(_serialise(value))
     config = weights.config.to_dict()
     dropped = ("model_type", "layer_norm_eps", "intermediate_size")
-    back = {ours: theirs for theirs, ours in _GELU.items()}
+    back = {ours: name for name, ours in _GELU.items()}
     values = {key: value for key, value in config.items() if key not in dropped}
     values["hidden_act"] = back.get(values["hidden_act"], values["hidden_act"])
     if weights.config.task_types:

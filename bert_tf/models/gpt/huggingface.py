@@ -25,18 +25,18 @@ _NOTE = ("transformers' language model predicts words only; the original's softm
 _SUMMARY = {"summary_type": "cls_index", "summary_activation": None}
 
 
-def _check_heads(file, path, values, found, words):
+def _check_heads(file, path, values, tensors, words):
     """Raises InputError for heads that compute something else; `words` is the embedding table."""
-    copy = found.get("lm_head.weight")
-    if copy and words in found and not np.array_equal(copy.read(), found[words].read()):
+    copy = tensors.get("lm_head.weight")
+    if copy and words in tensors and not np.array_equal(copy.read(), tensors[words].read()):
         raise InputError(f"{file}: tensor 'lm_head.weight' differs from {words!r}, but the network "
                          "ties them; take another checkpoint.")
-    for key, only in _SUMMARY.items() if "multiple_choice_head.summary.weight" in found else ():
+    for key, only in _SUMMARY.items() if "multiple_choice_head.summary.weight" in tensors else ():
         if (values.get(key, only) or None) != only:
             raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}.")
 
 
-def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
+def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     """Returns a checkpoint's `Source` from its safetensors file, the values of `config.json` and
     its tensors.
 
@@ -44,21 +44,22 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
         InputError: the files describe another network or other heads.
     """
     path = rules.beside(file, "config.json")
-    prefix = _PREFIX if any(name.startswith(_PREFIX) for name in found) else ""
-    ours = {mine: values[theirs] for theirs, mine in _KEYS.items() if theirs in values}
+    prefix = _PREFIX if any(name.startswith(_PREFIX) for name in tensors) else ""
+    ours = {name: values[key] for key, name in _KEYS.items() if key in values}
     width = ours.get("hidden_size", GPTConfig.hidden_size)
     ours["intermediate_size"] = 4 * width if isinstance(width, int) else width
     notes: tuple[str, ...] = ()
     words = f"{prefix}tokens_embed.weight"
-    _check_heads(file, path, values, found, words)
-    if values.get("n_special") != openai_gpt.SPECIAL and words in found:
-        found = {**found, words: openai_gpt.add_special(found[words], found[words].shape[-1])}
-        ours["vocab_size"] = found[words].shape[0]
+    _check_heads(file, path, values, tensors, words)
+    if values.get("n_special") != openai_gpt.SPECIAL and words in tensors:
+        tensors = {**tensors,
+                   words: openai_gpt.add_special(tensors[words], tensors[words].shape[-1])}
+        ours["vocab_size"] = tensors[words].shape[0]
         notes = (openai_gpt.SPECIAL_NOTE,)
     with naming(path):
         config = GPTConfig.from_dict({**ours, "hidden_act": our_activation(
             "afn", values.get("afn", "gelu"), _ACTIVATIONS)})
-    return Source(file, config, openai_gpt.split(found), openai_gpt.table(prefix),
+    return Source(file, config, openai_gpt.split(tensors), openai_gpt.table(prefix),
                   rules.vocabulary_beside(file), notes=notes)
 
 
@@ -74,7 +75,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     config = weights.config
     safetensors_files.write(folder, openai_gpt.join(tensors), {
         "architectures": [f"OpenAIGPT{'DoubleHeads' if weights.heads else ''}Model"],
-        "model_type": TYPE, **{theirs: getattr(config, ours) for theirs, ours in _KEYS.items()},
+        "model_type": TYPE, **{key: getattr(config, ours) for key, ours in _KEYS.items()},
         "afn": config.hidden_act, "n_special": openai_gpt.SPECIAL,
         "summary_type": "cls_index", "summary_use_proj": True})
     huggingface_tokenizer.write(folder, weights.tokenizer, False, config.max_position_embeddings)

@@ -47,17 +47,17 @@ def table(prefix: str = "", notes: tuple = ()) -> Format:
     return Format((
         ("embeddings/word_embeddings", f"{prefix}tokens_embed", TABLE),
         ("embeddings/position_embeddings", f"{prefix}positions_embed", TABLE),
-        *((f"encoder/layer_{{i}}/{ours}", f"{prefix}h.{{i}}.{theirs}", endings)
-          for ours, (theirs, endings) in _LAYER.items()),
+        *((f"encoder/layer_{{i}}/{ours}", f"{prefix}h.{{i}}.{name}", endings)
+          for ours, (name, endings) in _LAYER.items()),
         ("multiple_choice/dense", "multiple_choice_head.summary", DENSE)),
         ((r".*\.attn\.bias|(\w+\.)?position_ids", "a constant, not a weight"),
          (r"lm_head\.weight", "a copy of a tied tensor")), notes=notes)
 
 
-def split(found: dict[str, Tensor]) -> dict[str, Tensor]:
+def split(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Splits the joint tensors of query, key and value into three."""
     result = {}
-    for name, tensor in found.items():
+    for name, tensor in tensors.items():
         if ".c_attn." not in name:
             result[name] = tensor
             continue
@@ -115,18 +115,18 @@ def read(file: str) -> Source:
         raise InputError(f"{folder}: {_SHAPES} does not fit the {len(flat):,} values of the other "
                          "files; take all files from one model.")
     values = np.split(flat, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
-    found = {}
+    tensors = {}
     for name, shape, value in zip(_order(layers), shapes, values):
         shape = shape[1:] if len(shape) == 3 else shape      # [1, in, out]
-        found[name] = Tensor(name, shape, str(value.dtype),
+        tensors[name] = Tensor(name, shape, str(value.dtype),
                              lambda value=value, shape=shape: value.reshape(shape))
-    width = found["tokens_embed.weight"].shape[1]
-    found["tokens_embed.weight"] = add_special(found["tokens_embed.weight"], width)
+    width = tensors["tokens_embed.weight"].shape[1]
+    tensors["tokens_embed.weight"] = add_special(tensors["tokens_embed.weight"], width)
     config = rules.config_beside(file) or GPTConfig(
-        vocab_size=found["tokens_embed.weight"].shape[0], hidden_size=width,
+        vocab_size=tensors["tokens_embed.weight"].shape[0], hidden_size=width,
         num_hidden_layers=layers, num_attention_heads=max(1, width // 64),
         intermediate_size=4 * width, max_position_embeddings=shapes[0][0])
-    return Source(file, config, split(found), table(), rules.vocabulary_beside(file),
+    return Source(file, config, split(tensors), table(), rules.vocabulary_beside(file),
                   notes=(SPECIAL_NOTE,))
 
 

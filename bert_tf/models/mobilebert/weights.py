@@ -60,13 +60,13 @@ def notes(config: Sizes) -> tuple[str, ...]:
             f"in transformers, and here layer_norm_eps, {config.layer_norm_eps}; outputs differ.",)
 
 
-def join_output(found: dict[str, Tensor]) -> None:
+def join_output(tensors: dict[str, Tensor]) -> None:
     """Makes one tensor of an output matrix of its own, which is not the embedding table, and of its
     further columns."""
-    if _DECODER not in found or _FURTHER not in found:
+    if _DECODER not in tensors or _FURTHER not in tensors:
         return
-    table, further = found[_DECODER], found.pop(_FURTHER)
-    found[_DECODER] = dataclasses.replace(
+    table, further = tensors[_DECODER], tensors.pop(_FURTHER)
+    tensors[_DECODER] = dataclasses.replace(
         table, name=f"{table.name} and {further.name}",
         shape=(table.shape[0], sum(table.shape[1:]) + further.shape[0]),
         read=lambda: np.concatenate([table.read(), further.read().T], 1))

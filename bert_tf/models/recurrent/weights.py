@@ -48,8 +48,8 @@ def find(path: str) -> str | None:
     """Returns the weights at `path`, a folder or the file, or None."""
     if not is_folder(path):
         return path if path.endswith(_ENDING) and is_file(path) else None
-    found = match_names(path, f"*{_ENDING}")
-    return found[0] if len(found) == 1 else None
+    files = match_names(path, f"*{_ENDING}")
+    return files[0] if len(files) == 1 else None
 
 
 def _config(file, tensors):
@@ -87,8 +87,8 @@ def _config(file, tensors):
 def read(file: str) -> Source:
     """Returns a file's `Source`."""
     with open_file(file, "rb") as content:
-        found = hdf5.tensors(content.read(), file)
-    return Source(file, _config(file, found), found, FORMAT, rules.vocabulary_beside(file))
+        tensors = hdf5.tensors(content.read(), file)
+    return Source(file, _config(file, tensors), tensors, FORMAT, rules.vocabulary_beside(file))
 
 
 def table_for(weights: Weights) -> Format:

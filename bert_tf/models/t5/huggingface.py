@@ -38,7 +38,7 @@ def _hf_table():
          "not used by any version of the network")))
 
 
-def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
+def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     """Returns the `Source` of a safetensors file, the values of `config.json` and the file's
     tensors. Copies must equal their tensors."""
     path = rules.beside(file, "config.json")
@@ -55,18 +55,18 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
         config = T5Config.from_dict({**config.to_dict(), "num_decoder_layers": None})
     copies = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
               *(["lm_head.weight"] if config.tie_word_embeddings else [])]
-    found = dict(found)
+    tensors = dict(tensors)
     for copy in copies:
-        if copy in found and "shared.weight" in found:
-            safetensors_files.set_copy_aside(found, copy, "shared.weight", file)
-        elif copy in found:
-            found["shared.weight"] = found.pop(copy)
+        if copy in tensors and "shared.weight" in tensors:
+            safetensors_files.set_copy_aside(tensors, copy, "shared.weight", file)
+        elif copy in tensors:
+            tensors["shared.weight"] = tensors.pop(copy)
     notes: tuple[str, ...] = ()
     if not config.tie_word_embeddings and (
-            "lm_head.weight" not in found and "shared.weight" in found):
-        found["lm_head.weight"] = found["shared.weight"]
+            "lm_head.weight" not in tensors and "shared.weight" in tensors):
+        tensors["lm_head.weight"] = tensors["shared.weight"]
         notes = ("lm_head.weight, which the file does not hold, is shared.weight.",)
-    return Source(file, config, found, _hf_table(), rules.vocabulary_beside(file), notes=notes)
+    return Source(file, config, tensors, _hf_table(), rules.vocabulary_beside(file), notes=notes)
 
 
 def table_for(weights: Weights) -> Format:

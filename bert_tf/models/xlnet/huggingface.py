@@ -67,7 +67,7 @@ def _hf_table(prefix, head, notes=()):
         (safetensors_files.COPIES,), notes=notes)
 
 
-def _head_of(values, found):
+def _head_of(values, tensors):
     """The head that the files hold, or None."""
     classes = values.get("architectures")
     heads = [head for head, end in _CLASSES.items()
@@ -76,23 +76,23 @@ def _head_of(values, found):
     if problem in heads:
         return problem
     if heads:
-        single = getattr(found.get("logits_proj.bias"), "shape", ()) == (1,)
+        single = getattr(tensors.get("logits_proj.bias"), "shape", ()) == (1,)
         return "regression" if single and "regression" in heads else heads[0]
     return next((head for head, layer in (*_LOGITS.items(), ("classification", "logits_proj"))
-                 if f"{layer}.bias" in found), None)
+                 if f"{layer}.bias" in tensors), None)
 
 
-def _check_summary(values, found):
+def _check_summary(values, tensors):
     """Raises InputError for another activation than ours, which counts without a projection too."""
     act, projects = values.get("summary_activation", "tanh"), values.get("summary_use_proj", True)
     if projects and act != "tanh":
         raise InputError(f"summary_activation must be 'tanh', not {act!r}")
-    if not projects and act and "logits_proj.weight" in found:
+    if not projects and act and "logits_proj.weight" in tensors:
         raise InputError(f"summary_activation must be '' where summary_use_proj is false, not "
                          f"{act!r}")
 
 
-def _read_config(values, found, beams):
+def _read_config(values, tensors, beams):
     """The configuration of the network in a config.json; refuses what the network lacks."""
     act = our_activation("ff_activation", values.get("ff_activation", "gelu"))
     for key, only in _FIXED.items():
@@ -101,32 +101,32 @@ def _read_config(values, found, beams):
     for key, width in beams.items():
         if type(width) is not int or width < 1:
             raise InputError(f"{key} must be a number from 1, not {width!r}")
-    _check_summary(values, found)
-    ours = {mine: values[theirs] for theirs, mine in _KEYS.items()
-            if values.get(theirs) is not None}
+    _check_summary(values, tensors)
+    ours = {name: values[key] for key, name in _KEYS.items()
+            if values.get(key) is not None}
     ours["dropatt"] = ours.get("dropout", XLNetConfig.dropout)
     width, heads = (ours.get(key, getattr(XLNetConfig, key)) for key in ("d_model", "n_head"))
     return XLNetConfig.from_dict({**ours, "ff_activation": act, "d_head": width // heads})
 
 
-def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
+def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     """The `Source` of Hugging Face's files.
 
     Raises:
         InputError: the configuration describes another network, or a copy differs from its tensor.
     """
-    head = _head_of(values, found)
+    head = _head_of(values, tensors)
     beams = {key: values.get(key, 5) for key in _BEAMS if head == "conditional_span"}
     try:
-        config = _read_config(values, found, beams)
+        config = _read_config(values, tensors, beams)
     except (InputError, TypeError, ZeroDivisionError) as error:
         path = rules.beside(file, "config.json")
         raise InputError(f"{path}: {str(error).rstrip('.')}.") from None
-    prefix = "transformer." if any(name.startswith("transformer.") for name in found) else ""
-    words, found = f"{prefix}word_embedding.weight", dict(found)
-    if {"lm_loss.weight", words} <= found.keys():
-        safetensors_files.set_copy_aside(found, "lm_loss.weight", words, file)
-    return Source(file, config, found, _hf_table(prefix, head),
+    prefix = "transformer." if any(name.startswith("transformer.") for name in tensors) else ""
+    words, tensors = f"{prefix}word_embedding.weight", dict(tensors)
+    if {"lm_loss.weight", words} <= tensors.keys():
+        safetensors_files.set_copy_aside(tensors, "lm_loss.weight", words, file)
+    return Source(file, config, tensors, _hf_table(prefix, head),
                   rules.vocabulary_beside(file), labels=safetensors_files.labels(values, file),
                   options=beams,
                   notes=(_ERF_NOTE,) if config.ff_activation == "gelu_erf" else ())
@@ -155,8 +155,8 @@ def table_for(weights: Weights) -> Format:
 
 def _beams(made):
     """Returns the keys of the beams of a model's answers, by its `origin`; {} without one."""
-    return {**made.options, **{theirs: options[ours] for name, options in made.objectives
-                               if name == "ConditionalSpan" for theirs, ours in _BEAMS.items()}
+    return {**made.options, **{key: options[ours] for name, options in made.objectives
+                               if name == "ConditionalSpan" for key, ours in _BEAMS.items()}
             } if made else {}
 
 
@@ -166,12 +166,12 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     head = next((name for name in _CLASSES if name in weights.heads), None)
     safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {
         "architectures": [f"XLNet{_CLASSES[head] if head else 'Model'}"], "model_type": TYPE,
-        **{theirs: getattr(config, ours) for theirs, ours in _KEYS.items()},
+        **{key: getattr(config, ours) for key, ours in _KEYS.items()},
         "mem_len": config.mem_len or None, "reuse_len": config.reuse_len or None,
         "ff_activation": THEIR_ACTIVATIONS[config.ff_activation], **_FIXED,
         "summary_activation": "tanh" if config.use_summ_proj else "",
         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5,
         **describe_labels(weights, [head] if head else []), **_beams(weights.origin),
-        **next(({"problem_type": theirs} for theirs, ours in _PROBLEMS.items() if ours == head),
+        **next(({"problem_type": key} for key, ours in _PROBLEMS.items() if ours == head),
                {})})
     huggingface_tokenizer.write(folder, weights.tokenizer, has_segments=True)

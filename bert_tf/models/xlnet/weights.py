@@ -63,15 +63,15 @@ def _task_scope(head):
 
 def _unstacked(tensors, layers):
     """Splits tensors that hold all layers' values into one for each layer."""
-    found = {}
+    split = {}
     for name, tensor in tensors.items():
         if not _STACKED.fullmatch(name) or len(tensor.shape) < 3:
-            found[name] = tensor
+            split[name] = tensor
             continue
         for i in range(min(layers, tensor.shape[0])):
-            found[f"{name}/{i}"] = tensor.changed(
+            split[f"{name}/{i}"] = tensor.changed(
                 operator.itemgetter(i), name=f"{tensor.name} (layer {i})", shape=tensor.shape[1:])
-    return found
+    return split
 
 
 def _config_of(prefix, tensors):
@@ -102,8 +102,8 @@ def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
     config, notes = _config_of(prefix, tensors)
     kinds = [match[1] for match in map(_TASK.match, tensors) if match]
     head = kinds[0] if kinds else None
-    found = {_TASK.sub(f"{_task_scope(head)}/", name): tensor for name, tensor in tensors.items()}
-    return Source(prefix, config, _unstacked(found, config.n_layer),
+    renamed = {_TASK.sub(f"{_task_scope(head)}/", name): tensor for name, tensor in tensors.items()}
+    return Source(prefix, config, _unstacked(renamed, config.n_layer),
                   _tf_table(head, config.untie_r), rules.vocabulary_beside(prefix), notes=notes,
                   table_of=lambda task: _tf_table(
                       task if head == "classification" and task in SEQUENCE[:2] else head,
