@@ -28,11 +28,7 @@ class DamagedError(InputError):
 
 
 def write(path: str, tensors: dict[str, np.ndarray], extra: Any) -> None:
-    """Writes NumPy arrays and a JSON value, whole or not at all.
-
-    Raises:
-        OSError: the disk refuses, for example because it is full.
-    """
+    """Writes NumPy arrays and a JSON value, whole or not at all."""
     with replace_aside(path) as aside:
         safetensors_files.save(
             aside, tensors, {"bert_tf": _UNSEALED.decode() + json.dumps(extra)})
@@ -70,8 +66,7 @@ def read(path: str) -> tuple[dict[str, np.ndarray], Any]:
 
 
 def read_extra(path: str) -> Any:
-    """Returns a checksummed file's JSON value without a look at its tensors, or raises
-    DamagedError."""
+    """Returns a file's JSON value without a look at its tensors, or raises DamagedError."""
     with _opened(path) as file:
         return _extra(file)
 

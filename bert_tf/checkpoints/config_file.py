@@ -12,11 +12,7 @@ _OWN_KEYS = {"architectures", "transformers_version", "_name_or_path"}
 
 def read_config_file(path: str | os.PathLike) -> EncoderConfig:
     """Reads a configuration: a file such as `bert_config.json`, or the `config.json` of a folder in
-    Hugging Face's format, which a key of transformers shows.
-
-    Raises:
-        InputError: the file is not a configuration, or describes another network than one of ours.
-    """
+    Hugging Face's format, which a key of transformers shows. InputError for other networks."""
     values = read_json(path)
     if _OWN_KEYS.isdisjoint(values):
         return read_config_of_ours(path)

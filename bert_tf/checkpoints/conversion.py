@@ -5,7 +5,6 @@ holds float32.
 """
 
 import dataclasses
-import functools
 
 import numpy as np
 
@@ -60,7 +59,6 @@ def _without(weights, heads):
 
 
 def _check_has(weights, changes):
-    """Raises InputError for a change of a setting that the network does not have."""
     known = {field.name for field in dataclasses.fields(weights.config)}
     for flag, key in (*((name, name) for name in TABLES),
                       ("hidden_act", weights.config.activation_key)):
@@ -140,19 +138,21 @@ def _fold(weights, table, form):
             raise InputError(f"{weights.source}: the head {head} reads each pair of texts in both "
                              f"orders, for which the format {form} has no place; choose keras, or "
                              f"give --leave_out={head}.")
-    beside = weights.beside("regression") if "regression" in held else {}
-    scale, mean = beside.get("scale", 1), beside.get("mean", 0)
-    if not beside:
+    if "regression" not in held or not (beside := weights.beside("regression")):
         return weights, []
+    scale, mean = beside.get("scale", 1), beside.get("mean", 0)
 
     def answering(name, tensor):
         shift = mean * name.endswith("/bias")
         return tensor.changed(lambda values: (values * scale + shift).astype(tensor.dtype))
 
-    tensors = {name: answering(name, tensor) if name.startswith("regression/dense/") else tensor
-               for name, tensor in weights.tensors.items()}
-    notes = [f"regression/dense is multiplied by {scale:.6g}, the factor of its answers."] * (
-        scale != 1) + [f"{mean:.6g}, the mean of its labels, is added to its bias."] * (mean != 0)
+    tensors, notes = {**weights.tensors}, []
+    for name in ("regression/dense/kernel", "regression/dense/bias"):
+        tensors[name] = answering(name, tensors[name])
+    if scale != 1:
+        notes.append(f"regression/dense is multiplied by {scale:.6g}, the factor of its answers.")
+    if mean:
+        notes.append(f"{mean:.6g}, the mean of its labels, is added to its bias.")
     return dataclasses.replace(weights, tensors=tensors), notes
 
 
@@ -212,10 +212,6 @@ def adopt(config: EncoderConfig, source: Source, changes) -> EncoderConfig:
     return dataclasses.replace(config, **sizes)
 
 
-def _first(tensor, rows):
-    return tensor.changed(lambda values: values[:rows], shape=(rows, *tensor.shape[1:]))
-
-
 def _by_rows(change, tensor, name):
     """`change(tensor)` of one of the `TABLES`; "logits/kernel" has columns in place of rows."""
     if name != "logits/kernel":
@@ -224,11 +220,8 @@ def _by_rows(change, tensor, name):
 
 
 def cut(weights: Weights, changes) -> tuple[Weights, list[str]]:
-    """The `Weights` with as few words and positions as asked for, and sentences on that.
-
-    Raises:
-        InputError: there are not so many.
-    """
+    """The `Weights` with as few words and positions as asked for, and sentences on that; InputError
+    if there are not so many."""
     notes = []
     for key, tables in TABLES.items():
         asked, held = getattr(changes, key), getattr(weights.config, key)
@@ -237,9 +230,14 @@ def cut(weights: Weights, changes) -> tuple[Weights, list[str]]:
         if not 0 < asked < held:
             raise InputError(f"--{key}={asked}: {weights.source} has {held} rows; rows can be "
                              f"removed, but added rows would be untrained; give at most {held}.")
-        first = functools.partial(_first, rows=asked)
-        tensors = {name: _by_rows(first, tensor, name) if name in tables else tensor
-                   for name, tensor in weights.tensors.items()}
+
+        def first(tensor, rows=asked):
+            return tensor.changed(lambda values: values[:rows], shape=(rows, *tensor.shape[1:]))
+
+        tensors = {**weights.tensors}
+        for name in tables:
+            if name in tensors:
+                tensors[name] = _by_rows(first, tensors[name], name)
         weights = dataclasses.replace(weights, tensors=tensors, config=dataclasses.replace(
             weights.config, **{key: asked}))
         notes.append(f"{key}: the first {asked} of {held} rows.")
@@ -247,11 +245,7 @@ def cut(weights: Weights, changes) -> tuple[Weights, list[str]]:
 
 
 def round_to(weights: Weights, changes) -> tuple[Weights, list[str]]:
-    """The `Weights` in the requested type, and a sentence on the change.
-
-    Raises:
-        InputError: there is no such type.
-    """
+    """The `Weights` in the requested type, and a sentence on that; InputError for others."""
     if not changes.dtype:
         return weights, []
     if changes.dtype not in FLOATS:
@@ -268,9 +262,7 @@ def round_to(weights: Weights, changes) -> tuple[Weights, list[str]]:
 
 
 def pieces(token: str, vocabulary: Vocabulary) -> list[int]:
-    """The ids of a token's longest sub-words in `vocabulary`, from left to right; [UNK] if it
-    can't be cut.
-    """
+    """The ids of a token's longest sub-words, from left to right; [UNK] if it can't be cut."""
     ids, mark, rest = [], "", token
     if token.startswith("##") and len(token) > 2:
         mark, rest = "##", token[2:]
@@ -286,12 +278,8 @@ def pieces(token: str, vocabulary: Vocabulary) -> list[int]:
 
 def new_rows(old: Vocabulary, new: Vocabulary, path: str) -> dict[int, list[int]]:
     """For the id of each token that only `new` has, the ids of its sub-words in `old`; both are
-    vocabularies of WordPiece.
-
-    Raises:
-        InputError: `new`, the vocabulary at `path`, isn't `old` with tokens added at its end or in
-            unused slots.
-    """
+    vocabularies of WordPiece. InputError if `new`, the vocabulary at `path`, isn't `old` with
+    tokens added at its end or in unused slots."""
     if new.size < old.size:
         raise InputError(f"{path} has {new.size} tokens, fewer than the {old.size} of the "
                          "checkpoint's vocabulary; give the checkpoint's vocabulary with words "
@@ -305,24 +293,9 @@ def new_rows(old: Vocabulary, new: Vocabulary, path: str) -> dict[int, list[int]
             if index >= old.size or token != old.tokens[index]}
 
 
-def _grown(tensor, size, rows):
-    """A `Tensor` of `size` rows: the old rows, and then means of old rows."""
-    def grow_rows(old):
-        new = np.zeros((size, *old.shape[1:]), old.dtype)
-        new[:len(old)] = old
-        for index, ids in rows.items():
-            new[index] = old[ids].astype("float64").mean(axis=0).astype(old.dtype)
-        return new
-
-    return tensor.changed(grow_rows, shape=(size, *tensor.shape[1:]))
-
-
 def grow(weights: Weights, changes) -> tuple[Weights, list[str]]:
-    """The `Weights` with the vocabulary that is asked for, and sentences on its new words.
-
-    Raises:
-        InputError: the vocabulary doesn't belong to the checkpoint.
-    """
+    """The `Weights` with the vocabulary that is asked for, and sentences on its new words;
+    InputError if it doesn't belong to the checkpoint."""
     path = changes.vocab_file or weights.vocab_file
     if not path:
         return weights, ["There is no vocabulary; give --vocab_file to have one written."]
@@ -339,13 +312,25 @@ def grow(weights: Weights, changes) -> tuple[Weights, list[str]]:
         raise InputError(f"{path} has {new.size} tokens, but the model has only {held}; give the "
                          "vocabulary of the checkpoint.")
     size = max(held, new.size)
-    grown = functools.partial(_grown, size=size, rows=rows)
-    tensors = {name: _by_rows(grown, tensor, name)
-               if rows and name in TABLES["vocab_size"] else tensor
-               for name, tensor in weights.tensors.items()}
-    notes = [f"{len(rows)} rows are new, means of their old sub-words:"] if rows else []
-    notes += [f"    {index} {new.tokens[index]}: {' '.join(old.tokens[i] for i in ids)}"
-              for index, ids in rows.items()]
+
+    def add_means(values):
+        more = np.zeros((size, *values.shape[1:]), values.dtype)
+        more[:len(values)] = values
+        for index, ids in rows.items():
+            more[index] = values[ids].astype("float64").mean(axis=0).astype(values.dtype)
+        return more
+
+    def grown(tensor):
+        return tensor.changed(add_means, shape=(size, *tensor.shape[1:]))
+
+    tensors, notes = {**weights.tensors}, []
+    if rows:
+        for name in TABLES["vocab_size"]:
+            if name in tensors:
+                tensors[name] = _by_rows(grown, tensors[name], name)
+        notes.append(f"{len(rows)} rows are new, means of their old sub-words:")
+        notes += [f"    {index} {new.tokens[index]}: {' '.join(old.tokens[i] for i in ids)}"
+                  for index, ids in rows.items()]
     if size > new.size:
         notes.append(f"{size - new.size} rows pad the vocabulary of {new.size} tokens to {size}.")
     config = dataclasses.replace(weights.config, vocab_size=size)

@@ -48,7 +48,6 @@ _HEADS = (
 
 
 def _encoder_rows(layer, parts):
-    """Returns the rows of an encoder and of the heads of pre-training; see `rules.encoder_rows`."""
     return (
         *encoder_rows(KINDS, (f"bert/embeddings/{name}" for name in names.EMBEDDINGS), layer,
                       parts),
@@ -113,17 +112,19 @@ def _own_file(module: str) -> types.ModuleType:
     return importlib.import_module(f"bert_tf.{module}")
 
 
-def _table(model, has_norms, task=names.CLASSIFIERS[0]):
-    head = ((f"{task}/dense", model.classifier, _HEAD),) if model.classifier else ()
-    rows = model.rows if has_norms else model.rows_without_norms
-    return Format((*rows, *head), _IGNORED)
+def _table(model, has_norms, task=None):
+    rows = model.rows
+    if not has_norms:
+        rows = model.rows_without_norms
+    if model.classifier:
+        rows = (*rows, (f"{task or names.CLASSIFIERS[0]}/dense", model.classifier, _HEAD))
+    return Format(rows, _IGNORED)
 
 
 find = tensor_bundle.find
 
 
 def read(prefix: str) -> Source:
-    """Returns a checkpoint's `Source`; `prefix` comes from `find`."""
     tensors = tensor_bundle.tensors(prefix)
     for module, marks in _OWN_FILES.items():
         if any(mark in tensors for mark in marks):
@@ -132,16 +133,15 @@ def read(prefix: str) -> Source:
                  if any(name.startswith(model.mark) for name in tensors) or not model.mark)
     table = functools.partial(_table, model, not any(_UNNORMED in name for name in tensors))
     source = Source(prefix, _config_beside(prefix, model), tensors, table(),
-                    rules.vocabulary_beside(prefix), table_of=table if model.classifier else None)
+                    rules.vocabulary_beside(prefix))
     if model is not _MODELS["electra"]:
-        return source
+        return dataclasses.replace(source, table_of=table)
     if source.config is None:
         source = dataclasses.replace(source, config=electra.config_of(tensors, model.mark))
     return electra.split(source, model.mark, "generator_predictions/")
 
 
 def _config_beside(prefix, model):
-    """Returns the configuration next to a `_Model`'s checkpoint, or None."""
     path = rules.beside(prefix, model.config) or rules.beside(prefix, rules.CONFIG)
     if not path:
         return None
@@ -181,29 +181,23 @@ def check_original(weights: Weights, kind: str = "bert") -> None:
 
 
 def table_for(weights: Weights) -> Format:
-    """Returns the table to write `weights` with, or raises InputError if the original's code would
-    compute other outputs."""
     kind = weights.config.model_type
     own = f"models.{kind}.weights"
     if own in _OWN_FILES:
         return _own_file(own).table_for(weights)
-    check_original(weights, kind if kind in _MODELS else "bert")
-    tasks = only_head(weights, names.CLASSIFIERS,
-                      "Google's checkpoints call each of them output_weights")
+    if kind not in _MODELS:
+        kind = "bert"       # whose check names the type
+    check_original(weights, kind)
+    task = only_head(weights, names.CLASSIFIERS,
+                     "Google's checkpoints call each of them output_weights")
     return _table(_MODELS[kind], getattr(weights.config, "normalization_type", "") != "no_norm",
-                  *tasks)
+                  task)
 
 
 def add_generator(tensors: dict[str, Tensor], account: Account, generator: Weights
                   ) -> tuple[dict[str, Tensor], Account]:
-    """Joins ELECTRA's two networks in one checkpoint.
-
-    Args:
-        tensors: the network's, by Google's names.
-
-    Returns:
-        the tensors of both, with shared embeddings once, and the account of both.
-    """
+    """Joins ELECTRA's two networks in one checkpoint, with shared embeddings once, and their
+    accounts. `tensors` have Google's names."""
     mark, table = _MODELS["electra"].mark, table_for(generator)
     its = {name: tensor for name, tensor in to_table(generator, table).items()
            if name not in tensors or tensors[name].name != tensor.name}
@@ -218,8 +212,7 @@ def add_generator(tensors: dict[str, Tensor], account: Account, generator: Weigh
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `bert_model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`, or a
-    relative's files under its original's names. `tensors` have Google's names."""
+    """Writes the files of BERT, or a relative's under its original's names."""
     own = f"models.{weights.config.model_type}.weights"
     if own in _OWN_FILES:
         _own_file(own).write(folder, weights, tensors)

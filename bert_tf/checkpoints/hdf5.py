@@ -27,11 +27,8 @@ def _tensor(data, path, item):
 
 
 def tensors(data: bytes, source: str) -> dict[str, Tensor]:
-    """Returns an HDF5 file's `Tensor`s by their paths. `source` names it in errors.
-
-    Raises:
-        InputError: it is damaged, or more than plain arrays in groups.
-    """
+    """Returns an HDF5 file's `Tensor`s by their paths; InputError, which names `source`, if it is
+    damaged, or more than plain arrays in groups."""
     by_path = {}
 
     def add(path, item):

@@ -48,13 +48,15 @@ _BLIND = (r"(classifier|cls\.seq_relationship)\.(weight|bias)", "of a classifier
 
 def _two_layers(model, task):
     """The layers of a head whose first one takes the place of the pooler; () for other heads."""
-    return model.classifier if task and HEADS[task].huggingface == _SEQUENCES else ()
+    if task and HEADS[task].huggingface == _SEQUENCES:
+        return model.classifier
+    return ()
 
 
 def _table(model, task, prefix, notes=()):
     """The table of a type of models: `classifier` is the head `task`, if any, and the encoder's
     tensors begin with `prefix`."""
-    layers = _two_layers(model, task)
+    layers, classifier = _two_layers(model, task), "classifier"
     rows = [(ours, prefix + name, endings) for ours, name, endings in model.encoder
             if not (layers and ours == "pooler/dense")]
     ignored = [(r"(\w+\.)?embeddings\.(position|token_type)_ids", "a constant, not a weight"),
@@ -66,8 +68,9 @@ def _table(model, task, prefix, notes=()):
     if layers:
         rows.append(("pooler/dense", layers[0], DENSE))
         ignored.append((r"(\w+\.)?pooler\.dense\..*", "a pooler that the classifier doesn't use"))
+        classifier = layers[-1]
     if task:
-        rows.append((f"{task}/dense", layers[-1] if layers else "classifier", DENSE))
+        rows.append((f"{task}/dense", classifier, DENSE))
     return Format((*rows, *model.heads), (*ignored, *model.ignored), notes=notes)
 
 
@@ -88,7 +91,8 @@ def _classifier(model, values, tensors, hint):
     bias = next((f"{layer}.bias" for layer in ("classifier", *model.classifier[-1:])
                  if f"{layer}.bias" in tensors), None)
     classes = values.get("architectures")
-    classes = classes if isinstance(classes, list) else []
+    if not isinstance(classes, list):
+        classes = []
     if not bias or _is_built_otherwise(model, classes, tensors):
         return None
     candidates = [name for name in names.CLASSIFIERS if name not in model.others
@@ -106,7 +110,9 @@ def _choose(candidates, model, values, classes, hint, single):
         return problem
     if hint in (named or candidates):
         return hint
-    return "regression" if single and "regression" in named else (*named, *candidates)[0]
+    if single and "regression" in named:
+        return "regression"
+    return (*named, *candidates)[0]
 
 
 def _is_built_otherwise(model, classes, tensors):
@@ -118,8 +124,9 @@ def _is_built_otherwise(model, classes, tensors):
 def _standard_name(name, model):
     """Today's name of a tensor of an old file, or of a file of the bare encoder."""
     name = re.sub(r"\.gamma$", ".weight", re.sub(r"\.beta$", ".bias", name))
-    bare = name.startswith(("embeddings", "encoder.", "transformer.", "pooler."))
-    return f"{model.prefix}{name}" if bare else name
+    if name.startswith(("embeddings", "encoder.", "transformer.", "pooler.")):
+        return f"{model.prefix}{name}"
+    return name
 
 
 def _single_classifier(tensors):
@@ -153,12 +160,15 @@ def _tie(tensors, model, tied, file):
 def _check_segments(config, vocabulary, path):
     """Raises InputError for a RoBERTa with BERT's tokenizer, which gives pairs segments. Warns of
     another network with a tokenizer that gives it none."""
-    beside = rules.beside(vocabulary, SETTINGS_FILE)
-    settings = read_json(beside) if beside else {}
-    # What transformers 5 writes names its backend; there ALBERT's class gives no segments.
-    inputs = settings.get("model_input_names", [] if "backend" in settings and str(
-        settings.get("tokenizer_class")).startswith("Albert") else None)
+    beside, settings = rules.beside(vocabulary, SETTINGS_FILE), {}
+    if beside:
+        settings = read_json(beside)
+    inputs = settings.get("model_input_names")
     gives = not isinstance(inputs, list) or "token_type_ids" in inputs
+    # What transformers 5 writes names its backend; there ALBERT's class gives no segments.
+    if "model_input_names" not in settings and "backend" in settings and str(
+            settings.get("tokenizer_class")).startswith("Albert"):
+        gives = False
     if config.segment_types < 2 or gives == config.has_segments:
         return
     if not gives:
@@ -196,20 +206,18 @@ def _table_of(model, values, tensors, config, task=None):
     head = _classifier(model, values, tensors, task)
     if not config or not config.is_causal:
         return _table(model, head, model.prefix)
-    seen = _table(model, None if head and HEADS[head].is_pooled else head, model.prefix)
+    if head and HEADS[head].is_pooled:
+        head = None
+    seen = _table(model, head, model.prefix)
     return dataclasses.replace(
         seen, ignored=(*seen.ignored, _BLIND),
         rows=tuple(row for row in seen.rows if names.head(row[0]) != "next_sentence"))
 
 
 def read(file: str) -> Source:
-    """The `Source` of a checkpoint; `file` is the result of `find`.
-
-    Raises:
-        InputError: a file is damaged, or holds another network.
-    """
-    path = rules.beside(file, "config.json")
-    values = read_json(path) if path else {}
+    path, values, config = rules.beside(file, "config.json"), {}, None
+    if path:
+        values = read_json(path)
     tensors = safetensors_files.tensors(file)
     if (problem := values.get("problem_type")) not in (None, *PROBLEMS):
         raise InputError(f"{path}: problem_type must be {' or '.join(PROBLEMS)}, not {problem!r}.")
@@ -217,7 +225,8 @@ def read(file: str) -> Source:
         return own.read(file, values, tensors)
     kind = find_type(values, tensors, path, (*MODELS, *_OWN_FILES))
     model = MODELS[kind]
-    config = read_config(values, kind, path) if path else None
+    if path:
+        config = read_config(values, kind, path)
     vocabulary = rules.vocabulary_beside(file)
     if config and vocabulary:
         _check_segments(config, vocabulary, path)
@@ -229,9 +238,12 @@ def read(file: str) -> Source:
         mobilebert.join_output(tensors)
     notes = _cut_positions(tensors, model, values)
     if config:
-        parts = {"masked_lm": model.output_biases[0] in tensors,
-                 "pooler": any(".pooler." in f".{name}" for name in tensors)}
-        notes = (*notes, *_differences(model, config, {part for part in parts if parts[part]}))
+        parts = []
+        if model.output_biases[0] in tensors:
+            parts.append("masked_lm")
+        if any(".pooler." in f".{name}" for name in tensors):
+            parts.append("pooler")
+        notes = (*notes, *_differences(model, config, parts))
     table = functools.partial(_table_of, model, values, tensors, config)
     return Source(file, config, tensors, table(), vocabulary,
                   settings_beside(file).get("do_lower_case"),
@@ -239,11 +251,6 @@ def read(file: str) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with.
-
-    Raises:
-        InputError: Hugging Face has no model with all of its heads.
-    """
     if weights.config.model_type in _OWN_FILES:
         return _OWN_FILES[weights.config.model_type].table_for(weights)
     if weights.config.model_type not in MODEL_OF:
@@ -255,7 +262,9 @@ def table_for(weights: Weights) -> Format:
     task = _only_task(weights, model)
     notes = (*_notes(weights, model), *_differences(model, weights.config, weights.heads))
     heads = {names.head(ours) for ours, *_ in model.heads} | {*names.CLASSIFIERS}
-    return _table(model, task, "" if heads.isdisjoint(weights.heads) else model.prefix, notes)
+    if heads.isdisjoint(weights.heads):
+        return _table(model, task, "", notes)
+    return _table(model, task, model.prefix, notes)
 
 
 def _notes(weights, model):
@@ -280,12 +289,13 @@ def _notes(weights, model):
 
 
 def _check_network(weights, model):
-    """Raises InputError if models of this type compute something else."""
     if model.check:
         model.check(weights)
     else:
-        check_parts(weights, {*model.keys, *model.defaults,
-                              *(["directionality"] if model.causal else [])})
+        own = {*model.keys, *model.defaults}
+        if model.causal:
+            own.add("directionality")
+        check_parts(weights, own)
     for key in (key for key, name in model.names.items() if not name):
         only = model.defaults.get(key, getattr(EncoderConfig, key))
         if getattr(weights.config, key) != only:
@@ -299,27 +309,26 @@ def _check_network(weights, model):
 def _only_task(weights, model):
     """Returns the one classifier among the heads, or None; InputError for several, or for one that
     Hugging Face builds in another way."""
-    tasks = only_head(weights, names.CLASSIFIERS,
-                      "Hugging Face's checkpoints call each of them classifier")
-    if other := next((task for task in tasks if task in model.others), None):
+    task = only_head(weights, names.CLASSIFIERS,
+                     "Hugging Face's checkpoints call each of them classifier")
+    if task in model.others:
         raise InputError(f"{weights.source}: Hugging Face's {weights.config.model_type} has a "
-                         f"hidden layer in the head {other} and would compute other outputs; give "
-                         f"--leave_out={other}.")
-    return tasks[0] if tasks else None
+                         f"hidden layer in the head {task} and would compute other outputs; give "
+                         f"--leave_out={task}.")
+    return task
 
 
 def _check_causal(weights):
     """Raises InputError for a head of a network from left to right that reads its last token:
     transformers' classes give it the first, which has seen no other."""
-    for name in weights.heads if weights.config.is_causal else ():
-        if name in HEADS and HEADS[name].is_pooled:
+    for name in weights.heads:
+        if weights.config.is_causal and name in HEADS and HEADS[name].is_pooled:
             raise InputError(f"{weights.source}: the head {name} of a left-to-right network reads "
                              "the last token, but the head of Hugging Face's class reads the "
                              f"first; give --leave_out={name}.")
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `model.safetensors`, `config.json` and the tokenizer's files into `folder`."""
     if weights.config.model_type in _OWN_FILES:
         _OWN_FILES[weights.config.model_type].write(folder, weights, tensors)
         return

@@ -30,14 +30,8 @@ PROBLEMS = {head.problem_type: head.name for head in HEADS.values() if head.prob
 
 
 def find_type(values: dict[str, Any], tensors: dict, path: str, known: Iterable[str]) -> str:
-    """The `model_type` of the files, which their tensors show where there is no `config.json`.
-
-    Args:
-        known: the types that this library has.
-
-    Raises:
-        InputError: this library has no such type; names `path`.
-    """
+    """The `model_type` of the files, which their tensors show where there is no `config.json`;
+    InputError, which names `path`, if it is not one of the `known` types."""
     kind = values.get("model_type") or next(
         (kind for kind, model in MODELS.items()
          if any(name.startswith(model.prefix) for name in tensors)), "bert")
@@ -49,17 +43,17 @@ def find_type(values: dict[str, Any], tensors: dict, path: str, known: Iterable[
 
 def unused_positions(model: Model, values: dict[str, Any]) -> int:
     """Returns the number of first rows of the table of positions that no token has."""
+    if not model.positions_after_padding:
+        return 0
     padding = values.get("pad_token_id")
-    padding = padding if type(padding) is int and padding >= 0 else model.pad_token_id
-    return padding + 1 if model.positions_after_padding else 0
+    if type(padding) is not int or padding < 0:
+        padding = model.pad_token_id
+    return padding + 1
 
 
 def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
-    """The configuration in the `values` of a `config.json`.
-
-    Raises:
-        InputError: they describe another network than one of ours; names `path`.
-    """
+    """The configuration in the `values` of a `config.json`; InputError, which names `path`, if they
+    describe another network than one of ours."""
     model = MODELS[kind]
     _check_values(values, model, path)
     kin = values.get(_KIN)
@@ -68,8 +62,11 @@ def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
     # A key that files of this type do not have says nothing, as in transformers.
     known = [key for key in (*KEYS, *model.keys) if key in values and model.names.get(key, key)]
     ours = {**model.defaults, **{key: values[key] for key in known},
-            "model_type": kin if kin in model.kin else kind,
-            **({"directionality": "left_to_right"} if values.get("is_decoder") else {})}
+            "model_type": kind}
+    if kin in model.kin:
+        ours["model_type"] = kin
+    if values.get("is_decoder"):
+        ours["directionality"] = "left_to_right"
     if values.get("pruned_heads"):      # transformers 4 writes it, 5 knows no such thing
         ours["pruned_heads"] = values["pruned_heads"]
     positions = ours.get("max_position_embeddings", EncoderConfig.max_position_embeddings)
@@ -84,11 +81,8 @@ def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
 
 
 def read_config_file(values: dict[str, Any], path: str) -> Sizes:
-    """The configuration in a `config.json` that is read without its weights.
-
-    Raises:
-        InputError: see `find_type` and `read_config`; or the weights have to show the network.
-    """
+    """The configuration in a `config.json` that is read without its weights; InputError if the
+    weights have to show the network, or see `read_config`."""
     kind = values.get("model_type")
     if isinstance(kind, str) and kind not in MODELS and kind in CONFIGS:
         raise InputError(f"{path}: the configuration of a {kind} is read together with its "
@@ -140,10 +134,11 @@ def describe_labels(weights: Weights, heads: Iterable[str]) -> dict[str, dict]:
     count = next((tensor.shape[0] for name, tensor in weights.tensors.items() if name in biases), 0)
     if not count:
         return {}
-    called = weights.labels if len(weights.labels) == count else [
-        f"LABEL_{i}" for i in range(count)]
-    return {"id2label": {str(i): label for i, label in enumerate(called)},
-            "label2id": {label: i for i, label in enumerate(called)}}
+    labels = weights.labels
+    if len(labels) != count:
+        labels = tuple(f"LABEL_{i}" for i in range(count))
+    return {"id2label": {str(i): label for i, label in enumerate(labels)},
+            "label2id": {label: i for i, label in enumerate(labels)}}
 
 
 def describe(weights: Weights) -> dict[str, Any]:

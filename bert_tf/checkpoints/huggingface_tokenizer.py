@@ -35,7 +35,6 @@ _NORMALIZER, _CHARSMAP = 3, 2
 
 
 def _own_settings(tokenizer):
-    """The settings that only one class of transformers has."""
     special = tokenizer.vocabulary.special
     ends = {"eos_token": special["sep"]} if "sep" in special else {}
     begins = {"bos_token": special["cls"]} if "cls" in special else {}
@@ -67,19 +66,16 @@ def _entry(content, **more):
 
 
 def settings(tokenizer: Tokenizer, has_segments: bool, length: int | None) -> dict[str, Any]:
-    """Returns the values of `tokenizer_config.json`.
-
-    Args:
-        has_segments: whether the model gets segments. By default some classes of transformers omit
-            them, and others give them to models without any.
-        length: of the longest sequence; None: any.
-    """
+    """Returns the values of `tokenizer_config.json`. `has_segments`: some classes of transformers
+    omit segments, and others give them to models without any. `length` is of the longest sequence;
+    None: any."""
     described = tokenizer.library_settings()
     described.pop("join_quotes", None)      # transformers joins them, and so does who reads this
-    return {**described, **_own_settings(tokenizer), **_special(tokenizer),
-            "model_input_names": ["input_ids", *["token_type_ids"] * has_segments,
-                                  "attention_mask"],
-            **({"model_max_length": length} if length else {})}
+    described |= {**_own_settings(tokenizer), **_special(tokenizer), "model_input_names": [
+        "input_ids", *["token_type_ids"] * has_segments, "attention_mask"]}
+    if length:
+        described["model_max_length"] = length
+    return described
 
 
 def write(folder: str, tokenizer: Tokenizer | None, has_segments: bool, length: int | None = None
@@ -104,12 +100,16 @@ def make(tokenizer: Tokenizer, config: dict[str, Any]) -> Any:
     """Returns the `tokenizers.Tokenizer` that gives the same ids; `config` has its `settings`."""
     from tokenizers import AddedToken
 
-    plain = tokenizer.plain if ADDED in tokenizer.settings else tokenizer
+    plain = tokenizer
+    if ADDED in tokenizer.settings:
+        plain = tokenizer.plain
     made = {"wordpiece": _wordpiece, "byte_bpe": _byte_bpe, "gpt_bpe": _gpt,
             "sentencepiece": _unigram}[tokenizer.name](plain)
-    named = {entry["content"]: entry for entry in (
-        value if isinstance(value, dict) else _entry(value) for name, value in config.items()
-        if name.endswith("_token"))}
+    named = {}
+    for name, value in config.items():
+        if name.endswith("_token"):
+            entry = value if isinstance(value, dict) else _entry(value)
+            named[entry["content"]] = entry
     entries = {token: named.get(token, _entry(token)) for token in _special_tokens(plain, named)}
     made.add_special_tokens([AddedToken(**{key: entry[key] for key in _ADDED_KEYS})
                              for entry in entries.values()])
@@ -122,7 +122,6 @@ def make(tokenizer: Tokenizer, config: dict[str, Any]) -> Any:
 
 
 def _special_tokens(plain, named):
-    """The special tokens in the order of their ids."""
     ids = plain.vocabulary.ids
     tokens = {*plain.vocabulary.special.values(), *named}
     if plain.name == "gpt_bpe":

@@ -31,8 +31,12 @@ def find(path: str) -> str | None:
     stops early. In the folder of a task (task_heads.py) there need not be such a file.
     """
     if is_folder(path):
-        path = "" if training_checkpoint.find(path) else os.path.join(path, NAME)
-    return path if path.endswith(".keras") and is_file(task_heads.resolve(path)[1]) else None
+        if training_checkpoint.find(path):
+            return None
+        path = os.path.join(path, NAME)
+    if path.endswith(".keras") and is_file(task_heads.resolve(path)[1]):
+        return path
+    return None
 
 
 def _members(file):
@@ -55,7 +59,8 @@ def _members(file):
 
 def _describe(values, known, source):
     """The "config" of an object in a `.keras` file; InputError if its class is not in `known`."""
-    values = values if isinstance(values, dict) else {}
+    if not isinstance(values, dict):
+        values = {}
     name, config = values.get("class_name"), values.get("config")
     if (not isinstance(name, str) or name not in known
             or values.get("registered_name") != f"bert_tf>{name}" or not isinstance(config, dict)):
@@ -65,19 +70,16 @@ def _describe(values, known, source):
 
 
 def described_objectives(config: dict, source: str) -> list[tuple[str, dict]]:
-    """The (class, configuration) of each of the `objectives` of a Learner's configuration.
-
-    Raises:
-        InputError: one is not ours; names `source`.
-    """
+    """The (class, configuration) of each objective of a Learner's configuration."""
     objectives = config.get("objectives")
-    described = [(objective, _describe(objective, OBJECTIVES, source))
-                 for objective in (objectives if isinstance(objectives, list) else [objectives])]
+    if not isinstance(objectives, list):
+        objectives = [objectives]
+    described = [(objective, _describe(objective, OBJECTIVES, source)) for objective in objectives]
     return [(objective["class_name"], options) for objective, options in described]
 
 
 def _parse(values, source):
-    """The network's configuration, and a Learner's objectives or None, in `values`."""
+    """The network's configuration, and a Learner's objectives or None."""
     config = _describe(values, ("Learner", *NETWORKS.values()), source)
     objectives = None
     if values["class_name"] == "Learner":
@@ -120,11 +122,6 @@ def _told_names(told, objectives, heads, source):
 
 
 def read(file: str) -> Source:
-    """The `Source` of a file.
-
-    Raises:
-        InputError: it is damaged, or describes another class than the Learner or a network.
-    """
     members, source = _members(file), f"{file}, config.json"
     description = parse_json(members["config.json"], source)
     config, objectives = _parse(description, source)
@@ -145,19 +142,18 @@ def read(file: str) -> Source:
 
 
 def _labels_beside(file):
-    """The names of the classes in the task.json of a fine-tuned model; () where there are none."""
     path = rules.beside(file, "task.json")
-    task = read_json(path).get("task") if path else None
-    task = task if isinstance(task, dict) else {}
+    task = path and read_json(path).get("task")
+    if not isinstance(task, dict):
+        return ()
     labels = task.get("label_names") or task.get("labels") or ()
-    return tuple(labels) if all(isinstance(label, str) for label in labels) else ()
+    if not all(isinstance(label, str) for label in labels):
+        return ()
+    return tuple(labels)
 
 
 def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with.
-
-    A head that the weights alone don't show how to build is not written.
-    """
+    """Leaves out heads that the weights alone don't show how to build."""
     left = {name for name, head in HEADS.items() if not head.rebuildable}
     return Format(tuple((name, name, SELF) for name in names.shapes(weights.config)
                         if names.head(name) not in left), _IGNORED)
@@ -187,17 +183,13 @@ def _learner(weights):
 
 
 def _described(name, /, **config):
-    """The description of an object of one of our classes, as Keras saves it."""
+    """As Keras saves an object of one of our classes."""
     return {"module": None, "class_name": name, "registered_name": f"bert_tf>{name}",
             "config": config}
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `model.keras`, `bert_config.json` and the vocabulary into `folder`.
-
-    Raises:
-        InputError: a value isn't the same in float32.
-    """
+    """Writes a file of Keras; InputError if a value isn't the same in float32."""
     for tensor in tensors.values():
         as_float32(tensor, weights.source)
     learner = _learner(weights)

@@ -52,7 +52,6 @@ _SIZES = {"vocabulary_size": "vocab_size", "num_layers": "num_hidden_layers",
 
 
 def find(path: str) -> str | None:
-    """Returns the weights file of the preset at `path`, the folder or the file, or None."""
     return rules.named(path, _WEIGHTS)
 
 
@@ -68,11 +67,12 @@ def _config(path):
 
 
 def read(file: str) -> Source:
-    """Returns a preset's `Source`."""
-    config = rules.beside(file, "config.json")
+    path, config = rules.beside(file, "config.json"), None
     with open_file(file, "rb") as content:
         tensors = hdf5.tensors(content.read(), file)
-    return Source(file, _config(config) if config else None,
+    if path:
+        config = _config(path)
+    return Source(file, config,
                   {name.replace("encoder/", "encoder_0/"): tensor
                    for name, tensor in tensors.items()},
                   FORMAT, rules.beside(file, KERAS_HUB_VOCABULARY),
@@ -86,8 +86,6 @@ _NOTES = (("tokenize_chinese_chars",
 
 
 def table_for(weights: Weights) -> Format:
-    """Returns the table to write `weights` with, or raises InputError if a BertBackbone would
-    compute other outputs."""
     google.check_original(weights)
     if weights.tokenizer and weights.tokenizer.name != "wordpiece":
         raise InputError(f"{weights.vocab_file} is a vocabulary of {weights.tokenizer.name}, but "
@@ -103,8 +101,7 @@ def table_for(weights: Weights) -> Format:
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes a preset that `keras_hub.models.BertBackbone.from_preset` reads into `folder`.
-    `tensors` have keras-hub's names."""
+    """Writes a preset that `keras_hub.models.BertBackbone.from_preset` reads."""
     with h5py.File(os.path.join(folder, _WEIGHTS), "w") as file:
         for name, tensor in tensors.items():
             file[name.replace("encoder_0/", "encoder/")] = as_float32(tensor, weights.source)

@@ -10,15 +10,8 @@ from bert_tf.tokenization.library_settings import SETTINGS_FILE
 
 
 def write_around(folder: str, path: str, changes: Changes, labels: Sequence[str] = ()) -> None:
-    """Writes the files of the format huggingface into `folder`, except the weights.
-
-    Args:
-        path: the checkpoint, in any format.
-        labels: names of the classes for `config.json`; none: as the checkpoint has them.
-
-    Raises:
-        InputError: the format can't hold the checkpoint.
-    """
+    """Writes the files of the format huggingface into `folder`, except the weights. `labels` are
+    names of the classes for `config.json`; none: as the checkpoint at `path` has them."""
     with tempfile.TemporaryDirectory() as aside:
         written = os.path.join(aside, "model")
         convert(path, written, "huggingface", changes)

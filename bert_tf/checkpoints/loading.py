@@ -19,8 +19,11 @@ from bert_tf.files.hub import PICKLES
 class FileFormat:
     """A format of checkpoints: a module, imported when a file may belong to it.
 
-    The module has `find(path)` and `read(file)`; one that is written has `table_for(weights)` and
-    `write(folder, weights, tensors)` too.
+    The module has `find(path)`, which returns the file at a folder or file, or None; and
+    `read(file)`, which returns its `Source`, or raises InputError. One that is written also has
+    `table_for(weights)`, which returns the `Format` to write with, or raises InputError if the
+    format's own code would compute other outputs; and `write(folder, weights, tensors)`, which
+    writes the weights, configuration and vocabulary. Its tensors have the format's names.
 
     Attributes:
         home: the module's name in `bert_tf`.
@@ -78,8 +81,12 @@ def _find(path):
 
 def _files(path):
     """The names in a folder; of a file, itself and the index of its prefix."""
-    return list_folder(path) if is_folder(path) else [path, *(
-        [f"{path}.index"] if is_file(f"{path}.index") else [])]
+    if is_folder(path):
+        return list_folder(path)
+    files = [path]
+    if is_file(f"{path}.index"):
+        files.append(f"{path}.index")
+    return files
 
 
 def weights_at(path: str) -> list[tuple[types.ModuleType, str]]:
@@ -91,7 +98,6 @@ def weights_at(path: str) -> list[tuple[types.ModuleType, str]]:
 
 
 def check_exists(path: str) -> None:
-    """Raises InputError if there is nothing at the path of a model."""
     if not exists(path):
         raise InputError(f"there is no {path}; name the folder of a checkpoint, or its file."
                          + _fetching(path))
@@ -102,37 +108,34 @@ def _fetching(path):
     name = os.path.basename(path)
     if path.startswith((".", os.sep)) or path.count("/") > 1 or not _NAME.fullmatch(name):
         return ""
-    of_hub = path if "/" in path else f"OWNER/{path}"
-    return (f" For the model of this name from the Hub, write hf://{of_hub}; docs/data.md lists "
+    if "/" not in path:
+        path = f"OWNER/{path}"
+    return (f" For the model of this name from the Hub, write hf://{path}; docs/data.md lists "
             "models.")
 
 
 def read_source(path: str | os.PathLike, task: str | None = None,
                 generator: bool = False) -> Source:
-    """Returns the checkpoint at `path` in its own names.
-
-    Args:
-        path: a folder of any format, or the checkpoint in it.
-        task: the classifier's head, a name in `HEADS`, where the files leave it open.
-        generator: whether to return the generator of ELECTRA's pre-training.
-    """
+    """Returns the checkpoint at `path`, a folder of any format or the checkpoint in it, in its own
+    names. `task` is the classifier's head, a name in `HEADS`, where the files leave it open; with
+    `generator`, it is the generator of ELECTRA's pre-training."""
     form, file = _find(path)
     source = form.read(file).for_task(task)
-    if generator and source.generator is None:
+    if not generator:
+        return source
+    if source.generator is None:
         raise InputError(f"{source.file} holds no generator; give a checkpoint of ELECTRA's "
                          "pre-training.")
-    return source.generator if generator else source
+    return source.generator
 
 
 def read(path: str | os.PathLike, task: str | None = None, generator: bool = False) -> Weights:
-    """Returns the checkpoint at `path` in our names; tensors are read on demand. See `read_source`
-    for the arguments."""
+    """Returns the checkpoint in our names; tensors are read on demand. See `read_source`."""
     source = read_source(path, task, generator)
     return translate(source, config_of(source))
 
 
 def config_of(source: Source) -> EncoderConfig:
-    """Returns a source's configuration, or raises InputError without one."""
     if source.config is None:
         raise InputError(f"{source.file}: there is no bert_config.json or config.json in the same "
                          "folder; put it there.")
@@ -151,14 +154,13 @@ def read_for(path: str | os.PathLike, config: EncoderConfig) -> Weights:
 
 
 def _translate_for(source, config):
-    """The `Weights` in a `Source` for `config`, which must make the same network."""
-    unseen = config.unseen_keys
-    if source.config:
-        unseen = (*unseen, *source.config.unseen_keys)
-    if source.config and source.config.layer_weights != config.layer_weights and (
+    if not source.config:
+        return translate(source, config)
+    unseen = (*config.unseen_keys, *source.config.unseen_keys)
+    if source.config.layer_weights != config.layer_weights and (
             source.config.shares_layers or config.shares_layers):
         unseen += _SHARED
-    for key in unseen if source.config else ():
+    for key in unseen:
         value, ours = (getattr(sizes, key, None) for sizes in (source.config, config))
         if value != ours:
             raise InputError(f"{source.file}: {key} is {value!r}, but the model has {ours!r}; use "
@@ -184,13 +186,17 @@ def load(checkpoint: str | os.PathLike | Weights, model) -> Account:
     heads = [objective.name for objective in getattr(model, "objectives", ())]
     task = next((head for head in heads if head in names.CLASSIFIERS), None)
     config = getattr(model, "encoder", model).config
-    held = checkpoint if isinstance(checkpoint, Weights) else None
-    origin = held.origin if held and held.origin else read_source(
-        held.source if held else checkpoint)  # type: ignore[arg-type]
+    held = None
+    if isinstance(checkpoint, Weights):
+        held, checkpoint = checkpoint, checkpoint.source
+    origin = (held and held.origin) or read_source(checkpoint)
     source = origin.for_task(task)
-    weights = (held if held and held.config == config and source is origin
-               else _translate_for(source, config))
-    parts = model.parts() if hasattr(model, "parts") else {}
+    weights = held
+    if not weights or weights.config != config or source is not origin:
+        weights = _translate_for(source, config)
+    parts: dict = {}
+    if hasattr(model, "parts"):
+        parts = model.parts()
     if source.generator is None or "generator" not in parts:
         return assign(model, weights)
     its = translate(source.generator, parts["generator"].encoder.config)

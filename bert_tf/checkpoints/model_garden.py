@@ -7,6 +7,7 @@ BertPretrainerV2, BertClassifier, BertTokenClassifier and BertSpanLabeler; "head
 last three.
 """
 
+import functools
 import os
 import re
 
@@ -60,7 +61,9 @@ _NUMBERED = ("_embedding_layer", "_position_embedding_layer", "_type_embedding_l
              "_embedding_norm_layer")
 
 
-def _table(pooler, task=_CLASSIFIERS[0]):
+def _table(pooler, task=None):
+    if task not in _CLASSIFIERS:
+        task = _CLASSIFIERS[0]
     return Format((*_ROWS, ("pooler/dense", pooler, DENSE),
                    (f"{task}/dense", "head/out_proj", DENSE)), _IGNORED)
 
@@ -96,25 +99,20 @@ def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
         by_name[standard] = tensor
     pooler = next((name for name in _POOLERS if f"{name}/kernel" in by_name), _ENCODERS_POOLER)
     return Source(prefix, rules.config_beside(prefix), by_name, _table(pooler),
-                  rules.vocabulary_beside(prefix), table_of=lambda task: _table(
-                      pooler, task if task in _CLASSIFIERS else _CLASSIFIERS[0]))
+                  rules.vocabulary_beside(prefix), table_of=functools.partial(_table, pooler))
 
 
 def table_for(weights: Weights) -> Format:
-    """Returns the table to write `weights` with."""
     google.check_original(weights)
-    tasks = only_head(weights, _MODELS, "a model of the Model Garden has one head")
-    return _table(_HEADS_POOLER if "next_sentence" in weights.heads else _ENCODERS_POOLER,
-                  next((task for task in tasks if task in _CLASSIFIERS), _CLASSIFIERS[0]))
+    task = only_head(weights, _MODELS, "a model of the Model Garden has one head")
+    if "next_sentence" in weights.heads:
+        return _table(_HEADS_POOLER, task)
+    return _table(_ENCODERS_POOLER, task)
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `bert_model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`. `tensors`
-    have the Model Garden's names.
-
-    The checkpoint can be read as `tf.train.Checkpoint(encoder=encoder)`, as `(model=model)` and
-    with the pre-trainer's `checkpoint_items`.
-    """
+    """Writes a checkpoint that can be read as `tf.train.Checkpoint(encoder=encoder)`, as
+    `(model=model)` and with the pre-trainer's `checkpoint_items`."""
     values = {name: tensor.read() for name, tensor in tensors.items()}
     for end in ("/kernel", "/bias"):
         if _HEADS_POOLER + end in values:

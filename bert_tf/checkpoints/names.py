@@ -88,7 +88,6 @@ def optional(named: Mapping[str, str] = MappingProxyType({})) -> set[str]:
 
 
 def _written_out(weights):
-    """Yields names and shapes; a layer's row becomes kernel and bias, or gamma and beta."""
     for name, shape in weights.items():
         kind, _, letters = shape.rpartition(" ")
         if kind == "dense":
@@ -101,14 +100,9 @@ def _written_out(weights):
 
 def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({})
            ) -> dict[str, str]:
-    """The names of all weights that a network and its heads may have, with their shapes.
-
-    Args:
-        named: for heads that have names of their own, their rows in `heads.HEADS`.
-
-    Returns:
-        Shapes in letters, by names with "{i}" for the number of a layer.
-    """
+    """The shapes, in letters, of all weights that a network and its heads may have, by names with
+    "{i}" for the number of a layer. `named`: the rows in `heads.HEADS` of heads with names of their
+    own."""
     by_name = {
         **dict(_written_out(config.weights())),
         **{f"{name}/{part}": shape for name, head in _heads(named)

@@ -74,7 +74,6 @@ class Rounded:
 
 
 def find(path: str) -> str | None:
-    """Returns the file at `path`, itself or in a folder, or None."""
     return rules.named(path, NAME)
 
 
@@ -103,7 +102,6 @@ def _tensor(name, held: Mapping[str, np.ndarray], rounded):
 
 
 def read(file: str) -> Source:
-    """Returns a file's `Source`, or raises DamagedError."""
     held, extra = checksummed.read(file)
     rounded = extra["rounded"]
     plain = [name for name in held if not name.endswith(("/integers", "/range"))]

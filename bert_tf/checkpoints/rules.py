@@ -118,7 +118,9 @@ class Format:
     def rules(self, config: EncoderConfig) -> list[Rule]:
         """Returns the table written out for the network of `config`."""
         shapes = names.shapes(config, self.heads)
-        rows = [(name, name, SELF) for name in shapes] if self.rows is None else self.rows
+        rows = self.rows
+        if rows is None:
+            rows = tuple((name, name, SELF) for name in shapes)
         return [Rule(names.numbered(ours, i, config), names.numbered(name, i, config),
                      shapes[ours], *layout)
                 for our_prefix, their_prefix, endings in rows
@@ -136,12 +138,9 @@ def encoder_rows(endings: dict[str, tuple], embeddings: Iterable[str], layer: st
                  parts: Iterable[str]) -> list[tuple]:
     """Returns the rows of a `Format` for the embeddings and the layers of an encoder.
 
-    Args:
-        endings: the endings of each kind in `names.LAYER`; "split" and "join" default to "dense".
-        embeddings: the names of `names.EMBEDDINGS` in the format.
-        layer: the prefix of a layer's parts, with "{i}".
-        parts: the names of `names.LAYER` in the format.
-    """
+    `endings` are of each kind in `names.LAYER`; "split" and "join" default to "dense".
+    `embeddings` and `parts` are the format's names of `names.EMBEDDINGS` and `names.LAYER`, and
+    `layer`, with "{i}", is the prefix of a layer's parts."""
     endings = {"split": endings["dense"], "join": endings["dense"], **endings}
     return [*((f"embeddings/{ours}", name, endings[kind])
               for (ours, kind), name in zip(names.EMBEDDINGS.items(), embeddings, strict=True)),
@@ -150,8 +149,7 @@ def encoder_rows(endings: dict[str, tuple], embeddings: Iterable[str], layer: st
 
 
 def conditional_span_rows(dot: str, dense: tuple, norm: tuple) -> list[tuple]:
-    """Returns the rows of the head of answers that ALBERT and XLNet have, with `dot` between a
-    name's parts."""
+    """Returns the rows of the head of answers of ALBERT and XLNet; `dot` parts names."""
     return [("conditional_span/start", f"start_logits{dot}dense", dense),
             ("conditional_span/end/hidden", f"end_logits{dot}dense_0", dense),
             ("conditional_span/end/LayerNorm", f"end_logits{dot}LayerNorm", norm),
@@ -193,8 +191,7 @@ class Source:
     options: dict = dataclasses.field(default_factory=dict)
 
     def for_task(self, task: str | None) -> "Source":
-        """Returns the checkpoint with the head `task`, a name in `HEADS`, as its classifier, where
-        the files leave it open."""
+        """The checkpoint whose classifier is the head `task`, where the files leave it open."""
         if task not in names.CLASSIFIERS or self.table_of is None:
             return self
         return dataclasses.replace(self, table=self.table_of(task))
@@ -208,8 +205,9 @@ def beside(file: str, name: str) -> str | None:
 
 def named(path: str, name: str) -> str | None:
     """Returns the file `name` at `path`, itself or in a folder, or None."""
-    file = os.path.join(path, name) if is_folder(path) else path
-    return file if os.path.basename(file) == name and is_file(file) else None
+    if is_folder(path):
+        path = os.path.join(path, name)
+    return path if os.path.basename(path) == name and is_file(path) else None
 
 
 def config_beside(file: str) -> EncoderConfig | None:

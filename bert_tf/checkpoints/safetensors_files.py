@@ -56,17 +56,14 @@ def _of_shards(index):
 
 
 def tensors(file: str) -> dict[str, Tensor]:
-    """Returns the tensors of a .safetensors file, or of the .json index of several, by name. Shards
-    must lie in the index's folder."""
-    return _of_shards(file) if file.endswith(".json") else _of_file(file)
+    """The tensors, by name, of a .safetensors file, or of the .json index of shards beside it."""
+    if file.endswith(".json"):
+        return _of_shards(file)
+    return _of_file(file)
 
 
 def set_copy_aside(tensors: dict[str, Tensor], copy: str, original: str, file: str) -> None:
-    """Renames a copy of a tied tensor, so that `COPIES` ignores it.
-
-    Raises:
-        InputError: it differs from the original; names `file`.
-    """
+    """Renames a copy of a tied tensor, so that `COPIES` ignores it; InputError if it differs."""
     if not np.array_equal(tensors[copy].read(), tensors[original].read()):
         raise InputError(f"{file}: tensor {copy!r} differs from {original!r}, but the network ties "
                          "them; correct the file or its configuration.")
@@ -94,11 +91,7 @@ def labels(values: dict, file: str) -> tuple[str, ...]:
 def save(path: str, values: Mapping[str, np.ndarray], metadata: dict[str, str]) -> None:
     """Writes arrays to a .safetensors file, without a copy of them in memory. The library writes
     the bytes of an array that is transposed, sliced or in Fortran's order as they lie in memory,
-    which gives other numbers, and makes files that their owner alone can read.
-
-    Raises:
-        OSError: the disk refuses, for example because it is full.
-    """
+    which gives other numbers, and makes files that their owner alone can read."""
     with open(path, "wb") as file:
         mode = os.fstat(file.fileno()).st_mode
     # Not np.ascontiguousarray, which gives a single number a dimension.
@@ -112,8 +105,9 @@ def save(path: str, values: Mapping[str, np.ndarray], metadata: dict[str, str]) 
 
 def _os_error(error, path):
     """The system's error message, if safetensors repeats it in its error."""
-    number = re.search(r"\(os error (\d+)\)", str(error))
-    return OSError(int(number[1]), os.strerror(int(number[1])), str(path)) if number else error
+    if not (match := re.search(r"\(os error (\d+)\)", str(error))):
+        return error
+    return OSError(int(match[1]), os.strerror(int(match[1])), str(path))
 
 
 def _widest(values):

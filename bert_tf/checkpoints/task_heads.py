@@ -14,7 +14,6 @@ _TASKS = "tasks"
 
 
 def task_folder(folder: str, task: str) -> str:
-    """Returns the folder of a task of the model in `folder`."""
     return os.path.join(folder, _TASKS, task)
 
 
@@ -26,12 +25,14 @@ def tasks_beside(folder: str) -> list[str]:
 
 def with_head_of(path: str, task: str) -> str:
     """Returns a model's path (or ""), for a model of several tasks with the head of `task`."""
-    known = tasks_beside(path) if path else []
-    if known and task not in known:
+    known = path and tasks_beside(path)
+    if not known:
+        return path
+    if task not in known:
         raise InputError(f"{path} has no head for the task {task}; it has heads for "
                          f"{', '.join(known)}: name the folder of one task, such as "
                          f"{task_folder(path, known[0])}.")
-    return task_folder(path, task) if known else path
+    return task_folder(path, task)
 
 
 def resolve(file: str) -> tuple[str | None, str]:
@@ -39,19 +40,15 @@ def resolve(file: str) -> tuple[str | None, str]:
     folder = os.path.dirname(absolute(file))
     tasks, task = os.path.split(folder)
     shared = os.path.join(os.path.dirname(tasks), MODEL_FILE)
-    is_shared = os.path.basename(tasks) == _TASKS and not exists(file)
-    return (task, shared) if is_shared and is_file(shared) else (None, file)
+    if os.path.basename(tasks) == _TASKS and not exists(file) and is_file(shared):
+        return task, shared
+    return None, file
 
 
 def only(task: str, tensors: dict, rows: dict, objectives: list, file: str) -> tuple[dict, dict]:
     """Returns a file's tensors and heads without the heads of other tasks; the task's head has the
-    name of its row.
-
-    Args:
-        tensors: by name; a head's begin with the head's name.
-        rows: {head's name: `heads.Head`}, in the order of the objectives.
-        objectives: the class and the configuration of each.
-    """
+    name of its row. Names of tensors begin with the head's name. `rows` are {head's name:
+    `heads.Head`} in the order of the `objectives`, which are classes and configurations."""
     names = [options.get("name") for _, options in objectives]
     if task not in names:
         raise InputError(f"{resolve(file)[1]} has no head for the task {task}; it has heads for "
@@ -60,6 +57,8 @@ def only(task: str, tensors: dict, rows: dict, objectives: list, file: str) -> t
     selected = {}
     for name, tensor in tensors.items():
         first, _, rest = name.partition("/")
-        if first not in rows or first == head:
-            selected[f"{rows[head].name}/{rest}" if first == head else name] = tensor
+        if first == head:
+            selected[f"{rows[head].name}/{rest}"] = tensor
+        elif first not in rows:
+            selected[name] = tensor
     return selected, {rows[head].name: rows[head]}

@@ -156,16 +156,15 @@ def find(path: str) -> str | None:
     machine's path. Several index files are an error.
     """
     prefix = path.removesuffix(".index")
-    if not is_file(f"{prefix}.index"):
-        names = [] if not is_folder(path) else sorted(
-            name for name in list_folder(path) if name.endswith(".index"))
-        if len(names) > 1:
-            raise InputError(f"{path} holds several checkpoints ({', '.join(names)}); name one of "
-                             f"them{_named_in_state(path, names)}.")
-        if not names:
-            return None
-        prefix = os.path.join(path, names[0].removesuffix(".index"))
-    return prefix
+    if is_file(f"{prefix}.index"):
+        return prefix
+    if not is_folder(path):
+        return None
+    names = sorted(name for name in list_folder(path) if name.endswith(".index"))
+    if len(names) > 1:
+        raise InputError(f"{path} holds several checkpoints ({', '.join(names)}); name one of "
+                         f"them{_named_in_state(path, names)}.")
+    return os.path.join(path, names[0].removesuffix(".index")) if names else None
 
 
 def _named_in_state(folder, names):
@@ -176,7 +175,9 @@ def _named_in_state(folder, names):
         return ""
     with open_file(path, "rt", encoding="utf-8", errors="replace") as file:
         named = re.search(r'^model_checkpoint_path: "(.*)"', file.read(), re.M)
-    base = re.split(r"[/\\\\]", named[1])[-1] if named else ""
+    if not named:
+        return ""
+    base = re.split(r"[/\\\\]", named[1])[-1]
     if f"{base}.index" not in names:
         return ""
     return f", such as {os.path.join(folder, base)}, which the file {path} names as the newest"

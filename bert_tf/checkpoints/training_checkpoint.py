@@ -34,8 +34,7 @@ def find(path: str) -> str | None:
 
 
 def read(file: str) -> Source:
-    """Returns a checkpoint's `Source`, or raises DamagedError. If the run keeps averages of the
-    weights, these are its weights, as in the `model.keras` that it ends with."""
+    """If the run keeps averages of the weights, these are read, as in the run's `model.keras`."""
     checksummed.verify(file)
     held = safetensors_files.tensors(file)
     averages = names.averages(held)

@@ -50,9 +50,8 @@ class Weights:
 
     @property
     def heads(self) -> list[str]:
-        """The heads, the pooler included, that have weights here: first the heads in `names.HEADS`,
-        in their order, then heads with names of their own.
-        """
+        """The heads with weights here, the pooler included: those of `names.HEADS` in their order,
+        then heads with names of their own."""
         held = dict.fromkeys(map(names.head, self.tensors))
         own = [name for name in held if name not in (*names.HEADS, *names.NETWORK)]
         return [name for name in (*names.HEADS, *own) if name in held]
@@ -61,10 +60,12 @@ class Weights:
         """Returns the settings of a head that no weight shows, but a file of ours, or a task.json
         next to a checkpoint: `scale`, `mean` and `orders`, as in `bert_tf.objectives`, unless
         they change nothing."""
-        objectives = self.origin.objectives if self.origin else ()
-        settings = next((options for name, options in objectives
-                         if OBJECTIVES[name].name == head), {})
-        path = rules.beside(self.origin.file if self.origin else self.source, "task.json")
+        settings, file = {}, self.source
+        if self.origin:
+            file = self.origin.file
+            settings = next((options for name, options in self.origin.objectives
+                             if OBJECTIVES[name].name == head), {})
+        path = rules.beside(file, "task.json")
         if path and re.fullmatch(rules.OWN, os.path.basename(self.source)):
             saved = read_json(path)
             kind = saved.get("task", {}).get("kind")
@@ -77,9 +78,9 @@ class Weights:
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer of the vocabulary, or None without a vocabulary."""
-        return open_tokenizer(self.vocab_file, self.do_lower_case, self.config.vocab_size
-                              ) if self.vocab_file else None
+        if not self.vocab_file:
+            return None
+        return open_tokenizer(self.vocab_file, self.do_lower_case, self.config.vocab_size)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +126,7 @@ def check(tensor: Tensor, expected: tuple, source: str) -> None:
     fits = len(tensor.shape) == len(expected) and all(
         number in (None, size) for number, size in zip(expected, tensor.shape))
     if not fits:
-        asked = ", ".join("any" if size is None else str(size) for size in expected)
+        asked = ", ".join(map(str, expected)).replace("None", "any")
         raise InputError(
             f"{source}: tensor {tensor.name!r} has the shape {list(tensor.shape)}, but the "
             f"configuration asks for [{asked}]; use the configuration of the checkpoint.")
@@ -134,18 +135,17 @@ def check(tensor: Tensor, expected: tuple, source: str) -> None:
                          "weights must be floats; use another checkpoint.")
 
 
-def only_head(weights: Weights, known: Collection[str], reason: str) -> list[str]:
-    """Returns the head of `weights` that `known` names: a list of one or none. An InputError on
-    several heads gives the `reason`."""
+def only_head(weights: Weights, known: Collection[str], reason: str) -> str | None:
+    """Returns the head of `weights` that `known` names. An InputError on several gives the
+    `reason`."""
     heads = [name for name in known if name in weights.heads]
     if len(heads) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(heads)}, but {reason}; "
                          "leave out all heads but one with --leave_out.")
-    return heads
+    return next(iter(heads), None)
 
 
 def check_heads(weights: Weights, form: str, known: Collection[str]) -> None:
-    """Raises InputError if `weights` have heads that the format `form` does not know."""
     if others := ",".join(sorted(set(weights.heads).difference(known))):
         raise InputError(f"{weights.source}: the format {form} can't hold "
                          f"{others.replace(',', ', ')}; give --leave_out={others}.")
@@ -169,7 +169,6 @@ def check_parts(weights: Weights, own: Collection[str] = ()) -> None:
 
 
 def _check_complete(tensors, rules, table, source):
-    """Raises InputError if the encoder, or a head that is there in part, lacks a tensor."""
     heads, begun = {*names.HEADS, *table.heads}, set(map(names.head, tensors))
     optional = names.optional(table.heads)
     for rule in rules:
@@ -182,11 +181,8 @@ def _check_complete(tensors, rules, table, source):
 
 
 def translate(source: Source, config: EncoderConfig) -> Weights:
-    """The `Weights` in a `Source`, for a network of `config`; nothing is read yet.
-
-    Raises:
-        InputError: a tensor is unknown or doesn't fit, or one that is needed is missing.
-    """
+    """The `Weights` in a `Source`, for a network of `config`; nothing is read yet. InputError if a
+    tensor is unknown or doesn't fit, or one that is needed is missing."""
     rules = source.table.rules(config)
     by_name, labels = {rule.theirs: rule for rule in rules}, {}
     file = task_heads.resolve(source.file)[1]
@@ -217,11 +213,7 @@ def translate(source: Source, config: EncoderConfig) -> Weights:
 
 
 def to_table(weights: Weights, table: Format) -> dict[str, Tensor]:
-    """The tensors of `weights` under the names and in the shapes of another format.
-
-    Returns:
-        A dict of `Tensor` by that format's names.
-    """
+    """The tensors of `weights` by the names, and in the shapes, of another format."""
     result = {}
     for rule in table.rules(weights.config):
         if rule.ours in weights.tensors:
@@ -235,10 +227,8 @@ def to_table(weights: Weights, table: Format) -> dict[str, Tensor]:
 def variables(model, held: Collection[str] = ()) -> dict:
     """The variables of an encoder, or of a Learner, by our names.
 
-    Args:
-        held: the heads of a file. If a task's objective is not in `held` and is the only one of its
-            class, it takes the name of its row in `heads.HEADS`, provided that `held` has it.
-    """
+    If a task's objective is not in `held`, the heads of a file, and is the only one of its class,
+    it takes the name of its row in `heads.HEADS`, provided that `held` has it."""
     encoder = getattr(model, "encoder", model)
     # Embeddings that are shared have the name of the network that they were made in.
     shared = encoder.embeddings.path.removesuffix("embeddings")
@@ -247,17 +237,19 @@ def variables(model, held: Collection[str] = ()) -> dict:
     objectives = getattr(model, "objectives", ())
     classes = [type(objective).__name__ for objective in objectives]
     for objective, kind in zip(objectives, classes):
-        is_task = kind in OBJECTIVES and OBJECTIVES[kind].task
-        row = OBJECTIVES[kind].name if is_task else objective.name
-        is_other = objective.name not in held and row in held and classes.count(kind) == 1
+        name = objective.name
+        if (kind in OBJECTIVES and OBJECTIVES[kind].task and name not in held
+                and OBJECTIVES[kind].name in held and classes.count(kind) == 1):
+            name = OBJECTIVES[kind].name
         for v in objective.weights:
             path = v.path.removeprefix(objective.path.removesuffix(objective.name))
-            named[row + path.removeprefix(objective.name) if is_other else path] = v
+            if name != objective.name:
+                path = name + path.removeprefix(objective.name)
+            named[path] = v
     return named
 
 
 def _check_heads(named, weights):
-    """Raises InputError if the model has a head of `weights` without one of its variables."""
     apart = sorted(names.optional() & set(weights.tensors).difference(named))
     if any(names.head(name) in map(names.head, named) for name in apart):
         raise InputError(f"{weights.source} has {', '.join(apart)}, which the model does not have; "
@@ -266,7 +258,6 @@ def _check_heads(named, weights):
 
 
 def _check_filled(encoder, weights):
-    """Raises InputError if `weights` lack a variable of the encoder; a pooler may be missing."""
     optional = names.optional()
     empty = [name for name in variables(encoder) if name not in weights.tensors and name not in
              optional and names.head(name) != "pooler" and not names.is_range(name)]
@@ -277,15 +268,8 @@ def _check_filled(encoder, weights):
 
 
 def assign(model, weights: Weights) -> Account:
-    """Gives the model the values of `weights`: all of them, or, if anything is wrong, none.
-
-    Returns:
-        An `Account`.
-
-    Raises:
-        InputError: a tensor doesn't fit the model, or can't be read; or the encoder has a variable
-            that no tensor fills.
-    """
+    """Gives the model the values of `weights`: all of them, or none, and an InputError, if a tensor
+    doesn't fit or can't be read, or the encoder has a variable that no tensor fills."""
     named = variables(model, set(map(names.head, weights.tensors)))
     _check_heads(named, weights)
     _check_filled(getattr(model, "encoder", model), weights)
@@ -295,12 +279,13 @@ def assign(model, weights: Weights) -> Account:
     values = [np.asarray(tensor.read(), "float32") for _, tensor in pairs]
     for (variable, _), value in zip(pairs, values):
         variable.assign(value)
-    return _account(weights, named, "which the model does not have" if hasattr(model, "encoder")
-                    else "as the encoder alone is loaded")
+    why = "as the encoder alone is loaded"
+    if hasattr(model, "encoder"):
+        why = "which the model does not have"
+    return _account(weights, named, why)
 
 
 def _account(weights, named, why):
-    """Returns the `Account` of `weights` in the variables `named`; `why` tensors are left out."""
     left = {tensor.name: f"of the head {names.head(name)}, {why}"
             for name, tensor in weights.tensors.items() if name not in named}
     missing = [name for name in named if name not in weights.tensors]
@@ -315,11 +300,7 @@ def _account(weights, named, why):
 
 
 def as_float32(tensor: Tensor, source: str) -> np.ndarray:
-    """The values of a `Tensor` as float32, the only type that our files of Keras hold.
-
-    Raises:
-        InputError: a value would not be the same.
-    """
+    """The values as float32, the type of our files of Keras; InputError if one would change."""
     value = tensor.read()
     result = np.asarray(value, "float32", order="C")
     if not np.array_equal(result.astype(value.dtype), value, equal_nan=True):

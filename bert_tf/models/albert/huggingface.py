@@ -23,21 +23,13 @@ def check_groups(config: EncoderConfig, source: str) -> None:
 
 
 def _names(model, prefix):
-    """Returns the names of the layer between embeddings and encoder."""
     return [f"{prefix}{model.projection}.{end}" for end in ("weight", "bias")]
 
 
 def take_identity(tensors: dict[str, Tensor], model: Model, config: EncoderConfig | None,
                   file: str) -> None:
-    """Sets a layer aside that only copies the embeddings, where our network has none.
-
-    Args:
-        tensors: of `file`; the dict is changed.
-        config: the network's, or None.
-
-    Raises:
-        InputError: the layer changes the embeddings.
-    """
+    """Sets a layer of the `tensors` of `file` aside that only copies the embeddings, where our
+    network has none; InputError if it changes them."""
     kernel, bias = _names(model, model.prefix)
     if not model.projection or config is None or config.projects or kernel not in tensors:
         return

@@ -37,13 +37,9 @@ GOOGLE_ROWS = (
 
 
 def split(source: Source, network: str, head: str) -> Source:
-    """Returns the product network's `Source`, with the generator's in it if there is one.
-
-    Args:
-        source: a checkpoint of both, whose generator tensors begin with `generator/`.
-        network: the prefix of the network's names.
-        head: the prefix of the generator head's names.
-    """
+    """Returns the product network's `Source`, with the generator's in it if there is one. The names
+    of the generator's tensors begin with `generator/`, of its head with `head`, and of the networks
+    with `network`."""
     tensors = source.tensors
     if not any(name.startswith(_GENERATOR) for name in tensors):
         return source
@@ -78,13 +74,8 @@ def _beside(source, tensors, others, reason):
 def config_of(tensors: dict[str, Tensor], network: str,
               like: EncoderConfig | None = None) -> EncoderConfig | None:
     """Returns the configuration that the shapes of tensors show, with heads 64 wide, or None if a
-    needed tensor is missing.
-
-    Args:
-        tensors: by the names of a table.
-        network: the prefix of the network's names.
-        like: has the values that shapes don't show; None: ELECTRA's own.
-    """
+    needed tensor is missing. Names begin with `network`. Values that shapes don't show are those of
+    `like`; None: ELECTRA's own."""
     def shape(name):
         return tensors[f"{network}{name}"].shape
 

@@ -66,13 +66,15 @@ _EPSILON = 1e-5
 
 def _table(task, heads=()):
     """Returns the table, where `cls_out` is the head `task`."""
-    rows = [(f"{task}/dense", "cls_out", _CLASSIFIER)] if task else []
+    rows = [*_ROWS]
+    if task:
+        rows.append((f"{task}/dense", "cls_out", _CLASSIFIER))
     rows += [(f"{head}/dense", f"{head}_fc", _DENSE) for head in heads]
-    return Format((*_ROWS, *rows), _IGNORED, heads=dict.fromkeys(heads, "sentence_reordering"))
+    return Format(tuple(rows), _IGNORED, heads=dict.fromkeys(heads, "sentence_reordering"))
 
 
 def find(path: str) -> str | None:
-    """Returns the file of the word embeddings in the folder `path` or its `params`, or None."""
+    """The file of the word embeddings in the folder or its `params`, or None."""
     files = [os.path.join(path, _WORDS), os.path.join(path, "params", _WORDS)]
     if os.path.basename(path) == _WORDS:
         files = [path]
@@ -80,13 +82,15 @@ def find(path: str) -> str | None:
 
 
 def _description(data):
-    """Returns the type and the shape in a `VarType.TensorDesc`: fields 1 and 2."""
+    """The type and the shape in a `VarType.TensorDesc`."""
     code, shape = 0, []
     for number, kind, value in fields(data):
         if number == 1:
             code = value
-        elif number == 2:       # packed or one by one
-            shape += unpack_ints(value).tolist() if kind == 2 else [value]
+        elif number == 2 and kind == 2:     # packed
+            shape += unpack_ints(value).tolist()
+        elif number == 2:
+            shape.append(value)
         else:
             raise ValueError(f"field {number}")
     return _DTYPES[code], tuple(shape)
@@ -104,7 +108,6 @@ def _head(file):
 
 
 def _tensor(path):
-    """Returns the `Tensor` in a file, which must be whole."""
     try:
         with open_file(path, "rb") as file:
             dtype, shape = _head(file)
@@ -124,7 +127,8 @@ def _read_config(path):
     values = dict(read_json(path))
     values["type_vocab_size"] = values.pop("sent_type_vocab_size", None) or values.get(
         "type_vocab_size", 2)
-    values["hidden_act"] = _GELU.get(values.get("hidden_act"), values.get("hidden_act"))
+    act = values.get("hidden_act")
+    values["hidden_act"] = _GELU.get(act, act)
     values.setdefault("intermediate_size", 4 * values.get("hidden_size", 0))
     with naming(path):
         return EncoderConfig.from_dict({"layer_norm_eps": _EPSILON, **values,
@@ -132,10 +136,9 @@ def _read_config(path):
 
 
 def read(file: str) -> Source:
-    """Returns a checkpoint's `Source`; `file` comes from `find`."""
     folder = os.path.dirname(file) or os.curdir
     places = [os.path.join(folder, ""), os.path.join(os.path.dirname(absolute(folder)), "")]
-    config = next((path for place in places if (path := rules.beside(place, _CONFIG))), None)
+    config = next(filter(None, (rules.beside(place, _CONFIG) for place in places)), None)
     tensors = {name: _tensor(os.path.join(folder, name)) for name in sorted(list_folder(folder))
                if not name.endswith((".json", ".txt"))}
     known = {prefix for _, prefix, _ in _ROWS}
@@ -148,8 +151,6 @@ def read(file: str) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    """Returns the table to write `weights` with, or raises InputError if ERNIE's code would compute
-    other outputs."""
     config = weights.config
     check_parts(weights, ("use_task_id",))
     for key, only in (("model_type", "ernie"), ("layer_norm_eps", _EPSILON),
@@ -161,14 +162,12 @@ def table_for(weights: Weights) -> Format:
         raise InputError(f"{weights.source}: hidden_act is {config.hidden_act}, but networks of "
                          "this format use relu or the exact GELU; give --hidden_act=gelu_erf to "
                          "change the model to it.")
-    tasks = only_head(weights, [name for name in names.CLASSIFIERS if name != "tagging"],
-                      "ERNIE's checkpoints call each of them cls_out")
-    own = [head for head in weights.heads if head not in names.HEADS]
-    return _table(tasks[0] if tasks else None, own)
+    task = only_head(weights, [name for name in names.CLASSIFIERS if name != "tagging"],
+                     "ERNIE's checkpoints call each of them cls_out")
+    return _table(task, [head for head in weights.heads if head not in names.HEADS])
 
 
 def _serialise(value):
-    """Returns the bytes of a LoDTensor."""
     description = bytes([0x08, _CODES[value.dtype.name]])
     description += b"".join(b"\x10" + varint(size) for size in value.shape)
     return b"".join((struct.pack("<IQIi", 0, 0, 0, len(description)), description,
@@ -176,8 +175,6 @@ def _serialise(value):
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `params`, `ernie_config.json` and the vocabulary's files into `folder`. `tensors` have
-    ERNIE's names, and types that Paddle's code knows."""
     os.mkdir(os.path.join(folder, "params"))
     for name, tensor in tensors.items():
         value = tensor.read()
@@ -186,11 +183,12 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
                              "Paddle does not have; give --dtype=float32.")
         with open(os.path.join(folder, "params", name), "wb") as file:
             file.write(_serialise(value))
-    config = weights.config.to_dict()
-    dropped = ("model_type", "layer_norm_eps", "intermediate_size")
-    back = {ours: name for name, ours in _GELU.items()}
-    values = {key: value for key, value in config.items() if key not in dropped}
-    values["hidden_act"] = back.get(values["hidden_act"], values["hidden_act"])
+    values = weights.config.to_dict()
+    for key in ("model_type", "layer_norm_eps", "intermediate_size"):
+        values.pop(key, None)
+    for name, ours in _GELU.items():
+        if values["hidden_act"] == ours:
+            values["hidden_act"] = name
     if weights.config.task_types:
         values["task_type_vocab_size"] = weights.config.task_types
     write_json(os.path.join(folder, _CONFIG), values)

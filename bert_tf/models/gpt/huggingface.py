@@ -31,20 +31,16 @@ def _check_heads(file, path, values, tensors, words):
     if copy and words in tensors and not np.array_equal(copy.read(), tensors[words].read()):
         raise InputError(f"{file}: tensor 'lm_head.weight' differs from {words!r}, but the network "
                          "ties them; take another checkpoint.")
-    for key, only in _SUMMARY.items() if "multiple_choice_head.summary.weight" in tensors else ():
+    if "multiple_choice_head.summary.weight" not in tensors:
+        return
+    for key, only in _SUMMARY.items():
         if (values.get(key, only) or None) != only:
             raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}.")
 
 
 def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
-    """Returns a checkpoint's `Source` from its safetensors file, the values of `config.json` and
-    its tensors.
-
-    Raises:
-        InputError: the files describe another network or other heads.
-    """
     path = rules.beside(file, "config.json")
-    prefix = _PREFIX if any(name.startswith(_PREFIX) for name in tensors) else ""
+    prefix = _PREFIX * any(name.startswith(_PREFIX) for name in tensors)
     ours = {name: values[key] for key, name in _KEYS.items() if key in values}
     width = ours.get("hidden_size", GPTConfig.hidden_size)
     ours["intermediate_size"] = 4 * width if isinstance(width, int) else width
@@ -64,17 +60,14 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    """Returns the table to write `weights` with."""
     openai_gpt.check(weights, "huggingface", frozenset(["multiple_choice"]))
-    return openai_gpt.table(_PREFIX if weights.heads else "", (_NOTE,))
+    return openai_gpt.table(_PREFIX * bool(weights.heads), (_NOTE,))
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `model.safetensors`, `config.json` and the vocabulary's files. `tensors` have Hugging
-    Face's names."""
     config = weights.config
     safetensors_files.write(folder, openai_gpt.join(tensors), {
-        "architectures": [f"OpenAIGPT{'DoubleHeads' if weights.heads else ''}Model"],
+        "architectures": [f"OpenAIGPT{'DoubleHeads' * bool(weights.heads)}Model"],
         "model_type": TYPE, **{key: getattr(config, ours) for key, ours in _KEYS.items()},
         "afn": config.hidden_act, "n_special": openai_gpt.SPECIAL,
         "summary_type": "cls_index", "summary_use_proj": True})

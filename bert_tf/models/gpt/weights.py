@@ -94,12 +94,10 @@ SPECIAL_NOTE = f"{SPECIAL} rows of words are reinitialised: the special tokens'.
 
 
 def find(path: str) -> str | None:
-    """Returns the first of the files at `path`, the folder or that file, or None."""
     return rules.named(path, "params_0.npy")
 
 
 def read(file: str) -> Source:
-    """Returns the `Source` of the original's files; `file` comes from `find`."""
     folder = os.path.dirname(file)
     try:
         with open_file(os.path.join(folder, _SHAPES)) as text:
@@ -117,7 +115,8 @@ def read(file: str) -> Source:
     values = np.split(flat, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
     tensors = {}
     for name, shape, value in zip(_order(layers), shapes, values):
-        shape = shape[1:] if len(shape) == 3 else shape      # [1, in, out]
+        if len(shape) == 3:     # [1, in, out]
+            shape = shape[1:]
         tensors[name] = Tensor(name, shape, str(value.dtype),
                              lambda value=value, shape=shape: value.reshape(shape))
     width = tensors["tokens_embed.weight"].shape[1]
@@ -131,7 +130,6 @@ def read(file: str) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    """Returns the table to write `weights` with, which must be GPT's."""
     check(weights, "openai")
     return table(notes=(f"{SPECIAL} rows of words, those of the special tokens, are left out: the "
                         "original draws them anew.",))
@@ -151,8 +149,6 @@ def check(weights: Weights, form: str, heads: frozenset[str] = frozenset()) -> N
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `params_*.npy`, `params_shapes.json`, the configuration and the vocabulary into
-    `folder`. `tensors` have the table's names."""
     values = join(tensors)
     values["tokens_embed.weight"] = values["tokens_embed.weight"][:-SPECIAL]
     ordered = [values[name] for name in _order(weights.config.num_hidden_layers)]

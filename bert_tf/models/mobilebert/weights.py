@@ -25,12 +25,8 @@ _TABLES = ("word_embeddings", "token_type_embeddings", "position_embeddings")
 
 
 def encoder_rows(rename: Callable[[str], str], kinds: Mapping[str, tuple]) -> tuple:
-    """Returns the rows of a `Format` for the network.
-
-    Args:
-        rename: maps our name to the format's; "{i}" is the number of a layer.
-        kinds: the endings of each kind: "table", "dense", "norm".
-    """
+    """Returns the rows of a `Format`. `rename` maps our names, with "{i}" for a layer's number, to
+    the format's; `kinds` has the endings of "table", "dense" and "norm"."""
     rows = [*((f"embeddings/{name}", "table") for name in _TABLES),
             ("embeddings/embedding_transformation", "dense"), ("embeddings/LayerNorm", "norm"),
             ("pooler/dense", "dense"), *((LAYER + part, "dense") for part in PLAIN)]
@@ -61,8 +57,7 @@ def notes(config: Sizes) -> tuple[str, ...]:
 
 
 def join_output(tensors: dict[str, Tensor]) -> None:
-    """Makes one tensor of an output matrix of its own, which is not the embedding table, and of its
-    further columns."""
+    """Joins an output matrix, which is not the embedding table, with its further columns."""
     if _DECODER not in tensors or _FURTHER not in tensors:
         return
     table, further = tensors[_DECODER], tensors.pop(_FURTHER)

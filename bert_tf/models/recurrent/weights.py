@@ -45,7 +45,6 @@ FORMAT = Format(_rows())
 
 
 def find(path: str) -> str | None:
-    """Returns the weights at `path`, a folder or the file, or None."""
     if not is_folder(path):
         return path if path.endswith(_ENDING) and is_file(path) else None
     files = match_names(path, f"*{_ENDING}")
@@ -53,7 +52,6 @@ def find(path: str) -> str | None:
 
 
 def _config(file, tensors):
-    """Returns the configuration in the options next to the weights, which must exist."""
     path = file.removesuffix(_ENDING) + _OPTIONS
     if not is_file(path):
         raise InputError(f"{file}: there is no {os.path.basename(path)} in the same folder; put it "
@@ -85,14 +83,12 @@ def _config(file, tensors):
 
 
 def read(file: str) -> Source:
-    """Returns a file's `Source`."""
     with open_file(file, "rb") as content:
         tensors = hdf5.tensors(content.read(), file)
     return Source(file, _config(file, tensors), tensors, FORMAT, rules.vocabulary_beside(file))
 
 
 def table_for(weights: Weights) -> Format:
-    """Returns the table to write `weights` with."""
     if not isinstance(weights.config, ElmoConfig):
         raise InputError(f"{weights.source}: the format elmo holds only language models of ELMo, "
                          f"but the model_type is {weights.config.model_type}; choose another "
@@ -102,8 +98,6 @@ def table_for(weights: Weights) -> Format:
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `elmo_weights.hdf5`, `elmo_options.json` and the vocabulary into `folder`. `tensors`
-    have bilm-tf's names."""
     config = weights.config
     with h5py.File(os.path.join(folder, f"elmo_{_ENDING}"), "w") as file:
         for name, tensor in tensors.items():

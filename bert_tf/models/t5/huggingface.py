@@ -6,7 +6,7 @@ from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import T5Config
 from bert_tf.errors import InputError, naming
-from bert_tf.models.t5.weights import ATTENTION, HIDDEN, TYPE, parts
+from bert_tf.models.t5.weights import ATTENTION, HIDDEN, KINDS, TYPE, parts
 
 _KEYS = ("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_decoder_layers", "num_heads",
          "relative_attention_num_buckets", "relative_attention_max_distance", "dropout_rate",
@@ -29,8 +29,7 @@ def _hf_table():
                 rows += [(f"{ours}/{name}", f"{layer}.DenseReluDense.{name}", DENSE)
                          for name in (*HIDDEN, "wo")]
             else:
-                kind = "SelfAttention" if part == "attention" else "EncDecAttention"
-                rows += [(f"{ours}/{name}", f"{layer}.{kind}.{name[0]}", DENSE)
+                rows += [(f"{ours}/{name}", f"{layer}.{KINDS[part]}.{name[0]}", DENSE)
                          for name in ATTENTION]
     return Format(tuple(rows), (
         safetensors_files.COPIES,
@@ -39,8 +38,6 @@ def _hf_table():
 
 
 def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
-    """Returns the `Source` of a safetensors file, the values of `config.json` and the file's
-    tensors. Copies must equal their tensors."""
     path = rules.beside(file, "config.json")
     for key, only in _FIXED.items():
         if values.get(key) not in (None, only):
@@ -53,8 +50,9 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
         config = T5Config.from_dict(ours)
     if config.num_decoder_layers == config.num_layers:
         config = T5Config.from_dict({**config.to_dict(), "num_decoder_layers": None})
-    copies = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
-              *(["lm_head.weight"] if config.tie_word_embeddings else [])]
+    copies = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight"]
+    if config.tie_word_embeddings:
+        copies.append("lm_head.weight")
     tensors = dict(tensors)
     for copy in copies:
         if copy in tensors and "shared.weight" in tensors:
@@ -70,7 +68,6 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    """Returns the table to write `weights` with."""
     if not weights.config.has_encoder:
         raise InputError(f"{weights.source}: architecture is {weights.config.architecture}, but "
                          "Hugging Face's T5 is an encoder_decoder; choose another format.")
@@ -81,8 +78,6 @@ def table_for(weights: Weights) -> Format:
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `model.safetensors`, `config.json` and the vocabulary's files. `tensors` have Hugging
-    Face's names."""
     config = weights.config
     safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {
         "architectures": ["T5ForConditionalGeneration"], "model_type": TYPE,

@@ -11,12 +11,14 @@ from bert_tf.errors import InputError
 TYPE = "t5"
 ATTENTION = ("query", "key", "value", "output")
 HIDDEN = ("wi", "wi_0", "wi_1")
+KINDS = {"attention": "SelfAttention", "cross_attention": "EncDecAttention"}    # in all files
 
 
 def parts(stack, reads_encoder=True):
     """Returns the parts of a layer of a stack, in their order."""
-    return ["attention", *(["cross_attention"] if stack == "decoder" and reads_encoder else []),
-            "feed_forward"]
+    if stack == "decoder" and reads_encoder:
+        return ["attention", "cross_attention", "feed_forward"]
+    return ["attention", "feed_forward"]
 
 
 # The original's name of a norm inside a layer, and of a stack's last norm, by version of its code.
@@ -24,7 +26,6 @@ _NORMS = {False: ("rms_norm", "rms_norm"), True: ("layer_norm", "final_layer_nor
 
 
 def _mesh_table(has_encoder, is_legacy):
-    """The table of the original's checkpoints, of today's code or of the first release's."""
     inner, last = _NORMS[is_legacy]
     rows: list[tuple] = [
         ("embeddings/word_embeddings", f"{'shared' if has_encoder else 'decoder'}/embedding",
@@ -41,14 +42,12 @@ def _mesh_table(has_encoder, is_legacy):
                 rows += [(f"{ours}/{name}/kernel", f"{layer}/DenseReluDense/{name}/kernel", SELF)
                          for name in (*HIDDEN, "wo")]
             else:
-                kind = "SelfAttention" if part == "attention" else "EncDecAttention"
-                rows += [(f"{ours}/{name}/kernel", f"{layer}/{kind}/{name[0]}", SELF)
+                rows += [(f"{ours}/{name}/kernel", f"{layer}/{KINDS[part]}/{name[0]}", SELF)
                          for name in ATTENTION]
     return Format(tuple(rows), ((r"global_step|.*_slot_(v|vr|vc|m)", "state of the optimizer"),))
 
 
 def _mesh_config(prefix, tensors):
-    """Returns the configuration that the shapes of a checkpoint show."""
     def shape(*ends):
         return next((tensor.shape for name, tensor in tensors.items()
                      if name.endswith(ends) and len(tensor.shape) == 2), (0, 0))
@@ -76,7 +75,6 @@ def _mesh_config(prefix, tensors):
 
 
 def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
-    """Returns the `Source` of an original checkpoint; `prefix` comes from `google.find`."""
     config = rules.config_beside(prefix)
     if config is not None and not isinstance(config, T5Config):
         raise InputError(f"{prefix}: the {rules.CONFIG} in the same folder is not a configuration "
@@ -90,12 +88,10 @@ def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    """Returns the table to write `weights` with, from the code of their release."""
+    """The table of the code of their release."""
     return _mesh_table(weights.config.has_encoder, not weights.config.is_gated)
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`. `tensors` have
-    the original's names."""
     google.save(folder, "model.ckpt", {name: tensor.read() for name, tensor in tensors.items()})
     google.write_around(folder, weights)

@@ -44,9 +44,9 @@ _SPAN_NOTE = ("transformers gives XLNet the passage before the question; a head 
 
 
 def _hf_table(prefix, head, notes=()):
-    block = f"{prefix}layer.{{i}}"
-    logits = [(f"{head}/dense", _LOGITS.get(head, "logits_proj"), DENSE)] if head in (
-        *SEQUENCE, "multiple_choice", *_LOGITS) else []
+    block, logits = f"{prefix}layer.{{i}}", []
+    if head in (*SEQUENCE, "multiple_choice", *_LOGITS):
+        logits = [(f"{head}/dense", _LOGITS.get(head, "logits_proj"), DENSE)]
     return Format((
         ("embeddings/word_embeddings", f"{prefix}word_embedding.weight", SELF),
         ("embeddings/mask_emb", f"{prefix}mask_emb", (("", "", "11H"),)),
@@ -68,7 +68,6 @@ def _hf_table(prefix, head, notes=()):
 
 
 def _head_of(values, tensors):
-    """The head that the files hold, or None."""
     classes = values.get("architectures")
     heads = [head for head, end in _CLASSES.items()
              if isinstance(classes, list) and f"XLNet{end}" in classes]
@@ -77,7 +76,9 @@ def _head_of(values, tensors):
         return problem
     if heads:
         single = getattr(tensors.get("logits_proj.bias"), "shape", ()) == (1,)
-        return "regression" if single and "regression" in heads else heads[0]
+        if single and "regression" in heads:
+            return "regression"
+        return heads[0]
     return next((head for head, layer in (*_LOGITS.items(), ("classification", "logits_proj"))
                  if f"{layer}.bias" in tensors), None)
 
@@ -93,7 +94,6 @@ def _check_summary(values, tensors):
 
 
 def _read_config(values, tensors, beams):
-    """The configuration of the network in a config.json; refuses what the network lacks."""
     act = our_activation("ff_activation", values.get("ff_activation", "gelu"))
     for key, only in _FIXED.items():
         if values.get(key, only) != only:
@@ -110,11 +110,6 @@ def _read_config(values, tensors, beams):
 
 
 def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
-    """The `Source` of Hugging Face's files.
-
-    Raises:
-        InputError: the configuration describes another network, or a copy differs from its tensor.
-    """
     head = _head_of(values, tensors)
     beams = {key: values.get(key, 5) for key in _BEAMS if head == "conditional_span"}
     try:
@@ -122,22 +117,16 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     except (InputError, TypeError, ZeroDivisionError) as error:
         path = rules.beside(file, "config.json")
         raise InputError(f"{path}: {str(error).rstrip('.')}.") from None
-    prefix = "transformer." if any(name.startswith("transformer.") for name in tensors) else ""
+    prefix = "transformer." * any(name.startswith("transformer.") for name in tensors)
     words, tensors = f"{prefix}word_embedding.weight", dict(tensors)
     if {"lm_loss.weight", words} <= tensors.keys():
         safetensors_files.set_copy_aside(tensors, "lm_loss.weight", words, file)
     return Source(file, config, tensors, _hf_table(prefix, head),
                   rules.vocabulary_beside(file), labels=safetensors_files.labels(values, file),
-                  options=beams,
-                  notes=(_ERF_NOTE,) if config.ff_activation == "gelu_erf" else ())
+                  options=beams, notes=(_ERF_NOTE,) * (config.ff_activation == "gelu_erf"))
 
 
 def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with, as Hugging Face's files.
-
-    Raises:
-        InputError: Hugging Face has no such model.
-    """
     check_sees_both_sides(weights)
     config, heads = weights.config, [name for name in _CLASSES if name in weights.heads]
     if config.attention_width != config.d_model or not config.untie_r:
@@ -149,29 +138,28 @@ def table_for(weights: Weights) -> Format:
     if len(heads) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(heads)}, but a Hugging "
                          f"Face class has one head; give --leave_out={','.join(heads[1:])}.")
-    return _hf_table("transformer." if heads else "", heads[0] if heads else None,
-                     (_SPAN_NOTE,) if "answer_span" in heads else ())
+    return _hf_table("transformer." * len(heads), next(iter(heads), None),
+                     (_SPAN_NOTE,) * ("answer_span" in heads))
 
 
 def _beams(made):
-    """Returns the keys of the beams of a model's answers, by its `origin`; {} without one."""
+    if not made:
+        return {}
     return {**made.options, **{key: options[ours] for name, options in made.objectives
-                               if name == "ConditionalSpan" for key, ours in _BEAMS.items()}
-            } if made else {}
+                               if name == "ConditionalSpan" for key, ours in _BEAMS.items()}}
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `model.safetensors`, `config.json` and the files of the vocabulary into `folder`."""
     config = weights.config
-    head = next((name for name in _CLASSES if name in weights.heads), None)
+    heads = [name for name in _CLASSES if name in weights.heads]
+    end = next(map(_CLASSES.get, heads), "Model")
+    problem = next(({"problem_type": key} for key, ours in _PROBLEMS.items() if ours in heads), {})
     safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {
-        "architectures": [f"XLNet{_CLASSES[head] if head else 'Model'}"], "model_type": TYPE,
+        "architectures": [f"XLNet{end}"], "model_type": TYPE,
         **{key: getattr(config, ours) for key, ours in _KEYS.items()},
         "mem_len": config.mem_len or None, "reuse_len": config.reuse_len or None,
         "ff_activation": THEIR_ACTIVATIONS[config.ff_activation], **_FIXED,
         "summary_activation": "tanh" if config.use_summ_proj else "",
         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5,
-        **describe_labels(weights, [head] if head else []), **_beams(weights.origin),
-        **next(({"problem_type": key} for key, ours in _PROBLEMS.items() if ours == head),
-               {})})
+        **describe_labels(weights, heads), **_beams(weights.origin), **problem})
     huggingface_tokenizer.write(folder, weights.tokenizer, has_segments=True)

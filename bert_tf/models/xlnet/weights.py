@@ -30,8 +30,11 @@ _TASK = re.compile(r"model/(classification|regression)_[^/]+/logit/")
 def _tf_table(head, layers):
     """The original's table, with a task's `head` or None; `layers`: whether its stacked tensors are
     split, one a layer."""
-    block, biases = f"{_BODY}/layer_{{i}}", f"{ATTENTION}/self" if layers else "encoder"
-    numbered = "/{i}" if layers else ""
+    block, biases, numbered, logits = f"{_BODY}/layer_{{i}}", "encoder", "", []
+    if layers:
+        biases, numbered = f"{ATTENTION}/self", "/{i}"
+    if head:
+        logits = [(f"{head}/dense", _task_scope(head), DENSE)]
     return Format((
         ("embeddings/word_embeddings", f"{_BODY}/word_embedding/lookup_table", SELF),
         ("embeddings/mask_emb", f"{_BODY}/mask_emb/mask_emb", (("", "", "11H"),)),
@@ -51,13 +54,12 @@ def _tf_table(head, layers):
         ("pooler/attention/output", f"{_SUMMARY}/abs_attn/o", _OUT),
         ("pooler/attention/LayerNorm", f"{_SUMMARY}/abs_attn/LayerNorm", NORM),
         *rules.conditional_span_rows("/", DENSE, NORM),
-        ("multiple_choice/dense", "logits/dense", DENSE),
-        *([(f"{head}/dense", _task_scope(head), DENSE)] if head else [])),
+        ("multiple_choice/dense", "logits/dense", DENSE), *logits),
         ((r"global_step|beta[12]_power|.*/(adam_[mv]|Adam(_1)?)", "state of the optimizer"),))
 
 
 def _task_scope(head):
-    """Returns the original's scope of a task's classifier, whose name it appends."""
+    """The original's scope of a task's classifier, whose name it appends."""
     return f"model/{'regression' if head == 'regression' else 'classification'}_task/logit"
 
 
@@ -98,16 +100,17 @@ def _config_of(prefix, tensors):
 
 
 def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
-    """Returns the `Source` of an original checkpoint; `prefix` comes from `google.find`."""
     config, notes = _config_of(prefix, tensors)
-    kinds = [match[1] for match in map(_TASK.match, tensors) if match]
-    head = kinds[0] if kinds else None
+    head = next((match[1] for match in map(_TASK.match, tensors) if match), None)
     renamed = {_TASK.sub(f"{_task_scope(head)}/", name): tensor for name, tensor in tensors.items()}
-    return Source(prefix, config, _unstacked(renamed, config.n_layer),
-                  _tf_table(head, config.untie_r), rules.vocabulary_beside(prefix), notes=notes,
-                  table_of=lambda task: _tf_table(
-                      task if head == "classification" and task in SEQUENCE[:2] else head,
-                      config.untie_r))
+
+    def table_of(task):
+        if head != "classification" or task not in SEQUENCE[:2]:
+            task = head
+        return _tf_table(task, config.untie_r)
+
+    return Source(prefix, config, _unstacked(renamed, config.n_layer), table_of(None),
+                  rules.vocabulary_beside(prefix), notes=notes, table_of=table_of)
 
 
 def check_sees_both_sides(weights: Weights) -> None:
@@ -118,10 +121,9 @@ def check_sees_both_sides(weights: Weights) -> None:
 
 
 def table_for(weights: Weights) -> Format:
-    """Returns the table to write `weights` with."""
     check_sees_both_sides(weights)
     config = weights.config
-    tasks = only_head(weights, SEQUENCE, "the original has one head")
+    task = only_head(weights, SEQUENCE, "the original has one head")
     if config.ff_activation == "gelu_erf":
         raise InputError(f"{weights.source}: ff_activation is the exact GELU, but the code of this "
                          "format computes the tanh form; give --hidden_act=gelu to change the "
@@ -130,12 +132,11 @@ def table_for(weights: Weights) -> Format:
         raise InputError(f"{weights.source}: layer_norm_eps is {config.layer_norm_eps}, but the "
                          f"code of this format always uses {XLNetConfig.layer_norm_eps}; choose "
                          "another format.")
-    return _tf_table(tasks[0] if tasks else None, config.untie_r)
+    return _tf_table(task, config.untie_r)
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `xlnet_model.ckpt.*`, `xlnet_config.json` and the vocabulary into `folder`. `tensors`
-    have the original's names; its stacked tensors are given one a layer."""
+    """Writes the original's stacked tensors, which `tensors` has one a layer."""
     config, values = weights.config, {}
     for name, tensor in tensors.items():
         stack, _, number = name.rpartition("/")
