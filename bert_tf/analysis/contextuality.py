@@ -70,10 +70,11 @@ def describe_layers(layers: Sequence[Sequence[np.ndarray]], words: Sequence[str]
     """
     whole = [np.concatenate(sentences) for sentences in layers]
     base = np.array([mean_cosine(vectors[sample]) for vectors in whole])
-    repeated = {} if len(set(words)) == len(words) else {
-        "self_similarity": np.array([self_similarity(vectors, words) for vectors in whole]) - base}
+    figures = {"anisotropy": base}
+    if len(set(words)) < len(words):
+        figures["self_similarity"] = np.array(
+            [self_similarity(vectors, words) for vectors in whole]) - base
     return {
-        "anisotropy": base, **repeated,
-        "intra_sentence": np.array(list(map(intra_sentence_similarity, layers))) - base,
+        **figures, "intra_sentence": np.array(list(map(intra_sentence_similarity, layers))) - base,
         "first_component": np.array([first_component(vectors) for vectors in whole]),
         "cka": np.array([[linear_cka(a[sample], b[sample]) for b in whole] for a in whole])}

@@ -52,12 +52,8 @@ class DependencyProbe:
         return float(result.fun)
 
     def loss(self, parts: Sequence[tuple], parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        """Returns the mean loss of words with a head, and its gradient.
-
-        Args:
-            parts: results of `_part`.
-            parameters: float [2 K, 1 + 2 E].
-        """
+        """Returns the mean loss of words with a head, and its gradient, for results of `_part` and
+        `parameters`, float [2 K, 1 + 2 E]."""
         total, slope, count = 0.0, np.zeros_like(parameters), 0
         for attention, features, heads in parts:
             words = np.flatnonzero(heads >= 0)
@@ -87,19 +83,16 @@ def _part(sentence):
     maps = np.asarray(sentence.attention, np.float64)
     maps = maps.reshape(-1, *maps.shape[-2:])
     size = maps.shape[-1]
-    vectors = np.zeros((size, 0)) if sentence.vectors is None else sentence.vectors
+    vectors = sentence.vectors
+    if vectors is None:
+        vectors = np.zeros((size, 0))
     return (np.concatenate([maps.swapaxes(1, 2), maps]),
             np.concatenate([np.ones((size, 1)), vectors, vectors], 1), np.array(sentence.heads))
 
 
-def _halves(features):
-    """The number of feature columns of token i."""
-    return (features.shape[1] + 1) // 2
-
-
 def _scores(attention, features, parameters):
     """Returns the score of i as the head of j at [i, j], float [w, w]; least on the diagonal."""
-    half = _halves(features)
+    half = (features.shape[1] + 1) // 2         # columns of token i
     of_i = parameters[:, :half] @ features[:, :half].T                      # [2 K, w]
     of_j = parameters[:, half:] @ features[:, half:].T
     scores = np.einsum("kij,ki->ij", attention, of_i) + np.einsum("kij,kj->ij", attention, of_j)
@@ -109,7 +102,7 @@ def _scores(attention, features, parameters):
 
 def _gradient(attention, features, slope):
     """Returns the gradient by the parameters, from the gradient `slope` by the scores."""
-    half, weighted = _halves(features), attention * slope
+    half, weighted = (features.shape[1] + 1) // 2, attention * slope
     return np.concatenate([weighted.sum(2) @ features[:, :half],
                            weighted.sum(1) @ features[:, half:]], 1)
 

@@ -40,12 +40,8 @@ def attention_gradients(encoder, objective, batch: Mapping[str, np.ndarray]
     [L, B, N, S, S], 0 in rows and columns of padding, and where a token doesn't see another.
 
     The derivative by token i's weight of token j is the derivative by the head's output at i, times
-    j's value vector. The softmax is not part of it: the weights count as free.
-
-    Args:
-        objective: an objective on `sequence_output`, such as `MaskedLM`.
-        batch: features [B, S] and the objective's labels.
-    """
+    j's value vector. The softmax is not part of it: the weights count as free. `objective` reads
+    `sequence_output`, as `MaskedLM`; `batch` has features [B, S] and its labels."""
     heads, size = encoder.config.num_attention_heads, encoder.config.head_size
     mask = tf.constant(batch["input_mask"])
     bias = encoder.make_bias(batch, None)
@@ -68,5 +64,6 @@ def attention_gradients(encoder, objective, batch: Mapping[str, np.ndarray]
         gradient = ops.reshape(gradient, (*gradient.shape[:2], heads, size))
         derivatives.append(ops.einsum("bind,bnjd->bnij", gradient, value))
     real = ops.cast(mask[:, None, :, None] * mask[:, None, None, :], "float32")
-    real = ops.tril(real) if encoder.config.is_causal else real
+    if encoder.config.is_causal:
+        real = ops.tril(real)
     return tuple((ops.stack(tensors) * real).numpy() for tensors in (probabilities, derivatives))

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def _entropy(p):
-    """Returns the entropy in nats, with 0 log 0 = 0, over the last axis."""
+    """In nats, with 0 log 0 = 0, over the last axis."""
     return -(p * np.log(np.where(p > 0, p, 1.0))).sum(-1)
 
 

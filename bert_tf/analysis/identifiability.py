@@ -76,28 +76,27 @@ def identify(readings: Sequence[Reading], mlp_epochs: int = 0,
     """Finds nearest neighbours in all texts, and in the last 15% of them, at least 1, after probes
     trained on the first 70%. The texts between choose the epoch of the MLP.
 
-    Args:
-        readings: with `hidden`, 3 or more.
-        mlp_epochs: 0: no MLP.
-        progress: called after each layer.
-    """
+    `readings` have `hidden`, and are 3 or more; with 0 `mlp_epochs` there is no MLP; `progress` is
+    called after each layer."""
     learned, tested = _split(len(readings))
     layers, _, width = readings[0].hidden.shape
     texts = [[(reading.hidden[layer], reading.hidden[0]) for reading in readings]
              for layer in range(layers)]
     shares = {measure: [_share(identified(*pair, measure) for pair in pairs) for pairs in texts]
               for measure in MEASURES}
-    mlp = MlpProbe(width, width, epochs=mlp_epochs) if mlp_epochs else None
-    across = np.zeros((layers, layers))
+    across, of_mlp = np.zeros((layers, layers)), []
+    if mlp_epochs:
+        mlp = MlpProbe(width, width, epochs=mlp_epochs)
     for layer, pairs in enumerate(texts):
         probe = _solve(LinearProbe(width, width), pairs[:learned])
         across[layer] = [_tested(probe, others[tested:]) for others in texts]
-        if mlp:
+        if mlp_epochs:
             mlp.fit(pairs[:learned], pairs[learned:tested])
-            shares.setdefault("mlp", []).append(_tested(mlp, pairs[tested:]))
+            of_mlp.append(_tested(mlp, pairs[tested:]))
         progress()
-    learned_by_mlp = {"mlp": shares.pop("mlp")} if mlp else {}
-    by_reading = {**shares, "linear": np.diag(across), **learned_by_mlp}
+    by_reading = {**shares, "linear": np.diag(across)}
+    if mlp_epochs:
+        by_reading["mlp"] = of_mlp
     tokens = [len(reading.input_ids) for reading in readings]
     return Identification(
         {name: np.array(values) for name, values in by_reading.items()},

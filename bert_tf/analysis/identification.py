@@ -14,13 +14,9 @@ MEASURES = ("cosine", "l2")
 
 
 def identified(hidden: np.ndarray, inputs: np.ndarray, measure: str = "cosine") -> np.ndarray:
-    """Returns whether each token's nearest input vector is its own: bool [n].
-
-    Args:
-        hidden: float [n, H], a text's hidden vectors, or a probe's outputs.
-        inputs: float [n, H], its input vectors.
-        measure: "cosine" or "l2".
-    """
+    """Returns whether each token's nearest input vector is its own, bool [n], by the `measure`
+    "cosine" or "l2". `hidden`, float [n, H], are a text's hidden vectors or a probe's outputs, and
+    `inputs`, float [n, H], its input vectors."""
     hidden, inputs = np.asarray(hidden, np.float64), np.asarray(inputs, np.float64)
     if measure == "cosine":
         inputs = inputs / np.maximum(np.linalg.norm(inputs, axis=1, keepdims=True), 1e-12)

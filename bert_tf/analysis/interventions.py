@@ -102,7 +102,6 @@ def _check_shared(groups, parts, what, each):
 
 
 def _sharing(parts):
-    """Groups the places of a list that have the same object."""
     groups: dict[int, list[int]] = {}
     for number, part in enumerate(parts):
         groups.setdefault(id(part), []).append(number)
@@ -115,6 +114,5 @@ def sharing(network) -> list[list[int]]:
 
 
 def all_heads(encoder, layer: int) -> list[tuple[int, int]]:
-    """Returns a layer's heads, for `disabled`."""
     config = encoder.config
     return [(layer, head) for head in config.kept_heads(config.layer_weights[layer][0])]

@@ -31,12 +31,17 @@ def write_page(path: str, title: str, readings: Sequence[Reading], tokenizer: To
         file.write(template.read_text("utf-8").replace("DATA", text, 1))
 
 
+def _tokens(ids, tokenizer):
+    return {"tokens": names(ids, tokenizer), "pieces": pieces(ids, tokenizer).astype(int).tolist()}
+
+
 def _text(reading: Reading, tokenizer: Tokenizer) -> Mapping:
     """Returns the page's data of one text; `from` are the tokens that attend, where these are not
     the attended ones."""
-    statistics = Statistics()
-    statistics.add(reading.attention, token_kinds(reading.input_ids, tokenizer.vocabulary),
-                   "encoder" if reading.from_ids is None else "cross")
+    statistics, attending, maps = Statistics(), {}, "encoder"
+    if reading.from_ids is not None:
+        attending, maps = {"from": _tokens(reading.from_ids, tokenizer)}, "cross"
+    statistics.add(reading.attention, token_kinds(reading.input_ids, tokenizer.vocabulary), maps)
     figures, titled = statistics.result(), titles(tokenizer.vocabulary)
     layers, heads = reading.attention.shape[:2]
 
@@ -45,13 +50,7 @@ def _text(reading: Reading, tokenizer: Tokenizer) -> Mapping:
         return f"{value:.2f} nats" if name == "entropy" else f"{value:.0%}"
 
     coded = np.round(255 * np.sqrt(np.clip(reading.attention, 0, 1))).astype(np.uint8)
-
-    def shown_tokens(ids):
-        return {"tokens": names(ids, tokenizer),
-                "pieces": pieces(ids, tokenizer).astype(int).tolist()}
-
-    return {**shown_tokens(reading.input_ids),
-            **({} if reading.from_ids is None else {"from": shown_tokens(reading.from_ids)}),
+    return {**_tokens(reading.input_ids, tokenizer), **attending,
             "attention": base64.b64encode(coded.tobytes()).decode(),
             "figures": [[{titled[name]: shown(name, layer, head)
                           for name in _FIGURES if name in figures}

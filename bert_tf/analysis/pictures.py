@@ -38,12 +38,8 @@ def draw_identifiability(path: str, title: str, head_size: int,
                          titles: Mapping[str, str]) -> None:
     """Draws correlation and attention by length, tokens identified by layer, and contributions.
 
-    Args:
-        head_size: D; longer texts' attention is not identifiable.
-        by_length: {n: figures of `identifiability.compare_maps`}.
-        attribution: figures of `identifiability.summarize_attribution`.
-        titles: of kinds of tokens, by `statistics.titles`.
-    """
+    `head_size` is D; longer texts' attention is not identifiable. `by_length` has the figures of
+    `compare_maps` by n, `attribution` of `summarize_attribution`; for `titles` see `statistics`."""
     with picture(path, 2, 4, (4.4, 3.6)) as (figure, axes):
         figure.suptitle(title, parse_math=False)
         lengths = list(by_length)
@@ -82,7 +78,9 @@ def draw_table(axis, values: np.ndarray) -> None:
     """Draws shares from 0 to 1, float [R, C], as colours; up to 8 columns have numbers, too."""
     axis.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
     axis.set(xticks=range(values.shape[1]), yticks=range(values.shape[0]))
-    for (row, column), value in np.ndenumerate(values) if values.shape[1] <= 8 else ():
+    if values.shape[1] > 8:
+        return
+    for (row, column), value in np.ndenumerate(values):
         axis.text(column, row, f"{value:.0%}", ha="center", va="center", fontsize=8,
                   color="black" if value > 0.6 else "white")
 
@@ -114,13 +112,11 @@ def _draw_distances(axis, by_distance):
 
 
 def _ramp(count: int) -> Sequence:
-    """Returns colours from dark to light."""
     from matplotlib import colormaps
     return [colormaps["viridis"](0.9 * i / max(count - 1, 1)) for i in range(count)]
 
 
 def _plain_ticks(axis, values):
-    """Marks a logarithmic axis with these numbers as they are written."""
     axis.set_xticks(values, [str(value) for value in values], fontsize=7)
     axis.minorticks_off()
 
@@ -128,12 +124,8 @@ def _plain_ticks(axis, values):
 def draw_statistics(path: str, title: str, statistics: Mapping[str, np.ndarray],
                     uniform_entropy: float, titles: Mapping[str, str]) -> None:
     """Draws each head's attention by layer: a point a head, and a line through the layers' means.
-
-    Args:
-        statistics: figures of `statistics.Statistics.result`.
-        uniform_entropy: entropy of a head that attends to all tokens alike.
-        titles: of kinds of tokens, by `statistics.titles`.
-    """
+    `statistics` are `Statistics.result`, `titles` `statistics.titles`; `uniform_entropy` is of a
+    head that attends to all tokens alike."""
     groups = {name: keys for name, keys in {
         "attention to kinds of tokens": ("cls", "sep", "punctuation"),
         "attention to itself and its neighbours": ("self", "left", "right"),

@@ -40,13 +40,9 @@ class Reading:
 
 def read(encoder, batches: Iterable[dict[str, np.ndarray]], parts: tuple[str, ...] = PARTS
          ) -> Iterator[Reading]:
-    """Yields the `Reading` of each text, without dropout. One batch is in memory at a time.
-
-    Args:
-        batches: dicts of input_ids, input_mask and segment_ids, integer [B, S], as
-            `bert_tf.data.text.vectors.Texts` packs them.
-        parts: some of `PARTS`.
-    """
+    """Yields the `Reading` of each text, with some of `PARTS`, without dropout. One batch is in
+    memory at a time: input_ids, input_mask and segment_ids, integer [B, S], as
+    `bert_tf.data.text.vectors.Texts` packs them."""
     run = compile_parts(encoder, parts)
     for batch in batches:
         activations = run(batch)
@@ -63,11 +59,9 @@ def read_decoder(network, batches: Iterable[dict[str, np.ndarray]], maps: str
     """Yields the `Reading` of each pair of a source and a target, with attention of T5's decoder,
     without dropout.
 
-    Args:
-        batches: dicts of `encoder_input_tokens`, integer [B, S], and `decoder_input_tokens`
-            [B, T], which begin with 0; both are padded with 0.
-        maps: "decoder", from target tokens to the target tokens up to each; "cross", to the source.
-    """
+    Batches have `encoder_input_tokens`, integer [B, S], and `decoder_input_tokens` [B, T], which
+    begin with 0; both are padded with 0. With `maps` "decoder", target tokens attend to the target
+    tokens up to each; with "cross", to the source."""
     @tf.function(autograph=False, reduce_retracing=True)
     def run(batch):
         return ops.cast(ops.stack(network(batch, return_attention=True)[_DECODER_MAPS[maps]]),

@@ -40,7 +40,8 @@ def p_value(labels: Sequence, first: Sequence, second: Sequence, metric: str = "
 def _permutation(labels, first, second, by_rank):
     """Brings answers to one scale, as both correlations are free of scale, then exchanges them."""
     def standard(values):
-        values = _scipy.stats.rankdata(values) if by_rank else values
+        if by_rank:
+            values = _scipy.stats.rankdata(values)
         values = values - values.mean()
         return values / (values.std() or 1.0)
 

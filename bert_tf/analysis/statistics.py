@@ -30,8 +30,9 @@ def token_kinds(ids: Sequence[int], vocabulary: Vocabulary) -> dict[str, np.ndar
     ids = np.asarray(ids)
     marks = [index for index in set(ids.tolist())
              if vocabulary.tokens[index].lstrip(_MARKS) in (".", ",")]
-    kinds = {**({} if vocabulary.cls_id is None else {"cls": ids == vocabulary.cls_id}),
-             "sep": ids == vocabulary.sep_id, "punctuation": np.isin(ids, marks)}
+    kinds = {"sep": ids == vocabulary.sep_id, "punctuation": np.isin(ids, marks)}
+    if vocabulary.cls_id is not None:
+        kinds = {"cls": ids == vocabulary.cls_id, **kinds}
     return {**kinds, "rest": ~np.logical_or.reduce(list(kinds.values()))}
 
 

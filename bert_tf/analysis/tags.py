@@ -13,19 +13,12 @@ from bert_tf.analysis.links import LinkHeads
 
 def probe_layers(train: Sequence[Sequence[np.ndarray]], train_tags: Sequence[Sequence[str]],
                  held_out: Sequence[Sequence[np.ndarray]]) -> list[list[list[str]]]:
-    """Predicts tags with a linear probe of each layer.
+    """Predicts tags with a linear probe of each layer: for each layer, the tags of each held-out
+    sentence.
 
     A probe is the affine map with the least squared error to one number a tag; the largest number
-    decides. It reads the vector of a word's first sub-word.
-
-    Args:
-        train: for each layer, the vectors [n, H] of each sentence's words.
-        train_tags: the tags of each sentence.
-        held_out: as `train`.
-
-    Returns:
-        for each layer, the tags of each held-out sentence.
-    """
+    decides. It reads the vector of a word's first sub-word. `train` and `held_out` have, for each
+    layer, the vectors [n, H] of each sentence's words."""
     names = sorted({tag for tags in train_tags for tag in tags})
     places = {tag: place for place, tag in enumerate(names)}
     predicted = []

@@ -1,5 +1,6 @@
 """Texts cut to measure: sequences of a given length, and the segments of Clark et al. (2019)."""
 
+import itertools
 import random
 from collections.abc import Sequence
 
@@ -17,8 +18,7 @@ def encode_documents(path: str, tokenizer: Tokenizer, most: int | None = None
     """Returns the ids of each document's lines. In the file, plain or gzip, a line is a sentence or
     paragraph, and a blank line ends a document. `most` limits the lines read."""
     with open_unpacked(path) as file:
-        content = file.read() if most is None else b"".join(
-            line for _, line in zip(range(most), file))
+        content = b"".join(itertools.islice(file, most))
     lines = [line.strip() for line in decode(content, [path])]
     tokens, lengths = tokenizer.encode_lines(lines)
     documents: list[list[list[int]]] = [[]]

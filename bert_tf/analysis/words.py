@@ -43,15 +43,12 @@ def readable(ids: Sequence[int], tokenizer: Tokenizer) -> str:
 
 def word_attention(attention: np.ndarray, words: Sequence[Sequence[int]], reading: str = "mean"
                    ) -> np.ndarray:
-    """Turns maps [..., n, n] between tokens into maps [..., w, w] between words.
+    """Turns maps [..., n, n] between tokens into maps [..., w, w] between words. `words` has the
+    positions of each one's tokens, in order.
 
-    The attention to a word is the sum of the attention to its tokens.
-
-    Args:
-        words: the positions of each word's tokens, in order.
-        reading: the attention from a word: the "mean" over its tokens, as in the paper; its "first"
-            token's, the original code's default; or the "max" of each column, scaled to sum 1.
-    """
+    The attention to a word is the sum of the attention to its tokens. The attention from a word is
+    the "mean" over its tokens, as in the paper; its "first" token's, the original code's default;
+    or the "max" of each column, scaled to sum 1."""
     starts = [positions[0] for positions in words]
     attention = np.add.reduceat(attention, starts, -1)
     if reading == "first":

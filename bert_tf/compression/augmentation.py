@@ -68,9 +68,11 @@ class RandomWords:
         draws = random.Random(f"{self.seed} {number}")
         different = {tuple(texts): None}
         for copy in range(self.copies):
-            changed = range(len(texts)) if len(texts) == 1 or copy % 3 == 2 else (copy % 3,)
-            different[tuple(self._copy(text, draws) if place in changed else text
-                        for place, text in enumerate(texts))] = None
+            changed = list(texts)
+            for place, text in enumerate(texts):
+                if len(texts) == 1 or copy % 3 in (place, 2):
+                    changed[place] = self._copy(text, draws)
+            different[tuple(changed)] = None
         return [list(copy) for copy in list(different)[1:]]
 
     def _copy(self, text, draws):
@@ -91,14 +93,12 @@ class RandomWords:
 
 def random_words(texts: Iterator[str], tagger: Callable[[list[str]], list[list[str]]] | None = None,
                  **options) -> RandomWords:
-    """Makes the `RandomWords` of a training file.
-
-    Args:
-        tagger: function from texts to the part of speech of each word; None: one tag for all words.
-        options: further attributes.
-    """
+    """Makes the `RandomWords` of a training file. `tagger` maps texts to the part of speech of each
+    word; None: one tag for all words. `options` are further attributes."""
     lines = list(texts)
-    tagged = tagger(lines) if tagger else [[""] * len(text.split()) for text in lines]
+    tagged = [[""] * len(text.split()) for text in lines]
+    if tagger:
+        tagged = tagger(lines)
     words: dict[str, list[str]] = {}
     tags: dict[str, str] = {}
     for text, its in zip(lines, tagged, strict=True):

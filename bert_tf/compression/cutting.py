@@ -24,15 +24,12 @@ _LAYER = re.compile(r"encoder/layer_(\d+)/(.*)")
 def cut(learner: Learner, heads: Collection[tuple[int, int]] = (),
         units: Collection[tuple[int, int]] = (), layers: Collection[int] = ()) -> Learner:
     """Returns a new model without some parts, with the outputs of the old one with these switched
-    off.
+    off. InputError if a part is absent, layers share their weights, or nothing would be left.
 
     Args:
         heads: pairs (number of the attention, original number of the head), from 0.
         units: pairs (number of the feed-forward network, unit), from 0, by the present numbers.
         layers: numbers of layers to remove; the others are renumbered.
-
-    Raises:
-        InputError: a part is absent, layers share their weights, or nothing would be left.
     """
     encoder = learner.encoder
     config = encoder.config
@@ -61,7 +58,6 @@ def cut(learner: Learner, heads: Collection[tuple[int, int]] = (),
 
 
 def _kept_heads(config, heads) -> Mapping[int, list[int]]:
-    """Returns each attention's remaining heads, by their original numbers."""
     remaining = {number: config.kept_heads(number) for number, _ in config.layer_weights}
     for layer, head in heads:
         if head not in remaining.get(layer, ()):
@@ -72,7 +68,6 @@ def _kept_heads(config, heads) -> Mapping[int, list[int]]:
 
 
 def _kept_units(config, units) -> Mapping[int, np.ndarray]:
-    """Returns each feed-forward network's remaining units."""
     sizes = {number: config.feed_forward_size(number) for _, number in config.layer_weights}
     for number, unit in units:
         if not 0 <= unit < sizes.get(number, 0):
@@ -87,7 +82,6 @@ def _kept_units(config, units) -> Mapping[int, np.ndarray]:
 
 
 def _config(config, kept_heads, kept_units, kept_layers, renumbers):
-    """Returns the configuration of the remaining parts."""
     every = range(config.num_attention_heads)
     heads = {number: [head for head in every if head not in remaining]
              for number, remaining in kept_heads.items()}
@@ -105,7 +99,6 @@ def _config(config, kept_heads, kept_units, kept_layers, renumbers):
 
 
 def _slice(name, values, config, kept_heads, kept_units):
-    """Returns the remaining part of a variable, which has its old name."""
     match = _LAYER.match(name)
     if not match or is_range(name):
         return values

@@ -15,15 +15,10 @@ Batch = dict[str, tf.Tensor]
 def top_eigenvalue(product: Callable[[np.ndarray], np.ndarray], size: int, seed: int = 0,
                    tolerance: float = 1e-3, most: int = 100) -> float:
     """The eigenvalue of the greatest magnitude of a symmetric matrix, with its sign, by power
-    iteration.
+    iteration from a random vector.
 
-    Args:
-        product: function of float64 [size] that returns the matrix times that.
-        size: rows of the matrix.
-        seed: of the vector to begin with.
-        tolerance: the iteration ends when the eigenvalue changes by less than this share.
-        most: the most products.
-    """
+    `product` returns the matrix times a vector, float64 [size]. The iteration ends when the
+    eigenvalue changes by less than the share `tolerance`, or after `most` products."""
     vector = np.random.default_rng(seed).standard_normal(size)
     eigenvalue = None
     for _ in range(most):
@@ -105,13 +100,7 @@ def sensitivity(eigenvalues: Sequence[float]) -> float:
 
 
 def choose_bits(sensitivities: Sequence[float], bits: tuple[int, int], count: int) -> list[int]:
-    """Gives more bits to the layers that need them most.
-
-    Args:
-        sensitivities: of each layer.
-        bits: the bits of most layers, and the bits of the `count` most sensitive layers.
-        count: the number of layers that get more bits.
-    """
+    """The bits of each layer: `bits[0]`, and of the `count` most sensitive ones `bits[1]`."""
     order = np.argsort(sensitivities, kind="stable")[::-1]
     chosen = np.full(len(order), bits[0])
     chosen[order[:count]] = bits[1]

@@ -20,19 +20,11 @@ FORMS = ("paper", "code", "bertology")
 
 def mask_gradients(learner: Learner, kind: str, by_token: bool = False) -> Callable:
     """Compiles a function from a batch to the derivatives of each example's loss by factors that
-    are 1.
+    are 1: from features [B, S], or [B, C, S] for C choices, to a list of L float32 [B, N or F], or
+    with a factor for each position [B, N or F, S or C * S].
 
-    Args:
-        learner: its network takes `head_mask` and `unit_mask`, as `BertEncoder` does; T5 takes
-            only the first.
-        kind: "head" or "unit".
-        by_token: whether each position has a factor of its own; not for T5, whose sequences
-            differ in length.
-
-    Returns:
-        a function of features [B, S], or [B, C, S] for C choices, which returns a list of L float32
-        [B, N or F], or [B, N or F, S or C * S] by token.
-    """
+    The network takes `head_mask`, and for the `kind` "unit" `unit_mask`. T5, whose sequences differ
+    in length, has neither `unit_mask` nor factors by token."""
     encoder = learner.encoder
     silence_compiler()
     silence_tracing()
@@ -41,10 +33,12 @@ def mask_gradients(learner: Learner, kind: str, by_token: bool = False) -> Calla
     def run(batch):
         shape = tf.shape(batch[encoder.reads[0]])
         rows, length = tf.reduce_prod(shape[:-1]), shape[-1] if by_token else 1
-        sizes = ([layer.num_heads for layer in attentions(encoder).values()] if kind == "head" else
-                 [layer.output_.input_size for layer in encoder.layers_])
-        masks = [tf.ones((rows, size, length, 1) if kind == "head" else (rows, length, size))
-                 for size in sizes]
+        if kind == "head":
+            sizes = [layer.num_heads for layer in attentions(encoder).values()]
+            masks = [tf.ones((rows, size, length, 1)) for size in sizes]
+        else:
+            sizes = [layer.output_.input_size for layer in encoder.layers_]
+            masks = [tf.ones((rows, length, size)) for size in sizes]
         with tf.GradientTape() as tape:
             tape.watch(masks)
             measures = learner.measure({**batch, f"{kind}_mask": masks})
@@ -83,8 +77,10 @@ def importance(learner: Learner, batches: Iterable[Mapping[str, np.ndarray]], ki
         kind: "head" or "unit".
     """
     gradients = mask_gradients(learner, kind, by_token=form == "code")
-    totals: list = [0.0] * (len(learner.encoder.layers_) if kind == "unit" else
-                            len(attentions(learner.encoder)))
+    count = len(attentions(learner.encoder))
+    if kind == "unit":
+        count = len(learner.encoder.layers_)
+    totals: list = [0.0] * count
     running = list(totals)
     examples, tokens = 0, 0
     for batch in batches:
@@ -115,11 +111,8 @@ def normalised(scores: Sequence[np.ndarray]) -> list[np.ndarray]:
 def attention_entropy(learner: Learner, batches: Iterable[Mapping[str, np.ndarray]]
                       ) -> list[np.ndarray]:
     """Returns the entropy of each head in nats, a list of L float64 [N]: the mean over real tokens
-    of -sum p log p, where p is a token's attention to each other, as in run_bertology.py.
-
-    Args:
-        batches: dicts of features [B, S], or [B, C, S] for C choices.
-    """
+    of -sum p log p, where p is a token's attention to each other, as in run_bertology.py. Batches
+    have features [B, S], or [B, C, S] for C choices."""
     totals: list = [0.0] * len(learner.encoder.layers_)
     tokens = 0
     for batch in batches:
@@ -144,13 +137,9 @@ def to_unit_range(scores: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def steps_of(percents: Sequence[float], sizes: Sequence[int], at_least: int = 0) -> list[int]:
-    """Returns how many parts are gone after each step, in increasing order.
-
-    Args:
-        percents: shares of all parts.
-        sizes: the number of parts of each layer, L.
-        at_least: how many parts of each layer stay; the last step leaves no others.
-    """
+    """Returns how many parts are gone after each step, in increasing order, for shares of all parts
+    in per cent. `sizes` has the parts of each layer, of which `at_least` stay; the last step leaves
+    no others."""
     total, most = sum(sizes), sum(max(size - at_least, 0) for size in sizes)
     steps = []
     for percent in sorted(percents):
@@ -164,12 +153,8 @@ def steps_of(percents: Sequence[float], sizes: Sequence[int], at_least: int = 0)
 def order_of(scores: Sequence[np.ndarray], pruned: Iterable[tuple[int, int]] = (),
              at_least: int = 0) -> list[tuple[int, int]]:
     """Returns the present (layer, head), the least important first; equals by layer and number.
-
-    Args:
-        scores: L arrays [N].
-        pruned: heads that are gone.
-        at_least: how many of each layer's best present heads are left out.
-    """
+    `scores` are L arrays [N], `pruned` the heads that are gone. Of each layer, the `at_least` best
+    present heads are left out."""
     gone = set(pruned)
     flat = sorted(((layer, head) for layer, of_layer in enumerate(scores)
                    for head in range(len(of_layer)) if (layer, head) not in gone),

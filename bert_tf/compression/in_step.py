@@ -19,7 +19,6 @@ class InStep(Teacher):
         self._row = row
 
     def check(self, config: Sizes, tokenizer: Tokenizer, max_seq_length: int) -> None:
-        """Raises InputError if a student's layers can't be compared with the teacher's."""
         own = find_vocabulary(self.folder)
         if own and open_tokenizer(own).vocabulary.tokens != tokenizer.vocabulary.tokens:
             raise InputError(f"--recipe={self._row.name} compares each token's vectors, but the "
@@ -46,10 +45,8 @@ class InStep(Teacher):
                              f"{widths[1]} wide; set the student's hidden_size to the teacher's.")
 
     def objectives(self, config: Sizes, dtype: str | None = None) -> list[Objective]:
-        """Returns the objectives of a student of `config`."""
         return [make_term(term, config, self.config, dtype) for term in self._row.terms]
 
     def learner(self, network, objectives: list[Objective]) -> Distiller:
-        """The learner of a student's network and objectives."""
         teacher = open_model(self.folder, finetuned=True).learner(network.dtype_policy.name)
         return Distiller(network, objectives, teacher=teacher)

@@ -44,17 +44,8 @@ def bits_of(learner: Learner) -> dict[str, int]:
 
 
 def write_integers(folder: str, learner: Learner) -> str:
-    """Writes `quantised.safetensors` and `bert_config.json` into `folder`.
-
-    Args:
-        learner: a Learner whose network has a `quantisation`.
-
-    Returns:
-        The path of the file.
-
-    Raises:
-        InputError: the network is not rounded.
-    """
+    """Writes `quantised.safetensors` and `bert_config.json`, and returns the path of the first;
+    InputError if the network is not rounded."""
     config = learner.encoder.config
     how = config.quantisation
     if not how:

@@ -65,11 +65,8 @@ class WordModel:
         """Returns the most probable words at some places of a text: for each place at most
         `CANDIDATES` tokens that begin a word, by probability.
 
-        The model reads the text with [MASK] at the place, and then the text as it is.
-
-        Args:
-            pieces: the ids of each word.
-            places: numbers of words of one piece.
+        The model reads the text with [MASK] at the place, and then the text as it is. `pieces` are
+        the ids of each word, `places` numbers of words of one piece.
         """
         vocabulary = self.tokenizer.vocabulary
         ids = [token for word in pieces for token in word]
@@ -154,8 +151,9 @@ class MaskedWords:
             single = [place for place in places if len(pieces[place]) == 1]
             options = dict(zip(single, self.model.candidates(pieces, single)))
             for place in places:
-                others = options.get(place) if place in options else (
-                    self.near(words[place]) if self.near else [])
+                others = options.get(place, [])
+                if place not in options and self.near:
+                    others = self.near(words[place])
                 options[place] = others or [words[place]]
             self._known[text] = words, {place: options[place] for place in places}
         return self._known[text]

@@ -52,7 +52,6 @@ class AnswerObjective(Objective):
         raise NotImplementedError
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
-        """Nothing: nobody asks it."""
         return {}
 
 
@@ -112,12 +111,8 @@ class SoftTargets(AnswerObjective):
         return (logits - self.mean) / self.scale, batch[SOFT_WEIGHTS]
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the weighted sum of the losses, and the sum's divisor (float32 scalars).
-
-        Args:
-            logits, labels: float32 [..., C], of student and teacher.
-            weights: float32 [...], or [..., C] where each logit is a decision of its own.
-        """
+        """Returns the weighted sum of the losses, and its divisor (float32 scalars). Logits of
+        student and teacher are float32 [..., C]; weights are [...], or [..., C] of decisions."""
         count = self.count_of(labels, weights)
         if self.is_binary:
             logits, labels = binary(logits), binary(labels)

@@ -19,11 +19,7 @@ from bert_tf.training.transfer import renumbered
 
 def take_layers(encoder, layers: Sequence[int]):
     """Returns a network with some layers of another, numbered from 0, in this order, and all its
-    other weights.
-
-    Raises:
-        InputError: the layers are absent or share weights.
-    """
+    other weights; InputError if layers are absent or share weights."""
     config = encoder.config
     if config.shares_layers or not hasattr(encoder, "layers_"):
         raise InputError(f"a student can't take layers from this {type(encoder).__name__}: its "
@@ -39,7 +35,6 @@ def take_layers(encoder, layers: Sequence[int]):
 
 
 def _sizes(config, layers):
-    """The configuration of some layers, with their bits and what pruning left of them."""
     sizes = {config.common_names.get("num_hidden_layers", "num_hidden_layers"): len(layers)}
     if config.quantisation:
         sizes["quantisation"] = config.quantisation.of_layers(layers)
@@ -52,14 +47,7 @@ def _sizes(config, layers):
 
 def write_start(path: str, layers: Sequence[str], folder: str, has_begun: bool = False) -> str:
     """Writes a student with some layers of the model at `path`, of any format, and returns its
-    folder.
-
-    Args:
-        has_begun: whether a run has begun with the student that is there.
-
-    Raises:
-        InputError: layers can't be taken; or a run has begun with another student.
-    """
+    folder. InputError if layers can't be taken, or a run `has_begun` with another student there."""
     try:
         numbers = [int(layer) for layer in layers]
     except ValueError:

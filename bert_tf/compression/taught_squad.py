@@ -32,12 +32,8 @@ class TaughtSquadRecords(SquadRecords):
 
     @classmethod
     def of(cls, records: SquadRecords, teachers: Teachers) -> "TaughtSquadRecords":
-        """Makes records with answers of `teachers`.
-
-        Raises:
-            InputError: a teacher has another tokenizer, shorter sequences, or a head that predicts
-                ends from starts.
-        """
+        """Makes records with answers of `teachers`. InputError if a teacher has another tokenizer,
+        shorter sequences, or a head that predicts ends from starts."""
         tokenizer = records.tokenizer
         for teacher in teachers.members:
             own = open_tokenizer(teacher.folder, teacher.saved.do_lower_case)

@@ -62,17 +62,15 @@ class Teacher:
                              "recipe compares one; give another --recipe.")
 
     def digest(self) -> str:
-        """Returns the digest of the files that its answers depend on."""
+        """The digest of the files that its answers depend on."""
         return digest(task_heads.resolve(self._file)[1], os.path.join(self.folder, TASK_FILE))
 
     @property
     def head(self) -> str:
-        """The name of its head in `bert_tf.heads`."""
         task = self.saved.task
         return task.kind.head(task, self.saved.options)[0]
 
     def check_length(self, max_seq_length: int) -> None:
-        """Raises InputError if it reads only sequences shorter than `max_seq_length`."""
         if max_seq_length > self.config.max_position_embeddings:
             raise InputError(f"--max_seq_length is {max_seq_length}, but --teacher={self.folder} "
                              f"has only {self.config.max_position_embeddings} positions; give "
@@ -151,7 +149,6 @@ class Teachers:
                              "the layers of one model; name one teacher, or another --recipe.")
 
     def check(self, task: Task) -> None:
-        """Raises InputError if they were trained for another task."""
         saved = self.members[0].saved.task
         if saved.kind != task.kind or task.labels and set(task.labels) != set(saved.labels):
             raise InputError(f"--teacher: {self.members[0].folder} was trained for "
@@ -165,13 +162,12 @@ class Teachers:
         return any(teacher.saved.options.get("document_context") for teacher in self.members)
 
     def describe(self) -> dict[str, Any]:
-        """Returns the JSON value of all that the answers depend on."""
+        """The JSON value of all that the answers depend on."""
         return {"teachers": [teacher.digest() for teacher in self.members],
                 "average": self.average if len(self.members) > 1 else None,
                 "layers": list(self.members[0].layers)}
 
     def vocabularies(self) -> list[str]:
-        """Returns the hash of each teacher's vocabulary."""
         return [open_tokenizer(teacher.folder, teacher.saved.do_lower_case).vocabulary.hash
                 for teacher in self.members]
 
@@ -213,7 +209,6 @@ class Teachers:
             name: np.repeat(values, counts, axis=0) for name, values in features.items()}
 
     def _logits(self, kind, units):
-        """Returns the joint logits; for a regression its numbers."""
         if "values" in units[0] or len(units) > 1 and self.average == "probabilities":
             average = kind.average(units)
             return average.get("logits", average.get("values"))
@@ -221,13 +216,10 @@ class Teachers:
 
 
 def _answers_tokens(task):
-    """Returns whether a task labels words, not examples."""
     return any(feature.name == "label_weights" for feature in task.kind.features)
 
 
 class _TaughtWriter(PieceWriter):
-    """Writes shards that also hold teachers' answers."""
-
     teachers: Teachers
 
     @property

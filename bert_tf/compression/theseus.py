@@ -144,7 +144,6 @@ class Theseus(Learner):
 
 
 def check_layers(layers: int, kept: int) -> None:
-    """Raises InputError unless `kept` layers can replace `layers`."""
     if not 0 < kept < layers or layers % kept:
         raise InputError(f"--successor_layers is {kept}, but the predecessor has {layers} layers; "
                          f"give a smaller number that divides {layers}.")
@@ -166,12 +165,7 @@ def read_predecessor(folder: str, dtype: str | None = None) -> keras.Model:
 def open_successor(path: str, layers: int, folder: str) -> str:
     """Returns the folder of a successor's initial model, and writes the model if it is absent or
     incomplete: the lowest `layers` of the fine-tuned model in `path`, its embeddings, pooler and
-    head.
-
-    Raises:
-        InputError: the model is absent, or its number of layers no multiple; or the folder holds
-            layers of another model, or another number of them.
-    """
+    head. InputError if the model is absent or can't be divided so, or the folder holds others."""
     note = os.path.join(folder, _MADE_OF)
     weights = task_heads.resolve(os.path.join(path, keras_file.NAME))[1]
     made = {"predecessor": files.digest(weights), "successor_layers": layers}

@@ -89,8 +89,7 @@ class TransferSource(Source):
 
 
 def read_texts(path: str, count: int) -> Iterator[list]:
-    """Yields lists of `count` (1 or 2) successive lines of a text, plain or gzip; blank lines end
-    documents."""
+    """Yields `count` (1 or 2) successive lines of a text each; blank lines end documents."""
     last: list[str] = []
     for _, line in read_lines(path):
         last = [*last, line.strip()][-count:] if line.strip() else []

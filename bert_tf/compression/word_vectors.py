@@ -17,12 +17,7 @@ from bert_tf.tokenization.base import Tokenizer
 def read_word_vectors(path: str, flag: str, is_wanted: Callable[[str], bool] = lambda word: True
                       ) -> Iterator[tuple[str, np.ndarray]]:
     """Yields the words of a file, plain or compressed, that are wanted, and their vectors, float32
-    [E]. A word may hold spaces, as some of GloVe's do.
-
-    Raises:
-        InputError: a line lacks a word, or as many numbers as the others; names file and line. Or
-            there is no vector.
-    """
+    [E]. A word may hold spaces, as some of GloVe's do. InputErrors name file and line."""
     width, is_empty = 0, True
     with open_unpacked(path) as file:
         for number, line in enumerate(file, 1):
@@ -53,28 +48,22 @@ def vectors_of_tokens(path: str, tokenizer: Tokenizer, width: int, flag: str
     these, float32 [K, E]; prints how many they are.
 
     The first line with exactly a token's text counts. Without such a line, if the tokenizer
-    lower-cases, the first line counts whose word is the token in lower case.
-
-    Args:
-        width: the E that the vectors must have.
-        flag: the name of the flag that names the file, in errors.
-
-    Raises:
-        InputError: see `read_word_vectors`; or the width differs, or no token has a vector.
-    """
+    lower-cases, the first line counts whose word is the token in lower case. `width` is the E that
+    the vectors must have, `flag` the name of the flag of the file, in errors."""
     _, first = next(read_word_vectors(path, flag))
     if len(first) != width:
         raise InputError(f"--{flag}: {path} has vectors of width {len(first)}, but the student's "
                          f"embedding_size is {width}; make them equal.")
     ids, lowers = tokenizer.vocabulary.ids, tokenizer.do_lower_case
 
-    def token_of(word):
-        return word if word in ids else word.lower() if lowers and word.lower() in ids else None
-
     exact: dict[int, np.ndarray] = {}
     lowered: dict[int, np.ndarray] = {}
-    for word, vector in read_word_vectors(path, flag, lambda word: token_of(word) is not None):
-        (exact if word in ids else lowered).setdefault(ids[token_of(word)], vector)
+    for word, vector in read_word_vectors(
+            path, flag, lambda word: word in ids or lowers and word.lower() in ids):
+        if word in ids:
+            exact.setdefault(ids[word], vector)
+        else:
+            lowered.setdefault(ids[word.lower()], vector)
     vectors = lowered | exact
     if not vectors:
         raise InputError(f"--{flag}: {path} has none of the vocabulary's tokens; name vectors for "

@@ -201,5 +201,5 @@ def _characters(text):
 
 
 def _marks(text):
-    """Returns the number of characters that are not spaces, int64 [B]."""
+    """The number of characters that are not spaces."""
     return tf.cast(_characters(tf.strings.regex_replace(text, " ", "")), tf.int64)

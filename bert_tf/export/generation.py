@@ -14,12 +14,8 @@ class GenerationModel(tf.Module):
     """
 
     def __init__(self, model, length: int, beams: int = 1, alpha: float = 0.6):
-        """
-        Args:
-            model: a network that has `generate`, or its Learner.
-            length: T, the most tokens of a result.
-            beams, alpha: see `generate`.
-        """
+        """`model` is a network that has `generate`, or its Learner; `length` is T, the most tokens
+        of a result; for `beams` and `alpha` see `generate`."""
         super().__init__()
         network = getattr(model, "encoder", model)
         self._logits = IdsModel(network)

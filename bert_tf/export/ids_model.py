@@ -17,7 +17,6 @@ _LIBRARY_OUTPUTS = {"sequence_output": "last_hidden_state", "pooled_output": "po
 
 
 def heads_of(model: Any) -> list[Head]:
-    """Returns the heads of a model's objectives."""
     heads = [OBJECTIVES.get(type(objective).__name__)
              for objective in getattr(model, "objectives", ())]
     return [head for head in heads if head]
@@ -111,7 +110,6 @@ class IdsModel(tf.Module):
 
 
 def _axes(name, count):
-    """The names of an input's axes."""
     if name == _POSITIONS:
         return "batch", "predictions"
     sequence = "decoder_sequence" if name == "decoder_input_tokens" else "sequence"

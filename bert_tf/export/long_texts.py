@@ -32,11 +32,7 @@ def windows(a: tf.RaggedTensor, b: tf.RaggedTensor, pack: Packer, choices: int |
             ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
     """Returns the windows of texts, ragged int32 [R * C, pieces], and the number of records of each
     example, int64 [N]. A sequence with fewer windows than others of its example repeats its last.
-
-    Args:
-        a, b: ragged int32 [N * C, pieces].
-        choices: C.
-    """
+    `a` and `b` are ragged int32 [N * C, pieces]."""
     of_a, of_b, room = a.row_lengths(), b.row_lengths(), pack.room(b)
     longer, shorter = tf.maximum(of_a, of_b), tf.minimum(of_a, of_b)
     window = tf.where(of_a + of_b <= room, longer, room - tf.minimum(shorter, room // 2))
@@ -66,14 +62,9 @@ def windows(a: tf.RaggedTensor, b: tf.RaggedTensor, pack: Packer, choices: int |
 
 def joined(outputs: dict[str, tf.Tensor], counts: tf.Tensor, way: str, labels_exclude: bool
            ) -> dict[str, tf.Tensor]:
-    """Returns answers to examples, float32 [N, ...], from the answers to their windows [R, ...].
-
-    Args:
-        outputs: `values`, or `logits` and `probabilities` [R, L].
-        counts: int64 [N], the windows of each.
-        way: "mean" or "max".
-        labels_exclude: whether labels exclude each other.
-    """
+    """Returns answers to examples, float32 [N, ...], from the `outputs` for their windows [R, ...]:
+    `values`, or `logits` and `probabilities` [R, L]. `counts`, int64 [N], are the windows of each,
+    `way` is "mean" or "max"."""
     owners = tf.ragged.range(counts).value_rowids()
 
     def join(values):

@@ -80,16 +80,8 @@ def check_onnx(int8: bool = False) -> None:
 def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False,
               metadata: Mapping[str, str] | None = None) -> None:
     """Writes an ONNX file with inputs, outputs and axes under Hugging Face's names, int64 inputs;
-    needs tf2onnx.
-
-    Args:
-        int8: store matrices in 8 bits, and compute activation scales at run time; needs
-            onnxruntime.
-        metadata: the file's metadata.
-
-    Raises:
-        InputError: tf2onnx can't convert a part of the network, such as an LSTM's loop.
-    """
+    needs tf2onnx. `int8` stores matrices in 8 bits and computes activation scales at run time; it
+    needs onnxruntime. InputError if tf2onnx can't convert a part, such as an LSTM's loop."""
     check_onnx(int8)
     from tf2onnx import convert, optimizer
     function = module.library_function
@@ -110,7 +102,6 @@ def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False,
 
 
 def _name_axes(graph, module):
-    """Names the axes of inputs and outputs whose sizes are not fixed."""
     for value in [*graph.input, *graph.output]:
         names = module.axes.get(value.name, module.output_axes)
         for axis, size in enumerate(value.type.tensor_type.shape.dim):
@@ -137,11 +128,7 @@ def _in_8_bits(model):
 
 def save_lite(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> None:
     """Writes a LiteRT file of a model with a fixed length. `int8` stores matrices in 8 bits and
-    computes activation scales at run time.
-
-    Raises:
-        InputError: LiteRT has no operation for a part of the network, such as an LSTM's loop.
-    """
+    computes activation scales at run time. InputError if LiteRT has no operation for a part."""
     from tensorflow.lite.python.convert_phase import ConverterError
     converter = tf.lite.TFLiteConverter.from_concrete_functions(
         [module.function.get_concrete_function()], module)
