@@ -72,8 +72,10 @@ def choose_from(name: str, known: Iterable[str]) -> str:
     """Returns the end of a message on a wrong name: the name that is meant, and all there are."""
     known = list(known)
     meant = nearest(name, known)
-    return (f"did you mean {meant}? The choices are" if meant else "choose from"
-            ) + f" {', '.join(map(str, known))}."
+    begin = "choose from"
+    if meant:
+        begin = f"did you mean {meant}? The choices are"
+    return f"{begin} {', '.join(map(str, known))}."
 
 
 _explanations: list[Callable[[Exception], InputError | None]] = []

@@ -94,8 +94,8 @@ class FillMask:
             raise InputError(f"{path}: its vocabulary has no mask token; give a model that was "
                              "trained with one.")
         self._shown = mask or MASK
-        self._mark = re.compile("|".join(map(re.escape, [mask] if mask else {
-            MASK, self._vocabulary.special["mask"]})))
+        marks = {mask or MASK, mask or self._vocabulary.special["mask"]}
+        self._mark = re.compile("|".join(map(re.escape, marks)))
         self._longest = model.config.max_position_embeddings
         self._network = _Network(build(model, dtype), self._vocabulary, batch_size)
 
@@ -154,12 +154,13 @@ class FillMask:
             raise InputError(f"{self._path} was not trained to predict the next sentence; give a "
                              "model that was, such as BERT.")
         pairs = listed(pairs)
+        if not isinstance(pairs, list):
+            return self.next_sentence([pairs], where)[0]        # type: ignore[index]
         probabilities = [float(value) for _, (value,) in self._network.run(
             lambda batch: [self._network.follows(batch[0])],
-            (self._pair_row(pair, where(number)) for number, pair in enumerate(
-                pairs if isinstance(pairs, list) else [pairs])))]
+            (self._pair_row(pair, where(number)) for number, pair in enumerate(pairs)))]
         self._warn()
-        return probabilities if isinstance(pairs, list) else probabilities[0]
+        return probabilities
 
     def pseudo_perplexity(self, texts: str | list, where: Callable[[int], str] = "text {}".format
                           ) -> float | list[float]:
@@ -169,17 +170,17 @@ class FillMask:
         p is the probability of a token that alone is masked (arXiv:1910.14659). "[MASK]" is plain
         text here. `where` names a text in errors, given its index."""
         texts = listed(texts)
-        several = texts if isinstance(texts, list) else [texts]
-        owned = ((number, row) for number, text in enumerate(several)
+        if not isinstance(texts, list):
+            return self.pseudo_perplexity([texts], where)[0]    # type: ignore[index]
+        owned = ((number, row) for number, text in enumerate(texts)
                  for row in self._rows_of_tokens(text, where(number)))
-        (owners, rows), sums = itertools.tee(owned), np.zeros((2, len(several)))
+        (owners, rows), sums = itertools.tee(owned), np.zeros((2, len(texts)))
         scored = self._network.run(lambda batch: [self._network.score(*batch)],
                                    (row for _, row in rows))
         for (owner, _), (_, (logs,)) in zip(owners, scored):
             sums[:, owner] += logs[0], 1
-        perplexities = np.exp(-sums[0] / sums[1]).tolist()
         self._warn()
-        return perplexities if isinstance(texts, list) else perplexities[0]
+        return np.exp(-sums[0] / sums[1]).tolist()
 
     # From texts to rows
 
@@ -225,7 +226,7 @@ class FillMask:
         return self._checked(_Row(*(self._encode_plain(text, where) for text in pair)), where)
 
     def _rows_of_tokens(self, text, where):
-        """Yields rows of a text; each row masks another token."""
+        """Yields a row for each token, which alone is masked."""
         ids = self._encode_plain(text, where)
         if not ids:
             raise InputError(f"{where} has no token; give a text of at least one word.")
@@ -278,11 +279,13 @@ class _Network:
             log_probabilities(ids, positions), tokens, batch_dims=2),
             input_signature=[ids, places, places])
         # Of ERNIE, label 1 says that B follows A.
-        row = recipes.RECIPES.get(encoder.config.model_type)
-        label = row.segments.next_label if row else 0
-        self.follows = compiled(
-            lambda ids: tf.nn.softmax(logits(others[0], ids))[:, label],
-            input_signature=[ids]) if others else None
+        row, label = recipes.RECIPES.get(encoder.config.model_type), 0
+        if row:
+            label = row.segments.next_label
+        self.follows = None
+        if others:
+            self.follows = compiled(lambda ids: tf.nn.softmax(logits(others[0], ids))[:, label],
+                                    input_signature=[ids])
 
     def run(self, function: Callable[[tuple], Iterable], rows: Iterable[_Row]
             ) -> Iterator[tuple[_Row, list[np.ndarray]]]:
@@ -315,7 +318,6 @@ def _filled(lists):
 
 
 def _checked_text(text, where):
-    """Returns a text, or raises InputError."""
     if not isinstance(text, str):
         raise InputError(f"{where}: found a value of type {type(text).__name__} in place of a "
                          "text; give a str.")
@@ -324,11 +326,8 @@ def _checked_text(text, where):
 
 def open_masked_lm(path: str | os.PathLike, vocab_file: str | None = None,
                    do_lower_case: bool | None = None) -> Model:
-    """Opens the model at `path`, of any format, or the generator next to it, which has a masked LM.
-
-    Raises:
-        InputError: there is no masked LM.
-    """
+    """Opens the model at `path`, of any format, or the generator next to it, which has a masked LM;
+    InputError if there is none."""
     model = open_model(path, None, vocab_file, do_lower_case)
     weights = model.weights
     beside = os.path.join(path, "generator")
@@ -338,9 +337,12 @@ def open_masked_lm(path: str | os.PathLike, vocab_file: str | None = None,
         elif is_folder(beside):
             model = open_model(beside, None, vocab_file, do_lower_case)
             weights = model.weights
-    config = weights.config if weights else model.config
+    config, ways = model.config, "in both directions"
+    if weights:
+        config = weights.config
+    if config.is_causal:
+        ways = "from left to right"
     if config.is_causal or config.model_type == "elmo":
-        ways = "from left to right" if config.is_causal else "in both directions"
         raise InputError(f"{os.fspath(path)} reads {ways} and predicts next words, not masked "
                          "words; give a model that was trained with masks.")
     if not weights or "masked_lm" not in weights.heads:

@@ -110,11 +110,7 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 
 
 def find(config: EncoderConfig, task: str) -> dict[str, Any]:
-    """Returns the defaults for a model.
-
-    Args:
-        task: the name of its task, "" for the user's own files.
-    """
+    """Returns the defaults for a model and the name of its task, "" for the user's own files."""
     rows = DEFAULTS.get(config.model_type, {})
     if config.model_type == "xlnet" and config.is_causal:      # Transformer-XL
         rows = {}

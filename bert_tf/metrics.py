@@ -83,13 +83,8 @@ def entities(tags: list[str]) -> list[tuple[int, int, str]]:
 
 
 def to_bio(tags: list[str], where: str = "a tag") -> list[str]:
-    """Returns the same entities with "B-" at the first word of each.
-
-    Tags of other kinds, such as parts of speech, stay unchanged.
-
-    Raises:
-        InputError: some tags name entities and another does not follow the scheme, such as S-PER.
-    """
+    """Returns the same entities with "B-" at the first word of each. Tags of other kinds, such as
+    parts of speech, stay; InputError if some tags name entities and others, as S-PER, do not."""
     if any(map(is_entity_tag, tags)):
         for tag in tags:
             if tag != "O" and not is_entity_tag(tag):

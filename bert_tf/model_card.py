@@ -114,29 +114,29 @@ def _head(kind, licence, **known):
 def _described(folder, base, saved, flags, scores):
     """What the Hub's readers look for, by its names."""
     named = re.fullmatch("hf://(.+)@.+", base)
-    config = os.path.join(folder, "config.json")
-    classes = read_json(config).get("architectures") if is_file(config) else None
-    by_transformers = bool(classes) and is_file(os.path.join(folder, "model.safetensors"))
-    own = is_file(os.path.join(folder, MODEL_FILE))
+    classes = _json(os.path.join(folder, "config.json")).get("architectures")
+    library, made_for = "", ""
+    if classes and is_file(os.path.join(folder, "model.safetensors")):
+        library, made_for = "transformers", classes[0]
+    elif is_file(os.path.join(folder, MODEL_FILE)):
+        library = "bert_tf"
     of_hub = re.findall(r"hf://datasets/([\w.-]+/[\w.-]+)", "\n".join(flags))
     known = [name for name, tasks in _DATASETS.items() if saved and saved.task.name in tasks]
     metrics = [_METRICS[name] for score in scores
                if (name := score.rpartition("/")[2].removeprefix("eval_")) in _METRICS]
     return {"base_model": named[1] if named else _in_card(base, "base_model"),
-            "library_name": "transformers" if by_transformers else "bert_tf" if own else "",
-            "pipeline_tag": _pipeline(classes[0] if by_transformers else "", saved),
+            "library_name": library, "pipeline_tag": _pipeline(made_for, saved),
             "datasets": list(dict.fromkeys([*known, *of_hub])),
             "metrics": list(dict.fromkeys(metrics))}
 
 
 def _pipeline(name, saved):
-    """The Hub's name of the task of a class of transformers, else of a `SavedTask`; "" if it has
-    none."""
+    """The Hub's name of the task of transformers' class, else of a `SavedTask`, or ""."""
     if name.endswith("ForPreTraining") and not name.startswith("Electra"):
         return "fill-mask"
     if not name and saved:
         head, _ = saved.task.kind.head(saved.task, saved.options)
-        return _PIPELINES.get(HEADS[head].huggingface if head in HEADS else "", "")
+        return _PIPELINES.get(getattr(HEADS.get(head), "huggingface", ""), "")
     return next((task for end, task in _PIPELINES.items()
                  if name.endswith("For" + end) or end == "Model" and name.endswith(end)), "")
 
@@ -185,19 +185,21 @@ def _config(folder) -> dict[str, Any]:
     """The configuration of the model in a folder, or of the model of several tasks that a task's
     folder belongs to; {} without one."""
     folder = os.path.dirname(resolve(os.path.join(folder, MODEL_FILE))[1])
-    return next((read_json(path) for path in (
-        os.path.join(folder, name) for name in ("bert_config.json", "config.json"))
-        if is_file(path)), {})
+    return (_json(os.path.join(folder, "bert_config.json"))
+            or _json(os.path.join(folder, "config.json")))
 
 
 def _what(kind, config, saved, base):
-    """The sentence that describes the model."""
     sizes = ", ".join(f"`{name}` {config[name]:,}" for name in _SIZES
                       if isinstance(config.get(name), int))
-    task = f", fine-tuned for {saved.task.kind.title}" if saved else ""
-    named = f" ({saved.task.name})" if saved and saved.task.name != "own" else ""
-    began = f" It began with the weights of `{base}`." if base else ""
-    return f"A model of type {kind}{task}{named}{': ' * bool(sizes)}{sizes}.{began}"
+    text = f"A model of type {kind}"
+    if saved:
+        text += f", fine-tuned for {saved.task.kind.title}"
+        text += f" ({saved.task.name})" * (saved.task.name != "own")
+    text += f"{': ' * bool(sizes)}{sizes}."
+    if base:
+        text += f" It began with the weights of `{base}`."
+    return text
 
 
 def _table(heading, rows):
@@ -207,7 +209,6 @@ def _table(heading, rows):
 
 
 def _settings(saved, flags, trial):
-    """Names and values of the settings that are known."""
     known = {**{line.partition("=")[0][2:]: line.partition("=")[2] for line in flags[1:]}, **trial}
     if saved:
         known |= {"max_seq_length": saved.max_seq_length, **saved.options}
@@ -216,7 +217,6 @@ def _settings(saved, flags, trial):
 
 
 def _labels(saved):
-    """The labels of a task, with their names; "" without labels."""
     task = saved and saved.task
     return task and ", ".join(
         f"`{label}`" if label == shown else f"`{label}` ({shown})"
@@ -230,15 +230,18 @@ def _tasks(folder):
 
 
 def _saved_tasks(folder):
-    """Pairs of the name and the `SavedTask` of each task of a multi-task model."""
     tasks = [(name, SavedTask.read(task_folder(folder, name))) for name in tasks_beside(folder)]
     return [(name, saved) for name, saved in tasks if saved]
 
 
 def _read(path):
-    """The text of a file."""
     with open_file(path, "rb") as file:
         return file.read().decode("utf-8", "replace")
+
+
+def _json(path):
+    """The values of a JSON file; {} without the file."""
+    return read_json(path) if is_file(path) else {}
 
 
 def _flags(folder):
@@ -248,7 +251,7 @@ def _flags(folder):
     if not is_file(path):
         return []
     lines = [line.strip() for line in _read(path).splitlines() if line.strip()]
-    said = re.match(r"#\s*(\S+)", lines[0]) if lines else None
+    said = lines and re.match(r"#\s*(\S+)", lines[0])
     return [said[1] if said else "", *(line for line in lines if not line.startswith("#"))]
 
 
@@ -257,23 +260,20 @@ def _value(flags, name):
 
 
 def _best_trial(folder):
-    """The settings and the results of the best trial; {} without trials."""
     path = os.path.join(folder, "results.json")
     if not is_file(path):
         return {}
     results = read_json(path)
     best = results["best"]
-    settings = os.path.join(folder, "trials", best, "settings.json")
-    return {**(read_json(settings) if is_file(settings) else {}), **results["trials"].get(best, {})}
+    return {**_json(os.path.join(folder, "trials", best, "settings.json")),
+            **results["trials"].get(best, {})}
 
 
 def _data(folder, flags, temporary):
     """Lines on the records next to the model, or on the files that the flags name."""
     lines = []
     for split in ("train", "dev", "test"):
-        path = os.path.join(folder, "records", f"{split}.manifest.json")
-        if is_file(path):
-            manifest = read_json(path)
+        if manifest := _json(os.path.join(folder, "records", f"{split}.manifest.json")):
             names = [each["name"] for each in manifest.get("inputs", ())
                      if not temporary or os.path.dirname(each["name"]) != temporary]
             sources = ", ".join(f"`{_shown(f'={name}')[1:]}`" for name in names)
@@ -294,7 +294,6 @@ def _scores(folder, measured):
 
 
 def _read_scores(folder):
-    """Scores by name."""
     path, text = (os.path.join(folder, name) for name in ("metrics.json", "eval_results.txt"))
     if is_file(path):
         return {key: value for key, value in read_json(path)["metrics"].items()
@@ -314,7 +313,8 @@ def _snippet(folder, saved, name):
     if tasks := _saved_tasks(folder):
         (first, saved), *others = tasks
         opened += f", task={json.dumps(first)}"
-        note = "    # or " + ", ".join(other for other, _ in others) if others else ""
+        if others:
+            note = "    # or " + ", ".join(other for other, _ in others)
     if not saved:
         return (f"import bert_tf\n\nencoder = bert_tf.open_model({json.dumps(name)}).network()\n"
                 "# of a model with a masked LM:\n"
@@ -329,22 +329,18 @@ def _snippet(folder, saved, name):
 
 def _origin(base):
     """The name of a base, which for a model of the Hub is that and its commit, and its licence."""
-    snapshot = snapshot_of(fetched(base)) if base else None
-    if snapshot:
+    if base and (snapshot := snapshot_of(fetched(base))):
         return f"hf://{snapshot.name}@{snapshot.commit}", snapshot.licence
-    return base, _licence(base)
-
-
-def _licence(base):
-    """The licence that the card of the base names, "" if it names none."""
-    return _in_card(base, "license")
+    return base, _in_card(base, "license")
 
 
 def _in_card(base, key):
     """The value of a key in the card of the base, "" if it has none."""
-    path = base and os.path.join(base if is_folder(base) else os.path.dirname(base), NAME)
-    if not (path and is_file(path)):
+    if not base:
         return ""
-    head = re.match(r"---\n(.*?)\n---", _read(path), re.S)
-    value = re.search(rf"^{key}:\s*([\w./-]+)\s*$", head[1], re.M) if head else None
+    if not is_folder(base):
+        base = os.path.dirname(base)
+    path = os.path.join(base, NAME)
+    head = is_file(path) and re.match(r"---\n(.*?)\n---", _read(path), re.S)
+    value = head and re.search(rf"^{key}:\s*([\w./-]+)\s*$", head[1], re.M)
     return value[1] if value else ""

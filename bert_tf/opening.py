@@ -46,37 +46,33 @@ class Model:
     max_seq_length: int = 0
 
     def __repr__(self) -> str:
-        task = self.saved.task if self.saved else None
-        what = f"fine-tuned for {task.name}, {task.kind.title}" if task else "no task"
+        what = "no task"
+        if self.saved:
+            what = f"fine-tuned for {self.saved.task.name}, {self.saved.task.kind.title}"
         return f"Model({self.path!r}: {self.config.model_type}, {what})"
 
     @property
     def folder(self) -> str:
-        """The folder of the weights."""
         return folder_of(self.path)
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
-        """Returns the tokenizer, whose vocabulary fits the network.
-
-        Raises:
-            InputError: there is no vocabulary, or it differs from the model's.
-        """
+        """The tokenizer, whose vocabulary fits the network; InputError if there is no such."""
         own = self.weights and self.weights.vocab_file
         path = self.vocab_file or own
         if not path:
+            where = "without --init_checkpoint"
             if self.weights:
                 tokenizer_json.check(self.folder)
-            where = f"beside {self.weights.source}" if self.weights else "without --init_checkpoint"
+                where = f"beside {self.weights.source}"
             raise InputError(f"--vocab_file must be given: there is no vocabulary {where}.")
         lower = next((known for known in (
             self.do_lower_case, self.saved and self.saved.do_lower_case,
             self.weights and self.weights.do_lower_case) if known is not None), None)
-        recipe = recipes.RECIPES.get(self.config.model_type)
-        tokenizer = open_tokenizer(
-            path, lower, self.config.vocab_size, **(
-                recipe.tokenizer_settings if recipe and not self.saved and path.endswith(".txt")
-                else {}))
+        recipe, settings = recipes.RECIPES.get(self.config.model_type), {}
+        if recipe and not self.saved and path.endswith(".txt"):
+            settings = recipe.tokenizer_settings
+        tokenizer = open_tokenizer(path, lower, self.config.vocab_size, **settings)
         check_fits(tokenizer.vocabulary, self.config.vocab_size, f"--vocab_file={path}")
         if own and path != own and not open_tokenizer(
                 own, rows=self.config.vocab_size).vocabulary.agrees(tokenizer.vocabulary):
@@ -87,11 +83,12 @@ class Model:
     @property
     def heads(self) -> tuple[tuple[str, dict], ...]:
         """The class and the arguments of each head that our file describes, else of `saved`'s."""
-        described = self.weights.origin.objectives if self.weights and self.weights.origin else ()
-        if not described and self.saved:
-            name, options = self.saved.task.kind.head(self.saved.task, self.saved.options)
-            return ((HEADS[name].objective, options),)
-        return described
+        if self.weights and self.weights.origin and self.weights.origin.objectives:
+            return self.weights.origin.objectives
+        if not self.saved:
+            return ()
+        name, options = self.saved.task.kind.head(self.saved.task, self.saved.options)
+        return ((HEADS[name].objective, options),)
 
     def take_weights(self) -> "checkpoints.Weights | None":
         """Gives the weights away, which for some formats are whole in memory."""
@@ -149,14 +146,16 @@ def open_model(path: str | os.PathLike, config_file: str | None = None,
     path = fetched(path)
     if finetuned and (model := _described_by_labels(path)):
         return model
-    file, saved = finetuned_file(path) if finetuned else (path, SavedTask.read(folder_of(path))
-                                                           if path else None)
-    config: Any = checkpoints.read_config_file(config_file) if config_file else None
-    weights = None
+    file, saved, weights = path, None, None
+    if finetuned:
+        file, saved = finetuned_file(path)
+    elif path:
+        saved = SavedTask.read(folder_of(path))
+    config: Any = config_file and checkpoints.read_config_file(config_file)
     if path:
         weights = checkpoints.read_for(file, config) if config else checkpoints.read(file)
         config = weights.config
-    elif config is None:
+    elif not config:
         raise InputError("--init_checkpoint must be given, or --bert_config_file to start from "
                          "random weights.")
     model = Model(path, config, weights, saved, vocab_file or "", do_lower_case)
@@ -171,20 +170,20 @@ def _options_of_spans(model, head):
     """Returns the options of a question answering model as transformers reads its examples."""
     if model.tokenizer.vocabulary.layout.pads_left:
         # The passage comes first, in transformers too; only one of the two heads has beams.
-        return {"squad_style": "xlnet", **(
-            {"start_n_top": 0} if head == "answer_span" else model.weights.origin.options)}
-    return {"squad_style": "transformers"} if model.tokenizer.word_prefix else {}
+        if head == "answer_span":
+            return {"squad_style": "xlnet", "start_n_top": 0}
+        return {"squad_style": "xlnet", **model.weights.origin.options}
+    if model.tokenizer.word_prefix:
+        return {"squad_style": "transformers"}
+    return {}
 
 
 def task_of_labels(path: str) -> SavedTask | None:
     """Returns the task that the config.json of a folder in Hugging Face's format describes, if it
-    has the head of a task; None for other folders.
-
-    Raises:
-        InputError: the head is none of ours, or the vocabulary can't be read.
-    """
-    model = _described_by_labels(path) if path else None
-    return model.saved if model else None
+    has the head of a task; None for other folders. InputError if the head is none of ours."""
+    if path and (model := _described_by_labels(path)):
+        return model.saved
+    return None
 
 
 def _described_by_labels(path):
@@ -205,10 +204,12 @@ def _described_by_labels(path):
     model = Model(path, weights.config, weights)
     kind = KINDS[TASK_HEADS[head]]
     labels = _labels(weights, head, kind)
-    options = kind.options({}, {}, False, path) | (
-        _options_of_spans(model, head) if kind.name == "span" else {})
-    longest = (_LONGEST if "max_position_embeddings" in weights.config.absent_names
-               else weights.config.max_position_embeddings)
+    options = kind.options({}, {}, False, path)
+    if kind.name == "span":
+        options = options | _options_of_spans(model, head)
+    longest = weights.config.max_position_embeddings
+    if "max_position_embeddings" in weights.config.absent_names:
+        longest = _LONGEST
     model.saved = SavedTask(Task(OWN, kind, {}, labels, kind.own_metrics), longest,
                             model.tokenizer.do_lower_case, options)
     return model
@@ -216,7 +217,9 @@ def _described_by_labels(path):
 
 def _labels(weights, head, kind):
     """The labels of a head, with the names that transformers gives where config.json has none."""
-    count = weights.tensors[f"{head}/dense/bias"].shape[0] if head in names.CLASSIFIERS else 0
+    count = 0
+    if head in names.CLASSIFIERS:
+        count = weights.tensors[f"{head}/dense/bias"].shape[0]
     if head == "regression" and count > 1:
         raise InputError(f"{weights.source} gives {count} numbers for a text (its problem_type is "
                          "regression), but regression here has one number; take a model of one.")
@@ -225,16 +228,14 @@ def _labels(weights, head, kind):
         warn(f"{weights.source} has {count} labels, but id2label in the config.json beside it "
              f"names {len(weights.labels)}: {', '.join(weights.labels)}; so they are called "
              "LABEL_0 and so on")
-    return (weights.labels if len(weights.labels) == count
-            else tuple(f"LABEL_{number}" for number in range(count)))
+    if len(weights.labels) == count:
+        return weights.labels
+    return tuple(f"LABEL_{number}" for number in range(count))
 
 
 def finetuned_file(path: str) -> tuple[str, SavedTask]:
-    """The file of the weights of a fine-tuned model, floats or integers, and its `SavedTask`.
-
-    Raises:
-        InputError: there is no fine-tuned model at `path`.
-    """
+    """The file of the weights of a fine-tuned model, floats or integers, and its `SavedTask`;
+    InputError if there is no such model at `path`."""
     file: str | None = os.path.join(path, keras_file.NAME)
     if not keras_file.find(str(file)):
         file = quantised.find(path)

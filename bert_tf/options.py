@@ -18,12 +18,9 @@ class Values(typing.NamedTuple):
 def check_shape(value: Any, shape: Any, place: str = "it") -> None:
     """Raises ValueError, with the name `place`, if a JSON value has another shape.
 
-    Args:
-        shape: a type or a tuple of types; `Values`; a list of the shape that all elements have; the
-            shapes of an object's values by name, where names that end in "?" may be absent; or a
-            dataclass, whose fields are all there and no others. A number of a type is from 0 to
-            2^40.
-    """
+    A shape is a type or a tuple of types; `Values`; a list of the shape that all elements have; the
+    shapes of an object's values by name, where names that end in "?" may be absent; or a dataclass,
+    whose fields are all there and no others. A number of a type is from 0 to 2^40."""
     inner = "" if place == "it" else f"{place}."
     if isinstance(shape, Values):
         if not shape.fits(value):
@@ -53,7 +50,6 @@ def check_shape(value: Any, shape: Any, place: str = "it") -> None:
 
 
 def _shape_of(hint):
-    """The shape of the JSON values of an annotation."""
     if typing.get_origin(hint) is tuple:
         return [_shape_of(typing.get_args(hint)[0])]
     if typing.get_origin(hint) is collections.abc.Mapping:

@@ -108,16 +108,17 @@ class Predictor:
         self._positional = learner.objectives[0].positional
         # Sizes are unknown, so that the model is traced once and not for every length.
         self._choices = any(feature.axis == "C*S" for feature in self._kind.features)
-        sizes = [None] * (3 if self._choices else 2)
         self._fixed, self._heads = learner.objectives[0].inputs, counted_heads(
             learner.encoder.config)
         self._reads = self._kind.reads or (*learner.reads, *self._fixed)
-        answer = _writer(learner, self._kind, saved_task.options) if self._kind.reads else (
-            functools.partial(answers, learner))
+        answer = functools.partial(answers, learner)
+        if self._kind.reads:
+            answer = _writer(learner, self._kind, saved_task.options)
+        axes = {name: 2 + (self._choices and name not in self._fixed) for name in self._reads}
         self._forward = compiled(
             lambda *ids: answer(dict(zip(self._reads, ids))),
-            input_signature=[tf.TensorSpec([None] * 2 if name in self._fixed else sizes, tf.int32,
-                                           name) for name in self._reads])
+            input_signature=[tf.TensorSpec([None] * count, tf.int32, name)
+                             for name, count in axes.items()])
 
     def __reduce__(self):
         # A copy, as for another process, opens the folder again.
@@ -129,13 +130,12 @@ class Predictor:
     def __repr__(self) -> str:
         if self._fill:
             return f"Predictor({self._fill!r})"
-        task = self._saved.task
-        labels = f" into {', '.join(task.label_names or task.labels)}" if task.labels else ""
-        return f"Predictor({self._kind.title}{labels}; texts of up to {self._length} tokens)"
+        labels = ", ".join(self._saved.task.label_names or self._saved.task.labels)
+        return (f"Predictor({self._kind.title}{' into ' * bool(labels)}{labels}; texts of up to "
+                f"{self._length} tokens)")
 
     @property
     def saved_task(self) -> SavedTask | None:
-        """The task that the model was fine-tuned for, or None."""
         return None if self._fill else self._saved
 
     def __call__(self, examples: str | tuple | list) -> dict | list[dict]:
@@ -180,14 +180,14 @@ class Predictor:
         return self._fill.coverage if self._fill else self._coverage
 
     def _count(self, examples):
-        texts = [text for example in examples for text in (
-            [" ".join(example.texts)] if self._kind.name == "tagging" else example.texts)]
+        texts = [text for example in examples for text in example.texts]
+        if self._kind.name == "tagging":
+            texts = [" ".join(example.texts) for example in examples]
         if texts:
             self._coverage.add(self._tokenizer, texts, *self._tokenizer.encode_lines(texts))
             self._coverage.warn_once()
 
     def _example(self, raw, number, where):
-        """Makes the `Example` of a string or a tuple."""
         least, most, form = self._kind.texts
         for text in raw if isinstance(raw, tuple) else (raw,):
             if not isinstance(text, str):
@@ -201,9 +201,11 @@ class Predictor:
                                  "text correctly.") from None
         if isinstance(raw, str) and self._saved.columns.get("format") == forms.ANNOTATIONS:
             raw = tuple(word for word, *_ in annotations.split_words(raw))
-        if layout := layout_of(self._saved.task.name):      # texts are cleaned as in training
-            raw = tuple(without_breaks(text, layout) for text in raw) if isinstance(
-                raw, tuple) else without_breaks(raw, layout)
+        layout = layout_of(self._saved.task.name)
+        if layout and isinstance(raw, tuple):       # texts are cleaned as in training
+            raw = tuple(without_breaks(text, layout) for text in raw)
+        elif layout:
+            raw = without_breaks(raw, layout)
         example = self._kind.example(raw, number)
         count = len(example.texts)
         if count < least or most and count > most:
@@ -231,7 +233,6 @@ def _is_pretrained(folder):
 
 
 def _writer(learner, kind, options):
-    """Returns the function that answers a batch with the tokens of a text."""
     arguments = kind.generation(options)
 
     def write(batch):
@@ -241,7 +242,6 @@ def _writer(learner, kind, options):
 
 
 def _check(learner, tokenizer, task):
-    """Raises InputError if the parts of a model do not fit together."""
     check_fits(tokenizer.vocabulary, learner.encoder.config.vocab_size)
     objective, = learner.objectives
     count = getattr(objective, "num_labels", 0)

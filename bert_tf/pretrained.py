@@ -24,19 +24,15 @@ def _load(weights, model):
 
 
 def _encoder(cls, path, **options):
-    """Returns the network at `path`, a folder or file of any format.
-
-    Args:
-        options: arguments of the class, such as `dtype="mixed_bfloat16"`.
-
-    Raises:
-        InputError: there is no network, or it belongs to another class.
-    """
+    """Returns the network at `path`, a folder or file of any format; `options` are arguments of the
+    class, such as `dtype="mixed_bfloat16"`. InputError if the network belongs to another class."""
     weights = checkpoints.read(path)
     network_class = networks.network_of(weights.config)
-    names = {network_class.__name__, networks.NETWORKS[type(weights.config).__name__]}
-    is_ours = cls.__name__ in networks.NETWORKS.values()    # no user's subclass
-    if cls.__name__ not in names if is_ours else not issubclass(cls, network_class):
+    fits = issubclass(cls, network_class)
+    if cls.__name__ in networks.NETWORKS.values():      # no user's subclass
+        fits = cls.__name__ in (network_class.__name__,
+                                networks.NETWORKS[type(weights.config).__name__])
+    if not fits:
         raise InputError(f"{path} holds a network of another class; call "
                          f"bert_tf.{network_class.__name__}.from_pretrained.")
     return _load(weights, cls(weights.config, **options))

@@ -127,7 +127,7 @@ def reaching_output() -> Iterator[None]:
 
 
 def _is_unread(stream) -> bool:
-    """Returns whether the pipe that a stream writes to has no reader any more."""
+    """Whether the pipe that a stream writes to has no reader any more."""
     poll = select.poll()
     poll.register(stream.fileno(), 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
@@ -138,8 +138,9 @@ def left_to_the_system() -> Iterator[None]:
     """In the block, both signals end the process at once, though C++ may let no Python run. At its
     end Python's handlers take effect again, even if a library has set its own: TensorFlow sets one
     for SIGTERM when it connects workers."""
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in STATUS} if (
-        threading.current_thread() is threading.main_thread()) else {}
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, signal.SIG_DFL) for number in STATUS}
     try:
         yield
     finally:
@@ -154,9 +155,10 @@ def held() -> Iterator[None]:
     noted: list[int] = []
     # The system may give a signal to another thread, such as one of NumPy's; Python's handler
     # interrupts the main thread then too.
-    handlers = {number: signal.signal(number, lambda number, _: noted.append(number))
-                for number in STATUS} if (
-                    threading.current_thread() is threading.main_thread()) else {}
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():
+        handlers = {number: signal.signal(number, lambda number, _: noted.append(number))
+                    for number in STATUS}
     try:
         yield
     finally:

@@ -22,8 +22,9 @@ def spelling_names(max_characters: int) -> tuple[str, ...]:
 
 def spell(word: str, max_characters: int) -> list[int]:
     """The ids of a word's characters, UTF-8 bytes between marks, W of them; it is cut to fit."""
-    inside = [SPECIAL[word]] if word in SPECIAL else [
-        byte + 1 for byte in word.encode("utf-8", "ignore")[:max_characters - 2]]
+    inside = [byte + 1 for byte in word.encode("utf-8", "ignore")[:max_characters - 2]]
+    if word in SPECIAL:
+        inside = [SPECIAL[word]]
     ids = [BEGIN_WORD, *inside, END_WORD]
     return ids + [PADDING] * (max_characters - len(ids))
 

@@ -115,9 +115,11 @@ class TextModel:
                 "_predictor": None}
 
     def __repr__(self) -> str:
-        task = self._saved()
-        what = f"labels {', '.join(map(str, task.task.labels))}" if task and task.task.labels else (
-            "trained" if task else "not trained for a task yet: call fit")
+        saved, what = self._saved(), "not trained for a task yet: call fit"
+        if saved:
+            what = "trained"
+            if saved.task.labels:
+                what = f"labels {', '.join(map(str, saved.task.labels))}"
         return f"TextModel({self.path!r}, {self.kind}; {what})"
 
     def fit(self, texts: Sequence, labels: Sequence, dev_texts: Sequence | None = (),
@@ -144,9 +146,8 @@ class TextModel:
         folder = tempfile.mkdtemp(prefix="bert_tf_")
         discard = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         files = {"train_file": os.path.join(folder, "train.jsonl")}
-        saved = None if settings.get("keep_head") is False else self._saved()
-        labels, names = _label_rows(self.kind, labels, label_names,
-                                    saved.task.labels if saved else ())
+        saved = settings.get("keep_head") is not False and self._saved()
+        labels, names = _label_rows(self.kind, labels, label_names, saved and saved.task.labels)
         width = _write(files["train_file"], texts, labels)
         dev_texts, dev_labels = (() if dev is None else dev for dev in (dev_texts, dev_labels))
         dev_labels, columns = _label_rows(self.kind, dev_labels, (), names)
@@ -160,13 +161,13 @@ class TextModel:
                 raise InputError(f"an example of dev_texts has {counted(dev_width, 'text')}, but "
                                  f"an example of texts has {width}; give both the same number.")
         output = os.path.join(folder, "model")
-        chosen = {name: value for name, value in settings.items() if value is not None}
+        chosen = {"keep_head": True} if self._knows(labels, names) else {}
+        chosen |= {name: value for name, value in settings.items() if value is not None}
         try:
             self.scores = finetune(
                 {**files, **dict(zip(("text_a_column", "text_b_column"), _TEXTS[:width])),
                  "label_column": _LABEL, "task_kind": self.kind, "labels": list(names)},
-                self.path, output,
-                **{**({"keep_head": True} if self._knows(labels, names) else {}), **chosen})
+                self.path, output, **chosen)
         except InputError as error:         # the files are this method's own
             message = str(error)
             for path, name in zip(files.values(), ("texts and labels", "dev_texts and dev_labels")):
@@ -204,7 +205,7 @@ class TextModel:
                        name=os.path.basename(absolute(os.fspath(folder))))
 
 
-def _label_rows(kind, labels, names, known=()):
+def _label_rows(kind, labels, names, known):
     """Returns labels, and the names of flags, () without any. The rows of an array or a table
     become lists, in the order of the `known` labels if its columns are these; a single column that
     holds no flags becomes the labels."""
@@ -213,10 +214,13 @@ def _label_rows(kind, labels, names, known=()):
         labels = np.array(list(map(list, labels)), object)      # flags, as in an array
     if len(getattr(labels, "shape", ())) != 2:
         return labels, tuple(names)
-    columns = tuple(str(name).strip() for name in (
-        names if len(names) else getattr(labels, "columns", ())))
-    rows = np.asarray(labels.toarray() if hasattr(labels, "toarray") else labels).tolist()
-    width = labels.shape[1]
+    columns, width = names, labels.shape[1]
+    if not len(names):
+        columns = getattr(labels, "columns", ())
+    columns = tuple(str(name).strip() for name in columns)
+    if hasattr(labels, "toarray"):
+        labels = labels.toarray()
+    rows = np.asarray(labels).tolist()
     if width == 1 and (kind != "multi_label" or not all(map(_is_flag, rows))):
         return [row[0] for row in rows], tuple(names)
     if kind != "multi_label":
@@ -225,7 +229,7 @@ def _label_rows(kind, labels, names, known=()):
     if columns and len(columns) != width:
         raise InputError(f"label_names are {', '.join(columns)}, but labels have "
                          f"{counted(width, 'column')}; give a name for each.")
-    if not columns or sorted(columns) != sorted(known):
+    if not columns or sorted(columns) != sorted(known or ()):
         return rows, columns
     order = list(map(columns.index, known))
     return [[row[place] for place in order] for row in rows], tuple(known)
@@ -249,8 +253,9 @@ def _write(path, texts, labels):
     width = len(rows[0])
     for number, row in enumerate(rows):
         if len(row) != width or not 1 <= width <= 2 or not all(isinstance(t, str) for t in row):
-            shown = row[0] if len(row) == 1 else row
-            raise InputError(f"text {number} is {shown!r}; give a text, or a tuple of two texts.")
+            if len(row) == 1:
+                row, = row
+            raise InputError(f"text {number} is {row!r}; give a text, or a tuple of two texts.")
     with open(path, "w", encoding="utf-8") as file:
         for number, (row, label) in enumerate(zip(rows, labels)):
             file.write(json.dumps({**dict(zip(_TEXTS, row)), _LABEL: _plain(label, number)}) + "\n")
@@ -258,7 +263,6 @@ def _write(path, texts, labels):
 
 
 def _plain(label, number):
-    """A label as JSON writes it."""
     value = label.tolist() if hasattr(label, "tolist") else label
     if isinstance(value, (list, tuple)):
         return [_plain(one, number) for one in value]

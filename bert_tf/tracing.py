@@ -28,11 +28,7 @@ def compiled(function: Callable, **options: Any) -> Any:
     """Returns a `tf.function` without autograph, whose graphs leave memory with it.
 
     The function must take all its gradients itself, since its graphs have no others. So exported
-    models, which others may train, are not such functions.
-
-    Args:
-        options: other arguments of `tf.function`.
-    """
+    models, which others may train, are not such functions."""
     return tf.function(_releasing(function), autograph=False, **options)
 
 
