@@ -133,16 +133,11 @@ class FillMask:
         for row, (likely, tokens) in self._network.run(
                 lambda batch: self._network.guess(*batch[:2], count), rows):
             yield {"masks": [
-                [self._describe(*guess) for guess in zip(ids.tolist(), probabilities.tolist())]
+                [{"id": index, "token": self._vocabulary.tokens[index],
+                  "text": self.tokenizer.readable(index), "probability": probability}
+                 for index, probability in zip(ids.tolist(), probabilities.tolist())]
                 for ids, probabilities, _ in zip(tokens, likely, row.positions)]}
-        self._warn()
-
-    def _warn(self):
         self.coverage.warn_once(("do_lower_case",))
-
-    def _describe(self, index, probability):
-        return {"id": index, "token": self._vocabulary.tokens[index],
-                "text": self.tokenizer.readable(index), "probability": probability}
 
     def next_sentence(self, pairs: tuple | list, where: Callable[[int], str] = "pair {}".format
                       ) -> float | list[float]:
@@ -159,7 +154,7 @@ class FillMask:
         probabilities = [float(value) for _, (value,) in self._network.run(
             lambda batch: [self._network.follows(batch[0])],
             (self._pair_row(pair, where(number)) for number, pair in enumerate(pairs)))]
-        self._warn()
+        self.coverage.warn_once(("do_lower_case",))
         return probabilities
 
     def pseudo_perplexity(self, texts: str | list, where: Callable[[int], str] = "text {}".format
@@ -179,7 +174,7 @@ class FillMask:
                                    (row for _, row in rows))
         for (owner, _), (_, (logs,)) in zip(owners, scored):
             sums[:, owner] += logs[0], 1
-        self._warn()
+        self.coverage.warn_once(("do_lower_case",))
         return np.exp(-sums[0] / sums[1]).tolist()
 
     # From texts to rows

@@ -22,8 +22,7 @@ def _ratio(part, whole):
 
 
 def first_component(vectors: np.ndarray) -> float:
-    """Returns the share of vectors' variance, [n, H], that their first principal component has; of
-    equal vectors 0."""
+    """The share of [n, H]'s variance that its first principal component has; of equal rows 0."""
     vectors = np.asarray(vectors, np.float64)
     sizes = np.linalg.eigvalsh(np.cov(vectors.T))
     return _ratio(sizes[-1], sizes.sum())

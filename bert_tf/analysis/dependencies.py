@@ -65,7 +65,9 @@ class DependencyProbe:
             odds /= sums
             odds[heads[words], words] -= 1
             odds[:, heads < 0] = 0
-            slope += _gradient(attention, features, odds)
+            half, weighted = (features.shape[1] + 1) // 2, attention * odds
+            slope += np.concatenate([weighted.sum(2) @ features[:, :half],
+                                     weighted.sum(1) @ features[:, half:]], 1)
             count += len(words)
         total = total / count + self._decay * (parameters ** 2).sum()
         return total, (slope / count + 2 * self._decay * parameters).ravel()
@@ -98,13 +100,6 @@ def _scores(attention, features, parameters):
     scores = np.einsum("kij,ki->ij", attention, of_i) + np.einsum("kij,kj->ij", attention, of_j)
     np.fill_diagonal(scores, _NEVER)
     return scores
-
-
-def _gradient(attention, features, slope):
-    """Returns the gradient by the parameters, from the gradient `slope` by the scores."""
-    half, weighted = (features.shape[1] + 1) // 2, attention * slope
-    return np.concatenate([weighted.sum(2) @ features[:, :half],
-                           weighted.sum(1) @ features[:, half:]], 1)
 
 
 def attachment(sentences: Sequence[Parsed], predicted: Sequence[np.ndarray]) -> float:

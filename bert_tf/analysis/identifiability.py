@@ -88,7 +88,10 @@ def identify(readings: Sequence[Reading], mlp_epochs: int = 0,
     if mlp_epochs:
         mlp = MlpProbe(width, width, epochs=mlp_epochs)
     for layer, pairs in enumerate(texts):
-        probe = _solve(LinearProbe(width, width), pairs[:learned])
+        probe = LinearProbe(width, width)
+        for pair in pairs[:learned]:
+            probe.add(*pair)
+        probe.solve()
         across[layer] = [_tested(probe, others[tested:]) for others in texts]
         if mlp_epochs:
             mlp.fit(pairs[:learned], pairs[learned:tested])
@@ -107,12 +110,6 @@ def _split(count):
     """Returns the number of training texts, and the first text that probes are tested on."""
     learned = max(min(int(0.7 * count), count - 2), 1)
     return learned, min(max(int(0.85 * count), learned + 1), count - 1)
-
-
-def _solve(probe, pairs):
-    for pair in pairs:
-        probe.add(*pair)
-    return probe.solve()
 
 
 def _tested(probe, pairs):

@@ -36,8 +36,7 @@ def _tokens(ids, tokenizer):
 
 
 def _text(reading: Reading, tokenizer: Tokenizer) -> Mapping:
-    """Returns the page's data of one text; `from` are the tokens that attend, where these are not
-    the attended ones."""
+    """The data of one text; `from` are the tokens that attend, if they are not the attended."""
     statistics, attending, maps = Statistics(), {}, "encoder"
     if reading.from_ids is not None:
         attending, maps = {"from": _tokens(reading.from_ids, tokenizer)}, "cross"

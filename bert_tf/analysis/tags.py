@@ -34,8 +34,7 @@ def probe_layers(train: Sequence[Sequence[np.ndarray]], train_tags: Sequence[Seq
 
 def most_frequent(train_words: Sequence[Sequence[str]], train_tags: Sequence[Sequence[str]],
                   words: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Returns each word's most frequent tag, or all words' most frequent tag for a new word: the
-    baseline of a probe."""
+    """Returns each word's most frequent tag, of a new word all words': the baseline of a probe."""
     counts: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
     total: collections.Counter = collections.Counter()
     for sentence, tags in zip(train_words, train_tags):

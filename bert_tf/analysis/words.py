@@ -1,5 +1,4 @@
-"""Attention between words from attention between sub-words (clarkkev/attention-analysis,
-bpe_utils.py)."""
+"""Attention between words from sub-words' (clarkkev/attention-analysis, bpe_utils.py)."""
 
 from collections.abc import Sequence
 

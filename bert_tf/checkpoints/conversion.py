@@ -38,14 +38,6 @@ class Changes:
     generator: bool = False
 
 
-def _read(path, changes):
-    """The `Weights` at `path` as they are, except for the sizes that will change anyway."""
-    source = read_source(path, changes.task, changes.generator)
-    weights, its = (part and translate(part, adopt(config_of(part), part, changes))
-                    for part in (source, source.generator))
-    return dataclasses.replace(weights, generator=its)
-
-
 def _without(weights, heads):
     unknown = sorted(set(heads) - set(weights.heads))
     if unknown:
@@ -176,7 +168,10 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
     if form not in writable:
         raise InputError(f"there is no format {form!r} to write; choose from "
                          f"{', '.join(writable)}.")
-    weights, notes = _change(_read(path, changes), changes)
+    source = read_source(path, changes.task, changes.generator)
+    weights, its = (part and translate(part, adopt(config_of(part), part, changes))
+                    for part in (source, source.generator))
+    weights, notes = _change(dataclasses.replace(weights, generator=its), changes)
     weights = _finite(weights)
     writer = FORMATS[form].module
     table = writer.table_for(weights)

@@ -213,7 +213,9 @@ def _unigram(tokenizer):
     made = Tokenizer(models.Unigram([
         (token, _NEVER if tokenizer.prepares and _NUMBER.fullmatch(token) else score)
         for token, score in zip(tokens, tokenizer.scores)], vocabulary.unk_id))
-    made.normalizer = normalizers.Sequence([*_preparations(tokenizer), *_own_normalizer(tokenizer)])
+    made.normalizer = normalizers.Sequence([*_preparations(tokenizer), *(
+        normalizers.Precompiled(table)
+        for table in _in_model(tokenizer, _NORMALIZER, _CHARSMAP) if table)])
     made.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
     made.decoder = decoders.Metaspace()
@@ -232,14 +234,6 @@ def _preparations(tokenizer):
         marks = "".join(char for char in map(chr, range(0x110000)) if unicodedata.combining(char))
         steps += [normalizers.NFKD(), normalizers.Replace(Regex(f"[{marks}]"), "")]
     return steps + [normalizers.Lowercase()] * tokenizer.do_lower_case
-
-
-def _own_normalizer(tokenizer):
-    """The normalisation that the model of SentencePiece holds, if it holds one."""
-    from tokenizers import normalizers
-
-    return [normalizers.Precompiled(table)
-            for table in _in_model(tokenizer, _NORMALIZER, _CHARSMAP) if table]
 
 
 def _in_model(tokenizer, message, field):

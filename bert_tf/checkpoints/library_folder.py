@@ -15,21 +15,22 @@ def write_around(folder: str, path: str, changes: Changes, labels: Sequence[str]
     with tempfile.TemporaryDirectory() as aside:
         written = os.path.join(aside, "model")
         convert(path, written, "huggingface", changes)
-        _complete(written, labels)
+        if labels:
+            config = os.path.join(written, "config.json")
+            write_json(config, {
+                **read_json(config),
+                "id2label": {str(number): label for number, label in enumerate(labels)},
+                "label2id": {label: number for number, label in enumerate(labels)}})
+        _write_special_tokens(written)
         for name in list_folder(written):
             if not name.endswith(".safetensors"):
                 copy_file(os.path.join(written, name), os.path.join(folder, name))
 
 
-def _complete(folder, labels):
-    """Adds names of labels, and the file of special tokens that fastembed reads."""
-    config, settings, special_tokens = (os.path.join(folder, name) for name in (
-        "config.json", SETTINGS_FILE, "special_tokens_map.json"))
-    values = read_json(config)
-    if labels:
-        values |= {"id2label": {str(number): label for number, label in enumerate(labels)},
-                   "label2id": {label: number for number, label in enumerate(labels)}}
-        write_json(config, values)
+def _write_special_tokens(folder):
+    """Writes the file of special tokens that fastembed reads."""
+    settings, special_tokens = (os.path.join(folder, name) for name in (
+        SETTINGS_FILE, "special_tokens_map.json"))
     if not exists(settings) or exists(special_tokens):
         return
     named = {key: value for key, value in read_json(settings).items() if key.endswith("_token")}

@@ -1,5 +1,4 @@
-"""Reads and writes safetensors files, alone or in shards with an index; writes Hugging Face's
-folders."""
+"""Safetensors files, alone or in shards with an index; how Hugging Face's folders are written."""
 
 import functools
 import os
@@ -99,15 +98,10 @@ def save(path: str, values: Mapping[str, np.ndarray], metadata: dict[str, str]) 
     try:
         save_file(arrays, path, metadata)
     except SafetensorError as error:
-        raise _os_error(error, path) from error
+        if not (match := re.search(r"\(os error (\d+)\)", str(error))):
+            raise
+        raise OSError(int(match[1]), os.strerror(int(match[1])), str(path)) from error
     os.chmod(path, mode)
-
-
-def _os_error(error, path):
-    """The system's error message, if safetensors repeats it in its error."""
-    if not (match := re.search(r"\(os error (\d+)\)", str(error))):
-        return error
-    return OSError(int(match[1]), os.strerror(int(match[1])), str(path))
 
 
 def _widest(values):

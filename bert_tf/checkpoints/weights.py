@@ -136,8 +136,7 @@ def check(tensor: Tensor, expected: tuple, source: str) -> None:
 
 
 def only_head(weights: Weights, known: Collection[str], reason: str) -> str | None:
-    """Returns the head of `weights` that `known` names. An InputError on several gives the
-    `reason`."""
+    """The head of `weights` that `known` names. An InputError on several gives the `reason`."""
     heads = [name for name in known if name in weights.heads]
     if len(heads) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(heads)}, but {reason}; "

@@ -63,8 +63,7 @@ class LayerHessian:
         self._of_batch = tf.function(self._product, autograph=False, reduce_retracing=True)
 
     def _product(self, batch, vector):
-        """The Hessian of the sum of a batch's losses times a vector, float32 [size]; and the sum's
-        divisor."""
+        """The Hessian of a batch's summed losses times a vector, float32 [size]; its divisor."""
         sizes = [shape.num_elements() for shape in self._shapes]
         parts = [tf.reshape(part, shape)
                  for part, shape in zip(tf.split(vector, sizes), self._shapes)]

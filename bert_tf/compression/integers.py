@@ -31,9 +31,8 @@ def round_matrix(matrix: np.ndarray, bits: int, how: Quantisation) -> Rounded:
     return Rounded(np.asarray(integers).astype(np.int64), np.asarray(spread), bits)
 
 
-def bits_of(learner: Learner) -> dict[str, int]:
-    """The bits of each matrix that a Learner rounds, by our name of it. The matrices of a layer
-    without heads are empty, and stay."""
+def _bits_of(learner):
+    # The matrices of a layer without heads are empty, and stay.
     how, embeddings = learner.encoder.config.quantisation, learner.encoder.embeddings
     bits = {id(embeddings.word_embeddings): how.embedding_bits,
              id(embeddings.position_embeddings): how.position_bits}
@@ -50,7 +49,7 @@ def write_integers(folder: str, learner: Learner) -> str:
     how = config.quantisation
     if not how:
         raise InputError("the model is not quantised; give --quantisation.")
-    bits = bits_of(learner)
+    bits = _bits_of(learner)
     tensors = {name: round_matrix(value, bits[name], how) if name in bits else value
                for name, value in ((name, np.array(variable.numpy()))
                                    for name, variable in variables(learner).items())

@@ -98,7 +98,11 @@ class IdsModel(tf.Module):
             features = {name: tf.cast(value, tf.int32) for name, value in zip(read, ids)}
             if len(read) < len(shapes):     # tokenizers give such a network no segments
                 features[_SEGMENTS] = tf.zeros_like(features["input_ids"])
-            return _library_outputs(answers(model, features, left_out))
+            outputs = {_LIBRARY_OUTPUTS.get(name, name): value
+                       for name, value in answers(model, features, left_out).items()}
+            if "values" in outputs:     # numbers have this name there
+                outputs["logits"] = outputs["values"]
+            return outputs
 
         self.library_function = tf.function(answer_library, autograph=False, input_signature=[
             tf.TensorSpec(shapes[name], tf.int64, LIBRARY_INPUTS.get(name, name))
@@ -114,9 +118,3 @@ def _axes(name, count):
         return "batch", "predictions"
     sequence = "decoder_sequence" if name == "decoder_input_tokens" else "sequence"
     return ("batch", "choices", sequence) if count == 3 else ("batch", sequence)
-
-
-def _library_outputs(named):
-    """The outputs under Hugging Face's names; numbers are `logits` there."""
-    outputs = {_LIBRARY_OUTPUTS.get(name, name): value for name, value in named.items()}
-    return {**outputs, "logits": outputs["values"]} if "values" in outputs else outputs

@@ -142,17 +142,14 @@ def table_for(weights: Weights) -> Format:
                      (_SPAN_NOTE,) * ("answer_span" in heads))
 
 
-def _beams(made):
-    if not made:
-        return {}
-    return {**made.options, **{key: options[ours] for name, options in made.objectives
-                               if name == "ConditionalSpan" for key, ours in _BEAMS.items()}}
-
-
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     config = weights.config
     heads = [name for name in _CLASSES if name in weights.heads]
     end = next(map(_CLASSES.get, heads), "Model")
+    beams = {}
+    if made := weights.origin:
+        beams = {**made.options, **{key: options[ours] for name, options in made.objectives
+                                    if name == "ConditionalSpan" for key, ours in _BEAMS.items()}}
     problem = next(({"problem_type": key} for key, ours in _PROBLEMS.items() if ours in heads), {})
     safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {
         "architectures": [f"XLNet{end}"], "model_type": TYPE,
@@ -161,5 +158,5 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         "ff_activation": THEIR_ACTIVATIONS[config.ff_activation], **_FIXED,
         "summary_activation": "tanh" if config.use_summ_proj else "",
         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5,
-        **describe_labels(weights, heads), **_beams(weights.origin), **problem})
+        **describe_labels(weights, heads), **beams, **problem})
     huggingface_tokenizer.write(folder, weights.tokenizer, has_segments=True)
