@@ -39,6 +39,8 @@ class Masking(MaskTokens):
         by_coins: whether a sequence has any number of predictions, as if a coin chose each unit.
         when_static: the masking of records that hold masks, where it is another one.
         extra_features: features of the predictions beyond the three of every mask.
+        static_class, dynamic_class: classes that draw the masks; None where the method for it is
+            overridden, or there are no such masks.
     """
 
     called: ClassVar[str] = ""
@@ -50,6 +52,8 @@ class Masking(MaskTokens):
     by_coins: ClassVar[bool] = False
     when_static: ClassVar[str] = ""
     extra_features: ClassVar[tuple[str, ...]] = ()
+    static_class: ClassVar[Any] = None
+    dynamic_class: ClassVar[Any] = None
 
     @classmethod
     def own_settings(cls) -> list[str]:
@@ -80,20 +84,22 @@ class Masking(MaskTokens):
             options: has max_seq_length, max_predictions_per_seq, masked_lm_prob.
             room: most tokens of a sequence without its special ones.
         """
-        raise NotImplementedError
+        return self.static_class(self, documents, vocabulary, stream, options, room)
 
     def dynamic_masks(self, record: dict[str, Any], max_seq_length: int,
                       max_predictions_per_seq: int) -> Any:
         """Returns the `DynamicMasks` for records of this manifest, with S and P."""
-        raise NotImplementedError
+        return self.dynamic_class.of(self, record, max_seq_length, max_predictions_per_seq)
 
     @property
     def can_be_static(self) -> bool:
-        return type(self).static_masks is not Masking.static_masks or bool(self.when_static)
+        is_own = type(self).static_masks is not Masking.static_masks
+        return is_own or bool(self.static_class or self.when_static)
 
     @property
     def can_be_dynamic(self) -> bool:
-        return type(self).dynamic_masks is not Masking.dynamic_masks
+        is_own = type(self).dynamic_masks is not Masking.dynamic_masks
+        return is_own or self.dynamic_class is not None
 
     def check(self, segments: Segments) -> None:
         """Raises InputError for settings and segments that the masking can't have."""

@@ -135,9 +135,8 @@ class SubwordMasks(StaticMasks):
 
 @dataclasses.dataclass(frozen=True)
 class Masking(base.Masking):
+    dynamic_class = DynamicMasks
+
     def static_masks(self, documents, vocabulary, stream, options, room):
         kind = SubwordMasks if self.units == "subwords" else StaticMasks
         return kind(self, documents, vocabulary, stream, options, room)
-
-    def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
-        return DynamicMasks.of(self, record, max_seq_length, max_predictions_per_seq)

@@ -7,7 +7,7 @@ collators of many later codes; the throws are BERT's.
 
 import dataclasses
 
-from bert_tf.data.masking import bert
+from bert_tf.data.masking import base, bert
 from bert_tf.models.ernie.masks import CoinMasksInTraining
 
 
@@ -29,11 +29,6 @@ class CoinMasks(bert.StaticMasks):
 
 
 @dataclasses.dataclass(frozen=True)
-class Masking(bert.Masking):
+class Masking(base.Masking):
     always_predicts, by_coins = False, True
-
-    def static_masks(self, documents, vocabulary, stream, options, room):
-        return CoinMasks(self, documents, vocabulary, stream, options, room)
-
-    def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
-        return CoinMasksInTraining.of(self, record, max_seq_length, max_predictions_per_seq)
+    static_class, dynamic_class = CoinMasks, CoinMasksInTraining

@@ -49,7 +49,6 @@ class Masks:
 
     @classmethod
     def join(cls, parts: Sequence["Masks"]) -> "Masks":
-        """Returns the masks of all parts, one after the other."""
         arrays = (np.concatenate([getattr(part, name) for part in parts])
                   for name in ("positions", "replacements", "counts"))
         return cls(*arrays, {name: np.concatenate([part.extra[name] for part in parts])

@@ -24,43 +24,6 @@ tf = lazy_loader.load("tensorflow")
 _LENGTHS_AT_ONCE = 1 << 14
 
 
-@dataclasses.dataclass(frozen=True)
-class Masking(base.Masking):
-    """N-grams that are masked together (ALBERT)."""
-
-    called = "n-grams"
-
-    ngram: int = option(
-        3, "Maximum number of successive words or tokens that are masked together.", least=1,
-        most=1 << 10)
-    favor_shorter_ngram: bool = option(
-        True, "Mask n-grams with probabilities proportional to 1/n. If false, the longest n-grams "
-        "are the most frequent.")
-    do_permutation: bool = option(
-        False, "Also permute the same number of other tokens, and predict them. Records then have "
-        "room for twice --max_predictions_per_seq.")
-
-    def static_masks(self, documents, vocabulary, stream, options, room):
-        return NgramMasks(self, documents, vocabulary, stream, options, room)
-
-    def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
-        return NgramMasksInTraining.of(self, record, max_seq_length, max_predictions_per_seq)
-
-    def check(self, segments):
-        super().check(segments)
-        if self.dynamic and self.do_permutation:
-            raise InputError("--masking=dynamic: tokens are permuted while records are made; leave "
-                             "out --do_permutation or --masking=dynamic.")
-
-    def features(self):
-        # Google's records of ALBERT have the boundaries of words besides the masks.
-        return super().features() + ["token_boundary"] * (not self.dynamic)
-
-    def slots(self, max_predictions_per_seq, max_seq_length):
-        return (super().slots(max_predictions_per_seq, max_seq_length)
-                + max_predictions_per_seq * self.do_permutation)
-
-
 class NgramMasks(StaticMasks):
     """Draws masks while records are made; see `StaticMasks`.
 
@@ -172,6 +135,38 @@ def cover_ngrams_batch(sizes, lengths, quota, uniforms, ngram: int):
     return tf.while_loop(
         lambda number, covered, left: (number < last) & tf.reduce_any(left > 0), turn,
         (tf.constant(0), tf.zeros_like(sizes, tf.bool), quota))[1]
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking(base.Masking):
+    """N-grams that are masked together (ALBERT)."""
+
+    called = "n-grams"
+    static_class, dynamic_class = NgramMasks, NgramMasksInTraining
+
+    ngram: int = option(
+        3, "Maximum number of successive words or tokens that are masked together.", least=1,
+        most=1 << 10)
+    favor_shorter_ngram: bool = option(
+        True, "Mask n-grams with probabilities proportional to 1/n. If false, the longest n-grams "
+        "are the most frequent.")
+    do_permutation: bool = option(
+        False, "Also permute the same number of other tokens, and predict them. Records then have "
+        "room for twice --max_predictions_per_seq.")
+
+    def check(self, segments):
+        super().check(segments)
+        if self.dynamic and self.do_permutation:
+            raise InputError("--masking=dynamic: tokens are permuted while records are made; leave "
+                             "out --do_permutation or --masking=dynamic.")
+
+    def features(self):
+        # Google's records of ALBERT have the boundaries of words besides the masks.
+        return super().features() + ["token_boundary"] * (not self.dynamic)
+
+    def slots(self, max_predictions_per_seq, max_seq_length):
+        return (super().slots(max_predictions_per_seq, max_seq_length)
+                + max_predictions_per_seq * self.do_permutation)
 
 
 def length_limits(masking: "Masking") -> np.ndarray:

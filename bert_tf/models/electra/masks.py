@@ -12,28 +12,6 @@ from bert_tf.errors import InputError
 tf = lazy_loader.load("tensorflow")
 
 
-@dataclasses.dataclass(frozen=True)
-class Masking(base.Masking):
-    when_static = "bert"        # there, no position comes twice
-
-    def check(self, segments):
-        super().check(segments)
-        if self.shares[1]:
-            raise InputError("--mask_shares: the masking electra never puts in random tokens; the "
-                             "second share must be 0.")
-        if self.units != "subwords":
-            raise InputError(
-                f"--masking_units={self.units} (or --do_whole_word_mask): the masking electra "
-                "draws sub-words while the model trains; leave the flag out, or give "
-                "--masking=static.")
-
-    def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
-        return RepeatedMasks.of(self, record, max_seq_length, max_predictions_per_seq)
-
-    def most_predictions(self, max_seq_length, masked_lm_prob):
-        return max(1, int((masked_lm_prob + 0.005) * max_seq_length))
-
-
 class RepeatedMasks(DynamicMasks):
     """Draws the position of each prediction from all candidates."""
 
@@ -57,6 +35,26 @@ class RepeatedMasks(DynamicMasks):
             tf.cumsum(tf.cast(candidates, tf.int32), 1)[:, None] <= rank[:, :, None], tf.int32), 2)
         return hide_with_repeats(input_ids, input_mask, tf.where(count > 0, positions, 0), die,
                                  self.masked_lm_prob, self.masking.shares[0], self.mask_id)
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking(base.Masking):
+    when_static = "bert"        # there, no position comes twice
+    dynamic_class = RepeatedMasks
+
+    def check(self, segments):
+        super().check(segments)
+        if self.shares[1]:
+            raise InputError("--mask_shares: the masking electra never puts in random tokens; the "
+                             "second share must be 0.")
+        if self.units != "subwords":
+            raise InputError(
+                f"--masking_units={self.units} (or --do_whole_word_mask): the masking electra "
+                "draws sub-words while the model trains; leave the flag out, or give "
+                "--masking=static.")
+
+    def most_predictions(self, max_seq_length, masked_lm_prob):
+        return max(1, int((masked_lm_prob + 0.005) * max_seq_length))
 
 
 def hide_with_repeats(input_ids, input_mask, positions, die, masked_lm_prob: float,

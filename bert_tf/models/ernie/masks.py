@@ -160,9 +160,4 @@ class Masking(base.Masking):
 
     always_predicts = False
     counts_cut = by_coins = True
-
-    def static_masks(self, documents, vocabulary, stream, options, room):
-        return CoinMasks(self, documents, vocabulary, stream, options, room)
-
-    def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
-        return CoinMasksInTraining.of(self, record, max_seq_length, max_predictions_per_seq)
+    static_class, dynamic_class = CoinMasks, CoinMasksInTraining

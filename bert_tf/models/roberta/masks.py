@@ -165,12 +165,7 @@ class BlockMasksInTraining(DynamicMasks):
 class Masking(base.Masking):
     hides_special = True
     always_predicts = False
-
-    def static_masks(self, documents, vocabulary, stream, options, room):
-        return BlockMasks(self, documents, vocabulary, stream, options, room)
-
-    def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
-        return BlockMasksInTraining.of(self, record, max_seq_length, max_predictions_per_seq)
+    static_class, dynamic_class = BlockMasks, BlockMasksInTraining
 
     def most_predictions(self, max_seq_length, masked_lm_prob):
         # Words may have any length: half of them more.
