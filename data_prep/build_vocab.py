@@ -148,7 +148,6 @@ def _prepare(line, job):
 
 
 def count_words(paths: Sequence[str], job: BuildVocabFlags) -> collections.Counter:
-    """Counts the tokenizer's words in the files."""
     parts: collections.Counter = collections.Counter()
     cut = {"wordpiece": split_chunks,
            "byte_bpe": lambda line: [word.group() for word in byte_bpe.find_words(line)],
@@ -192,7 +191,6 @@ def _check_room(first, job, what, advice):
 
 
 def train_wordpiece(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, str]:
-    """Returns the content of vocab.txt for `words`: {"": text}."""
     starts, continuations = alphabet(words, job.limit_alphabet)
     first = [PADDING, UNKNOWN, CLS, SEP, MASK, *(f"[unused{i}]" for i in range(job.num_unused)),
              *starts, *(f"##{char}" for char in continuations)]
@@ -208,7 +206,6 @@ def train_wordpiece(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str,
 
 
 def train_byte_bpe(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, str]:
-    """Returns the contents of vocab.json and merges.txt for `words`."""
     first = [*byte_bpe.ANGLE_ROLES.values(), *byte_bpe.byte_characters()]
     _check_room(first, job, "special tokens and single bytes", "raise it")
     trained = _train(tokenizers.models.BPE(), tokenizers.trainers.BpeTrainer, first, job,
@@ -284,7 +281,6 @@ _TRAINERS = {"wordpiece": train_wordpiece, "byte_bpe": train_byte_bpe,
 
 
 def report(words: Mapping[str, int], tokenizer: Tokenizer) -> str:
-    """A sentence on how the vocabulary covers `words`."""
     vocabulary, total = tokenizer.vocabulary, sum(words.values())
     if tokenizer.name.endswith("_words"):
         known = set(vocabulary.tokens[:vocabulary.size])
@@ -302,7 +298,6 @@ def report(words: Mapping[str, int], tokenizer: Tokenizer) -> str:
 
 
 def _warn_of_lost_marks(paths, tokenizer):
-    """Warns if many letters at the beginning of the text lose their marks."""
     coverage = Coverage()
     piece = next(iter(corpus.read_pieces(paths, _PIECE_BYTES)))
     lines = [line[:_PIECE_BYTES] for line in corpus.decode(piece, paths)]
@@ -312,7 +307,6 @@ def _warn_of_lost_marks(paths, tokenizer):
 
 
 def main(job: BuildVocabFlags) -> None:
-    """Trains and writes the vocabulary."""
     job.check()
     check_file(job.output_file, "output_file")
     folder = os.path.dirname(job.output_file)

@@ -49,7 +49,6 @@ class Maker:
         return os.path.join(self.folder, f"{index:05d}.txt")
 
     def __call__(self, index: int, piece: Piece) -> dict[str, Any]:
-        """Writes the file of a piece; returns its source, size and checksum."""
         texts = container_of(piece.source).documents(piece, self.column)
         documents = (self._sentences(text, piece.language) for text in texts)
         documents = ["".join(f"{line}\n" for line in lines) + "\n"
@@ -70,7 +69,6 @@ class Maker:
                 for sentence in sentences.sentences(_join_blanks(paragraph), language)]
 
     def is_intact(self, result: dict[str, Any]) -> bool:
-        """Returns whether a piece's file is as its note describes it."""
         try:
             path = self.path(result["index"])
             if not is_file(path):

@@ -141,7 +141,6 @@ def keep_tokenizer(tokenizer: Tokenizer, path: str) -> None:
 
 
 def flags_of(recipe: recipes.Recipe) -> list[type]:
-    """Returns the dataclasses of flags that only some recipes have."""
     pairing, masks = PAIRINGS[recipe.segments.pairing], type(masking.find(recipe.corruption))
     kinds = {StreamFlags: pairing.in_streams, RowFlags: pairing.in_rows and not pairing.in_streams,
              DenoisingFlags: recipe.denoising, masks: masks.own_settings()}

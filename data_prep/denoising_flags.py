@@ -38,7 +38,6 @@ class DenoisingFlags:
     pack: bool | None = option(None, "Put as many pairs of input and target into a row as fit.")
 
     def resolve(self, recipe: Recipe, job: PretrainingDataFlags) -> tuple[Recipe, int]:
-        """Returns the recipe with these flags, and the length of targets."""
         denoising = OBJECTIVES[self.objective] if self.objective else recipe.denoising
         denoising = denoising.vary(self.noise_density, self.mean_noise_span_length)
         converter = self.feature_converter or denoising.converter

@@ -77,7 +77,6 @@ def extend(vocabulary, words, fill_unused):
 
 
 def main(job):
-    """Writes the new vocabulary."""
     check_file(job.output_file, "output_file")
     tokenizer = open_tokenizer(job.init_vocab_file, job.do_lower_case)
     if tokenizer.name != "wordpiece":

@@ -219,7 +219,6 @@ def _choose_held_out(job, text):
 
 
 def main(job):
-    """Writes the text and prints counts of it."""
     job.check()
     unread, text = [], None
     sources = _find_sources(job.input_file, list(filter(None, (job.output_file, job.eval_file))))

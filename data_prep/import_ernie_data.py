@@ -149,7 +149,6 @@ def report(counts: dict[str, int]) -> str:
 
 
 def main(job: ImportErnieDataFlags) -> None:
-    """Makes the records and prints a report on them."""
     flags.check(job)
     tokenizer = open_tokenizer(job.vocab_file)
     vocabulary = tokenizer.vocabulary

@@ -141,7 +141,6 @@ class PretrainingDataFlags:
         "", "File with one phrase per line; where several phrases match, the longest counts.")
 
     def resolve(self, masks: Masking | None = None) -> recipes.Recipe:
-        """Returns the recipe with these flags, and with the settings of its masks."""
         recipe = recipes.find(self.recipe)
         check(self)
         if not self.max_predictions_per_seq and reads_lines(recipe):

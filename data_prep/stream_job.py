@@ -20,7 +20,6 @@ from data_prep.record_job import RecordJob, piece_seed
 
 
 def _read_lines(path):
-    """The lines of a file, and the checksum of its bytes."""
     with open_unpacked(path) as file:
         read = file.read()
     lines = corpus.decode(read, [path])

@@ -159,7 +159,6 @@ def _one_variant(match):
 
 
 def _collect(nodes, page, parts):
-    """Appends the text of nodes of mwparserfromhell's tree."""
     from mwparserfromhell import nodes as kinds
     for node in nodes:
         if isinstance(node, kinds.Text):

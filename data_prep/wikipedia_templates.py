@@ -83,7 +83,6 @@ def shown(template, language):
 
 
 def group_digits(number, language):
-    """Returns a number with a mark after each thousand, as in a language."""
     return _WHOLE.sub(lambda digits: f"{int(digits[0]):,}".replace(
         ",", _SEPARATORS.get(language, ",")), number.strip(), count=1)
 

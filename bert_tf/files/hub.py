@@ -63,7 +63,6 @@ def is_hub_name(path: str | os.PathLike) -> bool:
 
 
 def taken() -> list[Snapshot]:
-    """Lists the models that this process took from the Hub."""
     return list(dict.fromkeys(_taken.values()))
 
 

@@ -33,7 +33,6 @@ _answered: set[str] = set()     # schemes of the stores that have answered this 
 
 
 def is_remote(path: str | os.PathLike) -> bool:
-    """Returns whether a name begins with a scheme, such as gs:// or s3://."""
     path = os.fspath(path)
     return "://" in path and _SCHEME.match(path) is not None
 

@@ -101,7 +101,6 @@ def read_range(path: str | os.PathLike, start: int, end: int) -> bytes:
 
 
 def is_gzip(path):
-    """Returns whether a file is compressed, by its first bytes."""
     return file_size(path) >= len(_GZIP) and read_range(path, 0, len(_GZIP)) == _GZIP
 
 
@@ -111,7 +110,6 @@ def unpacked_name(path: str) -> str:
 
 
 def is_packed(path: str) -> bool:
-    """Returns whether `open_unpacked` unpacks a file."""
     with open_file(path, "rb") as file:
         return _packing(file.read(_LONGEST_MARK)) is not None
 
@@ -131,7 +129,6 @@ def _open_zstd(file):
 
 
 def shown_name(path: str) -> str:
-    """Returns the name of an input file in messages."""
     path = PIPES.get(path, path)
     return "standard input" if path == STANDARD else path
 

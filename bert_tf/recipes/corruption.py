@@ -67,12 +67,10 @@ class MaskTokens:
         return dataclasses.replace(self, **{"settings": {**self.settings, **settings}, **changes})
 
     def describe(self) -> dict[str, Any]:
-        """Returns the JSON value that manifests have."""
         return json.loads(json.dumps(dataclasses.asdict(self)))
 
     @classmethod
     def from_description(cls, values: Mapping[str, Any]) -> "MaskTokens":
-        """Returns what `describe` described; an absent field has its default."""
         def with_tuples(values):
             return {name: tuple(value) if isinstance(value, list) else value
                     for name, value in values.items()}

@@ -121,7 +121,6 @@ class Recipe:
 
     @property
     def token_labels(self) -> str:
-        """The `Task.token_labels` of the task; empty without a task."""
         return self.tasks[self.task].token_labels if self.task else ""
 
     @property

@@ -321,7 +321,6 @@ def check_sentinels(tokenizer: Tokenizer, source: str) -> None:
 
 
 def find_vocabulary(folder: str) -> str | None:
-    """Returns the vocabulary's file in a folder, or None."""
     # A vocab.txt comes first where there are several.
     for _, _, names in reversed(tokenization.TOKENIZERS.values()):
         for name in names:

@@ -94,7 +94,6 @@ def _unspell(token):
 
 
 def read_bpe_file(path: str) -> bytes:
-    """Returns the bytes of one of a tokenizer's two files."""
     return read_vocabulary_file(
         path, f"BPE has {VOCAB_FILE} and {MERGES_FILE} in one folder: name the first")
 

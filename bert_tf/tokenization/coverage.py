@@ -63,7 +63,6 @@ class Findings:
 
     @property
     def loses_marks(self) -> bool:
-        """Whether so many letters lose their marks that a warning is due."""
         return self.lost > _MOST_LOST
 
     @property
@@ -339,7 +338,6 @@ class _Watched:
 
 
 def _sums(marks, lengths):
-    """How many tokens of each text are marked; `marks` is bool [sum of lengths]."""
     ends = np.cumsum(lengths)
     before = np.concatenate([[0], np.cumsum(marks)])
     return before[ends] - before[ends - lengths]

@@ -30,7 +30,6 @@ def instances_of(recipe: Recipe) -> type["Instances"]:
 
 
 def feature_names(recipe: Recipe) -> list[str]:
-    """The features of the records of a recipe, in the order of writing."""
     return instances_of(recipe).feature_names(recipe)
 
 
@@ -78,7 +77,6 @@ class Instances:
 
     @classmethod
     def feature_names(cls, recipe: Recipe) -> list[str]:
-        """The features of the records, in the order of writing."""
         names = ["input_ids", "input_mask", "segment_ids",
                  *masking.find(recipe.corruption).features()]
         return [*names, "next_sentence_labels"] if num_labels(recipe.segments) else names

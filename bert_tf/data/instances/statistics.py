@@ -170,7 +170,6 @@ def _cut(record):
 
 
 def report(record: dict[str, Any]) -> str:
-    """The text of the report on a manifest: figures, then warnings."""
     counts, rates, options = record["counts"], record["rates"], record["options"]
     coverage = Coverage(record["coverage"])
     lines = [

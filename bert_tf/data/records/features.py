@@ -211,7 +211,6 @@ class RecordFormat:
 
     @property
     def is_masked(self) -> bool:
-        """Returns whether the records hold masks, not the whole text."""
         return "masked_lm_positions" in self.names
 
     def length(self, feature: Feature) -> int:
@@ -261,7 +260,6 @@ class RecordFormat:
                     tf.identity(value) for name, value in batch.items()}
 
     def blank(self) -> bytes:
-        """The message of a record that is all zeros."""
         return tfrecord.serialize_examples({
             feature.name: np.zeros([1, self.length(feature)], feature.dtype)
             for feature in self.features})[0]

@@ -239,7 +239,6 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
 
 
 def _run_elsewhere(pieces, count, work, progress, is_intact, runner):
-    """Has a runner do all pieces; the notes hold the results."""
     pieces = pieces if isinstance(pieces, Sequence) else list(pieces)
     runner(functools.partial(_do_unless_done, work, progress, is_intact, pieces), count)
     results = [progress.result(index) for index in range(count)]

@@ -296,7 +296,6 @@ class _Job:
         return as_json(self._checksums) == other["pieces"]
 
     def _is_current(self, index, result):
-        """Returns whether the note of a piece by place describes the present text."""
         try:
             return (result["version"] == self.work.version(self.pieces[index])
                     or result["checksum"] == self.work.checksum(self.pieces[index]))

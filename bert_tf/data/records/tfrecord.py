@@ -225,7 +225,6 @@ def file_checksum(path: str) -> str:
 
 
 def checksum(file) -> str:
-    """The CRC32C of the bytes that an open file still has."""
     digest = google_crc32c.Checksum()
     for _ in digest.consume(file, 1 << 20):
         pass

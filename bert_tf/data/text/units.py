@@ -183,7 +183,6 @@ class PhraseList:
         return made
 
     def mark(self, ids: np.ndarray, lengths: np.ndarray, marks: Marks) -> Marks:
-        """The marks of lines of tokens, with phrases as units."""
         ids = np.ascontiguousarray(ids, np.int32)
         ends = np.cumsum(lengths)
         begins = ~marks.continues

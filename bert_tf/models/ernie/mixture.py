@@ -40,12 +40,10 @@ def _share(steps, count):
 
 
 def together(count: int, steps: int) -> list[list[int]]:
-    """All tasks at once, in one stage."""
     return [[share] for share in _share(steps, count)]
 
 
 def successive(count: int, steps: int) -> list[list[int]]:
-    """One task after the other."""
     return [[0] * task + [share] + [0] * (count - 1 - task)
             for task, share in enumerate(_share(steps, count))]
 

@@ -102,7 +102,6 @@ def read_file(path: str, max_seq_length: int, count: Callable[[str], None]) -> I
 
 
 def _buffers(samples):
-    """Lists of samples that are shuffled together."""
     buffer = []
     for sample in samples:
         buffer.append(sample)
@@ -144,7 +143,6 @@ def with_negatives(samples: Iterable[Sample], rng: np.random.RandomState, max_se
 
 
 def _join(left, right, max_seq_length):
-    """A negative sample of a segment of each of two samples."""
     cls_id, sep_id = left.ids[0], left.ids[-1]
     a = _segment(left, (max_seq_length - 3) // 2, sep_id)
     b = _segment(right, max_seq_length - 3 - len(a[0]), sep_id)

@@ -204,5 +204,4 @@ class GptTokenizer(Tokenizer):
 
 
 def split_words(text: str) -> list[str]:
-    """Returns the lower-cased words of a text, without "</w>"."""
     return [word for chunk in text.split() for word, _ in GptTokenizer._cut_chunk(chunk)]

@@ -80,7 +80,6 @@ def fill_rows(lengths: Sequence[int], rows: int, steps: int) -> list[list[int]]:
 
 
 def cut_rows(found: list[list[int]], lengths: Sequence[int], steps: int) -> list[int]:
-    """Returns the number of whole batches that each row of `fill_rows` has."""
     return [sum(lengths[number] for number in row) // steps for row in found]
 
 
@@ -194,7 +193,6 @@ def stream_rows(documents: Documents, end_id: int, rows: int, steps: int) -> dic
 
 
 def row_features(segments: Segments, tokenizer: str, settings: Mapping[str, Any]) -> list[str]:
-    """The names of the features that `make_columns` makes for a tokenizer with its settings."""
     if segments.pairing != "sentence_stream":
         words = ["next_token_boundary"] if segments.pairing == "text_stream" else []
         return ["input_ids", "input_mask", "next_token_ids", "next_token_weights", *words,

@@ -153,7 +153,6 @@ class ElmoTokenizer(Tokenizer):
 
 
 def split_sequence(text: str, do_lower_case: bool) -> list[str]:
-    """Returns the words of a text, without the characters between them."""
     return _WORDS.findall(text.lower() if do_lower_case else text)
 
 

@@ -105,7 +105,6 @@ def length_limits(masking: "Masking") -> np.ndarray:
 
 
 def runs_of(marks: np.ndarray) -> list[Run]:
-    """The maximal runs of a bool [n]."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], marks, [0]]).astype(np.int8))).tolist()
     return list(zip(edges[::2], edges[1::2]))
 

@@ -233,7 +233,6 @@ class StreamRecords:
 
     @staticmethod
     def feature_names(recipe: Any) -> list[str]:
-        """The features of the records, in the order of writing."""
         return ["input", "is_masked", "target", "seg_id", "label"]
 
 
