@@ -30,17 +30,9 @@ from collections.abc import Mapping, Sequence
 import lazy_loader
 import sentencepiece
 
-from bert_tf import flags
+from bert_tf import files, flags
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError, warn
-from bert_tf.files import (
-    announce_replacing,
-    check_file,
-    find_files,
-    locked,
-    make_folder,
-    write_aside,
-)
 from bert_tf.flags import REQUIRED, only, option
 from bert_tf.models.gpt import tokenizer as gpt_bpe
 from bert_tf.models.recurrent.tokenizer import split_sequence
@@ -308,19 +300,19 @@ def _warn_of_lost_marks(paths, tokenizer):
 
 def main(job: BuildVocabFlags) -> None:
     job.check()
-    check_file(job.output_file, "output_file")
+    files.check_file(job.output_file, "output_file")
     folder = os.path.dirname(job.output_file)
     outputs = [os.path.join(folder, name) if name else job.output_file
                for name in ("", *_BESIDE.get(job.tokenizer, ()))]
-    paths = find_files(job.input_file, "input_file", outputs)
-    make_folder(folder, "output_file")
-    with locked(job.output_file, "--output_file"):
+    paths = files.find_files(job.input_file, "input_file", outputs)
+    files.make_folder(folder, "output_file")
+    with files.locked(job.output_file, "--output_file"):
         flags.keep(job, folder, os.path.basename(job.output_file) + ".")
-        announce_replacing([*outputs, new_settings_file(job.output_file)])
+        files.announce_replacing([*outputs, new_settings_file(job.output_file)])
         words = count_words(paths, job)
         for name, content in _TRAINERS[job.tokenizer](words, job).items():
             path = os.path.join(folder, name) if name else job.output_file
-            with write_aside(path, "wb") as file:
+            with files.write_aside(path, "wb") as file:
                 file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
     accents = {} if job.strip_accents is None else {"strip_accents": job.strip_accents}
     tokenizer = open_tokenizer(job.output_file, job.do_lower_case, saved=accents)

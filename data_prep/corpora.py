@@ -8,18 +8,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from bert_tf import files
 from bert_tf.data.records.jobs import run_stream
 from bert_tf.data.records.notes import FinishedPieces
 from bert_tf.errors import InputError
-from bert_tf.files import (
-    is_file,
-    is_taken,
-    list_folder,
-    make_folders,
-    open_file,
-    remove_folder,
-    write_aside,
-)
 from bert_tf.tokenization.blocks import slices
 from data_prep import sentences
 from data_prep.containers import Piece, checksum, container_of, is_plain, version_of
@@ -54,7 +46,7 @@ class Maker:
         documents = ["".join(f"{line}\n" for line in lines) + "\n"
                      for lines in documents if lines]
         content = "".join(documents).encode("utf-8", "replace")
-        with write_aside(self.path(index), "wb") as file:
+        with files.write_aside(self.path(index), "wb") as file:
             file.write(content)
         return {"source": piece.source, "index": index, "bytes": len(content),
                 "crc32c": checksum(content)}
@@ -71,9 +63,9 @@ class Maker:
     def is_intact(self, result: dict[str, Any]) -> bool:
         try:
             path = self.path(result["index"])
-            if not is_file(path):
+            if not files.is_file(path):
                 return False
-            with open_file(path, "rb") as file:
+            with files.open_file(path, "rb") as file:
                 return checksum(file.read()) == result["crc32c"]
         except (KeyError, TypeError):
             return False
@@ -101,7 +93,7 @@ class Corpus:
 
         def begin(earlier):
             self._check_own()
-            remove_folder(self._maker.folder)
+            files.remove_folder(self._maker.folder)
 
         fingerprint = {"column": column, "lines_are_paragraphs": lines_are_paragraphs,
                        "language": language,
@@ -110,7 +102,7 @@ class Corpus:
 
     def _check_own(self):
         folder = self._maker.folder
-        names = list_folder(folder) if is_taken(folder) else []
+        names = files.list_folder(folder) if files.is_taken(folder) else []
         for name in names:
             if not _FILE.fullmatch(name):
                 raise InputError(f"{os.path.join(folder, name)} is in the folder where a job keeps "
@@ -122,7 +114,7 @@ class Corpus:
         pieces = (piece for source in self._sources
                   for piece in container_of(source).pieces(source, self._maker.column))
         try:
-            make_folders(self._maker.folder)
+            files.make_folders(self._maker.folder)
             self._results = run_stream(pieces, self._maker, self._progress, self._workers,
                                        self._maker.is_intact)
         except BaseException:
@@ -131,7 +123,7 @@ class Corpus:
             raise
 
     def close(self) -> None:
-        remove_folder(self._maker.folder)
+        files.remove_folder(self._maker.folder)
         self._progress.close()
 
     def documents(self) -> Iterator[tuple[str, list[str]]]:
@@ -157,7 +149,7 @@ class Corpus:
         numbers: dict[str, int] = {}
         for result in self._results:
             source = result["source"]
-            with open_file(self._maker.path(result["index"]), newline="\n") as file:
+            with files.open_file(self._maker.path(result["index"]), newline="\n") as file:
                 lines = []
                 for line in file:
                     if line != "\n":

@@ -24,23 +24,12 @@ import functools
 import os
 from typing import Any
 
-from bert_tf import flags, recipes
+from bert_tf import files, flags, recipes
 from bert_tf.data import masking
 from bert_tf.data.records import manifest
 from bert_tf.data.records.shards import Unfinished, make_shards
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError, counted
-from bert_tf.files import (
-    absolute,
-    check_file,
-    exists,
-    find_files,
-    make_folder,
-    make_folders,
-    open_unpacked,
-    real_path,
-    remove_file,
-)
 from bert_tf.tokenization.base import (
     Tokenizer,
     check_case,
@@ -91,12 +80,12 @@ def _warn_of_case(job, tokenizer):
 
 
 def _check_output(job):
-    outputs = list(map(real_path, job.output_file))
+    outputs = list(map(files.real_path, job.output_file))
     if len(set(outputs)) < len(outputs):
         raise InputError("--output_file names a file twice; name each file once.")
     for name, path in zip(job.output_file, outputs):
-        check_file(name, "output_file")
-        make_folder(os.path.dirname(path), "output_file")
+        files.check_file(name, "output_file")
+        files.make_folder(os.path.dirname(path), "output_file")
 
 
 def _open_tokenizer(job, recipe):
@@ -119,7 +108,7 @@ def _job_of(recipe) -> type[RecordJob]:
 
 def _warn_of_prose(path):
     try:
-        with open_unpacked(path) as file:
+        with files.open_unpacked(path) as file:
             lines = file.read(_SAMPLE).decode("utf-8", "ignore").split("\n")
     except (OSError, EOFError):     # the job names it
         return
@@ -134,9 +123,9 @@ def keep_tokenizer(tokenizer: Tokenizer, path: str) -> None:
     folder = manifest.tokenizer_folder(path)
     if tokenizer.vocabulary.parts:
         return
-    make_folders(folder)
+    files.make_folders(folder)
     while file := find_vocabulary(folder):     # of earlier records
-        remove_file(file)
+        files.remove_file(file)
     tokenizer.save(folder)
 
 
@@ -173,11 +162,11 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
     _warn_of_case(job, tokenizer)
     if recipe.denoising:
         check_sentinels(tokenizer, f"--vocab_file={job.vocab_file}")
-    job.input_file = find_files(job.input_file, "input_file", job.output_file)
+    job.input_file = files.find_files(job.input_file, "input_file", job.output_file)
     recipe = record_job.prepare(job, recipe)
     _check_output(job)
     path = manifest.manifest_path(job.output_file[0])
-    folder = os.path.dirname(absolute(path))
+    folder = os.path.dirname(files.absolute(path))
 
     print(f"reading {counted(len(job.input_file), 'input file')}", flush=True)
     if record_job.has_sentences and job.input_format != "columns":
@@ -187,7 +176,7 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
     made = record_job(settled, recipe, tokenizer, folder, stream, target_length)
     keep = functools.partial(flags.keep, job, folder,
                              os.path.basename(path).removesuffix("manifest.json"), RunnerFlags)
-    if not exists(path):
+    if not files.exists(path):
         keep()
     try:
         record, was_there = make_shards(
@@ -198,7 +187,7 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
         return
     if not was_there:       # next to new records
         keep()
-    if not (was_there and exists(manifest.tokenizer_folder(path))):
+    if not (was_there and files.exists(manifest.tokenizer_folder(path))):
         keep_tokenizer(tokenizer, path)
     print(made.report(record))
     if was_there:

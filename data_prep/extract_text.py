@@ -24,20 +24,8 @@ import re
 import sysconfig
 import warnings
 
-from bert_tf import flags
+from bert_tf import files, flags
 from bert_tf.errors import InputError, counted
-from bert_tf.files import (
-    announce_replacing,
-    check_file,
-    find_files,
-    is_file,
-    locked,
-    make_folder,
-    open_file,
-    real_path,
-    relative,
-    write_aside,
-)
 from bert_tf.flags import REQUIRED, only, option, without
 from bert_tf.tasks.libraries import is_library_name
 from data_prep import prose, sentences
@@ -85,7 +73,7 @@ class ExtractTextFlags:
 
     def check(self):
         flags.check(self)
-        if self.eval_file and real_path(self.eval_file) == real_path(self.output_file):
+        if self.eval_file and files.real_path(self.eval_file) == files.real_path(self.output_file):
             raise InputError("--eval_file and --output_file name the same file; give two files.")
 
 
@@ -96,8 +84,8 @@ def source_files(packages):
         locations = [pair for package in packages for pair in _locations(package)]
     else:
         locations = [(folder, folder) for folder in map(sysconfig.get_path, ("stdlib", "purelib"))]
-    files = {pair for folder, root in locations for pair in _python_files(folder, root)}
-    return sorted(files, key=lambda pair: (_draw("order", pair[0]), pair))
+    pairs = {pair for folder, root in locations for pair in _python_files(folder, root)}
+    return sorted(pairs, key=lambda pair: (_draw("order", pair[0]), pair))
 
 
 def _locations(package):
@@ -112,14 +100,14 @@ def _locations(package):
 
 
 def _python_files(place, root):
-    if is_file(place):
-        yield relative(place, root), place
+    if files.is_file(place):
+        yield files.relative(place, root), place
     for base, folders, names in os.walk(place):
         folders[:] = set(folders) - _SKIPPED
         for name in names:
             if name.endswith(".py") and not name.startswith("test_"):
                 path = os.path.join(base, name)
-                yield relative(path, root), path
+                yield files.relative(path, root), path
 
 
 def _draw(purpose, name):
@@ -146,12 +134,12 @@ def docstrings(source, name):
     return [text for text in map(ast.get_docstring, nodes) if text]
 
 
-def documentation(files, note):
+def documentation(sources, note):
     """Yields (name, sentences) of each document; no sentence comes twice."""
     seen = set()
-    for name, path in files:
+    for name, path in sources:
         try:
-            with open_file(path) as file:
+            with files.open_file(path) as file:
                 texts = docstrings(file.read(), name)
         except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
             note(name)
@@ -269,20 +257,20 @@ def _why_empty(job, flags_of_files, count):
 def _find_sources(names, outputs):
     """Lists the files that patterns name, and data sets of libraries as they are."""
     return [source for name in names for source in (
-        [name] if is_library_name(name) else find_files([name], "input_file", outputs))]
+        [name] if is_library_name(name) else files.find_files([name], "input_file", outputs))]
 
 
 class _Output:
     """A text file in BERT's format, with counts of its documents and sentences."""
 
     def __init__(self, path, flag, stack):
-        check_file(path, flag)
-        make_folder(os.path.dirname(path), flag)
-        stack.enter_context(locked(path, f"--{flag}"))
-        announce_replacing([path])
+        files.check_file(path, flag)
+        files.make_folder(os.path.dirname(path), flag)
+        stack.enter_context(files.locked(path, f"--{flag}"))
+        files.announce_replacing([path])
         self.path = path
         self.documents = self.sentences = self.size = 0
-        self._file = stack.enter_context(write_aside(path, "wb"))
+        self._file = stack.enter_context(files.write_aside(path, "wb"))
 
     def write(self, sentences):
         text = ("\n" if self.documents else "") + "".join(f"{line}\n" for line in sentences)

@@ -19,16 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 
 from bert_tf.errors import InputError
-from bert_tf.files.places import (
-    files_under,
-    is_alive,
-    is_file,
-    is_folder,
-    is_remote,
-    is_taken,
-    list_folder,
-    reaching,
-)
+from bert_tf.files import places
 from bert_tf.files.reading import open_file
 from bert_tf.files.staging import send, upload_place
 
@@ -50,12 +41,12 @@ def leftovers(*paths: str) -> list[str]:
     Only names that this module gives count: a user's own `path.tmp-old` stays. Files for a store
     are written on this machine's disk.
     """
-    places = {upload_place(path) if is_remote(path) else str(path) for path in paths}
+    targets = {upload_place(path) if places.is_remote(path) else str(path) for path in paths}
     folders = []
-    for folder in {os.path.dirname(place) for place in places}:
+    for folder in {os.path.dirname(place) for place in targets}:
         for name in os.listdir(folder or ".") if os.path.isdir(folder or ".") else ():
             stem, mark, owner = name.rpartition(ASIDE)
-            if mark and os.path.join(folder, stem) in places and _OWNER.fullmatch(owner):
+            if mark and os.path.join(folder, stem) in targets and _OWNER.fullmatch(owner):
                 folders.append(os.path.join(folder, name))
     return folders
 
@@ -80,7 +71,7 @@ def remove_leftovers(*paths: str) -> None:
         elif int(process) == os.getpid():
             is_written = start.startswith(_START)
         else:
-            is_written = is_alive(int(process))
+            is_written = places.is_alive(int(process))
         if not is_written:
             shutil.rmtree(leftover, ignore_errors=True)
 
@@ -88,7 +79,7 @@ def remove_leftovers(*paths: str) -> None:
 def _last_written(path):
     """When a file, or the newest file of a folder, was written; a file that vanishes is new."""
     try:
-        return max(map(os.path.getmtime, [path, *files_under(path)]))
+        return max(map(os.path.getmtime, [path, *places.files_under(path)]))
     except FileNotFoundError:
         return math.inf
 
@@ -106,7 +97,7 @@ def checked(check: Callable[[], None]) -> Iterator[None]:
 
 def _check_regular(path):
     """Raises InputError for a device, such as /dev/null, or a pipe: a file would take its place."""
-    if not is_remote(path) and os.path.exists(path) and not (
+    if not places.is_remote(path) and os.path.exists(path) and not (
             os.path.isfile(path) or os.path.isdir(path)):
         raise InputError(f"{path} is a device or a pipe, which would be replaced; name a file.")
 
@@ -122,7 +113,7 @@ def replace_aside(path):
         InputError: `path` is a device or a pipe.
     """
     _check_regular(path)
-    place = upload_place(path) if is_remote(path) else path
+    place = upload_place(path) if places.is_remote(path) else path
     remove_leftovers(place)
     folder = _aside(place)
     aside = os.path.join(folder, os.path.basename(place))
@@ -130,7 +121,7 @@ def replace_aside(path):
     try:
         yield aside
         _check.get()()
-        if is_remote(path):
+        if places.is_remote(path):
             send(aside, path)
             return
         # On disk before it is renamed: a crash leaves the old file or the new one.
@@ -155,12 +146,12 @@ def write_aside(path, mode="w", **open_options):
 def open_log(path):
     """Opens a text file that grows. A local one keeps each line at once; a store takes the whole
     file when the block ends, with an error too."""
-    if not is_remote(path):
+    if not places.is_remote(path):
         with open(path, "a", encoding="utf-8") as file:
             yield file
         return
     before = ""
-    if is_file(path):
+    if places.is_file(path):
         with open_file(path, encoding="utf-8") as file:
             before = file.read()
     with io.StringIO() as file:
@@ -185,22 +176,23 @@ def folder_aside(path, marker=""):
         InputError: `path` is there and isn't empty, or can't be written, or appears meanwhile; or
             holds files that would not be written.
     """
-    there = set(list_folder(path)) if is_folder(path) else set()
-    if is_taken(path) and (there or not is_folder(path)) and not is_unfinished(path, marker):
+    there = set(places.list_folder(path)) if places.is_folder(path) else set()
+    is_in_the_way = places.is_taken(path) and (there or not places.is_folder(path))
+    if is_in_the_way and not is_unfinished(path, marker):
         raise _taken(path)
-    place = upload_place(path) if is_remote(path) else os.path.abspath(path)
+    place = upload_place(path) if places.is_remote(path) else os.path.abspath(path)
     aside = _aside(place)
     remove_leftovers(place)
     try:
         try:
             os.makedirs(aside)
-            if is_remote(path):
+            if places.is_remote(path):
                 _try_store(path)
         except OSError as error:
             raise InputError(f"{path} can't be written ({error.strerror}); make room, or name a "
                              "folder that you may write to.") from error
         yield aside
-        if is_remote(path):
+        if places.is_remote(path):
             if there - set(os.listdir(aside)):
                 raise _taken(path)
             send_folder(aside, path, marker)
@@ -219,8 +211,8 @@ def folder_aside(path, marker=""):
 def is_unfinished(path: str | os.PathLike, marker: str) -> bool:
     """Returns whether a store has files of a folder, but not yet the file that is sent last; see
     `folder_aside`."""
-    return bool(marker) and is_remote(path) and is_folder(path) and not any(
-        _is_marker(name, marker) for name in list_folder(path))
+    return bool(marker) and places.is_remote(path) and places.is_folder(path) and not any(
+        _is_marker(name, marker) for name in places.list_folder(path))
 
 
 def _is_marker(name, marker):
@@ -234,7 +226,7 @@ def _taken(path):
 
 def send_folder(folder: str, path: str, marker: str = "") -> None:
     """Sends a local folder's files to a store; see `folder_aside`."""
-    names = sorted((os.path.relpath(name, folder) for name in files_under(folder)),
+    names = sorted((os.path.relpath(name, folder) for name in places.files_under(folder)),
                    key=lambda name: (_is_marker(name, marker), name))
     for name in names:
         send(os.path.join(folder, name), f"{str(path).rstrip('/')}/{name}")
@@ -242,7 +234,7 @@ def send_folder(folder: str, path: str, marker: str = "") -> None:
 
 def check_file(path: str, flag: str) -> None:
     """Raises InputError if the name of an output is the name of a folder, a device or a pipe."""
-    if is_folder(path) or path.endswith(os.sep):
+    if places.is_folder(path) or path.endswith(os.sep):
         raise InputError(f"--{flag}: {path!r} is a folder; name a file.")
     try:
         _check_regular(path)
@@ -252,7 +244,7 @@ def check_file(path: str, flag: str) -> None:
 
 def announce_replacing(paths: Iterable[str]) -> None:
     """Prints which of the files are there and will be replaced, before the work begins."""
-    there = [path for path in paths if is_taken(path)]
+    there = [path for path in paths if places.is_taken(path)]
     if there:
         print(f"{', '.join(there)} will be replaced.", flush=True)
 
@@ -268,7 +260,7 @@ def write_json(path, value):
 def make_folder(path, flag):
     """Creates the folder `path` and checks that files can be written there; errors name `flag`."""
     try:
-        if is_remote(path):
+        if places.is_remote(path):
             _try_store(path)
             return
         os.makedirs(path or ".", exist_ok=True)
@@ -282,7 +274,7 @@ def make_folder(path, flag):
 
 
 def _try_store(path):
-    with reaching(path) as (store, name):
+    with places.reaching(path) as (store, name):
         probe = f"{name.rstrip('/')}/.bert_tf-{uuid.uuid4().hex}"
         store.pipe_file(probe, b"1")
         store.rm_file(probe)

@@ -9,18 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf import files
 from bert_tf.errors import InputError
-from bert_tf.files import (
-    TOKENIZER_ENDING,
-    exists,
-    find_files,
-    is_folder,
-    join_path,
-    match_names,
-    normal_path,
-    read_json,
-    real_path,
-)
 from bert_tf.options import Values, check_shape
 
 SUFFIX = ".manifest.json"
@@ -52,7 +42,7 @@ def manifest_path(output_file: str) -> str:
 
 def tokenizer_folder(path: str) -> str:
     """The folder with the tokenizer's files of the records of a manifest: `name.tokenizer`."""
-    return path.removesuffix(SUFFIX) + TOKENIZER_ENDING
+    return path.removesuffix(SUFFIX) + files.TOKENIZER_ENDING
 
 
 def shard_name(output_file: str, index: int, count: int) -> str:
@@ -70,7 +60,7 @@ def load_manifest(path: str, has_vocabulary: bool = False) -> dict[str, Any]:
         InputError: it is not one.
     """
     try:
-        manifest = read_json(path)
+        manifest = files.read_json(path)
         check_shape(manifest, _SHAPE)
         if has_vocabulary:
             check_shape(manifest, _VOCABULARY)
@@ -91,9 +81,9 @@ def record_files(patterns: str | Sequence[str], flag: str) -> list[str]:
     Raises:
         InputError: a file does not exist, or a .json file is not a manifest.
     """
-    paths = find_files(patterns, flag)
-    return [path for path in paths if not path.endswith(".json")] or find_files(
-        [join_path(os.path.dirname(path), shard["name"])
+    paths = files.find_files(patterns, flag)
+    return [path for path in paths if not path.endswith(".json")] or files.find_files(
+        [files.join_path(os.path.dirname(path), shard["name"])
          for path in paths for shard in load_manifest(path)["shards"]], flag)
 
 
@@ -126,14 +116,17 @@ def find_manifests(shards: Iterable[str]
         list of (manifest, {path of a shard: its entry in the manifest}, path of the manifest);
         shards without a manifest are left out.
     """
-    by_real_path = {real_path(path): path for path in shards}
+    by_real_path = {files.real_path(path): path for path in shards}
     manifests = []
     for folder in sorted({os.path.dirname(path) for path in by_real_path}):
-        for path in match_names(folder, "*" + SUFFIX):
+        for path in files.match_names(folder, "*" + SUFFIX):
             manifest = load_manifest(path, has_vocabulary=True)
             # The shards of a manifest may lie in several folders; names are relative to its own.
-            entries = {by_real_path[real]: shard for shard in manifest["shards"]
-                       if (real := real_path(join_path(folder, shard["name"]))) in by_real_path}
+            entries = {}
+            for shard in manifest["shards"]:
+                name = files.real_path(files.join_path(folder, shard["name"]))
+                if name in by_real_path:
+                    entries[by_real_path[name]] = shard
             if entries:
                 manifests.append((manifest, entries, path))
     return manifests
@@ -149,10 +142,10 @@ def check_whole(manifests: Iterable[tuple[dict, dict, str]], patterns: str | Seq
     """
     patterns = patterns.split(",") if isinstance(patterns, str) else patterns
     for manifest, _, path in manifests:
-        names = [normal_path(join_path(os.path.dirname(path), shard["name"]))
+        names = [files.normal_path(files.join_path(os.path.dirname(path), shard["name"]))
                  for shard in manifest["shards"]]
         for name in names:
-            if not exists(name) and any(_covers(pattern, name) for pattern in patterns):
+            if not files.exists(name) and any(_covers(pattern, name) for pattern in patterns):
                 raise InputError(f"--{flag}: {path} names {name}, which is missing; put the file "
                                  "there, make the records again, or name the other files one by "
                                  "one.")
@@ -172,7 +165,7 @@ def counted_records(manifest: Mapping) -> tuple[int, int]:
 
 def _covers(pattern, path):
     """Returns whether a folder or a glob would find a file if the file existed."""
-    pattern = normal_path(pattern.strip())
-    if is_folder(pattern):
+    pattern = files.normal_path(pattern.strip())
+    if files.is_folder(pattern):
         return path.startswith(pattern + os.sep)
     return fnmatch.fnmatch(path, pattern)

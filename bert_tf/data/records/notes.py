@@ -9,17 +9,9 @@ from typing import Any
 
 import google_crc32c
 
+from bert_tf import files
 from bert_tf.errors import InputError
-from bert_tf.files import (
-    is_folder,
-    is_taken,
-    list_folder,
-    make_folders,
-    open_file,
-    remove_file,
-    remove_folder,
-    write_json,
-)
+from bert_tf.files import write_json
 
 # Names in the folder of notes, also of notes that a killed process was writing.
 _JOB = "job.json"
@@ -52,19 +44,19 @@ class FinishedPieces:
         earlier = _read(job)
         is_same = is_same or (lambda other: other == fingerprint)
         self.goes_on = bool(earlier) and is_same(earlier)
-        if is_taken(folder):
+        if files.is_taken(folder):
             self._check_own()
         if not self.goes_on and begin:
             begin(earlier)
         if not self.goes_on:
-            remove_folder(folder)
-            make_folders(folder)
+            files.remove_folder(folder)
+            files.make_folders(folder)
             write_json(job, fingerprint)
         self._job = _checksum(earlier if self.goes_on else fingerprint)
 
     def _check_own(self):
         """Raises InputError if the folder is not one that may be emptied."""
-        names = list_folder(self._folder) if is_folder(self._folder) else [""]
+        names = files.list_folder(self._folder) if files.is_folder(self._folder) else [""]
         foreign = sorted(name for name in names if not _NOTE.match(name))
         if foreign:
             raise InputError(f"{os.path.join(self._folder, foreign[0])} is in the folder where a "
@@ -90,12 +82,12 @@ class FinishedPieces:
 
     def noted(self) -> list[int]:
         """Lists the pieces that have notes, intact or not."""
-        names = list_folder(self._folder) if is_folder(self._folder) else []
+        names = files.list_folder(self._folder) if files.is_folder(self._folder) else []
         return sorted(int(match[1]) for name in names if (match := _PIECE.fullmatch(name)))
 
     def forget(self, index: int) -> None:
         with contextlib.suppress(FileNotFoundError):
-            remove_file(self._path(index))
+            files.remove_file(self._path(index))
 
     def result(self, index: int, is_intact: Callable[[Any], bool] = lambda result: True) -> Any:
         """Returns the piece's saved result, or None if there is no intact note of it, or if
@@ -119,12 +111,12 @@ class FinishedPieces:
             write_json(self._path(index), {"result": result, "crc32c": _checksum(result)})
 
     def close(self) -> None:
-        remove_folder(self._folder)
+        files.remove_folder(self._folder)
 
 
 def _read(path):
     try:
-        with open_file(path) as file:
+        with files.open_file(path) as file:
             return json.load(file)
     except (OSError, ValueError, RecursionError):
         return None

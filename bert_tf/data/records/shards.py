@@ -8,25 +8,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from bert_tf import files
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.records.jobs import Runner, Share, run_pieces
 from bert_tf.data.records.notes import Closed, FinishedPieces
 from bert_tf.errors import InputError
-from bert_tf.files import (
-    Held,
-    absolute,
-    exists,
-    file_size,
-    is_file,
-    is_taken,
-    join_path,
-    leftovers,
-    locked,
-    remove_file,
-    remove_folder,
-    remove_leftovers,
-    write_json,
-)
+from bert_tf.files import write_json
 from bert_tf.options import as_json
 
 # Seconds that a share waits for another process that holds the lock. Who holds it is alive, and may
@@ -97,7 +84,7 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
     job = _Job(path, fingerprint, pieces, work, describe, may_replace, by_place)
     if isinstance(runner, Share):
         return _make_share(job, runner, num_workers)
-    with locked(path, "records"):
+    with files.locked(path, "records"):
         if earlier := job.begin():
             return earlier, True
         try:
@@ -123,7 +110,7 @@ def _make_share(job, share, num_workers):
             job.progress.check()
             results = job.noted()
         # Looked for after the notes, which go when it is there; a store has no turns.
-        if exists(job.path):
+        if files.exists(job.path):
             record = job.made_by_another()
             job.progress.close()    # a worker of this share may have noted a piece since
             return record, True
@@ -142,9 +129,9 @@ def _turn(path):
     with contextlib.ExitStack() as stack:
         while True:
             try:
-                stack.enter_context(locked(path, "records"))
+                stack.enter_context(files.locked(path, "records"))
                 break
-            except Held as error:
+            except files.Held as error:
                 if time.monotonic() > deadline:
                     raise
                 if not is_said:
@@ -168,19 +155,19 @@ class _Job:
     by_place: bool
 
     def __post_init__(self):
-        self.folder = os.path.dirname(absolute(self.path))
+        self.folder = os.path.dirname(files.absolute(self.path))
         self.count = len(self.fingerprint["pieces"])
         self.progress: Any = None
 
     def begin(self) -> dict | None:
         """Removes the files of another job. Returns the manifest if it exists with all shards, else
         opens the notes."""
-        earlier = manifest.load_manifest(self.path) if exists(self.path) else None
+        earlier = manifest.load_manifest(self.path) if files.exists(self.path) else None
         names = [shard["name"] for shard in earlier["shards"]] if earlier else []
         if earlier and not self._is_same(earlier.get("fingerprint")):
             # Other flags or another text: the old shards must not lie among the new ones.
             self._discard(names)
-            remove_file(self.path)
+            files.remove_file(self.path)
             print(f"{self.path} described records of other flags or another text; they are "
                   "replaced.", flush=True)
             earlier = None
@@ -202,7 +189,7 @@ class _Job:
                 return earlier
             print(f"warning: {wrong}; all shards of {self.path} are made again", flush=True)
             _remove(self.folder, names)
-            remove_file(self.path)
+            files.remove_file(self.path)
         if self.by_place and self.progress.goes_on:
             for index in self.progress.noted():
                 if not self._is_current(index, self.progress.result(index)):
@@ -265,7 +252,8 @@ class _Job:
                   "fingerprint": {**self.fingerprint, "pieces": pieces}}
         write_json(self.path, record)
         self.progress.close()
-        remove_leftovers(*(join_path(self.folder, name) for name in _planned(self.fingerprint)))
+        files.remove_leftovers(*(files.join_path(self.folder, name)
+                                 for name in _planned(self.fingerprint)))
         return record
 
     def _discard(self, names):
@@ -311,8 +299,8 @@ def _planned(fingerprint):
 
 
 def _refuse_foreign(folder, names):
-    for path in (join_path(folder, name) for name in names):
-        if is_taken(path):
+    for path in (files.join_path(folder, name) for name in names):
+        if files.is_taken(path):
             raise InputError(f"{path} exists, but no manifest names it, and it would be "
                              "overwritten; remove it, or name another file.")
 
@@ -320,12 +308,12 @@ def _refuse_foreign(folder, names):
 def _remove(folder, names):
     """Removes shards that are not to be, finished or not: a share that still writes one ends before
     it has its final name."""
-    paths = [join_path(folder, name) for name in names]
+    paths = [files.join_path(folder, name) for name in names]
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
-            remove_file(path)
-    for path in leftovers(*paths):
-        remove_folder(path)
+            files.remove_file(path)
+    for path in files.leftovers(*paths):
+        files.remove_folder(path)
 
 
 def find_damaged(folder: str, shards: list[dict]) -> str | None:
@@ -334,8 +322,8 @@ def find_damaged(folder: str, shards: list[dict]) -> str | None:
     All bytes are read, at the speed of the disk.
     """
     for shard in shards:
-        path = join_path(folder, shard["name"])
-        if not is_file(path) or file_size(path) != shard["bytes"] or (
+        path = files.join_path(folder, shard["name"])
+        if not files.is_file(path) or files.file_size(path) != shard["bytes"] or (
                 tfrecord.file_checksum(path) != shard["crc32c"]):
             return path
     return None
@@ -343,7 +331,7 @@ def find_damaged(folder: str, shards: list[dict]) -> str | None:
 
 def _has_sizes(folder, result):
     try:
-        return all(file_size(join_path(folder, shard["name"])) == shard["bytes"]
+        return all(files.file_size(files.join_path(folder, shard["name"])) == shard["bytes"]
                    for shard in result["shards"])
     except (OSError, KeyError, TypeError):
         return False
