@@ -94,7 +94,6 @@ def _cut(source, boundary):
 
 
 def _plain_pieces(source, column):
-    del column
     newlines = 3 if _has_gaps(source) else 2
     for piece in _cut(source, _GAPS[newlines]):
         yield piece._replace(content=(piece.content, newlines))
@@ -115,7 +114,6 @@ def _has_gaps(source):
 
 
 def _plain_documents(piece, column):
-    del column
     content, newlines = piece.content
     text = "\n".join(line.strip() for line in corpus.decode(content, [piece.source])).strip()
     return filter(None, re.split(f"\n{{{newlines},}}", text))
@@ -177,7 +175,6 @@ def _parquet_documents(piece, column):
 
 
 def _dump_pieces(source, column):
-    del column
     with open_unpacked(source) as file:
         head = file.read(_HEAD_BYTES)
     if b"<mediawiki" not in head:
@@ -196,7 +193,6 @@ def _dump_pieces(source, column):
 
 
 def _dump_documents(piece, column):
-    del column
     content, namespaces = piece.content
     try:
         for _, markup in wikipedia.articles(content, namespaces):
@@ -209,7 +205,6 @@ def _dump_documents(piece, column):
 def _extracted_documents(piece, column):
     """The documents of WikiExtractor's text, where each line is a paragraph; titles are left out,
     as where dumps are read."""
-    del column
     lines = (line.strip() for line in corpus.decode(piece.content, [piece.source]))
     parts = _DOC.split("\n".join(lines))
     for header, body in zip(parts[1::2], parts[2::2], strict=True):

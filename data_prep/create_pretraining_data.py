@@ -30,13 +30,7 @@ from bert_tf.data.records import manifest
 from bert_tf.data.records.shards import Unfinished, make_shards
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError, counted
-from bert_tf.tokenization.base import (
-    Tokenizer,
-    check_case,
-    check_sentinels,
-    find_vocabulary,
-    open_tokenizer,
-)
+from bert_tf.tokenization import base
 from bert_tf.tokenization.dual import DualTokenizer
 from data_prep import prose
 from data_prep.denoising_flags import DenoisingFlags
@@ -74,7 +68,7 @@ def _check_vocabulary(job, recipe, vocabulary):
 
 def _warn_of_case(job, tokenizer):
     try:
-        check_case(tokenizer, f"--vocab_file: {job.vocab_file}")
+        base.check_case(tokenizer, f"--vocab_file: {job.vocab_file}")
     except InputError as found:
         print(f"warning: {found}", flush=True)
 
@@ -90,7 +84,7 @@ def _check_output(job):
 
 def _open_tokenizer(job, recipe):
     if not job.second_vocab_file:
-        return open_tokenizer(job.vocab_file, job.do_lower_case, **recipe.tokenizer_settings)
+        return base.open_tokenizer(job.vocab_file, job.do_lower_case, **recipe.tokenizer_settings)
     if recipe.tokenizer_settings:
         raise InputError("--second_vocab_file needs BERT's way to split words; leave out "
                          f"{', '.join(f'--{name}' for name in recipe.tokenizer_settings)}, or the "
@@ -117,14 +111,14 @@ def _warn_of_prose(path):
               "sentence: run bert-extract-text on the file first.", flush=True)
 
 
-def keep_tokenizer(tokenizer: Tokenizer, path: str) -> None:
+def keep_tokenizer(tokenizer: base.Tokenizer, path: str) -> None:
     """Writes the tokenizer next to the manifest at `path`, for the models trained on the records.
     Two mixed vocabularies are not written: they have no joint files."""
     folder = manifest.tokenizer_folder(path)
     if tokenizer.vocabulary.parts:
         return
     files.make_folders(folder)
-    while file := find_vocabulary(folder):     # of earlier records
+    while file := base.find_vocabulary(folder):     # of earlier records
         files.remove_file(file)
     tokenizer.save(folder)
 
@@ -161,7 +155,7 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
     _check_vocabulary(job, recipe, tokenizer.vocabulary)
     _warn_of_case(job, tokenizer)
     if recipe.denoising:
-        check_sentinels(tokenizer, f"--vocab_file={job.vocab_file}")
+        base.check_sentinels(tokenizer, f"--vocab_file={job.vocab_file}")
     job.input_file = files.find_files(job.input_file, "input_file", job.output_file)
     recipe = record_job.prepare(job, recipe)
     _check_output(job)

@@ -24,7 +24,8 @@ def _read_lines(path):
         read = file.read()
     lines = corpus.decode(read, [path])
     # No line begins after the last newline, nor do carriage returns alone, which are dropped.
-    lines = lines if lines[-1].strip("\r") else lines[:-1]
+    if not lines[-1].strip("\r"):
+        del lines[-1]
     return lines, google_crc32c.Checksum(read).digest().hex()
 
 

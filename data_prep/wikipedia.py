@@ -5,6 +5,7 @@ mwparserfromhell reads the markup and finds links and templates; this module dec
 parts are text. The form of dumps is MediaWiki's export XML (mediawiki.org/wiki/Help:Export).
 """
 
+import contextlib
 import html
 import re
 import unicodedata
@@ -168,7 +169,8 @@ def _collect(nodes, page, parts):
         if isinstance(node, kinds.Wikilink):
             _collect_link(node, page, parts)
         elif isinstance(node, kinds.HTMLEntity):
-            parts.append(_character(node).translate(_PROTECT))
+            with contextlib.suppress(ValueError, OverflowError):    # there is no such character
+                parts.append(node.normalize().translate(_PROTECT))
         elif isinstance(node, kinds.ExternalLink):
             if node.title is not None:
                 _collect(node.title.nodes, page, parts)
@@ -220,13 +222,6 @@ def _collect_tag(node, page, parts):
         parts.append(_GAP)
     else:
         _collect(contents, page, parts)
-
-
-def _character(node):
-    try:
-        return node.normalize()
-    except (ValueError, OverflowError):     # there is no such character
-        return ""
 
 
 def _clean(passage):

@@ -67,7 +67,8 @@ def shown(template, language):
         return [getattr(text, {"lc": "lower", "uc": "upper"}.get(function, "strip"))()]
     if colon and function == "formatnum":
         return [text if template.has("2") or template.has("1") else group_digits(text, language)]
-    name = name.lower() if not _OF_A_LANGUAGE.fullmatch(name) else name
+    if not _OF_A_LANGUAGE.fullmatch(name):
+        name = name.lower()
     texts = [str(param.value).strip() for param in template.params if not param.showkey]
     if name in _COMPUTED:
         named = {str(param.name).strip(): str(param.value).strip()
@@ -89,7 +90,6 @@ def group_digits(number, language):
 
 def _convert(texts, named):
     """{{convert|10|to|20|km|mi}}: 10 to 20 km."""
-    del named
     parts, place = [], 0
     while place < len(texts) and _is_number(texts[place]):
         parts.append(group_digits(texts[place], ""))
@@ -130,7 +130,6 @@ def _value(texts, named):
 
 def _fraction(texts, named):
     """{{frac|1|2}}: 1/2; {{frac|3|1|2}}: 3 1/2."""
-    del named
     if len(texts) == 1:
         return f"1/{texts[0]}"
     return " ".join([*texts[:-2], "/".join(texts[-2:])])
@@ -138,7 +137,6 @@ def _fraction(texts, named):
 
 def _joined(texts, named):
     """{{chem|H|2|O}}: H2O."""
-    del named
     return "".join(texts)
 
 

@@ -139,7 +139,8 @@ def aligned_words(text: str, lower: bool, strip_accents: bool | None = None,
                 yield word.group(), range(start + word.start(), start + word.end())
             continue
         for pairs in _word_pairs(zip(raw, itertools.count(start)), clean):
-            pairs = _lowered(pairs) if lower else pairs
+            if lower:
+                pairs = _lowered(pairs)
             for word in _word_pairs(_decompose(pairs) if strips else pairs, table):
                 yield _text(word), [position for _, position in word]
 

@@ -108,7 +108,8 @@ class ExampleSet:
 
     def spec(self, batch_size, length=None):
         """The tf.TensorSpecs of batches of one length L, or of any if it is None."""
-        length = self.max_seq_length if self._padding == bucketing.MAX_LENGTH else length
+        if self._padding == bucketing.MAX_LENGTH:
+            length = self.max_seq_length
         example = self.batch(np.zeros(1, int), self.max_seq_length)
         return {name: tf.TensorSpec([batch_size, *values.shape[1:-1],
                                      length if name in self._along else values.shape[-1]],
@@ -200,7 +201,8 @@ def _unpadded(batch, max_seq_length, along):
     is_kept = (place >= 0) & (place < lengths[:, None])         # [B, S]
     features = {}
     for name, values in batch.items():
-        values = values.astype(np.int32) if values.dtype == np.int64 else values
+        if values.dtype == np.int64:
+            values = values.astype(np.int32)
         if name in along:
             rows = values.reshape(len(values), -1, max_seq_length)      # [B, C, S]
             values = np.moveaxis(rows, 1, 2)[is_kept]                   # [tokens, C]

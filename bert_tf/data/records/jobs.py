@@ -239,7 +239,8 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
 
 
 def _run_elsewhere(pieces, count, work, progress, is_intact, runner):
-    pieces = pieces if isinstance(pieces, Sequence) else list(pieces)
+    if not isinstance(pieces, Sequence):
+        pieces = list(pieces)
     runner(functools.partial(_do_unless_done, work, progress, is_intact, pieces), count)
     results = [progress.result(index) for index in range(count)]
     lost = [index for index, result in enumerate(results) if result is None]

@@ -140,7 +140,8 @@ def check_whole(manifests: Iterable[tuple[dict, dict, str]], patterns: str | Seq
     Raises:
         InputError: a shard is absent, or the counts disagree; names the manifest.
     """
-    patterns = patterns.split(",") if isinstance(patterns, str) else patterns
+    if isinstance(patterns, str):
+        patterns = patterns.split(",")
     for manifest, _, path in manifests:
         names = [files.normal_path(files.join_path(os.path.dirname(path), shard["name"]))
                  for shard in manifest["shards"]]

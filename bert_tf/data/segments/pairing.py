@@ -11,14 +11,7 @@ from bert_tf.errors import InputError
 from bert_tf.models.electra.segments import electra_segments
 from bert_tf.models.ernie.labelled_pairs import labelled_pairs
 from bert_tf.models.ernie.paragraphs import ORDERS, sentence_distance, sentence_reordering
-from bert_tf.models.roberta.blocks import (
-    doc_blocks,
-    doc_sentences,
-    full_sentences,
-    lines,
-    runs,
-    sentence_pairs,
-)
+from bert_tf.models.roberta import blocks
 from bert_tf.recipes.corruption import Segments
 
 # The labels of pairs with negatives="three_way".
@@ -59,12 +52,12 @@ class Pairing:
 
 PAIRINGS = {
     "segment_pairs": Pairing(segment_pairs, num_labels=2, segments=2),
-    "sentence_pairs": Pairing(sentence_pairs, num_labels=2, segments=2),
-    "full_sentences": Pairing(full_sentences, num_labels=0, segments=1),
-    "doc_sentences": Pairing(doc_sentences, num_labels=0, segments=1),
-    "doc_blocks": Pairing(doc_blocks, num_labels=0, segments=1),
-    "runs": Pairing(runs, num_labels=0, segments=1),
-    "lines": Pairing(lines, num_labels=0, segments=1),
+    "sentence_pairs": Pairing(blocks.sentence_pairs, num_labels=2, segments=2),
+    "full_sentences": Pairing(blocks.full_sentences, num_labels=0, segments=1),
+    "doc_sentences": Pairing(blocks.doc_sentences, num_labels=0, segments=1),
+    "doc_blocks": Pairing(blocks.doc_blocks, num_labels=0, segments=1),
+    "runs": Pairing(blocks.runs, num_labels=0, segments=1),
+    "lines": Pairing(blocks.lines, num_labels=0, segments=1),
     "streams": Pairing(None, num_labels=2, segments=2, in_rows=True, in_streams=True,
                        instances="models.xlnet.records.StreamRecords"),
     **{name: Pairing(None, num_labels=0, segments=1, in_rows=True,

@@ -47,8 +47,8 @@ def in_rest_of_document(documents: Documents, slices: np.ndarray) -> np.ndarray:
         slices: int [M, 5], sequences of one segment of one document, which are disjoint or equal.
     """
     starts = documents.sentence_starts
-    bounds = np.array([(starts[first], starts[end]) for first, end in documents.ranges])
-    bounds = bounds[np.argsort(bounds[:, 0])] if len(bounds) else bounds.reshape(0, 2)
+    bounds = np.array(sorted((starts[first], starts[end]) for first, end in documents.ranges))
+    bounds = bounds.reshape(-1, 2)
     comes_again = np.zeros(len(documents.tokens), bool)
     for start, length in np.unique(slices[:, :2], axis=0).tolist():
         first, end = bounds[np.searchsorted(bounds[:, 0], start, "right") - 1]

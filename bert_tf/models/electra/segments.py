@@ -25,7 +25,6 @@ def electra_segments(documents: Documents, stream: PythonRandom, room: int, opti
     files were shuffled before they were read. `options` also has `max_seq_length`. B is empty in
     sequences of one segment, and the label is 0.
     """
-    del segments        # there are no pairs to be positive or negative
     # The original shuffles the names of the files with this stream.
     stream.shuffle([None] * documents.files)
     starts, longest = documents.sentence_starts, options.max_seq_length

@@ -11,12 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bert_tf.data.segments.pairs import (
-    cut_to_room,
-    gather,
-    random_sentence,
-    target_length,
-)
+from bert_tf.data.segments import pairs
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.recipes.corruption import Segments
@@ -45,7 +40,6 @@ def sentence_reordering(documents: Documents, stream: PythonRandom, room: int, o
     parts, and all parts are segment A: there is no B. The paragraphs are added to `documents`. For
     the arguments see `Pairing.draw`, for the label `permutation`.
     """
-    del segments
     starts, tokens = documents.sentence_starts, documents.tokens
     separator = np.array([documents.sep_id], tokens.dtype)
     stream.shuffle(documents.ranges)
@@ -53,7 +47,7 @@ def sentence_reordering(documents: Documents, stream: PythonRandom, room: int, o
     for _ in range(options.dupe_factor):
         for first, end in documents.ranges:
             while first < end:
-                target = target_length(stream, room - MOST_PARTS + 1, options.short_seq_prob)
+                target = pairs.target_length(stream, room - MOST_PARTS + 1, options.short_seq_prob)
                 # As many sentences as fit, one at least.
                 last = bisect_left(starts, starts[first] + target + 1, first + 1, end + 1) - 1
                 last = max(last, first + 1)
@@ -86,14 +80,13 @@ def sentence_distance(documents: Documents, stream: PythonRandom, room: int, opt
     Segments are gathered, divided and cut as BERT's pairs. The relation is drawn from the relations
     that are possible at this place, each equally likely. `documents` stays as it is.
     """
-    del segments
     starts, ranges = documents.sentence_starts, documents.ranges
     stream.shuffle(ranges)
     for _ in range(options.dupe_factor):
         for index, (begin, end) in enumerate(ranges):
-            first, target = begin, target_length(stream, room, options.short_seq_prob)
+            first, target = begin, pairs.target_length(stream, room, options.short_seq_prob)
             while first < end:
-                split, last = gather(starts, first, end, target, stream)
+                split, last = pairs.gather(starts, first, end, target, stream)
                 apart = [*range(begin, first - 1), *range(split + 1, end)]
                 possible = [label for label, is_possible in (
                     (ADJACENT, split < last), (SAME_DOCUMENT, apart),
@@ -105,13 +98,13 @@ def sentence_distance(documents: Documents, stream: PythonRandom, room: int, opt
                 if label != ADJACENT:
                     b_end, following = end, split
                     if label == OTHER_DOCUMENT:
-                        b_first, b_end = random_sentence(documents, index, stream)
+                        b_first, b_end = pairs.random_sentence(documents, index, stream)
                     else:
                         b_first = apart[stream.below(len(apart))]
                         b_end = first - 1 if b_first < first else end
                     b_target = starts[b_first] + target - (starts[split] - starts[first])
                     b_last = bisect_left(starts, b_target, b_first + 1, b_end)
                 a_length, b_length = starts[split] - starts[first], starts[b_last] - starts[b_first]
-                yield *cut_to_room(starts[first], a_length, starts[b_first], b_length, room,
+                yield *pairs.cut_to_room(starts[first], a_length, starts[b_first], b_length, room,
                                    stream), label
                 first = following

@@ -14,17 +14,9 @@ import re
 import numpy as np
 
 from bert_tf.files import open_file
+from bert_tf.tokenization import byte_bpe
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.blocks import Memory, pack, unpack
-from bert_tf.tokenization.byte_bpe import (
-    MERGES_FILE,
-    VOCAB_FILE,
-    check_merges,
-    merge_pairs,
-    read_bpe_file,
-    read_merges,
-    read_tokens,
-)
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
 END = "</w>"
@@ -116,7 +108,7 @@ class GptTokenizer(Tokenizer):
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True):
         """`do_lower_case` has no effect: text is always lower-cased."""
         super().__init__(vocabulary, True)
-        pairs = read_merges(vocabulary.files[MERGES_FILE])
+        pairs = byte_bpe.read_merges(vocabulary.files[byte_bpe.MERGES_FILE])
         self._ranks = {pair: rank for rank, pair in enumerate(pairs)}
         self._words = Memory(self._encode_word)
         self._chunks = Memory(lambda chunk: b"".join(
@@ -136,14 +128,16 @@ class GptTokenizer(Tokenizer):
         """Reads a vocab.json with its merges.txt, or encoder_bpe_40000.json with vocab_40000.bpe.
         Absent special tokens are added."""
         folder, name = os.path.split(path)
-        merges = os.path.join(folder, _ORIGINAL_FILES[1] if name == _ORIGINAL_FILES[0] else
-                              MERGES_FILE)
-        content, pairs = map(read_bpe_file, (path, merges))
-        tokens = read_tokens(content, path)
-        special = [token for token in ROLES.values() if token not in tokens]
-        check_merges([token for token in tokens if token not in ROLES.values()], pairs, merges, END)
-        tokens += special
-        return Vocabulary(tokens, f"vocabulary {path!r}", {VOCAB_FILE: content, MERGES_FILE: pairs},
+        merges = os.path.join(folder, byte_bpe.MERGES_FILE)
+        if name == _ORIGINAL_FILES[0]:
+            merges = os.path.join(folder, _ORIGINAL_FILES[1])
+        content, pairs = map(byte_bpe.read_bpe_file, (path, merges))
+        tokens = byte_bpe.read_tokens(content, path)
+        words = [token for token in tokens if token not in ROLES.values()]
+        byte_bpe.check_merges(words, pairs, merges, END)
+        tokens += [token for token in ROLES.values() if token not in tokens]
+        return Vocabulary(tokens, f"vocabulary {path!r}",
+                          {byte_bpe.VOCAB_FILE: content, byte_bpe.MERGES_FILE: pairs},
                           {**ROLES, "unk": tokens[0], "pad": tokens[0]}, LAYOUT)
 
     def encode(self, text):
@@ -197,7 +191,7 @@ class GptTokenizer(Tokenizer):
         return words
 
     def _pieces(self, word):
-        return merge_pairs([*word[:-1], word[-1] + END], self._ranks)
+        return byte_bpe.merge_pairs([*word[:-1], word[-1] + END], self._ranks)
 
     def _encode_word(self, word):
         return pack(self.vocabulary.ids.get(piece, 0) for piece in self._pieces(word))

@@ -74,5 +74,6 @@ class CharacterCnn(FromConfig, keras.layers.Layer):
         for carry, transform in zip(self.carries, self.transforms):
             gate = ops.sigmoid(carry(x))
             x = gate * ops.relu(transform(x)) + (1 - gate) * x
-        x = self.projection(x) if self.projection else x
+        if self.projection:
+            x = self.projection(x)
         return ops.reshape(x, (-1, ops.shape(char_ids)[1], self.config.projection_dim))
