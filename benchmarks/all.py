@@ -22,7 +22,6 @@ from typing import ClassVar
 from benchmarks.kept_comparison import KeptComparison
 from benchmarks.peers import running
 from benchmarks.peers.running import OURS
-from bert_tf import flags
 from bert_tf.config import PRESETS
 from bert_tf.files import write_aside
 from bert_tf.flags import REQUIRED, option
@@ -185,11 +184,3 @@ def main(job: AllFlags) -> None:
     if peers := [system for system in pythons if system != OURS]:
         draw(job.path("speed.png"), results, peers)
         print(f"chart: {job.path('speed.png')}", flush=True)
-
-
-def run() -> None:
-    flags.run(main, AllFlags)
-
-
-if __name__ == "__main__":
-    run()

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 
-from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
 
@@ -54,7 +53,7 @@ def _measure(python, module, arguments):
             float(done.stdout.split()[-1]))
 
 
-def main(job):
+def main(job: DataBenchmarkFlags) -> None:
     """Prints a line for each program and dupe factor, and the ratios."""
     megabytes = os.path.getsize(job.input_file) / 1e6
     programs = [("bert_tf", sys.executable, OURS, ["--num_workers=1"])]
@@ -86,11 +85,3 @@ def main(job):
                 ours, peer = seconds["bert_tf"], seconds["tf-models-official"]
                 print(f"  dupe_factor {dupe_factor:>3}  ratio: work {peer[0] / ours[0]:.1f}, "
                       f"with start-up {peer[1] / ours[1]:.1f}", flush=True)
-
-
-def run():
-    flags.run(main, DataBenchmarkFlags)
-
-
-if __name__ == "__main__":
-    run()

@@ -58,11 +58,3 @@ def main(job: FlopsFlags) -> None:
         for name, operations in rows.items():
             print(f"{title:<10} {name:<24} {operations:9.3e} operations, "
                   f"{operations / PUBLISHED_FLOPS['bert_base']:8.4f} of BERT-base's", flush=True)
-
-
-def run():
-    flags.run(main, FlopsFlags)
-
-
-if __name__ == "__main__":
-    run()

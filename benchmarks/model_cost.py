@@ -44,7 +44,3 @@ def main(task_flags: TaskFlags, job: ModelCostFlags) -> None:
     write_json(os.path.join(job.output_dir, "metrics.json"), {"metrics": found})
     print(f"{found['bytes']:,} bytes, {found['weights']:,} weights, {1000 * seconds:.2f} CPU ms an "
           f"example, {model.metric} {found['score']:.2f}", flush=True)
-
-
-def run() -> None:
-    flags.run(main, TaskFlags, ModelCostFlags)

@@ -21,7 +21,6 @@ from typing import ClassVar
 import numpy as np
 
 from benchmarks.kept_comparison import KeptComparison
-from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import digest
 from bert_tf.flags import REQUIRED, option
@@ -145,11 +144,3 @@ def main(task_flags: TaskFlags, job: RuntimesFlags) -> None:
     for name, row in rows.items():
         print(f"{name:12}{row['bytes']:>14,}{row['seconds']:>18.4f}{row['score']:>12.2f}",
               flush=True)
-
-
-def run() -> None:
-    flags.run(main, TaskFlags, RuntimesFlags)
-
-
-if __name__ == "__main__":
-    run()

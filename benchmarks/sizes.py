@@ -109,11 +109,3 @@ def main(job: SizesFlags) -> None:
             make_folder(job.output_dir, "output_dir")
             write_json(os.path.join(job.output_dir, "metrics.json"), {"metrics": {
                 "weights": encoder, "weights_with_heads": everything, "cpu_seconds": seconds}})
-
-
-def run():
-    flags.run(main, SizesFlags)
-
-
-if __name__ == "__main__":
-    run()

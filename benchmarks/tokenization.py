@@ -53,7 +53,7 @@ def _available():
     return {"ours": _ours, "peer": _peers}
 
 
-def main(job):
+def main(job: TokenizationBenchmarkFlags) -> None:
     """Prints the speeds, their ratio and whether the ids are equal."""
     flags.check(job)
     paths = find_files(job.input_file, "input_file")
@@ -74,11 +74,3 @@ def main(job):
     if "peer" in speed:
         print(f"ours is {speed['ours'] / speed['peer']:.1f} times as fast; the ids are "
               f"{'equal' if np.array_equal(ids['ours'], ids['peer']) else 'DIFFERENT'}")
-
-
-def run():
-    flags.run(main, TokenizationBenchmarkFlags)
-
-
-if __name__ == "__main__":
-    run()

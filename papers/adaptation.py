@@ -27,7 +27,7 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.reading import read_examples
 from bert_tf.training.optimizers import OPTIMIZERS
 from papers.tables.cells import Cell, Made
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.table import Column, Table
 from papers.tables.tuning import TuningFlags, dev_split
 
@@ -83,5 +83,4 @@ def declare(job: AdaptationFlags) -> Table:
          for row, scores in PUBLISHED[task.name].items()}, over="training examples")
 
 
-def run() -> None:
-    run_table(declare, AdaptationFlags)
+main = program(declare)

@@ -23,7 +23,7 @@ import dataclasses
 from bert_tf.flags import option
 from papers.albert_shapes import TASKS, albert
 from papers.tables.cells import Cell
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.material import PERPLEXITY, Material, TableFlags
 from papers.tables.table import Column, Table
 
@@ -88,5 +88,4 @@ def declare(job: AlbertAblationsFlags) -> Table:
                         for width in (64, 128, 256, 768)) + "."])
 
 
-def run() -> None:
-    run_table(declare, AlbertAblationsFlags)
+main = program(declare)

@@ -27,7 +27,7 @@ from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError
 from bert_tf.flags import option
 from papers.tables.cells import Cell, Made
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.material import Material, TableFlags, refuse_sizes
 from papers.tables.table import Column, Table
 
@@ -121,5 +121,4 @@ def declare(job: AlbertShapesFlags) -> Table:
             + f". ALBERT's embeddings are {job.embedding_size} wide."])
 
 
-def run() -> None:
-    run_table(declare, AlbertShapesFlags)
+main = program(declare)

@@ -28,7 +28,7 @@ from bert_tf.files import absolute, digest
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import find_task
 from papers.tables.cells import Cell, Made
-from papers.tables.making import RunFlags, run_table
+from papers.tables.making import RunFlags, program
 from papers.tables.table import Column, Table
 from papers.tables.tuning import dev_split
 from run_scripts.finetuning.scoring import weights_files
@@ -104,5 +104,4 @@ def declare(job: CompressionFlags) -> Table:
         baseline=teacher)
 
 
-def run() -> None:
-    run_table(declare, CompressionFlags)
+main = program(declare)

@@ -24,7 +24,7 @@ import os
 
 from bert_tf.files import absolute
 from papers.tables.cells import Cell
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.material import Material, TableFlags
 from papers.tables.sentences import FLAGS, write_sentences
 from papers.tables.table import Column, Table
@@ -64,5 +64,4 @@ def declare(job: TableFlags) -> Table:
         {row: dict(zip(TASKS, figures)) for row, figures in PUBLISHED.items()})
 
 
-def run() -> None:
-    run_table(declare, TableFlags)
+main = program(declare)

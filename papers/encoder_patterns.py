@@ -28,7 +28,7 @@ from bert_tf.files import absolute
 from bert_tf.flags import option
 from bert_tf.tasks.task import named_folder
 from papers.tables.cells import Cell, Made
-from papers.tables.making import RunFlags, run_table
+from papers.tables.making import RunFlags, program
 from papers.tables.table import Column, Table
 
 _TASK, _HEADS = "translate_de_en", 8
@@ -119,5 +119,4 @@ def declare(job: EncoderPatternsFlags) -> Table:
                "the decoder. The scores are sacrebleu's BLEU."])
 
 
-def run() -> None:
-    run_table(declare, EncoderPatternsFlags)
+main = program(declare)

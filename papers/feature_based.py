@@ -23,7 +23,7 @@ from typing import ClassVar
 from bert_tf.flags import option
 from bert_tf.tasks.named import TASKS
 from papers.tables.cells import Cell
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.material import Material, TableFlags
 from papers.tables.table import Column, Table
 
@@ -79,5 +79,4 @@ def declare(job: FeatureBasedFlags) -> Table:
          for row, figures in PUBLISHED.items()}, baseline=_BASE)
 
 
-def run() -> None:
-    run_table(declare, FeatureBasedFlags)
+main = program(declare)

@@ -19,7 +19,7 @@ Defaults, three seeds; after 200, 400, 600, 800, 1,000, 1,200 steps: original: 9
 import dataclasses
 
 from bert_tf.flags import option
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.material import COLUMNS
 from papers.tables.table import Table
 from papers.training_steps import HELD_OUT, TrainingStepsFlags, curves
@@ -45,5 +45,4 @@ def declare(job: FirstWeightsFlags) -> Table:
                   {row: {"recipe": job.recipe, **given} for row, given in ROWS.items()})
 
 
-def run() -> None:
-    run_table(declare, FirstWeightsFlags)
+main = program(declare)

@@ -29,7 +29,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import absolute
 from bert_tf.flags import option
 from papers.tables.cells import Cell, Made
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.material import Material, TableFlags
 from papers.tables.sentences import FLAGS, write_sentences
 from papers.tables.table import Column, Table
@@ -217,5 +217,4 @@ def declare(job: HistoryFlags) -> Table:
             f"{name}: {system.published}" for name, system in SYSTEMS.items()) + "."])
 
 
-def run() -> None:
-    run_table(declare, HistoryFlags)
+main = program(declare)

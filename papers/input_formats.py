@@ -20,7 +20,7 @@ import dataclasses
 
 from bert_tf.flags import option
 from papers.tables.cells import Cell
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.material import PERPLEXITY, Material, TableFlags
 from papers.tables.table import Column, Table
 
@@ -61,5 +61,4 @@ def declare(job: InputFormatsFlags) -> Table:
         notes=["Perplexity of all rows is measured on full sentences."])
 
 
-def run() -> None:
-    run_table(declare, InputFormatsFlags)
+main = program(declare)

@@ -18,7 +18,7 @@ NER, NER features: 80/10/10: 37.6 ± 3.1, 39.8 ± 0.9, 6.5 ± 0.3; 100/0/0: 33.5
 0/20/80: 34.6 ± 1.2, 39.2 ± 0.4, 4.5 ± 1.2; 0/0/100: 33.6 ± 0.5, 30.5 ± 3.6, 9.4 ± 1.9.
 """
 
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.material import COLUMNS, Material, TableFlags
 from papers.tables.table import Column, Table
 
@@ -56,5 +56,4 @@ def declare(job: TableFlags) -> Table:
          for row, rates in ROWS.items()})
 
 
-def run() -> None:
-    run_table(declare, TableFlags)
+main = program(declare)

@@ -24,7 +24,7 @@ import dataclasses
 from bert_tf.errors import InputError
 from bert_tf.flags import option
 from papers.tables.cells import Cell
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.material import PERPLEXITY, Material, TableFlags, refuse_sizes
 from papers.tables.table import Column, Table
 
@@ -86,5 +86,4 @@ def declare(job: ModelSizesFlags) -> Table:
                f"many heads: {shapes}."])
 
 
-def run() -> None:
-    run_table(declare, ModelSizesFlags)
+main = program(declare)

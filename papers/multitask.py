@@ -27,7 +27,7 @@ from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
 from bert_tf.training.optimizers import OPTIMIZERS
 from papers.tables.cells import Cell, Made
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.table import Column, Table
 from papers.tables.tuning import TuningFlags
 
@@ -89,5 +89,4 @@ def declare(job: MultitaskTableFlags) -> Table:
         [*columns, *[mean] * (len(columns) > 1)], cell, published)
 
 
-def run() -> None:
-    run_table(declare, MultitaskTableFlags)
+main = program(declare)

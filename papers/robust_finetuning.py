@@ -23,7 +23,7 @@ from typing import Any
 
 from bert_tf.flags import option
 from papers.tables.cells import Cell
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.table import Column, Table
 from papers.tables.tuning import TuningFlags
 
@@ -60,5 +60,4 @@ def declare(job: RobustFinetuningFlags) -> Table:
                  list(columns), cell, {})
 
 
-def run() -> None:
-    run_table(declare, RobustFinetuningFlags)
+main = program(declare)

@@ -29,7 +29,7 @@ from bert_tf.files import read_json
 from bert_tf.flags import option
 from papers.albert_shapes import TASKS
 from papers.tables.cells import Cell, Cells, Made
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.material import Material, TableFlags
 from papers.tables.table import Column, Table
 
@@ -101,5 +101,4 @@ def declare(job: SentenceOrderFlags) -> Table:
                "the paper has 52.4 and 53.3 for it."], remark=remark)
 
 
-def run() -> None:
-    run_table(declare, SentenceOrderFlags)
+main = program(declare)

@@ -20,7 +20,7 @@ import dataclasses
 
 from bert_tf.flags import option
 from papers.tables.cells import Cell
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.material import PERPLEXITY, Material, TableFlags
 from papers.tables.table import Column, Table
 
@@ -60,5 +60,4 @@ def declare(job: StaticMasksFlags) -> Table:
         {row: dict(zip(_TASKS, figures)) for row, figures in PUBLISHED.items()})
 
 
-def run() -> None:
-    run_table(declare, StaticMasksFlags)
+main = program(declare)

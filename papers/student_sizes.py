@@ -25,7 +25,7 @@ from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError
 from bert_tf.flags import option
 from papers.tables.cells import Cell, Made
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.material import GLUE, Material, TableFlags, check_width
 from papers.tables.table import Column, Table
 
@@ -105,5 +105,4 @@ def declare(job: StudentSizesFlags) -> Table:
             + f". The teacher is {job.num_hidden_layers}x{job.hidden_size}."])
 
 
-def run() -> None:
-    run_table(declare, StudentSizesFlags)
+main = program(declare)

@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.flops import operations
 from bert_tf.config import EncoderConfig
 from bert_tf.flags import option
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.material import GLUE, Material
 from papers.tables.table import Table
 from papers.training_steps import TrainingStepsFlags, curves
@@ -64,5 +64,4 @@ def declare(job: TrainingFlopsFlags) -> Table:
                f"{steps:,}."])
 
 
-def run() -> None:
-    run_table(declare, TrainingFlopsFlags)
+main = program(declare)

@@ -24,7 +24,7 @@ from typing import Any
 from bert_tf.errors import InputError
 from bert_tf.flags import option
 from papers.tables.cells import Cell, Cells
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.material import COLUMNS, Material, TableFlags
 from papers.tables.table import Column, Table
 
@@ -111,5 +111,4 @@ def compare(found: dict[str, dict[str, dict]], cells: Cells) -> list[str]:
             "in the paper it is ahead at all of its points, from 200,000 steps on."]
 
 
-def run() -> None:
-    run_table(declare, TrainingStepsFlags)
+main = program(declare)

@@ -22,7 +22,7 @@ from typing import Any
 from bert_tf.errors import InputError
 from bert_tf.flags import option
 from papers.tables.cells import Cell, Made
-from papers.tables.making import run_table
+from papers.tables.making import program
 from papers.tables.material import Material, TableFlags
 from papers.tables.table import Column, Table
 
@@ -102,5 +102,4 @@ def declare(job: XLNetAblationsFlags) -> Table:
         {row: dict(zip(_TASKS, figures)) for row, figures in PUBLISHED.items()}, baseline=_FULL)
 
 
-def run() -> None:
-    run_table(declare, XLNetAblationsFlags)
+main = program(declare)

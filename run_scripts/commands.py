@@ -8,6 +8,7 @@ import ast
 import contextlib
 import dataclasses
 import importlib
+import inspect
 import itertools
 import os
 import pathlib
@@ -26,8 +27,8 @@ from bert_tf.flags import parsing
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _HELP = {"--help", "-h", "-help", "--helpfull"}
-# The module of each command, whose `run` is the program; or a package of several programs, where
-# the first argument names the program.
+# The module of each command (see `start`), or a package of several programs, where the first
+# argument names the program.
 COMMANDS = {
     # Text and records.
     "bert-extract-text": "data_prep.extract_text",
@@ -71,12 +72,12 @@ def programs(command: str) -> dict[str, str]:
     """Returns {name: module} of the programs of a command that is several; {} if they are not
     there.
 
-    A package's programs are its files with a function `run`.
+    A package's programs are its files with a function `main`.
     """
     packages = [COMMANDS[command], *["papers"] * (command == "bert-benchmark")]
     return {path.stem.replace("_", "-"): f"{package}.{path.stem}" for package in packages
             for path in sorted((_ROOT / package.replace(".", "/")).glob("*.py"))
-            if re.search(r"^def run\(", path.read_text(encoding="utf-8"), re.MULTILINE)}
+            if re.search(r"^(def main\(|main = )", path.read_text(encoding="utf-8"), re.MULTILINE)}
 
 
 def program_names() -> list[str]:
@@ -188,7 +189,18 @@ def run() -> None:
             flag, _, value = flag.removeprefix("--").partition("=")
             if flag in given and value in ("", given[flag]):
                 module = variant
-    importlib.import_module(module).run()
+    start(module)
+
+
+def start(module: str) -> None:
+    """Runs a program: `run` of its module, or else `main` with the dataclasses of flags that its
+    parameters are annotated with."""
+    program = importlib.import_module(module)
+    if hasattr(program, "run"):
+        program.run()
+    else:
+        flags.run(program.main, *(
+            part.annotation for part in inspect.signature(program.main).parameters.values()))
 
 
 if __name__ == "__main__":

@@ -114,11 +114,3 @@ def _snippet(job):
     kind = architectures[0] if architectures else "AutoModel"
     return (f"import transformers\n\nmodel = transformers.{kind}.from_pretrained({name!r})\n"
             f"tokenizer = transformers.AutoTokenizer.from_pretrained({name!r})")
-
-
-def run() -> None:
-    flags.run(main, ConvertFlags)
-
-
-if __name__ == "__main__":
-    run()

@@ -426,11 +426,3 @@ def main(job: ExportFlags) -> None:
     _keep(given)
     _write_card(given, job, model)
     print(line)
-
-
-def run() -> None:
-    flags.run(main, ExportFlags)
-
-
-if __name__ == "__main__":
-    run()

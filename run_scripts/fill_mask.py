@@ -16,7 +16,6 @@ import typing
 from collections.abc import Callable
 
 import bert_tf
-from bert_tf import flags
 from bert_tf.errors import InputError, counted
 from bert_tf.files import STANDARD, make_folder
 from bert_tf.flags import REQUIRED, only, option
@@ -104,11 +103,3 @@ def main(job: FillMaskFlags) -> None:
     fill.coverage.tell(job.output_file == STANDARD)
     if job.output_file != STANDARD:
         print(f"{job.output_file}: {counted(count, 'text')}")
-
-
-def run() -> None:
-    flags.run(main, FillMaskFlags)
-
-
-if __name__ == "__main__":
-    run()

@@ -35,11 +35,10 @@ Example:
 import sys
 from typing import Any
 
-from bert_tf.finetuning.suite_flags import SuiteFlags
-
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.finetuning import jobs
+from bert_tf.finetuning.suite_flags import SuiteFlags
 from bert_tf.flags.parsing import expand_flagfiles, given_flags
 from run_scripts.finetuning import carry_out
 

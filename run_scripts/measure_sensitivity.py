@@ -122,11 +122,3 @@ def main(task_flags: TaskFlags, job: SensitivityFlags) -> None:
         print(f"layer {layer + 1}: eigenvalues {', '.join(f'{value:.4g}' for value in values)}; "
               f"sensitivity {omega:.4g}; {of_layer} bits", flush=True)
     print(f"--quantisation=qbert --weight_bits={','.join(map(str, chosen))}", flush=True)
-
-
-def run() -> None:
-    flags.run(main, TaskFlags, SensitivityFlags)
-
-
-if __name__ == "__main__":
-    run()

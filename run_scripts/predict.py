@@ -17,7 +17,7 @@ import itertools
 import os
 
 import bert_tf
-from bert_tf import checkpoints, flags
+from bert_tf import checkpoints
 from bert_tf.checkpoints import task_heads
 from bert_tf.errors import InputError, counted
 from bert_tf.files import STANDARD, fetched, make_folder, shown_name
@@ -141,11 +141,3 @@ def main(job: PredictFlags) -> None:
     if job.output_file != STANDARD:
         left = f", {counted(omissions.malformed, 'line')} left out" if omissions.malformed else ""
         print(f"{job.output_file}: {counted(count, 'prediction')}{left}")
-
-
-def run() -> None:
-    flags.run(main, PredictFlags)
-
-
-if __name__ == "__main__":
-    run()

@@ -59,11 +59,3 @@ def main(job: QuantiseFlags) -> None:
     write_card(job.output, job.init_checkpoint, flags.command_line("bert-quantise-model", job),
                note=f"Its matrices are integers: {told}.")
     print(f"{path}: {told}", flush=True)
-
-
-def run() -> None:
-    flags.run(main, QuantiseFlags)
-
-
-if __name__ == "__main__":
-    run()

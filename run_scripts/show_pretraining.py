@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 import bert_tf
-from bert_tf import checkpoints, data, flags
+from bert_tf import checkpoints, data
 from bert_tf.errors import InputError
 from bert_tf.files import FLAGFILE, exists, is_file, make_folder, staged
 from bert_tf.flags import REQUIRED, only, option
@@ -361,11 +361,3 @@ def main(job: ShowPretrainingFlags) -> None:
     show(job.output_dir, job.vocab_file, job.input_file or known["input_file"],
          job.eval_input_file or known["eval_input_file"], job.eval_text, job.picture,
          job.do_lower_case, job.random_seed)
-
-
-def run() -> None:
-    flags.run(main, ShowPretrainingFlags)
-
-
-if __name__ == "__main__":
-    run()

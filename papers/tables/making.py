@@ -83,15 +83,11 @@ def make(table: Table, job: Any) -> None:
     report.write(table, found, differences(table, found), job)
 
 
-def run_table(declare: Callable[[Any], Table], kind: type) -> None:
-    """Runs the program of a table: trains the cells that are missing, and reports.
-
-    Args:
-        declare: function of the flags that returns the table.
-        kind: class of the flags.
-    """
+def program(declare: Callable[[Any], Table]) -> Callable[[Any], None]:
+    """Returns the `main` of the table that `declare` makes of its flags."""
     def main(job):
         make(declare(job), job)
 
     main.__module__ = declare.__module__        # whose docstring is the help
-    flags.run(main, kind)
+    main.__annotations__ = {"job": declare.__annotations__["job"]}
+    return main

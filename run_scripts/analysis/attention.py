@@ -281,11 +281,3 @@ def _write(folder, title, survey, figures, tokenizer):
         if exists(path(name)):
             print(f"  {name:<16}{content}, {file_size(path(name)) / 1e6:.1f} MB")
     print("open attention.html in a browser", flush=True)
-
-
-def run() -> None:
-    flags.run(main, ModelFlags, AttentionFlags)
-
-
-if __name__ == "__main__":
-    run()

@@ -136,11 +136,3 @@ def main(model: ModelFlags, job: DependenciesFlags) -> None:
         train, held_out = both[:len(train)], both[len(train):]
     write_json(os.path.join(model.output_dir, "dependencies.json"), {
         "relations": found, "uas": probe(train, held_out, job.decay)})
-
-
-def run() -> None:
-    flags.run(main, ModelFlags, DependenciesFlags)
-
-
-if __name__ == "__main__":
-    run()

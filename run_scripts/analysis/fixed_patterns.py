@@ -153,11 +153,3 @@ def main(job: PatternsFlags, settings: TrainSettings) -> None:
                 settings, output_dir=folder, random_seed=seed))
             write_json(os.path.join(settings.output_dir, "patterns.json"), results)
     show(results)
-
-
-def run() -> None:
-    flags.run(main, PatternsFlags, TrainSettings)
-
-
-if __name__ == "__main__":
-    run()

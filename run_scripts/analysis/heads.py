@@ -246,11 +246,3 @@ def main(job: HeadsFlags) -> None:
     draw(os.path.join(job.output_dir, "heads.png"),
          f"{job.task}: {scorer.model.metric} {whole:.1f} on {scorer.split.size:,} examples, change "
          "without a head", rows, whole, heads, found["without_layer"][0])
-
-
-def run() -> None:
-    flags.run(main, HeadsFlags)
-
-
-if __name__ == "__main__":
-    run()

@@ -157,11 +157,3 @@ def _write(folder, title, head_size, by_length, identification, attribution, tit
     path = os.path.join(folder, "identifiability.png")
     draw_identifiability(path, title, head_size, by_length, identification, attribution, titled)
     print(f"\npicture: {path}", flush=True)
-
-
-def run() -> None:
-    flags.run(main, ModelFlags, IdentifiabilityFlags)
-
-
-if __name__ == "__main__":
-    run()

@@ -266,11 +266,3 @@ def main(model: ModelFlags, job: LayersFlags) -> None:
     path = os.path.join(model.output_dir, "layers.png")
     draw(path, name_of(model), figures, probes)
     print(f"\npicture: {path}", flush=True)
-
-
-def run() -> None:
-    flags.run(main, ModelFlags, LayersFlags)
-
-
-if __name__ == "__main__":
-    run()

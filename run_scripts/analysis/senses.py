@@ -126,11 +126,3 @@ def main(model: ModelFlags, job: SensesFlags) -> None:
             f"{row[way]:>16,}" if way == "instances" else f"{row[way]:>16.1%}"
             for row in found.values()))
     write_json(os.path.join(model.output_dir, "senses.json"), found)
-
-
-def run() -> None:
-    flags.run(main, ModelFlags, SensesFlags)
-
-
-if __name__ == "__main__":
-    run()

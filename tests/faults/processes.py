@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from run_scripts import commands
+
 TICKS = os.sysconf("SC_CLK_TCK")        # units of processes' CPU time, a second
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tensorflow", "keras", "s3fs"])
@@ -180,4 +182,4 @@ def _run(module, arguments, log, environment):
         signal.signal(number, signal.SIG_DFL)
     print(_STARTED, end="", flush=True)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, held)
-    program.run()
+    commands.start(module)

@@ -77,8 +77,8 @@ def test_dry_run_writes_nothing(tmp_path, capsys):
 def test_an_error_is_one_sentence(tmp_path):
     (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x04.")
     done = subprocess.run(
-        [sys.executable, "-m", "run_scripts.convert_checkpoint", f"--input={tmp_path}",
-         f"--output={tmp_path / 'out'}", "--output_format=google"],
+        [sys.executable, "-m", "run_scripts.commands", "bert-convert-checkpoint",
+         f"--input={tmp_path}", f"--output={tmp_path / 'out'}", "--output_format=google"],
         cwd=ROOT, capture_output=True, text=True, check=False)
     last = done.stderr.strip().splitlines()[-1]
     assert done.returncode == 1 and "pytorch_model.bin is not read" in last

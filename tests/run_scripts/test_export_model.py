@@ -382,9 +382,9 @@ def test_the_log_is_shown_on_request(tmp_path):
 import sys
 from absl.flags import FLAGS
 from bert_tf.flags import parsing
-from run_scripts import export_model
+from run_scripts import commands, export_model
 try:
-    export_model.run()
+    commands.start("run_scripts.export_model")
 except SystemExit as end:
     assert not end.code
 print("between", file=sys.stderr, flush=True)
