@@ -61,7 +61,7 @@ class AllFlags(KeptComparison):
 
 def list_jobs(job: AllFlags) -> dict[str, dict]:
     """Returns the settings of each job, by its name."""
-    found = {}
+    jobs = {}
     for kind, size, length, dtype in itertools.product(job.jobs, job.sizes, map(int, job.lengths),
                                                        job.dtypes):
         layers, width = PRESETS[size]
@@ -69,11 +69,11 @@ def list_jobs(job: AllFlags) -> dict[str, dict]:
         batches = [max(1, tokens // length)] if kind == "train" else map(
             int, job.predict_batch_sizes)
         for batch_size in batches:
-            found[f"{kind}, {size}, S={length}, B={batch_size}, {dtype}"] = {
+            jobs[f"{kind}, {size}, S={length}, B={batch_size}, {dtype}"] = {
                 "kind": kind, "hidden_size": width, "layers": layers, "length": length,
                 "batch_size": batch_size,
                 "dtype": dtype, "vocab_size": job.vocab_size, "threads": job.num_threads, "seed": 1}
-    return found
+    return jobs
 
 
 def operations(job: dict) -> float:
@@ -88,32 +88,32 @@ def operations(job: dict) -> float:
     return rows * forward
 
 
-def summarize(found: dict[str, dict], settings: dict, peak: float) -> dict:
+def summarize(by_system: dict[str, dict], settings: dict, peak: float) -> dict:
     """Returns medians and ratios of one job.
 
     Args:
-        found: result of `running.in_turns`.
+        by_system: result of `running.in_turns`.
         peak: operations a CPU second of a large matrix product.
     """
     rows = {}
-    for system, measured in found.items():
+    for system, measured in by_system.items():
         seconds = statistics.median(measured["cpu_seconds"])
         rows[system] = {
             "sequences_per_cpu_second": settings["batch_size"] / seconds,
             "spread": (max(measured["cpu_seconds"]) - min(measured["cpu_seconds"])) / seconds,
             "share_of_peak": operations(settings) / seconds / peak,
             "peak_megabytes": measured["peak"] / 1e6, "version": measured["version"]}
-    ratios = {system: running.median_ratio(found[OURS]["cpu_seconds"], measured["cpu_seconds"])
-              for system, measured in found.items() if system != OURS}
+    ratios = {system: running.median_ratio(by_system[OURS]["cpu_seconds"], measured["cpu_seconds"])
+              for system, measured in by_system.items() if system != OURS}
     return {"systems": rows, "ratios": ratios}
 
 
 def matrix_peak(job: AllFlags, dtype: str) -> float:
     """Returns the operations a CPU second of a large matrix product in TensorFlow."""
     settings = {"kind": "multiply", "rows": _MATRIX, "dtype": dtype, "threads": job.num_threads}
-    found = running.in_turns({OURS: running.default_pythons()[OURS]}, settings, 3,
+    results = running.in_turns({OURS: running.default_pythons()[OURS]}, settings, 3,
                              job.round_seconds, job.output_dir)
-    return 2 * _MATRIX**3 / min(found[OURS]["cpu_seconds"])
+    return 2 * _MATRIX**3 / min(results[OURS]["cpu_seconds"])
 
 
 def table(results: dict[str, dict]) -> list[str]:
@@ -162,22 +162,22 @@ def main(job: AllFlags) -> None:
     """Measures the missing jobs, and writes the tables and the chart."""
     job.check()
     pythons = running.chosen_pythons(running.SYSTEMS, job.peer_python)
-    kept = job.open_results()
+    kept_file = job.open_results()
     missing = [system for system in running.SYSTEMS if system not in pythons]
     if missing:
         print(f"left out, as they are not installed: {', '.join(missing)}; run_scripts/"
               "test_peers.sh installs them", flush=True)
     results = {}
     for name, settings in list_jobs(job).items():
-        peak = kept.get("matrix_peak", settings["dtype"],
-                        measure=lambda dtype=settings["dtype"]: matrix_peak(job, dtype))
-        found = kept.get("jobs", ", ".join(pythons), name, measure=lambda settings=settings:
-                         running.in_turns(pythons, settings, job.rounds, job.round_seconds,
-                                          job.output_dir))
-        results[name] = summarize(found, settings, peak)
+        peak = kept_file.get("matrix_peak", settings["dtype"],
+                             measure=lambda dtype=settings["dtype"]: matrix_peak(job, dtype))
+        by_system = kept_file.get(
+            "jobs", ", ".join(pythons), name, measure=lambda settings=settings: running.in_turns(
+                pythons, settings, job.rounds, job.round_seconds, job.output_dir))
+        results[name] = summarize(by_system, settings, peak)
         print(table({name: results[name]})[-1], flush=True)
     verdicts = [verdict(results, kind) for kind in job.jobs]
-    kept.put("summary", results)
+    kept_file.put("summary", results)
     with write_aside(job.path("speed.md")) as file:
         file.write("\n".join([*table(results), "", *verdicts]) + "\n")
     print("\n" + "\n".join(verdicts) + f"\ntables: {job.path('speed.md')}", flush=True)

@@ -35,9 +35,9 @@ class FlopsFlags:
 def operations(config: EncoderConfig, max_seq_length: int, predicted_share: float,
                train_batch_size: int, num_train_steps: int, is_electra: bool) -> float:
     """The operations of a pre-training, of ELECTRA's generator too."""
-    found = training.Electra.configs(config) if is_electra else [config]
+    networks = training.Electra.configs(config) if is_electra else [config]
     return sum(flops_of(one, max_seq_length, predicted_share).training(
-        train_batch_size, num_train_steps, is_electra and one is config) for one in found)
+        train_batch_size, num_train_steps, is_electra and one is config) for one in networks)
 
 
 def count(job: FlopsFlags, name: str) -> float:

@@ -39,8 +39,8 @@ def main(task_flags: TaskFlags, job: ModelCostFlags) -> None:
     model = ScoredModel(job.model_dir, task_flags, job.output_dir, job.batch_size)
     split = model.split(job.split, job.examples)
     _, seconds = split.timed(runs=job.repeats)
-    found = {"bytes": weights_bytes(job.model_dir), "weights": model.learner.count_params(),
-             "cpu_seconds": seconds, "score": split.score(split.answer())}
-    write_json(os.path.join(job.output_dir, "metrics.json"), {"metrics": found})
-    print(f"{found['bytes']:,} bytes, {found['weights']:,} weights, {1000 * seconds:.2f} CPU ms an "
-          f"example, {model.metric} {found['score']:.2f}", flush=True)
+    metrics = {"bytes": weights_bytes(job.model_dir), "weights": model.learner.count_params(),
+               "cpu_seconds": seconds, "score": split.score(split.answer())}
+    write_json(os.path.join(job.output_dir, "metrics.json"), {"metrics": metrics})
+    print(f"{metrics['bytes']:,} bytes, {metrics['weights']:,} weights, {1000 * seconds:.2f} CPU "
+          f"ms an example, {model.metric} {metrics['score']:.2f}", flush=True)

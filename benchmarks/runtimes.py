@@ -113,8 +113,8 @@ def _measure(split: ScoredSplit, answer: Callable, length: int, repeats: int
         seconds.append((time.process_time() - start) / len(timed))
     answers = [answer(features) for features in records]
     merged = {name: np.concatenate([one[name] for one in answers]) for name in answers[0]}
-    found = split.predictions.decode(split.predictions.join(merged), split.examples)
-    return min(seconds) * (split.records / split.size), split.score(found)
+    decoded = split.predictions.decode(split.predictions.join(merged), split.examples)
+    return min(seconds) * (split.records / split.size), split.score(decoded)
 
 
 def main(task_flags: TaskFlags, job: RuntimesFlags) -> None:

@@ -42,7 +42,7 @@ class FirstWeightsFlags(TrainingStepsFlags):
 def declare(job: FirstWeightsFlags) -> Table:
     """The table, whose columns are steps."""
     return curves(job, "first-weights",
-                  {row: {"recipe": job.recipe, **given} for row, given in ROWS.items()})
+                  {row: {"recipe": job.recipe, **row_flags} for row, row_flags in ROWS.items()})
 
 
 main = program(declare)

@@ -70,18 +70,18 @@ def declare(job: SentenceOrderFlags) -> Table:
         return material.scored(f"{row.lower()}-on-{asked.lower()}", model,
                                records(asked, "held_out"), **terms)
 
-    def remark(found: dict[str, dict[str, dict]], cells: Cells) -> list[str]:
+    def remark(by_row: dict[str, dict[str, dict]], cells: Cells) -> list[str]:
         """The paper's claim, held against each seed's accuracy."""
         told = {}
         for row, asked in (("SOP", "NSP"), ("NSP", "SOP")):
-            if asked not in found.get(row, {}):
+            if asked not in by_row.get(row, {}):
                 return []
             held_out = records(asked, "held_out")
             counts = read_json(manifest_path(cells.path(held_out.cell, held_out.path)))["counts"]
             pairs, ones = counts["instances"], counts["random_next"]
             share = max(ones, pairs - ones) / pairs
             least = 100 * (share + 2 * math.sqrt(share * (1 - share) / pairs))
-            values = found[row][asked]["values"].values()
+            values = by_row[row][asked]["values"].values()
             told[asked] = sum(value > least for value in values), len(values), 100 * share, least
         (next_by_order, seeds, *_), (order_by_next, *_) = told["NSP"], told["SOP"]
         holds = next_by_order == seeds and not order_by_next

@@ -101,11 +101,11 @@ def curves(job: TrainingStepsFlags, name: str, rows: Mapping[str, Mapping[str, A
         tasks=[*held_out, *(material.columns(*tasks) if tasks or not held_out else [])])
 
 
-def compare(found: dict[str, dict[str, dict]], cells: Cells) -> list[str]:
+def compare(figures: dict[str, dict[str, dict]], cells: Cells) -> list[str]:
     """A sentence: at how many points the masked LM is ahead, here and in the paper."""
-    if len(found) < 2:
+    if len(figures) < 2:
         return []
-    masked, causal = (found[row] for row in ROWS)
+    masked, causal = (figures[row] for row in ROWS)
     ahead = [title for title in masked if masked[title]["mean"] > causal[title]["mean"]]
     return [f"The masked LM is ahead at {len(ahead)} of {len(masked)} points ({', '.join(ahead)}); "
             "in the paper it is ahead at all of its points, from 200,000 steps on."]

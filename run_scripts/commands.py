@@ -105,17 +105,17 @@ class Program:
 
 def describe(command: str) -> Program:
     """Returns the `Program` of a command line, which is not run."""
-    found: list[Program] = []
+    calls: list[Program] = []
 
     def note(main, *classes, defaults=None, adds=None):
         doc = sys.modules[main.__module__].__doc__ or ""
-        found.append(Program(doc.strip(), main, classes, defaults, adds))
+        calls.append(Program(doc.strip(), main, classes, defaults, adds))
 
     with (mock.patch.object(flags, "run", note),
           mock.patch.object(sys, "argv", shlex.split(command)),
           mock.patch.object(sys, "path", [*sys.path])):
         run()
-    return found[0]
+    return calls[0]
 
 
 def parse(arguments: Sequence[str]) -> tuple[Any, list[Any]]:
@@ -144,29 +144,29 @@ def first_line(module: str) -> str:
 def _find_program(command):
     """Returns the module that the first argument names, which is removed; prints help, and ends the
     program, if none does."""
-    found = programs(command)
-    if not found:
+    modules = programs(command)
+    if not modules:
         sys.exit(f"error: {command} is in the repository and not in the installed package: clone "
                  "the repository and start the command there.")
     name = sys.argv.pop(1) if sys.argv[1:] and sys.argv[1][0] != "-" else None
     if name is None and _HELP & {*sys.argv}:
         with signals.reaching_output():
-            _print_help(command, found)
+            _print_help(command, modules)
         sys.exit()
-    if name not in found:
+    if name not in modules:
         start = f"{command} needs a name as its first argument"
         if name:
             start = f"there is no {command} {name}"
-        sys.exit(f"error: {start}: {choose_from(name or '', found)}")
+        sys.exit(f"error: {start}: {choose_from(name or '', modules)}")
     sys.argv[0] += f" {name}"
-    return found[name]
+    return modules[name]
 
 
-def _print_help(command, found):
+def _print_help(command, modules):
     print(f"{importlib.import_module(COMMANDS[command]).__doc__.strip()}\n\n"
           f"    {command} NAME --flag=value ...\n    {command} NAME --help\n")
-    for name, module in found.items():
-        print(f"  {name:<{max(map(len, found))}}  {first_line(module)}")
+    for name, module in modules.items():
+        print(f"  {name:<{max(map(len, modules))}}  {first_line(module)}")
 
 
 def run() -> None:
@@ -182,12 +182,12 @@ def run() -> None:
         sys.path.insert(0, str(_ROOT))      # for benchmarks and papers, which are not installed
         module = _find_program(command)
     elif command in VARIANTS:
-        given = {}
+        typed = {}
         with contextlib.suppress(InputError):   # the program reports it
-            given = parsing.given_flags(parsing.expand_flagfiles(sys.argv[1:]))
+            typed = parsing.given_flags(parsing.expand_flagfiles(sys.argv[1:]))
         for flag, variant in VARIANTS[command].items():
             flag, _, value = flag.removeprefix("--").partition("=")
-            if flag in given and value in ("", given[flag]):
+            if flag in typed and value in ("", typed[flag]):
                 module = variant
     start(module)
 

@@ -265,9 +265,9 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
                            settings, options, teaching), job)
 
 
-def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _defaults(typed: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The defaults of the recipe."""
-    row = find_distillation(given.get("recipe", DistillFlags.recipe))
+    row = find_distillation(typed.get("recipe", DistillFlags.recipe))
     augments = {"augmentation": row.augmentation} if row.augmentation != "none" else {}
     return row.paper, {**row.defaults, **augments}
 

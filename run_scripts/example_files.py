@@ -211,13 +211,13 @@ def read_table(path: str, columns: Split, omissions: Omissions) -> Iterator[Row]
 
 def _distinct(names):
     """Names of columns; one that comes again gets the number of its column, and no other's name."""
-    found: list[str] = []
+    distinct: list[str] = []
     for place, name in enumerate(names):
-        new = name if name not in found else f"{name}_{place}"
-        while new in found or new != name and new in names:
+        new = name if name not in distinct else f"{name}_{place}"
+        while new in distinct or new != name and new in names:
             new += "_"
-        found.append(new)
-    return found
+        distinct.append(new)
+    return distinct
 
 
 def answer_rows(rows: Iterable[Row], source: str, output: str,
@@ -240,8 +240,8 @@ def answer_rows(rows: Iterable[Row], source: str, output: str,
     with opened as file:
         write = writer(file)
         while piece := list(itertools.islice(rows, size)):
-            found = answer([row.texts for row in piece], _locate(piece, name))
-            for row, one in zip(piece, found):
+            answers = answer([row.texts for row in piece], _locate(piece, name))
+            for row, one in zip(piece, answers):
                 write(row, one)
             file.flush()
             count += len(piece)
@@ -259,12 +259,12 @@ def writer(form: str, file: typing.TextIO) -> Callable[[Row, dict], None]:
     return _Cells(form, file)
 
 
-def _beside(row, found):
+def _beside(row, predicted):
     """Returns the cells of a row, and the predictions for it."""
-    if known := [name for name in found if name in row.cells]:
+    if known := [name for name in predicted if name in row.cells]:
         raise InputError(f"line {row.line} of the input has a column {known[0]!r} already; rename "
                          "it, since the output has a column of this name.")
-    return {**row.cells, **found}
+    return {**row.cells, **predicted}
 
 
 def headline(prediction: dict) -> str:
@@ -288,8 +288,8 @@ class _Cells:
                 *(re.sub(r"[\t\r\n]+", " ", cell) for cell in cells), sep="\t", file=file)
 
     def __call__(self, row, prediction):
-        found = {_PREDICTED + name: value for name, value in _flat(prediction).items()}
-        cells = {str(name): _cell(value, name) for name, value in _beside(row, found).items()}
+        columns = {_PREDICTED + name: value for name, value in _flat(prediction).items()}
+        cells = {str(name): _cell(value, name) for name, value in _beside(row, columns).items()}
         if self._names is None:
             self._names = list(cells)
             self._write(self._names)

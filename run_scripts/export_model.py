@@ -134,7 +134,7 @@ class ExportFlags:
                              f"model of --task={self.task} as text, ids or onnx.")
         flags.check(self)
 
-    def check_used(self, given: "ExportFlags", generates: bool) -> None:
+    def check_used(self, asked: "ExportFlags", generates: bool) -> None:
         """Raises InputError for a given flag that changes nothing in this export.
 
         Args:
@@ -143,7 +143,7 @@ class ExportFlags:
         head = HEADS.get(self.task)
         answers = self.format == "text" and self.task == "answer_span"
         flags.check_used(
-            given,
+            asked,
             ("version", self.format in ("text", "ids"), "SavedModels"),
             ("num_labels", head and head.is_labelled, "labels and numbers"),
             *((name, answers, "--format=text and models that answer questions")
@@ -157,15 +157,15 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
     with defaults."""
     most = _DEFAULTS["max_seq_length"]
     longest = getattr(model.config, "max_position_embeddings", None) or most
-    found = {"task": "encoder", **_DEFAULTS, "max_seq_length": min(most, longest)}
+    known = {"task": "encoder", **_DEFAULTS, "max_seq_length": min(most, longest)}
     if model.saved:
-        found |= _of_saved_task(job, model)
+        known |= _of_saved_task(job, model)
     elif job.task is None:
         _name_heads(model)
-    found["vocab_file"] = model.weights and model.weights.vocab_file
-    given = {name: value or None if name in ("labels", "num_labels", "vocab_file") else value
-             for name, value in vars(job).items()}
-    return ExportFlags(**settle(given, found, {"labels": [], "num_labels": 0}))
+    known["vocab_file"] = model.weights and model.weights.vocab_file
+    values = {name: value or None if name in ("labels", "num_labels", "vocab_file") else value
+              for name, value in vars(job).items()}
+    return ExportFlags(**settle(values, known, {"labels": [], "num_labels": 0}))
 
 
 def _of_saved_task(job, model):
@@ -178,16 +178,16 @@ def _of_saved_task(job, model):
               "be exported.", flush=True)
     elif is_text and is_wanted:
         _check_texts(saved, head, model.folder)
-    found = {**saved.options, "max_seq_length": saved.max_seq_length,
-             "do_lower_case": saved.do_lower_case}
+    values = {**saved.options, "max_seq_length": saved.max_seq_length,
+              "do_lower_case": saved.do_lower_case}
     is_task = name in TASKS and is_wanted
     if not (is_task and is_text):
-        found["long_text"] = TRUNCATE
+        values["long_text"] = TRUNCATE
     if is_task:
         has_names = name in _NAMED and not (job.labels or job.num_labels)
-        found |= {"task": name, "labels": list(saved.task.labels) if has_names else None,
-                  "num_labels": None if job.labels else head.get("num_labels")}
-    return found
+        values |= {"task": name, "labels": list(saved.task.labels) if has_names else None,
+                   "num_labels": None if job.labels else head.get("num_labels")}
+    return values
 
 
 def _name_heads(model):
@@ -352,17 +352,17 @@ _TEXTS = {"answer_span": 'question=["Who wrote it?"], passage=["Jane Austen wrot
           "masked_lm": 'text=["The [MASK] is open."]'}
 
 
-def _keep(given):
+def _keep(job):
     """Writes the flags into the folder of a SavedModel's version, since the model's own folder may
     hold another model, or next to a file."""
-    if given.format in ("text", "ids"):
-        flags.keep(given, os.path.join(given.output, str(given.version)))
+    if job.format in ("text", "ids"):
+        flags.keep(job, os.path.join(job.output, str(job.version)))
     else:
-        folder, name = os.path.split(_file(given))
-        flags.keep(given, folder, f"{name}.")
+        folder, name = os.path.split(_file(job))
+        flags.keep(job, folder, f"{name}.")
 
 
-def _write_card(given, job, model):
+def _write_card(asked, job, model):
     """Writes the card of an export: README.md in the folder of a SavedModel, or in its version's
     folder where the folder holds another model; NAME.md for a file."""
     folder, file = (job.output, model_card.NAME) if _file(job) != job.output else (
@@ -382,7 +382,7 @@ def _write_card(given, job, model):
                 f"    dict({texts}).items()}})")
     saved, scored = _described(job, model.saved)
     model_card.write_card(
-        folder, job.init_checkpoint, flags.command_line("bert-export-model", given),
+        folder, job.init_checkpoint, flags.command_line("bert-export-model", asked),
         source=model.folder or job.init_checkpoint, name=name, snippet=code, file=file,
         note=f"It is exported for {_RUNTIMES[job.format.partition('_')[0]]}: task `{job.task}`, "
         f"format `{job.format}`.", saved=saved, scored=scored)
@@ -408,7 +408,7 @@ def _described(job, saved):
 
 def main(job: ExportFlags) -> None:
     """Checks the flags, then reads the model and writes the export."""
-    given = job
+    asked = job
     if _file(job) == job.output:
         check_file(job.output, "output")
     elif "onnx" in job.format and checkpoints.weights_at(job.output):
@@ -419,10 +419,10 @@ def main(job: ExportFlags) -> None:
         job.init_checkpoint)
     job = resolve(job, model)
     job.check()
-    job.check_used(given, isinstance(model.config, T5Config))
+    job.check_used(asked, isinstance(model.config, T5Config))
     is_verbose = logging.get_verbosity() >= logging.DEBUG
     with contextlib.nullcontext() if is_verbose else export.quiet():
         line = write(job, model)
-    _keep(given)
-    _write_card(given, job, model)
+    _keep(asked)
+    _write_card(asked, job, model)
     print(line)

@@ -206,8 +206,8 @@ class Extraction:
         lengths = texts.lengths[start:end]
         ends = np.cumsum(lengths)
         rows = len(ends) if self._pooled else ends[-1]
-        found = {layer: np.empty([rows, width], np.float32)
-                 for layer, width in self._widths.items()}
+        vectors_of = {layer: np.empty([rows, width], np.float32)
+                      for layer, width in self._widths.items()}
         input_ids = np.empty(rows, np.int32)
         of = texts.rows(start, end)
         for batch in sorted_batches(of.lengths, self._job.batch_size, self._num_heads):
@@ -220,13 +220,13 @@ class Extraction:
                 places = ((ends - lengths)[of.owners[batch]] + of.places[batch])[:, None]
                 places = (places + column - begins)[taken]
                 input_ids[places] = features["input_ids"][taken]
-            for layer, values in zip(found, self._run_model(features)):
-                found[layer][places] = values[taken]
+            for layer, values in zip(vectors_of, self._run_model(features)):
+                vectors_of[layer][places] = values[taken]
             tokens = int((of.ends - of.begins)[batch].sum())
             self._progress.add(len(ends) * tokens / ends[-1], tokens)
         if self._pooled:
-            return vectors.Piece(first, found)
-        return vectors.Piece(first, found, input_ids, lengths.astype(np.int32))
+            return vectors.Piece(first, vectors_of)
+        return vectors.Piece(first, vectors_of, input_ids, lengths.astype(np.int32))
 
 
 def main(job: ExtractFeaturesFlags) -> None:
@@ -244,7 +244,7 @@ def main(job: ExtractFeaturesFlags) -> None:
                          "first token sees no other; give --pooling=last.")
     layers = (["pooler"] if job.pooling == "pooler"
               else read_layers(job.layers, config.depth))
-    given = job
+    asked = job
     if job.pooling == "cls" and tokenizer.vocabulary.layout.cls_last:
         job = dataclasses.replace(job, pooling="last")
     run_model = compile_model(job, model, layers)
@@ -253,7 +253,7 @@ def main(job: ExtractFeaturesFlags) -> None:
               for layer in layers}
     extraction = Extraction(job, training.counted_heads(config), widths, run_model, progress)
     folder, name = os.path.split(job.output_file)
-    flags.keep(given, folder, name + ".")
+    flags.keep(asked, folder, name + ".")
     vectors.write(job.output_file, form, extraction.pieces(tokenizer), tokenizer.vocabulary)
     if extraction.cut:
         print(f"{extraction.cut:,} lines were cut to {job.max_seq_length} tokens")

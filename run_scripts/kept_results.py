@@ -47,16 +47,16 @@ class KeptResults:
 
     def _write(self):
         """Writes all results, and those that another process has written since the last time."""
-        found = read_json(self._path) if exists(self._path) else {}
-        if found.get("settings") == as_json(self._content["settings"]):
-            _fill(self._content, found)
+        content = read_json(self._path) if exists(self._path) else {}
+        if content.get("settings") == as_json(self._content["settings"]):
+            _fill(self._content, content)
         write_json(self._path, self._content)
 
 
-def _fill(mine, theirs):
+def _fill(target, source):
     """Adds what is missing in a JSON object from another."""
-    for name, value in theirs.items():
-        if isinstance(value, dict) and isinstance(mine.get(name), dict):
-            _fill(mine[name], value)
+    for name, value in source.items():
+        if isinstance(value, dict) and isinstance(target.get(name), dict):
+            _fill(target[name], value)
         else:
-            mine.setdefault(name, value)
+            target.setdefault(name, value)

@@ -36,10 +36,10 @@ def documents(library: str) -> Iterator[list[str]]:
     """
     for _, sentences in extract_text.documentation(
             extract_text.source_files([library]), lambda name: None):
-        if found := [sentence for sentence in sentences
-                     if len(sentence.split()) >= _FEWEST_WORDS
-                     and not _GIVEN_AWAY.search(sentence)]:
-            yield found
+        if chosen := [sentence for sentence in sentences
+                      if len(sentence.split()) >= _FEWEST_WORDS
+                      and not _GIVEN_AWAY.search(sentence)]:
+            yield chosen
 
 
 def labelled(library: str, sentences: Iterable[str]) -> list[dict[str, str]]:

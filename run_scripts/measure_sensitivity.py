@@ -95,14 +95,14 @@ def measure(job: SensitivityFlags, split: "ScoredSplit", results: KeptResults) -
             most=job.most_products)
 
     progress = TimeLeft("eigenvalues", job.samples * layers)
-    found: list[list[float]] = []
+    eigenvalues: list[list[float]] = []
     for layer in range(layers):
         block = hessian.LayerHessian(learner, layer)
-        found.append([])
+        eigenvalues.append([])
         for number, sample in enumerate(progress.over(rows)):
-            found[-1].append(results.get("eigenvalues", str(layer), str(number), measure=(
+            eigenvalues[-1].append(results.get("eigenvalues", str(layer), str(number), measure=(
                 functools.partial(eigenvalue, block, sample))))
-    return found
+    return eigenvalues
 
 
 def main(task_flags: TaskFlags, job: SensitivityFlags) -> None:

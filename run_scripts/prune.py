@@ -131,10 +131,10 @@ def main(task_flags: TaskFlags, job: PruneFlags) -> None:
         write_smaller(curve, lines, task_flags)
 
 
-def _defaults(given):
+def _defaults(typed):
     """The order of removal, where none is given."""
-    orders = ["oracle"] if given.get("parts") == "layers" else [ORDERS[0]]
-    return "--parts", {"orders": [] if given.get("prune_heads") else orders}
+    orders = ["oracle"] if typed.get("parts") == "layers" else [ORDERS[0]]
+    return "--parts", {"orders": [] if typed.get("prune_heads") else orders}
 
 
 def run() -> None:

@@ -84,7 +84,7 @@ def compare(folder: str, vocab: str, beginnings: dict[str, dict[str, str]],
     print(f"each model learns from {LABELS} sentences of each library, then classifies {sentences} "
           "of held-out documents;\nthe reports of the training are in "
           f"{os.path.join(folder, 'log.txt')}")
-    found: dict[str, list[float]] = {name: [] for name in beginnings}
+    accuracies: dict[str, list[float]] = {name: [] for name in beginnings}
     make_folders(folder)
     for seed in SEEDS:
         data = os.path.join(folder, f"data-{seed}")
@@ -97,16 +97,16 @@ def compare(folder: str, vocab: str, beginnings: dict[str, dict[str, str]],
             print(f"{before} {name}", end="", flush=True)
             with (open_log(os.path.join(folder, "log.txt")) as log,
                   contextlib.redirect_stdout(log)):
-                found[name].append(library_task.fine_tune(
+                accuracies[name].append(library_task.fine_tune(
                     data, _output(folder, name, seed), vocab, seed, _RATE, _STEPS, **flags))
-            print(f" {found[name][-1]:.1%}", end="", flush=True)
+            print(f" {accuracies[name][-1]:.1%}", end="", flush=True)
             before = ","
         print()
     print("  mean:   " + ", ".join(f"{name} {statistics.fmean(values):.1%}"
-                                   for name, values in found.items())
+                                   for name, values in accuracies.items())
           + f"; by chance {1 / len(LIBRARIES):.0%}")
     model = _output(folder, next(iter(beginnings)), SEEDS[0])
-    answers = Answers(found, sentences, ask(model, dev), model)
+    answers = Answers(accuracies, sentences, ask(model, dev), model)
     _print_answers(answers)
     return answers
 
@@ -119,9 +119,9 @@ def ask(model: str, examples: list[dict[str, str]]) -> list[Answer]:
     """Returns a model's answers to some of the examples, which a seed draws."""
     drawn = random.Random(SEEDS[0]).sample(examples, _SHOWN)
     answers = bert_tf.Predictor(model)([example["sentence"] for example in drawn])
-    return [Answer(example["sentence"], example["library"], found["label"],
-                   max(found["probabilities"].values()))
-            for example, found in zip(drawn, answers)]
+    return [Answer(example["sentence"], example["library"], prediction["label"],
+                   max(prediction["probabilities"].values()))
+            for example, prediction in zip(drawn, answers)]
 
 
 def _print_answers(answers):

@@ -51,14 +51,14 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
                              "the first weights; give one of the two flags.")
         networks.first_weights.give_learner(trainer.learner, run.seed)
         print("first weights: heads look at neighbouring tokens", flush=True)
-    found = resume.checkpoints(path)[-1:] if is_folder(path) else (
+    saved = resume.checkpoints(path)[-1:] if is_folder(path) else (
         [path] if resume.is_checkpoint(path) else [])
-    if found and not (job.carry_optimizer or checkpoints.training_checkpoint.find(path)):
-        found = []      # the model of a run that stops early has its best weights
-    if found and job.carry_optimizer:
-        run.restore(found[0])
-    elif found:
-        resume.restore(found[0], trainer, weights_only=True, averaged=not job.do_train)
+    if saved and not (job.carry_optimizer or checkpoints.training_checkpoint.find(path)):
+        saved = []      # the model of a run that stops early has its best weights
+    if saved and job.carry_optimizer:
+        run.restore(saved[0])
+    elif saved:
+        resume.restore(saved[0], trainer, weights_only=True, averaged=not job.do_train)
     elif job.carry_optimizer:
         raise InputError("--carry_optimizer needs a training checkpoint as --init_checkpoint, not "
                          f"{path or 'none'}.")
@@ -67,8 +67,8 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
     elif not job.do_train:
         raise InputError("there is nothing to evaluate: --output_dir holds no checkpoint; train "
                          "first or give --init_checkpoint.")
-    if found:
-        print(f"initial weights from {found[0]}, at step {run.step:,}", flush=True)
+    if saved:
+        print(f"initial weights from {saved[0]}, at step {run.step:,}", flush=True)
 
 
 def main(job: PretrainingFlags, settings: TrainSettings, stack: StackingSettings | None = None,
@@ -135,9 +135,9 @@ def _stages(job, settings, stack, config, recipe, own):
 def _check_batches(job, settings, records, eval_records):
     """Checks the batch sizes where records are rows, which have one."""
     of_eval = "eval_input_file" if job.eval_input_file else "input_file"
-    for found, which, flag in ((records, "train", "input_file"), (eval_records, "eval", of_eval)):
-        if getattr(found, "rows", 0) and getattr(job, f"do_{which}"):
-            found.check_batch(getattr(settings, f"{which}_batch_size"), f"{which}_batch_size", flag)
+    for each, which, flag in ((records, "train", "input_file"), (eval_records, "eval", of_eval)):
+        if getattr(each, "rows", 0) and getattr(job, f"do_{which}"):
+            each.check_batch(getattr(settings, f"{which}_batch_size"), f"{which}_batch_size", flag)
 
 
 def _keep(job, settings, tokenizer, config, records):
@@ -211,12 +211,12 @@ def _give_counts(encoder, job, records):
 
 def _noticed(job, stack, records):
     """The settings, by flag, that neither the learner nor the records describe."""
-    found = {name: getattr(stack, name) for name in ("stack_new_layers", "stack_optimizer")
-             if stack.stack_layers}
-    found["first_weights"] = job.first_weights
-    found["pack"] = isinstance(records, data.PackedRecords)     # draws other dropout
+    noticed = {name: getattr(stack, name) for name in ("stack_new_layers", "stack_optimizer")
+               if stack.stack_layers}
+    noticed["first_weights"] = job.first_weights
+    noticed["pack"] = isinstance(records, data.PackedRecords)     # draws other dropout
     is_ordered = "is_masked" in records.format.names
-    return {**found, "perm_size": job.setting("perm_size", 0)} if is_ordered else found
+    return {**noticed, "perm_size": job.setting("perm_size", 0)} if is_ordered else noticed
 
 
 def run() -> None:

@@ -114,13 +114,13 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
 
     adversarial.check_draws(settings, theseus.Theseus)
     layers = checkpoints.read_config(os.path.join(job.predecessor, keras_file.NAME)).depth
-    kept = job.successor_layers or layers // 2
-    theseus.check_layers(layers, kept)
+    depth = job.successor_layers or layers // 2
+    theseus.check_layers(layers, depth)
     task = task_flags.read_task(saved.task.kind.name)   # checked before the successor is written
     check_has_training_set(task)
     as_trained(task, saved, job.predecessor, task_flags.names_kind, "predecessor")
     with alone(settings):
-        start = theseus.open_successor(job.predecessor, kept,
+        start = theseus.open_successor(job.predecessor, depth,
                                        os.path.join(settings.output_dir, "successor"))
         model = ModelFlags(do_train=True, do_eval=job.do_eval, do_predict=job.do_predict,
                            init_checkpoint=start, keep_head=True,
@@ -130,7 +130,7 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
 
 def run() -> None:
     flags.run(main, TheseusFlags, TaskFlags, FineTuneSettings,
-              defaults=lambda given: ("arXiv:2002.02925", _DEFAULTS))
+              defaults=lambda typed: ("arXiv:2002.02925", _DEFAULTS))
 
 
 if __name__ == "__main__":

@@ -64,15 +64,15 @@ def records_of(run: str) -> dict[str, list[str]]:
     Raises:
         InputError: the run did not keep its flags.
     """
-    path, found = os.path.join(run, FLAGFILE), {}
+    path, records = os.path.join(run, FLAGFILE), {}
     for _, line in read_lines(path) if is_file(path) else ():
         name, _, value = line.strip().removeprefix("--").partition("=")
         if name.endswith("input_file"):
-            found[name] = next(csv.reader([value]))
-    if "input_file" not in found:
+            records[name] = next(csv.reader([value]))
+    if "input_file" not in records:
         raise InputError(f"--input_file must be given, because {path} does not name the records of "
                          "the run.")
-    return {"eval_input_file": found["input_file"], **found}
+    return {"eval_input_file": records["input_file"], **records}
 
 
 class Guess(NamedTuple):
@@ -129,14 +129,14 @@ def measure_baselines(objectives: Sequence, train_records: "data.RecordSet | dat
     """
     train, held_out = (count_labels(objectives, records, vocab_size)
                        for records in (train_records, eval_records))
-    found = {}
+    baselines = {}
     for name, counts in train.items():
         shares = (counts + 1) / (counts + 1).sum()
         if not (total := held_out[name].sum()):
             continue
-        found[name] = (float(-(held_out[name] * np.log(shares)).sum() / total),
-                       float(held_out[name][shares.argmax()] / total))
-    return found
+        baselines[name] = (float(-(held_out[name] * np.log(shares)).sum() / total),
+                           float(held_out[name][shares.argmax()] / total))
+    return baselines
 
 
 def count_labels(objectives: Sequence, records: "data.RecordSet | data.TaskMixture",
@@ -164,7 +164,7 @@ def draw_words(tokenizer: Tokenizer, sentences: Sequence[str], common: Collectio
     Returns:
         At most `count` tuples: the sentence with [MASK], the masked word, and its token's id.
     """
-    rng, found = random.Random(seed), []
+    rng, drawn = random.Random(seed), []
     for sentence in rng.sample(sentences, len(sentences)):
         ids, offsets = tokenizer.encode_with_offsets(sentence)
         tokens = [tokenizer.readable(index).strip() for index in ids]
@@ -172,15 +172,15 @@ def draw_words(tokenizer: Tokenizer, sentences: Sequence[str], common: Collectio
         places = [place for place, token in enumerate(tokens)
                   if len(token) > 2 and _is_word(token) and ids[place] not in common
                   and not goes_on[place] and not (place + 1 < len(ids) and goes_on[place + 1])]
-        if places and len(found) < count:
+        if places and len(drawn) < count:
             place = rng.choice(places)
             begin, end = offsets[place]
             while end < len(sentence) and not tokenizer.plain.fold(sentence[end]):
                 end += 1
             answer = sentence[begin:end].strip()
-            found.append((f"{sentence[:end - len(answer)]}{MASK}{sentence[end:]}", answer,
+            drawn.append((f"{sentence[:end - len(answer)]}{MASK}{sentence[end:]}", answer,
                           ids[place]))
-    return found
+    return drawn
 
 
 def _is_word(token):
@@ -265,15 +265,15 @@ def shown_perplexity(value: float | None) -> str:
 
 def _scores(evaluation, baselines, language_models):
     """Title, loss, accuracy and perplexity of each objective, then of its baseline."""
-    found = []
+    scores = []
     for name, (loss, accuracy) in baselines.items():
         title, label, _ = titles(name)
         label = {"shares": "majority"}.get(label, label)
-        found += [(title, evaluation[f"{name}/loss"], evaluation[f"{name}/accuracy"],
-                   evaluation.get(f"{name}/perplexity")),
-                  (f"  {label} baseline", loss, accuracy,
-                   perplexity(loss) if name in language_models else None)]
-    return found
+        scores += [(title, evaluation[f"{name}/loss"], evaluation[f"{name}/accuracy"],
+                    evaluation.get(f"{name}/perplexity")),
+                   (f"  {label} baseline", loss, accuracy,
+                    perplexity(loss) if name in language_models else None)]
+    return scores
 
 
 def _print_scores(heading, scores):
@@ -310,8 +310,8 @@ def _check_metrics(output_dir, names):
     for kind in ("train", "eval"):
         lines = read_metrics(output_dir, kind)
         for key in keys:
-            found = [line.get(key) for line in lines if key in line or key == "step"]
-            if lines and not (found and all(isinstance(value, (int, float)) for value in found)):
+            values = [line.get(key) for line in lines if key in line or key == "step"]
+            if lines and not (values and all(isinstance(value, (int, float)) for value in values)):
                 raise InputError(
                     f"{path}: a line of the kind {kind!r} has no {key!r}, which the model learns; "
                     "give the folder of the model's run.")
@@ -337,9 +337,9 @@ def _guess(fill, sentences, counts, seed):
           f"were known;\nthe {len(common)} most frequent tokens are left out. By frequency alone "
           f"the guess is always {always!r}.")
     guesses = [Guess(shown, answer, [(guess["text"].strip(), guess["probability"])
-                                     for guess in found["masks"][0]],
-                     index in [guess["id"] for guess in found["masks"][0]])
-               for (shown, answer, index), found in zip(
+                                     for guess in filled["masks"][0]],
+                     index in [guess["id"] for guess in filled["masks"][0]])
+               for (shown, answer, index), filled in zip(
                    words, fill.stream([shown for shown, *_ in words], _GUESSES))]
     for one in guesses:
         print(f"  {one.sentence}\n      {one.word!r} stood there; guesses: " + ", ".join(

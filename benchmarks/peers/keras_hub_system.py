@@ -27,7 +27,7 @@ def _backbone(job):
 
 
 def _inputs(batch):
-    return {theirs: tf.constant(batch[ours]) for theirs, ours in (
+    return {name: tf.constant(batch[ours]) for name, ours in (
         ("token_ids", "input_ids"), ("padding_mask", "input_mask"),
         ("segment_ids", "segment_ids"))}
 

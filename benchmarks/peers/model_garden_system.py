@@ -30,7 +30,7 @@ def _encoder(job):
 
 
 def _inputs(batch):
-    return {theirs: tf.constant(batch[ours]) for theirs, ours in (
+    return {name: tf.constant(batch[ours]) for name, ours in (
         ("input_word_ids", "input_ids"), ("input_mask", "input_mask"),
         ("input_type_ids", "segment_ids"))}
 

@@ -63,8 +63,8 @@ class Worker:
         """Takes steps; returns the "cpu_seconds" of one, and "peak" memory in bytes."""
         assert self._process.stdin
         print(count, file=self._process.stdin, flush=True)
-        found = self._answer()
-        return {"cpu_seconds": found["cpu_seconds"] / count, "peak": found["peak"]}
+        answer = self._answer()
+        return {"cpu_seconds": answer["cpu_seconds"] / count, "peak": answer["peak"]}
 
     def _answer(self):
         assert self._process.stdout
@@ -99,33 +99,33 @@ def in_turns(pythons: Mapping[str, str], job: Mapping, rounds: int, seconds: flo
             workers[system] = Worker(python, system, job, os.path.join(logs, f"{system}.log"))
             stack.callback(workers[system].close)
         # They compile at the same time, and no step is timed before the last one is ready.
-        found = {system: {"version": worker.wait(), "cpu_seconds": [], "peak": 0}
-                 for system, worker in workers.items()}
+        by_system = {system: {"version": worker.wait(), "cpu_seconds": [], "peak": 0}
+                     for system, worker in workers.items()}
         for system, worker in workers.items():
             least = min(worker.steps(1)["cpu_seconds"] for _ in range(2))
             counts[system] = min(_MOST_STEPS, max(1, round(seconds / max(least, 1e-6))))
         for _ in range(rounds):
             for system, worker in workers.items():
                 measured = worker.steps(counts[system])
-                found[system]["cpu_seconds"].append(measured["cpu_seconds"])
-                found[system]["peak"] = max(found[system]["peak"], measured["peak"])
-    return found
+                by_system[system]["cpu_seconds"].append(measured["cpu_seconds"])
+                by_system[system]["peak"] = max(by_system[system]["peak"], measured["peak"])
+    return by_system
 
 
-def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+def median_ratio(ours: Sequence[float], others: Sequence[float]) -> float:
     """Returns how many times the peer's rate ours is: the median over the rounds."""
-    return statistics.median(other / one for one, other in zip(ours, theirs, strict=True))
+    return statistics.median(other / one for one, other in zip(ours, others, strict=True))
 
 
 def default_pythons() -> dict[str, str]:
     """Returns the interpreters of the environments that run_scripts/test_peers.sh makes."""
     root = os.path.dirname(os.path.dirname(FOLDER))
-    found = {OURS: sys.executable}
+    pythons = {OURS: sys.executable}
     for system, folder in (("keras_hub", ".venv-peers"), ("transformers", ".venv-peers"),
                            ("model_garden", ".venv-official")):
         path = os.path.join(root, folder, "bin", "python")
-        found[system] = path if os.path.exists(path) else sys.executable
-    return found
+        pythons[system] = path if os.path.exists(path) else sys.executable
+    return pythons
 
 
 def chosen_pythons(systems: Sequence[str], chosen: Sequence[str]) -> dict[str, str]:
@@ -138,7 +138,7 @@ def chosen_pythons(systems: Sequence[str], chosen: Sequence[str]) -> dict[str, s
         InputError: an item has another form, or its interpreter lacks the system; names the flag
             --peer_python.
     """
-    found = default_pythons()
+    pythons = default_pythons()
     for text in chosen:
         name, _, path = text.partition("=")
         if name not in systems or not path:
@@ -147,6 +147,6 @@ def chosen_pythons(systems: Sequence[str], chosen: Sequence[str]) -> dict[str, s
         if not has_system(path, name):
             raise InputError(f"--peer_python: {path} can't import {PACKAGES[name]}, which {name} "
                              "needs.")
-        found[name] = path
-    return {system: found[system] for system in systems
-            if system == OURS or has_system(found[system], system)}
+        pythons[name] = path
+    return {system: pythons[system] for system in systems
+            if system == OURS or has_system(pythons[system], system)}

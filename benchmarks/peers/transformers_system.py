@@ -28,7 +28,7 @@ def _computing(job):
 
 
 def _inputs(batch):
-    return {theirs: torch.from_numpy(batch[ours]).long() for theirs, ours in (
+    return {name: torch.from_numpy(batch[ours]).long() for name, ours in (
         ("input_ids", "input_ids"), ("attention_mask", "input_mask"),
         ("token_type_ids", "segment_ids"))}
 

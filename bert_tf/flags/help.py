@@ -20,30 +20,30 @@ def print_help(doc, config_classes, defaults=None, adds=None) -> None:
     """Prints the help that the command line asks for; see `help_text`."""
     arguments = [argument for argument in sys.argv if argument not in (*SHORT, *FULL)]
     try:
-        found = CommandLine.open(arguments, config_classes, defaults, adds)
+        line = CommandLine.open(arguments, config_classes, defaults, adds)
     except (absl_flags.Error, InputError):      # no reason to withhold the help
-        found = CommandLine.open(arguments[:1], config_classes, None, adds)
-    print(help_text(doc, found, any(argument in FULL for argument in sys.argv)))
+        line = CommandLine.open(arguments[:1], config_classes, None, adds)
+    print(help_text(doc, line, any(argument in FULL for argument in sys.argv)))
 
 
-def help_text(doc, found, is_full=False):
+def help_text(doc, line, is_full=False):
     """Returns the script's docstring, then groups of the flags that exist, required ones first.
 
     Args:
-        found: the `CommandLine`.
+        line: the `CommandLine`.
         is_full: whether all options are shown, not only common ones.
     """
     lines, hidden = [doc.strip()], 0
-    for kind, fields in groups(found.classes).items():
-        existing = [pair for pair in fields if pair[0].name in found.names]
+    for kind, fields in groups(line.classes).items():
+        existing = [pair for pair in fields if pair[0].name in line.names]
         shown_ones = [pair for pair in existing if is_full or not pair[0].metadata["rare"]]
         hidden += len(existing) - len(shown_ones)
         if shown_ones:
             lines += ["", *textwrap.wrap(_title(kind), 96)]
         for field, type_ in sorted(shown_ones, key=lambda pair: not is_required(pair[0])):
-            lines += _lines(field, type_, found.defaults, found.source)
+            lines += _lines(field, type_, line.defaults, line.source)
     lines += ["", *textwrap.wrap(_FLAGFILE, 96)]
-    if more := found.choices():
+    if more := line.choices():
         lines += textwrap.wrap(f"More flags exist with {'; '.join(more)}.", 96)
     return "\n".join(lines + [f"{hidden} more: --helpfull"] * (hidden > 0))
 
@@ -51,14 +51,14 @@ def help_text(doc, found, is_full=False):
 def groups(config_classes):
     """Returns {class: [(field, its type)]} of the classes that declare the options: each class,
     then its bases."""
-    found = {}
+    titled = {}
     for config_class in config_classes:
         types, own = types_of(config_class), {config_class: []}
         for field in fields_of(config_class):
             own.setdefault(group_of(config_class, field.name), []).append(
                 (field, types[field.name]))
-        found |= {kind: fields for kind, fields in own.items() if fields}
-    return found
+        titled |= {kind: fields for kind, fields in own.items() if fields}
+    return titled
 
 
 def _title(kind):

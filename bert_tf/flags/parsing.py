@@ -113,31 +113,31 @@ def expand_flagfiles(arguments: Iterable[str], above: tuple[str, ...] = ()) -> l
     Raises:
         InputError: a flagfile can't be read.
     """
-    found: list[str] = []
+    expanded: list[str] = []
     rest = iter(arguments)
     for argument in rest:
         name, _, path = argument.partition("=")
         if argument in _FLAGFILE:
             path = next(rest, "")
         if name not in _FLAGFILE:
-            found.append(argument)
+            expanded.append(argument)
         elif path not in above:
-            found += expand_flagfiles([line for line in flagfile_lines(path) if line and not (
+            expanded += expand_flagfiles([line for line in flagfile_lines(path) if line and not (
                 line.startswith(("#", "//")))], (*above, path))
         if argument == "--":
             break
-    return [*found, *rest]
+    return [*expanded, *rest]
 
 
 def given_flags(arguments: Sequence[str]) -> dict[str, str]:
     """{name: value} of the flags of a command line, without those in flagfiles."""
-    found = {}
+    values = {}
     for argument, following in itertools.zip_longest(arguments, arguments[1:], fillvalue=""):
         if argument.startswith("-"):
             name, is_given, value = argument.lstrip("-").partition("=")
             follows = following and not following.startswith("-")
-            found[name] = value if is_given else following if follows else "true"
-    return found
+            values[name] = value if is_given else following if follows else "true"
+    return values
 
 
 def flagfile_lines(path: str) -> list[str]:
@@ -209,15 +209,15 @@ class CommandLine:
             absl.flags.Error: a value can't be read.
         """
         arguments = expand_flagfiles(arguments)
-        given = _scan(arguments, config_classes)
-        classes = [*config_classes, *(adds(given) if adds else ())]
-        given = _scan(arguments, classes)
-        source, others = defaults(given) if defaults else ("", {})
+        typed = _scan(arguments, config_classes)
+        classes = [*config_classes, *(adds(typed) if adds else ())]
+        typed = _scan(arguments, classes)
+        source, others = defaults(typed) if defaults else ("", {})
         own = {name: default_of(field) for name, field in options_of(classes).items()}
-        values = {**own, **others, **given}
+        values = {**own, **others, **typed}
         names = applicable(classes, values)
-        return cls(arguments, classes, adds, given, values, names, {
-            name: value for name, value in others.items() if name in names and name not in given},
+        return cls(arguments, classes, adds, typed, values, names, {
+            name: value for name, value in others.items() if name in names and name not in typed},
             source)
 
     def parse(self, flag_values: absl_flags.FlagValues) -> list[str]:
@@ -261,18 +261,18 @@ class CommandLine:
 
     def _elsewhere(self, name):
         """The `When` of an option that a value of another flag adds, or None."""
-        found = [(flag, value) for flag, value, kind in additions(
+        pairs = [(flag, value) for flag, value, kind in additions(
             self.classes, self.adds, self.given) if name in options_of([kind])]
-        return When(found[0][0], tuple(value for _, value in found)) if found else None
+        return When(pairs[0][0], tuple(value for _, value in pairs)) if pairs else None
 
 
-def additions(config_classes: Iterable[type], adds: Adds | None, given: Given
+def additions(config_classes: Iterable[type], adds: Adds | None, typed: Given
               ) -> Iterator[tuple[str, str, type]]:
     """Yields (flag, value, dataclass that the value adds)."""
     for name, field in options_of(config_classes).items():
         for value in field.metadata["choices"] or () if adds else ():
             with contextlib.suppress(InputError):
-                yield from ((name, value, kind) for kind in adds({**given, name: value}))
+                yield from ((name, value, kind) for kind in adds({**typed, name: value}))
 
 
 def _scan(arguments, config_classes):

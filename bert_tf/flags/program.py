@@ -54,22 +54,22 @@ def keep_for(command: str, folder: str, *configs) -> None:
     values = absl_flags.FlagValues()
     for config in configs:
         define(type(config), values)
-    given = {name: value for config in configs for name, value in changed(config).items()}
-    for name, value in given.items():
+    values_of = {name: value for config in configs for name, value in changed(config).items()}
+    for name, value in values_of.items():
         setattr(values, name, value)
     _write_flags(os.path.join(folder, FLAGFILE), command,
-                 [values[name].serialize() for name in given])
+                 [values[name].serialize() for name in values_of])
 
 
-def _write_flags(path, command, given):
-    if unkept := next((line for line in given if line.split("\n") != [line.strip()]), None):
+def _write_flags(path, command, lines):
+    if unkept := next((line for line in lines if line.split("\n") != [line.strip()]), None):
         print(f"warning: {FLAGFILE} is not written, because a flagfile "
               f"can't hold {unkept!r}", flush=True)
         return
     with write_aside(path) as file:
         file.writelines(line + "\n" for line in [
             f"# {command} --flagfile=THIS_FILE",
-            *(f"# {found}" for found in hub.taken()), *given])
+            *(f"# {copy}" for copy in hub.taken()), *lines])
 
 
 def _report(source, taken):
@@ -83,12 +83,12 @@ def _parse(argv, *settings):
     """Returns the `CommandLine` of arguments, whose flags are set, and what is no flag. `settings`
     are those of `CommandLine.open`."""
     try:
-        found = CommandLine.open(argv, *settings)
-        left = found.parse(absl_flags.FLAGS)
+        line = CommandLine.open(argv, *settings)
+        left = line.parse(absl_flags.FLAGS)
         if not app.FLAGS["verbosity"].present:
             # absl's own default shows the notes of other libraries, such as requests and logins.
             app.FLAGS.verbosity = logging.WARNING
-        return found, left[1:]
+        return line, left[1:]
     except InputError as error:
         problem = str(error)
     except absl_flags.Error as error:
@@ -123,13 +123,13 @@ def run(main, *config_classes, defaults=None, adds=None):
 def _call(main, parsed):
     """Calls `main` with the dataclasses that the parsed flags fill; exits with the sentence of an
     error that users can mend."""
-    found, left = parsed
+    line, left = parsed
     try:
         if left:
             raise InputError(f"unexpected argument {left[0]!r}: flags are written --name=value.")
-        _given[:] = [absl_flags.FLAGS[name].serialize() for name in found.given]
-        _report(found.source, found.defaults)
-        _filled[:] = [read(kind, absl_flags.FLAGS) for kind in found.classes]
+        _given[:] = [absl_flags.FLAGS[name].serialize() for name in line.given]
+        _report(line.source, line.defaults)
+        _filled[:] = [read(kind, absl_flags.FLAGS) for kind in line.classes]
         main(*_filled)
     except Exception as error:
         known = error if isinstance(error, InputError) else explained(error)

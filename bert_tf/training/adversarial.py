@@ -139,7 +139,7 @@ class Smart(Plain):
     def _divergences(self, of, logits, other, form, by_class=False):
         """(sum, count) of the divergence of each objective's logits from others, as measures. The
         count is the sum of the weights where these are `by_class`, too."""
-        found = {}
+        measures = {}
         for objective in of.learner.objectives:
             total = tf.zeros([])
             if not objective.auxiliary:
@@ -149,8 +149,8 @@ class Smart(Plain):
                 total = objective.divergence(logits[objective.name], other[objective.name],
                                              weights, form)
             count = objective.count(of.learner.batch_for(objective, of.batch))
-            found[objective.name] = {"loss": (total, count)}
-        return found
+            measures[objective.name] = {"loss": (total, count)}
+        return measures
 
     def _scaled(self, x):
         """Scales each token's numbers to the norm 1; for l1, returns their signs."""

@@ -53,16 +53,16 @@ class Feed:
     def train(self, count: int) -> dict[str, float]:
         """Takes `count` steps, or fewer after `Trainer.stop`; returns what `Trainer.train` does,
         averaged over them."""
-        found = []
+        parts = []
         for length, group in itertools.groupby(itertools.islice(self._lengths, count)):
             steps, before = len(list(group)), self._trainer.step.numpy()
             metrics = self._trainer.train(self._iterator(length), steps)
             taken = int(self._trainer.step.numpy() - before)
-            found.append((taken, metrics))
+            parts.append((taken, metrics))
             if taken < steps:
                 break
-        count, totals = sum(taken for taken, _ in found), {}
-        for taken, metrics in found:
+        count, totals = sum(taken for taken, _ in parts), {}
+        for taken, metrics in parts:
             for name, value in metrics.items():
                 totals[name] = totals.get(name, 0.0) + value * taken / count
         return totals
@@ -93,12 +93,12 @@ def predict(trainer: Trainer, examples, batch_size: int,
     batches = bucketing.sorted_batches(examples.lengths, batch_size)
     last = batches[-1]
     batches[-1] = np.append(last, np.full(batch_size - len(last), ~last[0]))
-    found, totals = {}, 0.0
+    arrays, totals = {}, 0.0
     start = reported = time.monotonic()
     predicted = _in_batches(trainer, examples, batches, measures)
     with trainer.averaged():
         for number, (rows, (answers, sums)) in enumerate(zip(batches, predicted)):
-            put(found, rows, answers[objective.name], examples.lengths, examples.max_seq_length,
+            put(arrays, rows, answers[objective.name], examples.lengths, examples.max_seq_length,
                 objective.positional)
             totals = totals + sums
             now = time.monotonic()
@@ -107,7 +107,7 @@ def predict(trainer: Trainer, examples, batch_size: int,
                 left = (now - start) / done * (len(batches) - done)
                 print(f"predicting: {min(done * batch_size, examples.size):,} of "
                       f"{examples.size:,} examples, about {duration(left)} left", flush=True)
-    return found, trainer.means(totals) if measures else {}
+    return arrays, trainer.means(totals) if measures else {}
 
 
 def _in_batches(trainer, examples, batches, measures):
@@ -151,23 +151,23 @@ def answer_rows(forward: Callable[..., Mapping], features: Mapping[str, np.ndarr
     mask = features["input_mask"].astype("int32")
     mask = mask.reshape(len(mask), mask.shape[1] // max_seq_length, max_seq_length)
     lengths, is_left = mask.sum(-1).max(1), bucketing.pads_left(mask)
-    found: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     for rows in bucketing.sorted_batches(lengths, batch_size, num_heads * mask.shape[1]):
         length = max(int(lengths[rows].max()), 1)
-        kept = slice(max_seq_length - length, None) if is_left else slice(length)
-        values = forward(*(inputs[name][rows] if name in fixed else inputs[name][rows, ..., kept]
+        part = slice(max_seq_length - length, None) if is_left else slice(length)
+        values = forward(*(inputs[name][rows] if name in fixed else inputs[name][rows, ..., part]
                            for name in reads))
-        put(found, rows, {name: value.numpy() for name, value in values.items()}, lengths,
+        put(arrays, rows, {name: value.numpy() for name, value in values.items()}, lengths,
             max_seq_length, positional)
-    return found
+    return arrays
 
 
-def put(found: dict[str, np.ndarray], rows: np.ndarray, answers: dict[str, np.ndarray],
+def put(arrays: dict[str, np.ndarray], rows: np.ndarray, answers: dict[str, np.ndarray],
         lengths: np.ndarray, max_seq_length: int, positional: Sequence[str] = ()) -> None:
     """Puts the answers to a batch in their place among the answers to all examples.
 
     Args:
-        found: arrays [N, ...] to fill; empty before the first batch.
+        arrays: arrays [N, ...] to fill; empty before the first batch.
         rows: int [B], the places of the batch; ~row fills a batch up and is left out.
         answers: arrays [B, ...]; [B, L, ...] where they are about positions.
         lengths: int [N], the tokens of each example.
@@ -181,9 +181,9 @@ def put(found: dict[str, np.ndarray], rows: np.ndarray, answers: dict[str, np.nd
         if name in positional:
             values = _padded(values, lengths[rows], max_seq_length,
                              _NO_LOGIT if "logits" in name else 0.0)
-        if name not in found:
-            found[name] = np.empty((len(lengths), *values.shape[1:]), values.dtype)
-        found[name][rows] = values
+        if name not in arrays:
+            arrays[name] = np.empty((len(lengths), *values.shape[1:]), values.dtype)
+        arrays[name][rows] = values
 
 
 def _padded(values, lengths, max_seq_length, fill):

@@ -133,16 +133,16 @@ def find(way: str, hosts: list[str]) -> Cluster:
     Raises:
         InputError: there is no cluster, or an address has no port.
     """
-    found = _WAYS[way](hosts)
-    for address in found.addresses:
+    cluster = _WAYS[way](hosts)
+    for address in cluster.addresses:
         host, _, port = address.rpartition(":")
         if not (host and port.isdecimal() and 0 < int(port) < 1 << 16):
             raise InputError(f"the cluster has a worker at {address!r}; write the address as "
                              "HOST:PORT.")
-    if len(set(found.addresses)) < len(found.addresses):
+    if len(set(cluster.addresses)) < len(cluster.addresses):
         raise InputError("two workers of the cluster have one address: "
-                         f"{', '.join(found.addresses)}; give each worker its own host or port.")
-    return found
+                         f"{', '.join(cluster.addresses)}; give each worker its own host or port.")
+    return cluster
 
 
 # Flags that say how this worker finds the others. Workers compare the others' addresses instead.
@@ -157,8 +157,8 @@ def comparable(flags: Mapping[str, Any], records: Mapping[str, Any]) -> dict[str
         flags: values by name.
         records: JSON values that identify the records of some flags.
     """
-    found = {name: f"records of identity {_digest(json.dumps(value, sort_keys=True).encode())}"
-             for name, value in records.items()}
+    values = {name: f"records of identity {_digest(json.dumps(value, sort_keys=True).encode())}"
+              for name, value in records.items()}
     for name, value in flags.items():
         if name in _OWN:
             continue
@@ -167,8 +167,8 @@ def comparable(flags: Mapping[str, Any], records: Mapping[str, Any]) -> dict[str
                 continue
             with open_file(value, "rb") as file:
                 value = f"a file with SHA-256 {_digest(file.read())}"
-        found[name] = str(value)
-    return found
+        values[name] = str(value)
+    return values
 
 
 def _digest(content):

@@ -49,7 +49,7 @@ def all_reduce_sum(tensors):
     return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
 
-def conditionally(is_wanted, wanted: Callable, other: Callable, tensors: list) -> None:
+def conditionally(is_wanted, chosen: Callable, other: Callable, tensors: list) -> None:
     """Calls one of two functions with `tensors`; both may change variables.
 
     Replicas that must meet, as to add gradients up, can't do so inside a condition. So they meet
@@ -57,7 +57,7 @@ def conditionally(is_wanted, wanted: Callable, other: Callable, tensors: list) -
     """
     if (keras.config.backend() != "tensorflow" or not tf.distribute.has_strategy()
             or tf.__internal__.distribute.strategy_supports_no_merge_call()):
-        ops.cond(is_wanted, lambda: wanted(tensors), lambda: other(tensors))
+        ops.cond(is_wanted, lambda: chosen(tensors), lambda: other(tensors))
         return
 
     def meet(strategy, is_wanted, tensors):
@@ -65,7 +65,7 @@ def conditionally(is_wanted, wanted: Callable, other: Callable, tensors: list) -
             strategy.extended.call_for_each_replica(function, args=(tensors,))
 
         is_wanted = strategy.experimental_local_results(is_wanted)[0]       # the same in all
-        ops.cond(is_wanted, lambda: of_each(wanted), lambda: of_each(other))
+        ops.cond(is_wanted, lambda: of_each(chosen), lambda: of_each(other))
 
     tf.distribute.get_replica_context().merge_call(meet, args=(is_wanted, tensors))
 
@@ -79,8 +79,8 @@ def is_strategy_in_use() -> bool:
 def all_reduce_max(x):
     """The greatest of a scalar over the replicas."""
     context = tf.distribute.get_replica_context()
-    mine = tf.one_hot(context.replica_id_in_sync_group, context.num_replicas_in_sync)
-    return tf.reduce_max(context.all_reduce(tf.distribute.ReduceOp.SUM, mine * x))
+    own = tf.one_hot(context.replica_id_in_sync_group, context.num_replicas_in_sync)
+    return tf.reduce_max(context.all_reduce(tf.distribute.ReduceOp.SUM, own * x))
 
 
 def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool = True,
@@ -109,9 +109,9 @@ def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool
         strategy = make_strategy(settings.distribution_strategy, settings.tpu, settings.tpu_zone,
                                  settings.gcp_project, workers)
     if workers:
-        given = {name: value for part in (*others, settings) if part is not None
-                 for name, value in dataclasses.asdict(part).items()}
-        cluster.agree(workers, cluster.comparable(given, records or {}), settings.cluster_timeout,
+        values = {name: value for part in (*others, settings) if part is not None
+                  for name, value in dataclasses.asdict(part).items()}
+        cluster.agree(workers, cluster.comparable(values, records or {}), settings.cluster_timeout,
                       settings.output_dir)
     settings.check_replicas(strategy.num_replicas_in_sync, trains, evaluates)
     print(describe_devices(strategy, count_workers(strategy)), flush=True)
@@ -230,12 +230,12 @@ def describe_devices(strategy: "tf.distribute.Strategy", workers: int = 1) -> st
              for gpu in gpus]
     used = strategy.num_replicas_in_sync // workers
     if gpus:
-        found = ", ".join(f"{count} x {name}" for name, count
-                          in collections.Counter(names[:used]).items())
-        found += f" of {len(gpus)} GPUs" if used < len(gpus) else ""
+        devices = ", ".join(f"{count} x {name}" for name, count
+                            in collections.Counter(names[:used]).items())
+        devices += f" of {len(gpus)} GPUs" if used < len(gpus) else ""
     else:
-        found = f"CPU ({usable_cores()} cores)"
-    return f"devices: {found}" + (f", on each of {workers} workers" if workers > 1 else "")
+        devices = f"CPU ({usable_cores()} cores)"
+    return f"devices: {devices}" + (f", on each of {workers} workers" if workers > 1 else "")
 
 
 def missing_gpus() -> str:

@@ -100,17 +100,17 @@ class FineTuning:
         """Gives a new Trainer its first weights; returns a digest of the weights of the encoder
         that the checkpoint holds, "" without a checkpoint."""
         path, self.weights = self.weights or self.init_checkpoint, None
-        found = ""
+        first = ""
         if path:
             account = (_load_all(path, trainer.learner) if self.keep_head
                        else checkpoints.load(path, trainer.learner.encoder))
             print(account, flush=True)
-            found = digest(variable for name, variable in variables(
+            first = digest(variable for name, variable in variables(
                 trainer.learner.encoder).items() if name in account.mapped)
         transfer.reinitialize_top(trainer.learner.encoder, settings.reinit_layers)
         if self.change_start:
             self.change_start(trainer.learner)
-        return found
+        return first
 
     def load(self, path: str) -> Trainer:
         """Returns a Trainer with all weights at `path`, the head's too, to evaluate and predict."""
@@ -237,11 +237,11 @@ class FineTuning:
 def _initialize(tuning, trainer, settings):
     """Returns the digest of the first weights, after a check that earlier trials began with them.
     """
-    found = tuning.initialize(trainer, settings)
-    if found and trials.others_begun_with(tuning.settings, found):
+    first = tuning.initialize(trainer, settings)
+    if first and trials.others_begun_with(tuning.settings, first):
         raise InputError(f"--init_checkpoint: {tuning.init_checkpoint} has other weights than when "
                          "an earlier trial began; restore the file, or name another --output_dir.")
-    return found
+    return first
 
 
 def _train_trial(tuning, run):

@@ -130,8 +130,8 @@ class Reporter:
                 self._holder = tempfile.TemporaryDirectory(dir=stage_folder())
                 self._local = self._holder.name
             self._path = os.path.join(self._local, _METRICS)
-            if exists(kept := os.path.join(folder, _METRICS)) and kept != self._path:
-                copy_file(kept, self._path)
+            if exists(earlier := os.path.join(folder, _METRICS)) and earlier != self._path:
+                copy_file(earlier, self._path)
             _keep_lines(self._path, lambda line: line["step"] <= start_step)
 
     def start(self, step: int) -> None:
@@ -253,7 +253,7 @@ def _keep_lines(path: str, is_kept: Callable[[dict], bool]) -> None:
     that is killed may leave half a line."""
     if not exists(path):
         return
-    kept = []
+    intact = []
     try:
         with open_file(path, "rb") as file:
             lines = file.readlines()
@@ -262,12 +262,12 @@ def _keep_lines(path: str, is_kept: Callable[[dict], bool]) -> None:
     for number, line in enumerate(lines):
         try:
             if is_kept(_parse(line)):
-                kept.append(line.rstrip(b"\n") + b"\n")
+                intact.append(line.rstrip(b"\n") + b"\n")
         except ValueError:
             if number + 1 < len(lines):
                 print(f"warning: {path}, line {number + 1} is damaged and is removed", flush=True)
     with write_aside(path, "wb") as file:
-        file.writelines(kept)
+        file.writelines(intact)
 
 
 def _parse(line):
@@ -283,12 +283,12 @@ def read_metrics(folder: str, kind: str) -> list[dict]:
     path = os.path.join(folder, _METRICS)
     if not is_file(path):
         raise InputError(f"{folder} holds no metrics.jsonl; name the --output_dir of a run.")
-    found = []
+    lines = []
     with open_file(path, "rb") as file:
         for number, line in enumerate(file):
             try:
-                found.append(_parse(line))
+                lines.append(_parse(line))
             except ValueError as error:
                 raise InputError(
                     f"{path}, line {number + 1} is damaged; remove the line.") from error
-    return [line for line in found if line["kind"] == kind]
+    return [line for line in lines if line["kind"] == kind]

@@ -49,9 +49,9 @@ _MEMORY = ("mem_len", "reuse_len", "clamp_len")
 
 def describe(settings: SharedSettings, learner=None) -> dict:
     """Returns all settings by flag but the `FREE` ones, and `learner`'s network: JSON values."""
-    found = {name: value for name, value in dataclasses.asdict(settings).items()
-             if name not in FREE}
-    return found if learner is None else {**found, **learner.describe()}
+    values = {name: value for name, value in dataclasses.asdict(settings).items()
+              if name not in FREE}
+    return values if learner is None else {**values, **learner.describe()}
 
 
 def fingerprint(value: Any) -> int:
@@ -64,20 +64,20 @@ def _is_free(name, settings):
     return name in FREE or name in _EVALUATION and not getattr(settings, "early_stopping", 0)
 
 
-def compare(mine: dict, theirs: dict, settings: SharedSettings) -> tuple[list[str], list[str]]:
+def compare(own: dict, saved: dict, settings: SharedSettings) -> tuple[list[str], list[str]]:
     """Returns the differences of two descriptions, first of the network, then of the recipe:
     phrases such as "--learning_rate (0.0001, now 5e-05)".
 
     Args:
-        mine: description of the run that is to be resumed.
-        theirs: the description on disk.
+        own: description of the run that is to be resumed.
+        saved: the description on disk.
     """
     network, recipe = [], []
-    for name in differing_options(mine, theirs):
-        old, new = theirs.get(name), mine.get(name)
+    for name in differing_options(own, saved):
+        old, new = saved.get(name), own.get(name)
         if name in (*_CONFIGS, _TERMS) and isinstance(old, dict) and isinstance(new, dict):
-            for found, more in zip((network, recipe), _compare_networks(name, old, new)):
-                found += more
+            for part, more in zip((network, recipe), _compare_networks(name, old, new)):
+                part += more
         elif not (name in _FOLLOWED or _is_free(name, settings)):
             recipe.append(_phrase(name, old, new))
     return network, recipe
@@ -212,11 +212,11 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
     return path
 
 
-def _check_network(path, saved, mine, weights_only):
+def _check_network(path, saved, own, weights_only):
     """Checks that a checkpoint and a Learner, as they are described, have the same network."""
     free = _MEMORY if weights_only else ()
-    other = [phrase for name in (*_CONFIGS, _TERMS) if name in saved and name in mine
-             for phrase in _compare_networks(name, saved[name], mine[name], free)[0]]
+    other = [phrase for name in (*_CONFIGS, _TERMS) if name in saved and name in own
+             for phrase in _compare_networks(name, saved[name], own[name], free)[0]]
     if other:
         raise InputError(f"{path} belongs to another network, with another {', '.join(other)}; "
                          "train with the same values as before, or name another folder.")

@@ -420,17 +420,17 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
 
     def trials(self) -> dict[str, "FineTuneSettings"]:
         """Returns the settings of each trial, under a name that no other trial has."""
-        found = {}
+        trials = {}
         grid = [[(name, kind(value)) for value in getattr(self, f"grid_{name}")]
                 for name, kind in _GRID.items()] if self.grid else []
         for chosen in itertools.product(*grid):
             prefix = "".join(f"{_SHORT[name]}{value:g}-" for name, value in chosen)
             for seed in range(self.random_seed, self.random_seed + self.num_trials):
                 name = f"{prefix}seed{seed}"
-                found[name] = self._trial(
+                trials[name] = self._trial(
                     **dict(chosen), random_seed=seed,
                     output_dir=os.path.join(self.output_dir, "trials", name))
-        return found
+        return trials
 
     def _trial(self, **values):
         """These settings with other values, of one trial."""

@@ -82,12 +82,12 @@ class Stage:
 
 def _numbers(stacking, name, kind, count):
     """Returns the numbers of a flag of `StackingSettings`, None if it is not given."""
-    given = getattr(stacking, name)
-    if given and len(given) != count:
-        raise InputError(f"--{name} is {','.join(given)}; with "
+    values = getattr(stacking, name)
+    if values and len(values) != count:
+        raise InputError(f"--{name} is {','.join(values)}; with "
                          f"--stack_layers={','.join(stacking.stack_layers)} give {count} numbers, "
                          "separated by commas.")
-    return [kind(value) for value in given] or None
+    return [kind(value) for value in values] or None
 
 
 def plan(settings: TrainSettings, stacking: StackingSettings, config: Sizes,
@@ -180,7 +180,7 @@ def newest(stages: list[Stage]) -> int:
     return max(begun, default=0)
 
 
-def sources(wanted: Iterable[str], held: Iterable[str]) -> dict[str, str]:
+def sources(names: Iterable[str], held: Iterable[str]) -> dict[str, str]:
     """Returns {wanted name: held name} for the variables of a deeper network: layer i comes from
     layer i mod L, where the shallower network `held` has L layers, all else from the same name.
 
@@ -191,14 +191,14 @@ def sources(wanted: Iterable[str], held: Iterable[str]) -> dict[str, str]:
     for name in held:
         if match := _OF_LAYER.fullmatch(name):
             layers[match[1]].add(int(match[2]))
-    found = {}
-    for name in wanted:
+    origin = {}
+    for name in names:
         source, match = name, _OF_LAYER.fullmatch(name)
         if match and layers[match[1]]:
             source = f"{match[1]}{int(match[2]) % len(layers[match[1]])}{match[3]}"
         if source in held:
-            found[name] = source
-    return found
+            origin[name] = source
+    return origin
 
 
 def grow(folder: str, trainer, stacking: StackingSettings) -> str:
@@ -207,11 +207,11 @@ def grow(folder: str, trainer, stacking: StackingSettings) -> str:
     path = resume.checkpoints(folder)[-1]
     tensors, _ = checksummed.read(path)
     variables = resume.variables(trainer)
-    kept = ("learner/", "optimizer/") if stacking.stack_optimizer == "copied" else ("learner/",)
-    wanted = [name for name in variables if name.startswith(kept)
-              and not name.endswith(("/iteration", "/learning_rate"))]
-    origin = sources(wanted, tensors)
-    for name in wanted:
+    parts = ("learner/", "optimizer/") if stacking.stack_optimizer == "copied" else ("learner/",)
+    names = [name for name in variables if name.startswith(parts)
+             and not name.endswith(("/iteration", "/learning_rate"))]
+    origin = sources(names, tensors)
+    for name in names:
         if name not in origin or tensors[origin[name]].shape != tuple(variables[name].shape):
             raise InputError(f"{path} has no weights for {name}, so it belongs to another model; "
                              "name another --output_dir.")
@@ -233,7 +233,7 @@ def _identity(values, variables, origin):
     the bias of the highest trained layer's last norm, and the layers between have neither: a
     normalised vector that is normalised again stays as it is.
     """
-    found = {}
+    changed = {}
     highest: dict[str, int] = collections.defaultdict(int)
     trained: dict[str, int] = collections.defaultdict(int)
     for name, source in origin.items():
@@ -242,12 +242,12 @@ def _identity(values, variables, origin):
             number = int(_OF_LAYER.fullmatch(source)[2])
             trained[match[1]] = max(trained[match[1]], number)
             if name != source and _ADDED in name:
-                found[name] = np.zeros(tuple(variables[name].shape), "float32")
+                changed[name] = np.zeros(tuple(variables[name].shape), "float32")
     for prefix, top in highest.items():
         for part, plain in (("gamma", np.ones), ("beta", np.zeros)):
             old, new = (f"{prefix}{number}/output/LayerNorm/{part}"
                         for number in (trained[prefix], top))
             if old != new:
-                found[new] = values[old]
-                found[old] = plain(tuple(variables[old].shape), "float32")
-    return found
+                changed[new] = values[old]
+                changed[old] = plain(tuple(variables[old].shape), "float32")
+    return changed

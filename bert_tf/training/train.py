@@ -383,11 +383,11 @@ class Background:
             print(f"warning: {error}", flush=True)      # another error ends the block
 
 
-def _begun_with(saved, given):
+def _begun_with(saved, asked):
     """Returns the checkpoint that a run began with; prints it if another one is given."""
     begun = saved["init_checkpoint"]
-    if given and begun is not None and not (begun and real_path(begun) == real_path(given)):
-        print(f"--init_checkpoint={given} is not used: this run began with "
+    if asked and begun is not None and not (begun and real_path(begun) == real_path(asked)):
+        print(f"--init_checkpoint={asked} is not used: this run began with "
               f"{begun or 'random weights'}", flush=True)
     return begun
 

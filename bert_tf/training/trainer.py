@@ -133,13 +133,13 @@ class _Replica:
 @contextlib.contextmanager
 def _with_values(pairs):
     """Gives the first variable of each pair the second's value in the block."""
-    kept = [(variable, variable.numpy()) for variable, _ in pairs]
+    before = [(variable, variable.numpy()) for variable, _ in pairs]
     for variable, other in pairs:
         variable.assign(other.numpy())
     try:
         yield
     finally:
-        for variable, value in kept:
+        for variable, value in before:
             variable.assign(value)
 
 
@@ -316,10 +316,10 @@ class Trainer:
                 sums = tf.nest.map_structure(lambda value: value.numpy().astype("float64"), sums)
                 total = sums if total is None else tf.nest.map_structure(np.add, total, sums)
         sums, tallies = total
-        found, counts = self.means(sums), dict(zip(self.replica.names, sums[:, 1]))
-        found |= {f"{name}/perplexity": perplexity(found[loss])
-                  for name, loss in self.replica.likelihoods.items() if counts.get(loss)}
-        return found | {
+        metrics, counts = self.means(sums), dict(zip(self.replica.names, sums[:, 1]))
+        metrics |= {f"{name}/perplexity": perplexity(metrics[loss])
+                    for name, loss in self.replica.likelihoods.items() if counts.get(loss)}
+        return metrics | {
             f"{one.metrics_name}/{kind}": value for one in self.learner.objectives
             if one.name in tallies for kind, value in one.summarize(tallies[one.name]).items()}
 
@@ -371,14 +371,14 @@ def rematerialize(learner: Learner) -> None:
     Raises:
         InputError: the learner has no encoder that can.
     """
-    found = [layer for layer in learner._flatten_layers() if isinstance(layer, Bert)]
-    if not found:
+    encoders = [layer for layer in learner._flatten_layers() if isinstance(layer, Bert)]
+    if not encoders:
         raise InputError("--rematerialize is for encoders like BERT's, not for a "
                          f"{type(learner.encoder).__name__}; leave the flag out.")
-    if any(encoder.config.quantisation for encoder in found):
+    if any(encoder.config.quantisation for encoder in encoders):
         raise InputError("--rematerialize is not for a quantised network, which records its ranges "
                          "once per step; leave the flag out.")
-    for encoder in found:
+    for encoder in encoders:
         encoder.rematerializes = True
 
 

@@ -107,11 +107,11 @@ def begin_with(learner, teacher, layers: Sequence[int], vocab_transform: bool = 
     Weights that the network lacks, such as segment embeddings, are dropped; others keep their
     values. `vocab_transform` takes the masked LM's hidden layer, too.
     """
-    mine, theirs = learner.encoder.config, teacher.encoder.config
-    if len(layers) != mine.depth or not all(0 <= layer < theirs.depth for layer in layers):
+    own, taught = learner.encoder.config, teacher.encoder.config
+    if len(layers) != own.depth or not all(0 <= layer < taught.depth for layer in layers):
         raise InputError(f"--teacher_layers={','.join(map(str, layers))}: give a layer of the "
-                         f"teacher, from 0 to {theirs.depth - 1}, for each of the network's "
-                         f"{mine.depth} layers.")
+                         f"teacher, from 0 to {taught.depth - 1}, for each of the network's "
+                         f"{own.depth} layers.")
     source = variables(teacher)
     for name, variable in variables(learner).items():
         name = renumbered(name, layers)
@@ -127,4 +127,4 @@ def begin_with(learner, teacher, layers: Sequence[int], vocab_transform: bool = 
 def renumbered(name: str, layers: Sequence[int]) -> str:
     """Returns the teacher's name of a weight; layer i of the network is the teacher's layers[i]."""
     return re.sub(r"^encoder/layer_(\d+)/",
-                  lambda found: f"encoder/layer_{layers[int(found[1])]}/", name)
+                  lambda match: f"encoder/layer_{layers[int(match[1])]}/", name)

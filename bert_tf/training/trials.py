@@ -111,8 +111,8 @@ def descriptions(output_dir: str, file: str = SETTINGS) -> list[dict]:
 
 def others_begun_with(settings: FineTuneSettings, first_weights: str) -> bool:
     """Returns whether a trial in the output folder began with other weights, as far as known."""
-    return any(found[resume.FIRST_WEIGHTS] not in ("", first_weights)
-               for found in descriptions(settings.output_dir))
+    return any(trial[resume.FIRST_WEIGHTS] not in ("", first_weights)
+               for trial in descriptions(settings.output_dir))
 
 
 def counting(results: dict[str, dict]) -> dict[str, dict]:
@@ -129,11 +129,11 @@ def check_output(output_dir: str, names: list[str], has_results: bool = False) -
     """Checks that an output folder holds no other trials than `names`, but those that diverged, and
     the best model if one of them has ended."""
     folder = os.path.join(output_dir, "trials")
-    found = sorted(set(list_folder(folder)) - set(names)) if is_folder(folder) else []
-    paths = {name: os.path.join(folder, name, RESULT) for name in found}
+    trials_there = sorted(set(list_folder(folder)) - set(names)) if is_folder(folder) else []
+    paths = {name: os.path.join(folder, name, RESULT) for name in trials_there}
     ended = {name: read_json(path) for name, path in paths.items() if exists(path)}
-    if others := [name for name in found if name not in ended or name in counting(ended)]:
-        left = "" if len(ended) == len(found) else (
+    if others := [name for name in trials_there if name not in ended or name in counting(ended)]:
+        left = "" if len(ended) == len(trials_there) else (
             f" A trial without {RESULT} has not ended: to leave it out, remove its folder.")
         raise InputError(f"{folder} holds {', '.join(others)} from other seeds or another grid; "
                          "include these trials in this run, so that the best of all is kept, or "

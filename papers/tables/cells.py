@@ -135,8 +135,8 @@ class Cells:
     def carry_out(self, cells: Iterable[Cell]) -> None:
         """Carries out all cells without results, after the cells whose files they read, and waits
         for the cells of other processes."""
-        wanted = list(cells)
-        while missing := {cell.folder: cell for cell in self._missing(wanted)}:
+        asked = list(cells)
+        while missing := {cell.folder: cell for cell in self._missing(asked)}:
             if not any(self._work(cell) for cell in missing.values()
                        if all(self.result(need) is not None for need in cell.needs)):
                 time.sleep(_WAIT_SECONDS)
@@ -184,9 +184,9 @@ class Cells:
             except InputError as error:
                 error.args = (f"{folder}, {cell.command}: {error}",)
                 raise
-        found, seconds = _numbers(folder), time.process_time() - start
+        results, seconds = _numbers(folder), time.process_time() - start
         write_json(os.path.join(folder, RESULT), {
-            "command": self.line(cell), "results": found, "cpu_seconds": round(seconds, 1)})
+            "command": self.line(cell), "results": results, "cpu_seconds": round(seconds, 1)})
         if not cell.is_kept:
             _clean(folder)
         print(f"{seconds:,.0f} CPU s", flush=True)
@@ -194,16 +194,16 @@ class Cells:
 
 def _read_results(path):
     with contextlib.suppress(InputError, KeyError):
-        if isinstance(found := read_json(path)["results"], dict):
-            return found
+        if isinstance(results := read_json(path)["results"], dict):
+            return results
     raise InputError(f"{path} is damaged; remove it and run the command again, which then measures "
                      "the cell again.")
 
 
 def _vocabulary(cell):
     """The cell whose vocabulary a cell reads; None if it reads none."""
-    return next((found for need in cell.needs if (
-        found := need if need.command == "bert-build-vocab" else _vocabulary(need))), None)
+    return next((maker for need in cell.needs if (
+        maker := need if need.command == "bert-build-vocab" else _vocabulary(need))), None)
 
 
 def _numbers(folder):

@@ -77,10 +77,10 @@ def make(table: Table, job: Any) -> None:
     make_folder(job.output_dir, "output_dir")
     flags.keep(job, job.output_dir)
     cells = Cells(os.path.join(job.output_dir, "cells"))
-    found = fill(table, cells, job.all_seeds)
+    figures = fill(table, cells, job.all_seeds)
     if table.remark:
-        table = dataclasses.replace(table, notes=[*table.notes, *table.remark(found, cells)])
-    report.write(table, found, differences(table, found), job)
+        table = dataclasses.replace(table, notes=[*table.notes, *table.remark(figures, cells)])
+    report.write(table, figures, differences(table, figures), job)
 
 
 def program(declare: Callable[[Any], Table]) -> Callable[[Any], None]:

@@ -126,30 +126,30 @@ class Material:
         """
         if not titles:
             raise InputError("--tasks is empty; name a task.")
-        found, missing = [], []
+        known, missing = [], []
         for title in titles:
-            (found if self.job.find(title) else missing).append(title)
+            (known if self.job.find(title) else missing).append(title)
         # Another name among --columns can be steps or an average, which have further tasks.
         if self.job.columns and COLUMNS.keys() >= {*self.job.columns}:
             missing = [title for title in missing if title in self.job.columns]
         if missing:
             print("left out, as --data_dir or the flags of SQuAD's files do not have their files: "
                   f"{', '.join(missing)}", flush=True)
-        if not (found or may_lack):
+        if not (known or may_lack):
             raise InputError(f"--data_dir has none of the tasks {', '.join(titles)}; put the "
                              "official files of one into a subfolder of its name.")
         return [Column(title, COLUMNS[title][1], 1.0 if title.startswith("SQuAD") else 100.0)
-                for title in found]
+                for title in known]
 
     def averaged(self, *titles: str) -> list[Column]:
         """`columns`, and the mean of their tasks, where there are several; F1 and exact match of
         SQuAD are one."""
-        found = self.columns(*titles, may_lack=True)
+        columns = self.columns(*titles, may_lack=True)
         tasks: dict[str, list[str]] = {}
-        for column in found:
+        for column in columns:
             tasks.setdefault(column.title.removesuffix(" EM"), []).append(column.title)
         mean = Column("Avg", "", mean_of=tuple(map(tuple, tasks.values())))
-        return [*found, *[mean] * (len(tasks) > 1)]
+        return [*columns, *[mean] * (len(tasks) > 1)]
 
     @property
     def held_out(self) -> Made:

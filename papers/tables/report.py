@@ -13,23 +13,23 @@ from bert_tf.options import defaults_of
 from papers.tables.table import Difference, Table
 
 
-def lines(table: Table, found: Mapping[str, Mapping[str, dict]],
+def lines(table: Table, figures: Mapping[str, Mapping[str, dict]],
           compared: Sequence[Difference], job: Any) -> list[str]:
     """The lines in Markdown."""
     titles = [column.title for column in table.columns]
     seeds = len(job.all_seeds)
-    places = [place for row in found.values() for place in row.values()]
+    places = [place for row in figures.values() for place in row.values()]
     text = [f"# {table.title}", "", f"    {command(table, job)}", "",
             f"Ours: mean ± standard deviation, (median), of {seeds} seed{'s' * (seeds > 1)}"
             + (("; in brackets the published figure, of " if table.published else "; published: ")
                + table.source) * bool(table.source) + "."
             + " A figure without ± is one measurement, which all seeds share."
             * (seeds > 1 and any(place["stdev"] is None for place in places)),
-            *_grid(titles, found)]
+            *_grid(titles, figures)]
     for part in dict.fromkeys(part for place in places for part in place.get("parts", ())):
         text += ["", f"{part}:", *_grid(titles, {
             row: {title: place["parts"].get(part) for title, place in columns.items()}
-            for row, columns in found.items()})]
+            for row, columns in figures.items()})]
     if compared:
         counts = collections.Counter(each.verdict for each in compared)
         kind = "published difference" if table.published else "difference"
@@ -45,11 +45,11 @@ def lines(table: Table, found: Mapping[str, Mapping[str, dict]],
     return text + ["", *(f"{note}\n" for note in notes)]
 
 
-def _grid(titles, found):
+def _grid(titles, figures):
     """A table in Markdown, after an empty line."""
     return ["", f"| | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|",
             *(f"| {row} | " + " | ".join(_place(places.get(title)) for title in titles) + " |"
-              for row, places in found.items())]
+              for row, places in figures.items())]
 
 
 def _place(place):
@@ -64,31 +64,31 @@ def _place(place):
 def command(table: Table, job: Any) -> str:
     """The command line of the table."""
     defaults = defaults_of(type(job))
-    given = {name: value for name, value in dataclasses.asdict(job).items()
-             if value != defaults.get(name) and not (job.smoke and value == job.little.get(name))}
+    values = {name: value for name, value in dataclasses.asdict(job).items()
+              if value != defaults.get(name) and not (job.smoke and value == job.little.get(name))}
     return shlex.join([f"bert-benchmark {table.name}", *(
         f"--{name}={','.join(map(str, value)) if isinstance(value, list) else value}"
-        for name, value in given.items())]).replace("'", "", 2)
+        for name, value in values.items())]).replace("'", "", 2)
 
 
-def write(table: Table, found: Mapping[str, Mapping[str, dict]],
+def write(table: Table, figures: Mapping[str, Mapping[str, dict]],
           compared: Sequence[Difference], job: Any) -> None:
     """Writes NAME.json, NAME.md and NAME.png to the output folder, and prints the table."""
     path = os.path.join(job.output_dir, table.name)
     write_json(f"{path}.json", {
         "title": table.title, "source": table.source, "settings": dataclasses.asdict(job),
-        "rows": found, "differences": [
+        "rows": figures, "differences": [
             {**dataclasses.asdict(each), "verdict": each.verdict} for each in compared],
         "notes": list(table.notes)})
-    text = lines(table, found, compared, job)
+    text = lines(table, figures, compared, job)
     with write_aside(f"{path}.md") as file:
         file.writelines(f"{line}\n" for line in text)
     print("\n".join(text[6:]), flush=True)
-    draw(f"{path}.png", table, found)
+    draw(f"{path}.png", table, figures)
     print(f"wrote {path}.md, {path}.json and {path}.png", flush=True)
 
 
-def draw(path: str, table: Table, found: Mapping[str, Mapping[str, dict]]) -> None:
+def draw(path: str, table: Table, figures: Mapping[str, Mapping[str, dict]]) -> None:
     """Draws the means with their deviations as PNG, and published figures on an axis of their own.
     """
     from bert_tf.analysis.pictures import picture
@@ -96,21 +96,21 @@ def draw(path: str, table: Table, found: Mapping[str, Mapping[str, dict]]) -> No
     if table.over:
         with picture(path, 1, 1, (6, 4)) as (figure, axes):
             figure.suptitle(table.title, fontsize=10)
-            _draw_curves(axes[0, 0], table, found, titles)
+            _draw_curves(axes[0, 0], table, figures, titles)
         return
     with picture(path, 1, len(titles), (2.4 + 2 / len(titles), 1.2 + 0.4 * len(table.rows)),
                  sharey=True) as (figure, axes):
         figure.suptitle(table.title, fontsize=10)
         for axis, title in zip(axes[0], titles):
-            _draw_column(axis, table, found, title)
+            _draw_column(axis, table, figures, title)
         axes[0, 0].set_yticks(range(len(table.rows)), table.rows)
         axes[0, 0].invert_yaxis()
 
 
-def _draw_curves(axis, table, found, titles):
+def _draw_curves(axis, table, figures, titles):
     for row in table.rows:
-        points = [found[row][title] for title in titles if title in found[row]]
-        axis.errorbar([float(title) for title in titles if title in found[row]],
+        points = [figures[row][title] for title in titles if title in figures[row]]
+        axis.errorbar([float(title) for title in titles if title in figures[row]],
                       [point["mean"] for point in points],
                       [point["stdev"] or 0 for point in points], marker="o", capsize=3, label=row)
     axis.set_xlabel(table.over)
@@ -118,10 +118,10 @@ def _draw_curves(axis, table, found, titles):
     axis.legend(fontsize=8)
 
 
-def _draw_column(axis, table, found, title):
+def _draw_column(axis, table, figures, title):
     """Ours on the lower axis, and published figures on the upper one."""
-    places = [(number, found[row][title]) for number, row in enumerate(table.rows)
-              if title in found[row]]
+    places = [(number, figures[row][title]) for number, row in enumerate(table.rows)
+              if title in figures[row]]
     axis.errorbar([place["mean"] for _, place in places], [number for number, _ in places],
                   xerr=[place["stdev"] or 0 for _, place in places], fmt="o", capsize=3)
     axis.set_xlabel(f"{title}: ours", color="C0", fontsize=8)

@@ -79,11 +79,11 @@ class Table:
                 if name not in known:
                     raise InputError(f"--{flag}: there is no {name!r}; "
                                      + choose_from(name, list(known)))
-        wanted = {*columns, *(title for column in self.columns if column.title in columns
+        shown = {*columns, *(title for column in self.columns if column.title in columns
                               for group in column.mean_of for title in group)}
         return dataclasses.replace(
             self, rows=[row for row in self.rows if row in rows or not rows],
-            columns=[column for column in self.columns if column.title in wanted or not columns])
+            columns=[column for column in self.columns if column.title in shown or not columns])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,11 +127,11 @@ def fill(table: Table, cells: Cells, seeds: Sequence[int]) -> dict[str, dict[str
               for task in ([each] for each in table.tasks or [None])
               if (cell := table.cell(row, column, seed, *filter(None, task)))]
     cells.carry_out(cell for *_, cell in places)
-    found: dict[str, dict[str, dict]] = {row: {} for row in table.rows}
+    figures: dict[str, dict[str, dict]] = {row: {} for row in table.rows}
     counted = set()
     for row, column, seed, (task,), cell in places:
-        given, results = task or column, cells.result(cell) or {}
-        measure = cell.scored_by or given
+        measured, results = task or column, cells.result(cell) or {}
+        measure = cell.scored_by or measured
         if measure.metric not in results:
             raise InputError(f"{cells.path(cell)} has no {measure.metric}; it has "
                              f"{', '.join(results)}.")
@@ -139,12 +139,12 @@ def fill(table: Table, cells: Cells, seeds: Sequence[int]) -> dict[str, dict[str
             raise InputError(f"{cells.path(cell, RESULT)}: {measure.metric} is {figure}; leave the "
                              "row or the column out with --rows or --columns, or give other "
                              "settings of training.")
-        place = found[row].setdefault(column.title, {"command": cells.line(cell), "parts": {}})
-        values = place["parts"].setdefault(given.title, {})
-        if (key := (row, column.title, given.title, cell.folder)) not in counted:
+        place = figures[row].setdefault(column.title, {"command": cells.line(cell), "parts": {}})
+        values = place["parts"].setdefault(measured.title, {})
+        if (key := (row, column.title, measured.title, cell.folder)) not in counted:
             counted.add(key)
             values[str(seed)] = measure.factor * figure
-    for row, columns in found.items():
+    for row, columns in figures.items():
         for title, place in columns.items():
             by_task = place.pop("parts")
             place |= _mean(by_task.values())
@@ -157,21 +157,21 @@ def fill(table: Table, cells: Cells, seeds: Sequence[int]) -> dict[str, dict[str
                 place["published"] = published
     for column in table.columns:
         if column.ratio:
-            _divide(found, column, table)
-        for places in found.values():
+            _divide(figures, column, table)
+        for places in figures.values():
             if column.mean_of and (groups := list(filter(None, (
                     [places[title] for title in group if title in places]
                     for group in column.mean_of)))):
                 places[column.title] = _average(groups)
-    return found
+    return figures
 
 
-def _divide(found, column, table):
+def _divide(figures, column, table):
     """Replaces the values of a column by their ratios to the compared row's. If that row was
     measured once, all are compared with this measurement."""
     title = column.title
-    base = found[table.compared_with][title]["values"]
-    for places in found.values():
+    base = figures[table.compared_with][title]["values"]
+    for places in figures.values():
         pairs = {seed: (value, base[seed] if len(base) > 1 else next(iter(base.values())))
                  for seed, value in places[title]["values"].items()
                  if seed in base or len(base) == 1}
@@ -203,20 +203,21 @@ def _mean(tasks):
             "stdev": statistics.stdev(values) if len(values) > 1 else None}
 
 
-def differences(table: Table, found: Mapping[str, Mapping[str, Any]]) -> list[Difference]:
+def differences(table: Table, figures: Mapping[str, Mapping[str, Any]]) -> list[Difference]:
     """The differences to the baseline: of a table with published figures, wherever there are two.
     """
     first, rows = table.compared_with, []
     for column in (column.title for column in table.columns):
-        base = found[first].get(column, {})
+        base = figures[first].get(column, {})
         for row in table.rows:
-            place = found[row].get(column, {})
-            given = [each["published"] for each in (place, base) if "published" in each]
-            if row == first or not (place and base) or (table.published and len(given) < 2):
+            place = figures[row].get(column, {})
+            published = [each["published"] for each in (place, base) if "published" in each]
+            if row == first or not (place and base) or (table.published and len(published) < 2):
                 continue
             each = [value - base["values"][seed] for seed, value in place["values"].items()
                     if seed in base["values"]]
             error = statistics.stdev(each) / len(each) ** 0.5 if len(each) > 1 else None
-            rows.append(Difference(row, first, column, given[0] - given[1] if given else None,
-                                   statistics.fmean(each), error, len(each)))
+            expected = published[0] - published[1] if published else None
+            rows.append(Difference(row, first, column, expected, statistics.fmean(each), error,
+                                   len(each)))
     return rows

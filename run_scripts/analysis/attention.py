@@ -102,19 +102,19 @@ class Survey:
 
 def print_statistics(survey: Survey) -> None:
     """Prints a table by layer, and the strongest head of each kind."""
-    found = survey.statistics.result()
+    figures = survey.statistics.result()
     shown = titles(survey.vocabulary)
-    columns = {name: max(10, 1 + len(shown[name])) for name in _COLUMNS if name in found}
+    columns = {name: max(10, 1 + len(shown[name])) for name in _COLUMNS if name in figures}
     print(f"\n{counted(survey.statistics.texts, 'text')}; mean over the heads of a layer\n   layer"
           + "".join(f"{shown[name]:>{width}}" for name, width in columns.items()))
-    for layer in range(len(found["entropy"])):
-        print(f"{layer + 1:>8}" + "".join(f"{found[name][layer].mean():>{width}.3f}"
+    for layer in range(len(figures["entropy"])):
+        print(f"{layer + 1:>8}" + "".join(f"{figures[name][layer].mean():>{width}.3f}"
                                           for name, width in columns.items()))
     print(f"    the entropy of a head that looks at all tokens alike is "
           f"{survey.statistics.uniform_entropy:.3f}")
     for name in [*columns][:-1]:
-        layer, head = np.unravel_index(found[name].argmax(), found[name].shape)
-        print(f"    most to {shown[name]}: {found[name].max():.3f}, layer {layer + 1} head "
+        layer, head = np.unravel_index(figures[name].argmax(), figures[name].shape)
+        print(f"    most to {shown[name]}: {figures[name].max():.3f}, layer {layer + 1} head "
               f"{head + 1}")
 
 
@@ -150,19 +150,19 @@ def open_others(job: AttentionFlags, opened, encoder, rows: list[dict]) -> tuple
 
 def compare(encoder, other, survey: Survey, rows: list[dict], texts: int, vocabulary) -> dict:
     """Prints how a fine-tuned model's maps differ, and returns the figures."""
-    theirs, cosines = Survey(vocabulary, 0, 0), []
+    tuned, cosines = Survey(vocabulary, 0, 0), []
     pairs = zip(analysis.read(encoder, rows, ("attention",)),
                 analysis.read(other, rows, ("attention",)))
-    for mine, fine in TimeLeft("texts compared", texts).over(pairs):
-        cosines.append(analysis.cosine(mine.attention, fine.attention))
-        theirs.add(fine)
+    for plain, fine in TimeLeft("texts compared", texts).over(pairs):
+        cosines.append(analysis.cosine(plain.attention, fine.attention))
+        tuned.add(fine)
     similarity = np.mean(cosines, 0)
-    print_classes({"pre-trained": survey, "fine-tuned": theirs})
+    print_classes({"pre-trained": survey, "fine-tuned": tuned})
     print("\ncosine of a head's maps before and after fine-tuning\n   layer      mean     least")
     for layer, values in enumerate(similarity, 1):
         print(f"{layer:>8}{values.mean():>10.3f}{values.min():>10.3f}")
     return {"cosine": similarity.tolist(),
-            "fine_tuned_classes": patterns.shares(np.stack(theirs.classes)).tolist()}
+            "fine_tuned_classes": patterns.shares(np.stack(tuned.classes)).tolist()}
 
 
 def measure_gradients(learner, rows: list[dict], vocabulary, seed: int) -> dict:
@@ -201,13 +201,13 @@ def learn_patterns(survey: Survey, seed: int) -> dict:
         np.concatenate([pictures[:learned].reshape(-1, side, side), made]),
         np.concatenate([classes[:learned].ravel(), labels]))
     other, other_labels = patterns.synthesize(40, np.random.default_rng(seed + 1))
-    found = network.predict(pictures[learned:].reshape(-1, side, side))
-    wanted = classes[learned:].ravel()
-    scores = {"texts_f1": patterns.macro_f1(wanted, found),
-              "texts_accuracy": float((found == wanted).mean()),
+    predicted = network.predict(pictures[learned:].reshape(-1, side, side))
+    truth = classes[learned:].ravel()
+    scores = {"texts_f1": patterns.macro_f1(truth, predicted),
+              "texts_accuracy": float((predicted == truth).mean()),
               "synthetic_f1": patterns.macro_f1(other_labels, network.predict(other))}
     print(f"\nthe network that sees only the pictures: macro F1 {scores['texts_f1']:.2f}, accuracy "
-          f"{scores['texts_accuracy']:.1%} on {len(wanted):,} maps of other texts; macro F1 "
+          f"{scores['texts_accuracy']:.1%} on {len(truth):,} maps of other texts; macro F1 "
           f"{scores['synthetic_f1']:.2f} on synthetic maps")
     return scores
 

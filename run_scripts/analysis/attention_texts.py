@@ -21,8 +21,8 @@ def _read_lines(job):
     forms.check_lines(job.input_file)
     lines = itertools.chain.from_iterable(read_lines(job.input_file, _LINES))
     texts = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
-    if found := dict(itertools.islice(texts, job.num_docs)):
-        return found
+    if numbered := dict(itertools.islice(texts, job.num_docs)):
+        return numbered
     raise InputError(f"--input_file: {job.input_file} gives no text: it must have one line.")
 
 

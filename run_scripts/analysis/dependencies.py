@@ -51,11 +51,11 @@ class DependenciesFlags:
 def parse(path: str, count: int, encoder, tokenizer, length: int
           ) -> tuple[list[Parsed], list[list[str]], list[list[str]]]:
     """Reads sentences with their attention; returns them, their words and their relations."""
-    found = read(path, {"id": "id", "head": "head", "deprel": "deprel"}, count, encoder, tokenizer,
+    parts = read(path, {"id": "id", "head": "head", "deprel": "deprel"}, count, encoder, tokenizer,
                  length, attention=True)
     table, parsed = np.asarray(encoder.embedding_table), []
     for words, numbers, heads, attention, (ids, starts) in zip(
-            found.words, found.tags["id"], found.tags["head"], found.attention, found.pieces):
+            parts.words, parts.tags["id"], parts.tags["head"], parts.attention, parts.pieces):
         sentence = f"{path}: the sentence {' '.join(words[:8])!r} of {counted(len(words), 'word')}"
         if numbers != list(map(str, range(1, 1 + len(words)))):
             raise InputError(f"{sentence} has the numbers {' '.join(numbers)}; its words must be "
@@ -70,8 +70,8 @@ def parse(path: str, count: int, encoder, tokenizer, length: int
     if all(head < 0 for one in parsed for head in one.heads):
         raise InputError(f"{path}: no word of its sentences has a head; name a file with "
                          "dependency trees.")
-    return parsed, found.words, [[kind.partition(":")[0] for kind in kinds]
-                                 for kinds in found.tags["deprel"]]
+    return parsed, parts.words, [[kind.partition(":")[0] for kind in kinds]
+                                 for kinds in parts.tags["deprel"]]
 
 
 def with_vectors(sentences: list[Parsed], words: list[list[str]], path: str) -> list[Parsed]:
@@ -82,10 +82,10 @@ def with_vectors(sentences: list[Parsed], words: list[list[str]], path: str) -> 
         raise InputError(f"--word_vectors: {path} has no word of the treebank; name vectors of "
                          "its language.")
     nothing = np.zeros_like(next(iter(rows.values())))
-    found = [[rows.get(word, rows.get(word.lower(), nothing)) for word in of] for of in words]
-    count = sum(vector is not nothing for of in found for vector in of)
+    looked_up = [[rows.get(word, rows.get(word.lower(), nothing)) for word in of] for of in words]
+    count = sum(vector is not nothing for of in looked_up for vector in of)
     print(f"{count:,} of {sum(map(len, words)):,} words have a vector in {path}", flush=True)
-    return [one._replace(vectors=np.array(vectors)) for one, vectors in zip(sentences, found)]
+    return [one._replace(vectors=np.array(vectors)) for one, vectors in zip(sentences, looked_up)]
 
 
 def look(sentences: list[Parsed], relations: list[list[str]], count: int) -> dict[str, dict]:
@@ -103,17 +103,17 @@ def probe(train: list[Parsed], held_out: list[Parsed], decay: float) -> dict[str
     def blind(sentences):
         return [one._replace(vectors=None) for one in sentences]
 
-    found = {f"distance {offset:+}": attachment(held_out, [
+    scores = {f"distance {offset:+}": attachment(held_out, [
         offset_heads(one, offset) for one in held_out]) for offset in _OFFSETS}
     for name, view in (("attention", blind), ("attention and words", list)):
         print(f"training the probe of {name} on {len(train):,} sentences", flush=True)
         trained = DependencyProbe(decay)
         trained.train(view(train))
-        found[name] = attachment(held_out, [trained.predict(one) for one in view(held_out)])
+        scores[name] = attachment(held_out, [trained.predict(one) for one in view(held_out)])
     print("\nwords whose head is found (UAS)")
-    for name, share in found.items():
+    for name, share in scores.items():
         print(f"{name:<22}{share:>8.1%}")
-    return found
+    return scores
 
 
 def main(model: ModelFlags, job: DependenciesFlags) -> None:
@@ -128,11 +128,11 @@ def main(model: ModelFlags, job: DependenciesFlags) -> None:
     encoder, tokenizer = opened.network(), opened.tokenizer
     held_out, words, relations = parse(job.eval_input_file, job.eval_sentences, encoder, tokenizer,
                                        model.max_seq_length)
-    found = look(held_out, relations, job.relations)
+    relation_heads = look(held_out, relations, job.relations)
     train, others, _ = parse(job.input_file, job.sentences, encoder, tokenizer,
                              model.max_seq_length)
     if job.word_vectors:
         both = with_vectors(train + held_out, others + words, job.word_vectors)
         train, held_out = both[:len(train)], both[len(train):]
     write_json(os.path.join(model.output_dir, "dependencies.json"), {
-        "relations": found, "uas": probe(train, held_out, job.decay)})
+        "relations": relation_heads, "uas": probe(train, held_out, job.decay)})

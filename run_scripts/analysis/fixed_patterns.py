@@ -103,15 +103,15 @@ def train(job: PretrainingFlags, settings: TrainSettings) -> dict[str, float]:
     held_out, _ = open_records(job, job.eval_input_file, "eval_input_file", encoder.config)
     evaluate = training.make_evaluation(trainer, settings, held_out)
     measured = evaluate()
-    found = {"weights": encoder.count_params(), _LOSS: measured[_LOSS],
-             _ACCURACY: measured[_ACCURACY]}
+    figures = {"weights": encoder.count_params(), _LOSS: measured[_LOSS],
+               _ACCURACY: measured[_ACCURACY]}
     config = encoder.config
     if 0 < config.learned_heads < config.num_attention_heads:
         learned = range(config.num_attention_heads - config.learned_heads,
                         config.num_attention_heads)
         with analysis.disabled(encoder, [(layer, head) for layer in range(config.depth)
                                          for head in learned], "zero"):
-            found[_WITHOUT] = evaluate()[_LOSS]
+            figures[_WITHOUT] = evaluate()[_LOSS]
     # Times steps alone, without reports and checkpoints. They change the weights, so they come
     # last.
     records, _ = open_records(job, job.input_file, "input_file", config)
@@ -120,8 +120,8 @@ def train(job: PretrainingFlags, settings: TrainSettings) -> dict[str, float]:
     trainer.train(iterator, _TIMED_STEPS)
     start = time.process_time()
     trainer.train(iterator, _TIMED_STEPS)
-    found["cpu_seconds_a_step"] = (time.process_time() - start) / _TIMED_STEPS
-    return found
+    figures["cpu_seconds_a_step"] = (time.process_time() - start) / _TIMED_STEPS
+    return figures
 
 
 def show(results: dict[str, dict[int, dict[str, float]]]) -> None:

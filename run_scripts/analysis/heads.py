@@ -111,16 +111,16 @@ class Scorer:
         answers are not compared, as on another split."""
         def measure():
             with analysis.disabled(self.encoder, heads, self._form):
-                found = (split or self.split).answer()
-            chance = None if split else self.split.chance(self._answers, found)
-            return {"score": (split or self.split).score(found),
+                answers = (split or self.split).answer()
+            chance = None if split else self.split.chance(self._answers, answers)
+            return {"score": (split or self.split).score(answers),
                     "p": 1.0 if chance is None else chance}
 
         key = " ".join(f"{layer + 1}:{head + 1}" for layer, head in sorted(heads))
         if split:       # another file may have as many examples
             key = f"{split.name} {json.dumps(split.identity())} {key}"
-        kept = self._kept.get("scores", key, measure=measure)
-        return kept["score"], kept["p"]
+        result = self._kept.get("scores", key, measure=measure)
+        return result["score"], result["p"]
 
 
 def try_all(scorer: Scorer) -> dict[str, np.ndarray]:
@@ -129,8 +129,8 @@ def try_all(scorer: Scorer) -> dict[str, np.ndarray]:
     encoder, rows = scorer.encoder, analysis.sharing(scorer.encoder)
     count = encoder.config.num_attention_heads
     progress = TimeLeft("scores", len(rows) * (count + 1))
-    found = {"without_head": np.zeros((2, len(rows), count)),
-             "without_layer": np.zeros((2, len(rows)))}
+    scores = {"without_head": np.zeros((2, len(rows), count)),
+              "without_layer": np.zeros((2, len(rows)))}
 
     def score(group, off):
         result = scorer.without([(layer, head) for layer in group for head in off])
@@ -141,22 +141,22 @@ def try_all(scorer: Scorer) -> dict[str, np.ndarray]:
           "head, the difference (last column: without the layer's)\n     layer"
           + "".join(f"{head + 1:>7}" for head in range(count)) + "      all", flush=True)
     for row, group in enumerate(rows):
-        found["without_head"][:, row] = np.transpose([score(group, [head])
-                                                      for head in range(count)])
-        found["without_layer"][:, row] = score(group, range(count))
+        scores["without_head"][:, row] = np.transpose([score(group, [head])
+                                                       for head in range(count)])
+        scores["without_layer"][:, row] = score(group, range(count))
         print(f"{name_of_row(scorer.encoder, group):>10}" + "".join(
-            f"{each - scorer.whole:>+7.2f}" for each in found["without_head"][0, row])
-            + f"{found['without_layer'][0, row] - scorer.whole:>+9.2f}", flush=True)
-    return found
+            f"{each - scorer.whole:>+7.2f}" for each in scores["without_head"][0, row])
+            + f"{scores['without_layer'][0, row] - scorer.whole:>+9.2f}", flush=True)
+    return scores
 
 
 def show_entropies(scorer: Scorer, batch_size: int) -> list[list[float]]:
     """Prints and returns the entropy of each head of the L layers in nats, L lists of N."""
-    found = compression.attention_entropy(scorer.model.learner, scorer.split.batches(batch_size))
+    layers = compression.attention_entropy(scorer.model.learner, scorer.split.batches(batch_size))
     print("entropy of each head's attention in nats, mean over tokens")
-    for name, entropies in zip(attentions(scorer.encoder), found):
+    for name, entropies in zip(attentions(scorer.encoder), layers):
         print(f"{name:>10}" + "".join(f"{each:>7.2f}" for each in entropies))
-    return [each.tolist() for each in found]
+    return [each.tolist() for each in layers]
 
 
 def try_alone(scorer: Scorer, job: HeadsFlags) -> list[dict]:
@@ -168,20 +168,20 @@ def try_alone(scorer: Scorer, job: HeadsFlags) -> list[dict]:
     progress = TimeLeft("scores", len(sharing) * (count + 1))
 
     def score(group, head, split=None):
-        found = scorer.without([(layer, other) for layer in group for other in range(count)
+        alone = scorer.without([(layer, other) for layer in group for other in range(count)
                                 if other != head], split)
         progress()
-        return found
+        return alone
 
     print(f"each layer with only one head, the best on {chosen_on.size:,} examples of "
           f"{chosen_on.name}", flush=True)
     for group in sharing:
         scores = [score(group, head, chosen_on)[0] for head in range(count)]
         best, name = int(np.argmax(scores)), name_of_row(scorer.encoder, group)
-        found, chance = score(group, best)
-        print(f"{name:>10}  head {best + 1:>2}  {found - scorer.whole:+.2f}  p {chance:.3f}",
+        alone, chance = score(group, best)
+        print(f"{name:>10}  head {best + 1:>2}  {alone - scorer.whole:+.2f}  p {chance:.3f}",
               flush=True)
-        rows.append({"layer": name, "head": best + 1, "score": found, "p": chance,
+        rows.append({"layer": name, "head": best + 1, "score": alone, "p": chance,
                      "scores_to_choose": scores})
     return rows
 
@@ -218,8 +218,8 @@ def main(job: HeadsFlags) -> None:
     make_folder(job.output_dir, "output_dir")
     scorer = Scorer(job)
     flags.keep(job, job.output_dir)
-    found = try_all(scorer)
-    (heads, chances), whole = found["without_head"], scorer.whole
+    scores = try_all(scorer)
+    (heads, chances), whole = scores["without_head"], scorer.whole
     entropies = {} if isinstance(scorer.encoder.config, T5Config) else {
         "attention_entropy": show_entropies(scorer, job.batch_size)}
     rows = [name_of_row(scorer.encoder, group) for group in analysis.sharing(scorer.encoder)]
@@ -238,11 +238,11 @@ def main(job: HeadsFlags) -> None:
     described = {
         "metric": scorer.model.metric, "examples": scorer.split.size, "form": job.form,
         "score": whole, "layers": rows, "without_head": heads.tolist(),
-        "p_without_head": chances.tolist(), "without_layer": found["without_layer"][0].tolist(),
-        "p_without_layer": found["without_layer"][1].tolist(), **entropies}
+        "p_without_head": chances.tolist(), "without_layer": scores["without_layer"][0].tolist(),
+        "p_without_layer": scores["without_layer"][1].tolist(), **entropies}
     if job.reverse_head_mask:
         described["one_head_alone"] = try_alone(scorer, job)
     write_json(os.path.join(job.output_dir, "heads.json"), described)
     draw(os.path.join(job.output_dir, "heads.png"),
          f"{job.task}: {scorer.model.metric} {whole:.1f} on {scorer.split.size:,} examples, change "
-         "without a head", rows, whole, heads, found["without_layer"][0])
+         "without a head", rows, whole, heads, scores["without_layer"][0])

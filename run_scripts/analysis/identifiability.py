@@ -71,7 +71,7 @@ class IdentifiabilityFlags:
 def compare_lengths(encoder: Any, vocabulary: object, texts: dict[int, dict]
                     ) -> dict[int, dict[str, np.ndarray]]:
     """Prints and returns raw and effective attention of the texts of each length."""
-    found = {}
+    by_length = {}
     kinds = [kind for kind in KINDS if kind != "cls" or vocabulary.cls_id is not None]
     titled = titles(vocabulary)
     print(f"\n{'tokens':>8}{'null space':>12}{'(sum 1)':>9}{'correlation':>13}{'(sum 1)':>9}"
@@ -80,26 +80,26 @@ def compare_lengths(encoder: Any, vocabulary: object, texts: dict[int, dict]
     for length, features in texts.items():
         progress = TimeLeft(f"texts of {length} tokens", len(features["input_ids"]))
         readings = analysis.read(encoder, batches(features, 4), ("attention", "values"))
-        found[length] = means = analysis.compare_maps(progress.over(readings), vocabulary,
-                                                      encoder.config.is_causal)
+        by_length[length] = means = analysis.compare_maps(progress.over(readings), vocabulary,
+                                                          encoder.config.is_causal)
         shown = "".join(f"{means[f'{name} {kind}'].mean():>17.3f}"
                         for kind in kinds for name in ("raw", "effective"))
         print(f"{length:>8}{means['null_space'].mean():>12.1f}"
               f"{means['sums_to_one null_space'].mean():>9.1f}{means['correlation'].mean():>13.3f}"
               f"{means['sums_to_one correlation'].mean():>9.3f}{shown}", flush=True)
-    return found
+    return by_length
 
 
-def show_identification(found: "analysis.Identification") -> None:
+def show_identification(identified: "analysis.Identification") -> None:
     """Prints the shares of tokens that are identified."""
-    print(f"\ntokens identified among those of their text, of {found.tokens['cosine']:,} "
-          f"(probes: of {found.tokens['linear']:,} in texts that they did not learn from)")
-    print("   layer" + "".join(f"{name:>10}" for name in found.shares))
-    for layer, shares in enumerate(zip(*found.shares.values())):
+    print(f"\ntokens identified among those of their text, of {identified.tokens['cosine']:,} "
+          f"(probes: of {identified.tokens['linear']:,} in texts that they did not learn from)")
+    print("   layer" + "".join(f"{name:>10}" for name in identified.shares))
+    for layer, shares in enumerate(zip(*identified.shares.values())):
         print(f"{layer:>8}" + "".join(f"{share:>10.1%}" for share in shares))
     print("\nthe same, by the linear probe of one layer (row) in the vectors of another (column)\n"
-          "   layer" + "".join(f"{layer:>8}" for layer in range(len(found.across))))
-    for layer, shares in enumerate(found.across):
+          "   layer" + "".join(f"{layer:>8}" for layer in range(len(identified.across))))
+    for layer, shares in enumerate(identified.across):
         print(f"{layer:>8}" + "".join(f"{share:>8.1%}" for share in shares))
 
 
@@ -107,14 +107,14 @@ def attribute(encoder: object, features: dict, projections: int, layout: Layout
               ) -> dict[str, np.ndarray]:
     """Prints and returns the contributions of input tokens to hidden tokens."""
     progress = TimeLeft("hidden tokens attributed", features["input_ids"].size)
-    found = analysis.summarize_attribution([
+    figures = analysis.summarize_attribution([
         analysis.token_attribution(encoder, row, projections=projections or None,
                                    progress=progress) for row in batches(features, 1)],
         layout=layout)
     print("\n   layer  own contribution  own is the largest")
-    for layer, (own, largest) in enumerate(zip(found["own"], found["own_largest"]), 1):
+    for layer, (own, largest) in enumerate(zip(figures["own"], figures["own_largest"]), 1):
         print(f"{layer:>8}{own:>18.1%}{largest:>20.1%}")
-    return found
+    return figures
 
 
 def main(model: ModelFlags, job: IdentifiabilityFlags) -> None:

@@ -86,12 +86,12 @@ def _read_column(path, name, column):
     if unpacked_name(path).endswith(conllu.ENDING):
         layout = dataclasses.replace(layout, texts=("form",), format="conllu")
     read = conllu.read_sentences if layout.format == "conllu" else read_sentences
-    found = [(words, tags) for _, words, tags, _ in read(path, layout, omissions)]
+    sentences = [(words, tags) for _, words, tags, _ in read(path, layout, omissions)]
     if omissions.malformed:
         raise InputError(f"{path}: {omissions.malformed:,} lines have too few columns for "
                          f"--tags={name}={column}, or not as many as the first line; correct the "
                          "lines, or give other --tags.")
-    return found
+    return sentences
 
 
 def read(path: str, columns: Mapping[str, int | str], count: int, encoder, tokenizer, most: int,
@@ -108,8 +108,8 @@ def read(path: str, columns: Mapping[str, int | str], count: int, encoder, token
         rows.append(analysis.pack([(ids.tolist(), [])], tokenizer))
         sentences.words.append(words)
         sentences.pieces.append((ids, np.cumsum(lengths) - lengths))
-        for name, found in sentences.tags.items():
-            found.append(named[name][number][1])
+        for name, tagged in sentences.tags.items():
+            tagged.append(named[name][number][1])
         if len(rows) == count:
             break
     if not rows:
@@ -141,7 +141,7 @@ def _are_entities(labels):
 
 def probe(train: Sentences, held_out: Sentences) -> dict[str, dict]:
     """Prints and returns the scores of each layer's probe, by tag."""
-    found = {}
+    probes = {}
     for name, labels in held_out.tags.items():
         metric = "entity_f1" if _are_entities(labels) else "tag_accuracy"
 
@@ -150,15 +150,16 @@ def probe(train: Sentences, held_out: Sentences) -> dict[str, dict]:
 
         predicted = tags.probe_layers(train.layers, train.tags[name], held_out.layers)
         base = tags.most_frequent(train.words, train.tags[name], held_out.words)
-        found[name] = {"metric": metric, "layers": [score(layer) for layer in predicted],
-                       "most_frequent": score(base)}
-    print("\nlinear probes, " + ", ".join(f"{name}: {row['metric']}" for name, row in found.items())
-          + "\n   layer" + "".join(f"{name:>10}" for name in found))
-    for layer, scores in enumerate(zip(*(row["layers"] for row in found.values()))):
+        probes[name] = {"metric": metric, "layers": [score(layer) for layer in predicted],
+                        "most_frequent": score(base)}
+    metric_names = ", ".join(f"{name}: {row['metric']}" for name, row in probes.items())
+    print(f"\nlinear probes, {metric_names}"
+          + "\n   layer" + "".join(f"{name:>10}" for name in probes))
+    for layer, scores in enumerate(zip(*(row["layers"] for row in probes.values()))):
         print(f"{layer:>8}" + "".join(f"{score:>10.1%}" for score in scores))
-    print("    word" + "".join(f"{row['most_frequent']:>10.1%}" for row in found.values())
+    print("    word" + "".join(f"{row['most_frequent']:>10.1%}" for row in probes.values())
           + "   (the most frequent tag of each word)")
-    return found
+    return probes
 
 
 def look_at_chunks(sentences: Sentences, name: str) -> dict[str, dict]:
@@ -178,16 +179,16 @@ def show_links(links: LinkHeads, what: str, count: int) -> dict[str, dict]:
         count: of kinds.
     """
     print(f"\n{what:<12}{'words':>8}{'best head':>22}{'right':>8}{'best distance':>16}{'right':>8}")
-    found = {}
+    figures = {}
     for kind, total in links.totals.most_common(count):
         scores = links.scores(kind)
         way, layer, head = np.unravel_index(scores.argmax(), scores.shape)
         offset, share = links.best_offset(kind)
-        found[kind] = {"words": total, "scores": scores.tolist(), "best_offset": offset,
-                       "offset_right": share}
+        figures[kind] = {"words": total, "scores": scores.tolist(), "best_offset": offset,
+                         "offset_right": share}
         where = f"layer {layer + 1} head {head + 1} {('from', 'to')[way]}"
         print(f"{kind:<12}{total:>8,}{where:>22}{scores.max():>8.1%}{offset:>+16}{share:>8.1%}")
-    return found
+    return figures
 
 
 def describe(sentences: Sentences) -> dict[str, np.ndarray]:
@@ -198,10 +199,10 @@ def describe(sentences: Sentences) -> dict[str, np.ndarray]:
                          "with; give more sentences.")
     rng = np.random.default_rng(0)
     sample = rng.choice(len(words), min(_SAMPLE, len(words)), replace=False)
-    found = contextuality.describe_layers(sentences.layers, words, sample)
+    figures = contextuality.describe_layers(sentences.layers, words, sample)
     titles = {"anisotropy": "random words", "self_similarity": "one word",
               "intra_sentence": "one sentence", "first_component": "1st component"}
-    if "self_similarity" not in found:
+    if "self_similarity" not in figures:
         del titles["self_similarity"]
         print("\nno word of --eval_input_file occurs twice, so that the figures of one word in "
               "several places are left out; more --eval_sentences give them")
@@ -209,10 +210,10 @@ def describe(sentences: Sentences) -> dict[str, np.ndarray]:
           "random words\n   layer" + "".join(f"{title:>15}" for title in titles.values())
           + "  CKA to the next")
     for layer in range(len(sentences.layers)):
-        after = (f"{found['cka'][layer, layer + 1]:>17.3f}"
+        after = (f"{figures['cka'][layer, layer + 1]:>17.3f}"
                  if layer + 1 < len(sentences.layers) else "")
-        print(f"{layer:>8}" + "".join(f"{found[name][layer]:>15.3f}" for name in titles) + after)
-    return found
+        print(f"{layer:>8}" + "".join(f"{figures[name][layer]:>15.3f}" for name in titles) + after)
+    return figures
 
 
 def draw(path: str, title: str, figures: dict, probes: dict[str, dict]) -> None:

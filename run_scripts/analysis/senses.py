@@ -58,16 +58,16 @@ def vectors_of(sentences: list[Sentence], opened, encoder, length: int, layer: i
             places.append(fitting)
     readings = TimeLeft(f"sentences of {what}", len(rows)).over(
         analysis.read(encoder, rows, ("hidden",)))
-    found: list[Instance] = []
+    usable: list[Instance] = []
     vectors = []
     for reading, fitting in zip(readings, places):
         for one, place in fitting:
-            found.append(one)
+            usable.append(one)
             vectors.append(reading.hidden[layer, place].mean(0))
-    if not found:
+    if not usable:
         raise InputError(f"{what}: no word with a sense is within the first {length} tokens of its "
                          "sentence; give another file, or a larger --max_seq_length.")
-    return found, np.stack(vectors)
+    return usable, np.stack(vectors)
 
 
 def _nearest(known, instances, vectors, count):
@@ -76,12 +76,12 @@ def _nearest(known, instances, vectors, count):
     by_lemma = collections.defaultdict(list)
     for place, one in enumerate(instances):
         by_lemma[one.lemma].append(place)
-    found = [None] * len(instances)
+    predicted = [None] * len(instances)
     for lemma, places in by_lemma.items():
         if lemma in known.counts:
             for place, sense in zip(places, known.predict(lemma, vectors[places], count)):
-                found[place] = sense
-    return found
+                predicted[place] = sense
+    return predicted
 
 
 def score(known: Neighbours, instances: list[Instance], vectors: np.ndarray, counts: list[int]
@@ -118,11 +118,11 @@ def main(model: ModelFlags, job: SensesFlags) -> None:
         known.add(one.lemma, one.senses, vector)
     instances, vectors = vectors_of(held_out, opened, encoder, model.max_seq_length, job.layer,
                                     "--eval_input_file")
-    found = score(known, instances, vectors, list(map(int, job.neighbours)))
+    shares = score(known, instances, vectors, list(map(int, job.neighbours)))
     print(f"\n{sum(map(len, known.counts.values())):,} senses of {len(known.counts):,} lemmas; "
-          f"{len(instances):,} words to tell\n{'':>24}" + "".join(f"{name:>16}" for name in found))
-    for way in next(iter(found.values())):
+          f"{len(instances):,} words to tell\n{'':>24}" + "".join(f"{name:>16}" for name in shares))
+    for way in next(iter(shares.values())):
         print(f"{way:>24}" + "".join(
             f"{row[way]:>16,}" if way == "instances" else f"{row[way]:>16.1%}"
-            for row in found.values()))
-    write_json(os.path.join(model.output_dir, "senses.json"), found)
+            for row in shares.values()))
+    write_json(os.path.join(model.output_dir, "senses.json"), shares)

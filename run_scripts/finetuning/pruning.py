@@ -125,12 +125,12 @@ class Curve:
         def measure():
             if self.job.parts == "layers":
                 left = compression.cut(self.model.learner, **self.options(off))
-                found = self.split.answer(self.model.trainer_of(left))
+                answers = self.split.answer(self.model.trainer_of(left))
             else:
                 with analysis.disabled(self.model.learner.encoder, **self.switched(off)):
-                    found = self.split.answer()
-            return {"score": self.split.score(found),
-                    "p": self.split.chance(self._answer_of_all, found)}
+                    answers = self.split.answer()
+            return {"score": self.split.score(answers),
+                    "p": self.split.chance(self._answer_of_all, answers)}
 
         key = " ".join(f"{layer + 1}:{part + 1}" for layer, part in sorted(off))
         # Units are too many to be written down.
@@ -149,12 +149,12 @@ class Curve:
             self._train = self.model.split("train", self.job.importance_examples)
         encoder = self.model.learner.encoder
         with analysis.disabled(encoder, **self.switched(off)):
-            found = compression.importance(self.model.learner, self._train.batches(_BATCH),
-                                           self.job.parts[:-1], self.job.importance)
-        found = compression.normalised(found) if self.job.normalize_pruning_by_layer else found
+            scores = compression.importance(self.model.learner, self._train.batches(_BATCH),
+                                            self.job.parts[:-1], self.job.importance)
+        scores = compression.normalised(scores) if self.job.normalize_pruning_by_layer else scores
         if not off:
-            self._of_whole = found
-        return found
+            self._of_whole = scores
+        return scores
 
     def _scores(self, order, off):
         """Returns the scores to sort by, a list of L arrays."""
@@ -167,8 +167,8 @@ class Curve:
             return [self.whole - np.array([self.measure([(layer, part)])["score"]
                                            for part in progress.over(parts)])
                     for layer, parts in enumerate(every)]
-        found = self._importance(off)
-        return [-of_layer for of_layer in found] if order == "reverse" else found
+        scores = self._importance(off)
+        return [-of_layer for of_layer in scores] if order == "reverse" else scores
 
     def _counts(self, order, least):
         """Returns how many parts are off at each step of an order."""
@@ -196,9 +196,9 @@ class Curve:
             if scores is None or (job.exact_pruning and order in BY_IMPORTANCE):
                 scores = self._scores(order, off)
             gone = [(layer, every[layer].index(part)) for layer, part in off]
-            found = compression.order_of(scores, [*gone, *others], least)
+            ranked = compression.order_of(scores, [*gone, *others], least)
             off = off + [(layer, every[layer][place])
-                         for layer, place in found[:max(count - len(off), 0)]]
+                         for layer, place in ranked[:max(count - len(off), 0)]]
             self.last = off
             yield {"off": len(off), "parts": off if job.parts != "units" else [],
                    **self.measure(off)}
@@ -225,25 +225,25 @@ def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFl
     again = ScoredModel(folder, task_flags, curve.job.output_dir, job.batch_size)
     whole = curve.split.timed()
     left = curve.split.timed(again.trainer)
-    found = {"off": len(off), "parameters": [curve.model.learner.count_params(),
+    sizes = {"off": len(off), "parameters": [curve.model.learner.count_params(),
                                              again.learner.count_params()],
              "seconds": [whole[1], left[1]],
              "bytes": [weights_bytes(path) for path in (job.model_dir, folder)]}
     if job.parts != "layers":
         with analysis.disabled(curve.model.learner.encoder, **curve.switched(off)):
             masked = curve.split.timed(runs=0)[0]
-        found["difference"] = max(float(np.abs(masked[name] - left[0][name]).max())
+        sizes["difference"] = max(float(np.abs(masked[name] - left[0][name]).max())
                                   for name in masked)
-        print(f"its outputs differ by at most {found['difference']:.1e} from the outputs of the "
+        print(f"its outputs differ by at most {sizes['difference']:.1e} from the outputs of the "
               "model with the same parts switched off")
     for name, shown, form, scale in (
             ("parameters", "parameters", ",", 1), ("bytes", "bytes", ",", 1),
             ("seconds", "ms of CPU an example", ".2f", 1000)):
-        before, after = found[name]
+        before, after = sizes[name]
         print(f"  {shown}: {scale * before:{form}} -> {scale * after:{form}} "
               f"({after / before - 1:+.1%})", flush=True)
-    whole, left = found["parameters"]
+    whole, left = sizes["parameters"]
     write_card(folder, job.model_dir, flags.command_line("bert-prune", task_flags, job),
                note=f"{len(off)} of {curve.total} {job.parts} are removed; {left:,} of "
                f"{whole:,} weights are left.")
-    curve.save(lines, removed=found)
+    curve.save(lines, removed=sizes)

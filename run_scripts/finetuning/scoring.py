@@ -173,17 +173,17 @@ class ScoredSplit:
             return training.predict(trainer or self.model.trainer, self.examples,
                                     min(self.model.batch_size, self.records), measures=False)[0]
 
-        found, seconds = answer(), []       # the first compiles
+        arrays, seconds = answer(), []       # the first compiles
         for _ in range(runs):
             start = time.process_time()
             answer()
             seconds.append((time.process_time() - start) / self.size)
-        return found, min(seconds, default=0.0)
+        return arrays, min(seconds, default=0.0)
 
     def score(self, predicted: Any) -> float:
         """The headline of predictions, times 100."""
-        found = self.predictions.score(predicted)[self.model.metric]
-        return float(found) * (1 if self.model.task.kind.name == "span" else 100)
+        value = self.predictions.score(predicted)[self.model.metric]
+        return float(value) * (1 if self.model.task.kind.name == "span" else 100)
 
     def chance(self, first: Any, second: Any) -> float | None:
         """The probability that two predictions differ by chance, see `analysis.p_value`; None where
@@ -241,12 +241,12 @@ def weights_files(folder: str, flag: str = "model_dir") -> list[str]:
     if task:
         return [shared]
     names = list_folder(folder) if is_folder(folder) else []
-    found = sorted(os.path.join(folder, name) for name in names
+    paths = sorted(os.path.join(folder, name) for name in names
                    if name.endswith((".keras", ".safetensors")))
-    if not found:
+    if not paths:
         raise InputError(f"--{flag}: there are no weights in {folder}; name the --output_dir of a "
                          "fine-tuning run.")
-    return found
+    return paths
 
 
 def weights_bytes(folder: str, flag: str = "model_dir") -> int:

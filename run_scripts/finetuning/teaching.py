@@ -48,18 +48,18 @@ class Teaching:
         if not terms:
             return ()
         teacher = compression.Teacher(self.flags.teacher[0])
-        theirs = teacher.config
+        taught = teacher.config
         if not isinstance(teacher.saved.task.kind, LabelledKind):
             raise InputError(f"--recipe={self.row.name} compares [CLS] vectors, but answers in "
                              "paragraphs don't depend on them; give another recipe.")
-        _check_first_token(self.row.name, "teacher", theirs, open_tokenizer(
+        _check_first_token(self.row.name, "teacher", taught, open_tokenizer(
             teacher.folder, teacher.saved.do_lower_case))
         _check_first_token(self.row.name, "student", config, tokenizer)
-        if (width := config.hidden_size) != theirs.hidden_size:
+        if (width := config.hidden_size) != taught.hidden_size:
             raise InputError(f"--recipe={self.row.name} compares the vectors of layers, which are "
-                             f"{width} wide in the student and {theirs.hidden_size} in the "
+                             f"{width} wide in the student and {taught.hidden_size} in the "
                              "teacher; take a student of the same width, or another recipe.")
-        return patience_layers(terms[0].options["layers"], theirs.depth, depth)
+        return patience_layers(terms[0].options["layers"], taught.depth, depth)
 
     def teachers(self, plan):
         """The `Teachers` of a plan's student.
@@ -69,7 +69,7 @@ class Teaching:
         """
         layers = self.compared_layers(plan.model.config, plan.model.config.depth,
                                       plan.model.tokenizer)
-        found = compression.Teachers(
+        teachers = compression.Teachers(
             tuple(compression.Teacher(folder, layers, self.augments)
                   for folder in self.flags.teacher),
             self.row.average)
@@ -77,8 +77,8 @@ class Teaching:
             raise InputError(f"--recipe={self.row.name} compares one [CLS] vector per example, but "
                              f"with --long_text={windows.way_of(plan.options)} the student has "
                              "several; give --long_text=truncate, or another --recipe.")
-        found.check(plan.task)
-        return found
+        teachers.check(plan.task)
+        return teachers
 
     def in_step(self, plan):
         """The `InStep` of a plan's student.
@@ -89,12 +89,12 @@ class Teaching:
         if len(self.flags.teacher) > 1:
             raise InputError(f"--teacher names several models, but --recipe={self.row.name} "
                              "compares layers with the layers of one model; name one.")
-        found = compression.InStep(self.flags.teacher[0], self.row)
-        found.check(plan.model.config, plan.model.tokenizer, plan.model.max_seq_length)
+        pair = compression.InStep(self.flags.teacher[0], self.row)
+        pair.check(plan.model.config, plan.model.tokenizer, plan.model.max_seq_length)
         if any(term.objective == "InternalCosine" for term in self.row.terms):
-            for flag, config in (("teacher", found.config), ("student", plan.model.config)):
+            for flag, config in (("teacher", pair.config), ("student", plan.model.config)):
                 _check_first_token(self.row.name, flag, config, plan.model.tokenizer)
-        return found
+        return pair
 
     def records(self, plan, folder: str):
         """The records that the student learns from."""
@@ -179,7 +179,7 @@ class Teaching:
                                                        model.saved)
 
             def tagger(texts):
-                return [found["tags"] for found in predictor(texts)]
+                return [answer["tags"] for answer in predictor(texts)]
 
         texts = (text for example in own.examples() for text in example.texts)
         count = len(own.task.split(own.split).texts)

@@ -79,7 +79,7 @@ class TextSplit:
 
     def answer(self) -> list[str]:
         """The texts that the model as it is writes."""
-        return [found["text"] for found in self.model.write(
+        return [written["text"] for written in self.model.write(
             [example.input for example in self.examples])]
 
     def score(self, texts: list[str]) -> float:

@@ -85,34 +85,34 @@ class PretrainingFlags:
 
 def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:
     """Reads the manifest of the first records of --input_file, if there is one."""
-    found = manifest.find_manifests(manifest.record_files(patterns, "input_file"))
-    return found[0][0] if found else None
+    manifests = manifest.find_manifests(manifest.record_files(patterns, "input_file"))
+    return manifests[0][0] if manifests else None
 
 
-def _first_manifest(given):
+def _first_manifest(typed):
     with contextlib.suppress(InputError):       # `main` checks the files, after the other flags
-        return first_manifest(given.get("input_file", []))
+        return first_manifest(typed.get("input_file", []))
     return None
 
 
-def recipe_of(given: Mapping[str, Any]) -> recipes.Recipe:
+def recipe_of(typed: Mapping[str, Any]) -> recipes.Recipe:
     """Returns the recipe of --recipe, or of the records."""
-    return recipes.find(given.get("recipe") or recipes.of_manifest(_first_manifest(given)).name)
+    return recipes.find(typed.get("recipe") or recipes.of_manifest(_first_manifest(typed)).name)
 
 
-def settings_of(given: Mapping[str, Any]) -> list[type]:
+def settings_of(typed: Mapping[str, Any]) -> list[type]:
     """Returns the dataclasses of settings that the recipe's row names."""
-    return [getattr(training, name) for name in recipe_of(given).settings]
+    return [getattr(training, name) for name in recipe_of(typed).settings]
 
 
-def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def recipe_defaults(typed: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Returns the defaults of the recipe, and of the records that it is trained on (see
     `flags.CommandLine`); for a text, those of further pre-training."""
-    if given.get("init_checkpoint") and (text := _found_text(given)):
-        values = text_defaults(given, text)
-        return "the text", values | _short_warmup(given, values)
-    record = _first_manifest(given)
-    made, recipe = recipes.of_manifest(record), recipe_of(given)
+    if typed.get("init_checkpoint") and (text := _found_text(typed)):
+        values = text_defaults(typed, text)
+        return "the text", values | _short_warmup(typed, values)
+    record = _first_manifest(typed)
+    made, recipe = recipes.of_manifest(record), recipe_of(typed)
     values = dict(recipe.defaults)
     options = record["options"] if record else {}
     if "max_predictions_per_seq" in options:    # else `open_records` refuses the records
@@ -130,22 +130,22 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
                                     options["bsz_per_host"])
         if "max_seq_length" in recipe.defaults or "bsz_per_host" in options:
             values["max_seq_length"] = options["max_seq_length"]
-    return f"recipe {recipe.name}", values | _short_warmup(given, values)
+    return f"recipe {recipe.name}", values | _short_warmup(typed, values)
 
 
-def _found_text(given):
+def _found_text(typed):
     """The files of --input_file if they are text, else []."""
     with contextlib.suppress(InputError):       # `main` checks the files, after the other flags
-        files = find_files(given.get("input_file", []), "input_file")
+        files = find_files(typed.get("input_file", []), "input_file")
         return files if is_text(files) else []
     return []
 
 
 def text_flags(job: PretrainingFlags) -> dict[str, bool]:
     """Returns which of the flags with input files are given, and whether each names text."""
-    given = {"input_file": job.input_file, "eval_input_file": job.eval_input_file}
+    inputs = {"input_file": job.input_file, "eval_input_file": job.eval_input_file}
     try:
-        return {flag: is_text(find_files(names, flag)) for flag, names in given.items() if names}
+        return {flag: is_text(find_files(names, flag)) for flag, names in inputs.items() if names}
     except InputError:
         if job.init_checkpoint:     # else a model that is not given is named before the files
             raise
@@ -169,23 +169,23 @@ def is_text(files: Sequence[str]) -> bool:
     return ".txt" in os.path.basename(files[0])
 
 
-def text_defaults(given: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
+def text_defaults(typed: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
     """Returns the defaults of further pre-training on a text: predictions for 15% of the tokens,
     and the steps in which the text is read about three times."""
-    length = given.get("max_seq_length", PretrainingFlags.max_seq_length)
-    batch = given.get("train_batch_size", TrainSettings.train_batch_size)
+    length = typed.get("max_seq_length", PretrainingFlags.max_seq_length)
+    batch = typed.get("train_batch_size", TrainSettings.train_batch_size)
     size = sum(file_size(path) * (_PACKED if is_packed(path) else 1) for path in files)
     return {"max_predictions_per_seq": math.ceil(_SHARE * length),
             "num_train_steps": max(
                 math.ceil(READINGS * size / (_TOKEN_BYTES * length * batch)), 1)}
 
 
-def _short_warmup(given, values):
+def _short_warmup(typed, values):
     """Returns a warm-up of a tenth of the steps where the usual one would outlast them."""
-    settings = {name: given.get(name, values.get(name, getattr(TrainSettings, name)))
+    settings = {name: typed.get(name, values.get(name, getattr(TrainSettings, name)))
                 for name in ("num_train_steps", "num_warmup_steps", "learning_rate_schedule")}
     schedule = SCHEDULES.get(settings["learning_rate_schedule"])
     outlasts = settings["num_warmup_steps"] > settings["num_train_steps"]
-    if "num_warmup_steps" in given or not outlasts or not schedule or schedule.outlasts:
+    if "num_warmup_steps" in typed or not outlasts or not schedule or schedule.outlasts:
         return {}
     return {"num_warmup_steps": settings["num_train_steps"] // 10}

@@ -45,10 +45,10 @@ def read_network(job: PretrainingFlags) -> Sizes:
             return with_memory(published(job.model_size, recipe.sizes, recipe.presets,
                                          vocab_size=record["vocabulary"]["size"]), job, record)
     # A network that is made from another, such as one with fixed patterns, can take its place.
-    found = [networks.NETWORKS[cls.__name__] for cls in type(config).__mro__
+    names = [networks.NETWORKS[cls.__name__] for cls in type(config).__mro__
              if cls.__name__ in networks.NETWORKS]
-    if recipe.network not in found:
-        raise InputError(f"{_named(job)} describes a {found[0]}, but recipe "
+    if recipe.network not in names:
+        raise InputError(f"{_named(job)} describes a {names[0]}, but recipe "
                          f"{recipe.name} trains a {recipe.network}; give a configuration of "
                          f"{recipe.network}.")
     config = adapt(config, recipe, _named(job)) if isinstance(config, EncoderConfig) else config
@@ -79,13 +79,13 @@ def with_memory(config: Sizes, job: PretrainingFlags, record: Mapping[str, Any] 
 def adapt(config: EncoderConfig, recipe: recipes.Recipe, path: str) -> EncoderConfig:
     """Reads the configuration at `path`, and completes it with the recipe's values."""
     for key, least in (("model_type", None), ("directionality", EncoderConfig.directionality)):
-        wanted, found = recipe.sizes.get(key, least), getattr(config, key)
-        if wanted in (None, found):
+        own, value = recipe.sizes.get(key, least), getattr(config, key)
+        if own in (None, value):
             continue
-        if found != getattr(EncoderConfig, key):
-            raise InputError(f"{path} has the {key} {found}, but recipe {recipe.name} trains the "
-                             f"{key} {wanted}; change the configuration, or the recipe.")
-        config = dataclasses.replace(config, **{key: wanted})
+        if value != getattr(EncoderConfig, key):
+            raise InputError(f"{path} has the {key} {value}, but recipe {recipe.name} trains the "
+                             f"{key} {own}; change the configuration, or the recipe.")
+        config = dataclasses.replace(config, **{key: own})
     return config
 
 

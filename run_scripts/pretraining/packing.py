@@ -18,19 +18,19 @@ def pack(job: PretrainingFlags, settings: TrainSettings, trainer: "training.Trai
     obstacle = _obstacle(trainer.learner, records)
     if obstacle and job.pack:
         raise InputError(f"--pack: {obstacle}; leave it out.")
-    wanted = job.pack
-    if wanted is None:
-        wanted = training.resume.newest_run(settings.output_dir).get("pack")
+    packs = job.pack
+    if packs is None:
+        packs = training.resume.newest_run(settings.output_dir).get("pack")
         # A TPU would compile the step for several numbers of rows; whether that pays is not known.
-        if wanted is None and training.needs_static_shapes(trainer.strategy):
-            wanted = False
-    if obstacle or wanted is False or not job.do_train:
+        if packs is None and training.needs_static_shapes(trainer.strategy):
+            packs = False
+    if obstacle or packs is False or not job.do_train:
         return records
     parts = trainer.strategy.num_replicas_in_sync * settings.gradient_accumulation_steps
     packed = data.PackedRecords.of(records, parts)
     with training.named_errors(records):
         share = packed.share(settings.train_batch_size)
-    if wanted is None and share > _WORTHWHILE:
+    if packs is None and share > _WORTHWHILE:
         return records
     print(f"records share rows, so only {share:.0%} of the rows are computed (--pack=false gives "
           "each record its own row)", flush=True)

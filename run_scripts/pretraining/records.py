@@ -41,16 +41,16 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
     """
     terms = {name_of(term): term for term in recipe.terms}
     _check_names(names, recipe, terms, config)
-    found = tuple(term for name, term in terms.items() if _fits(term, config) and (
+    chosen = tuple(term for name, term in terms.items() if _fits(term, config) and (
         name in names if names else _is_default(term, records)))
     if records and records.tasks:
-        found = tuple(term for term in found if term.task in records.tasks)
+        chosen = tuple(term for term in chosen if term.task in records.tasks)
     if samples is not None:
-        found = tuple(dataclasses.replace(term, options={
-            **term.options, "n_negative_samples_batch": samples}) for term in found)
+        chosen = tuple(dataclasses.replace(term, options={
+            **term.options, "n_negative_samples_batch": samples}) for term in chosen)
     if records:
-        found = tuple(_settled(term, records) if term.of_records else term for term in found)
-    return found
+        chosen = tuple(_settled(term, records) if term.of_records else term for term in chosen)
+    return chosen
 
 
 def _settled(term, records):
@@ -80,11 +80,12 @@ def _is_default(term, records):
 
 def _missing(term, records):
     """The features that a term reads and that are neither in the records nor drawn."""
-    found = records.format.names | {feature.name for feature in features.MASKS} | set(
+    available = records.format.names | {feature.name for feature in features.MASKS} | set(
         getattr(getattr(records, "masks", None), "adds", ()))
     if not records.format.is_masked:
-        found |= set(masking.find(recipes.of_manifest(records.manifest).corruption).extra_features)
-    return set(getattr(objectives, term.objective).reads) - found
+        corruption = recipes.of_manifest(records.manifest).corruption
+        available |= set(masking.find(corruption).extra_features)
+    return set(getattr(objectives, term.objective).reads) - available
 
 
 def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.RecordSet",
@@ -198,28 +199,28 @@ def open_eval_records(job: PretrainingFlags, records: "data.RecordSet", config: 
     """Opens --eval_input_file, of the same vocabulary; without it, returns the training records."""
     if not job.eval_input_file:
         return records
-    found, _ = open_records(job, job.eval_input_file, "eval_input_file", config, recipe)
-    hashes = records.vocab_hash, found.vocab_hash
+    held_out, _ = open_records(job, job.eval_input_file, "eval_input_file", config, recipe)
+    hashes = records.vocab_hash, held_out.vocab_hash
     if None not in hashes and hashes[0] != hashes[1]:
         raise InputError("--input_file and --eval_input_file were made with different "
                          "vocabularies, according to their manifests; make one of them again.")
-    _compare_labels(_labels(found), "eval_input_file", _labels(records), "--input_file")
-    return found
+    _compare_labels(_labels(held_out), "eval_input_file", _labels(records), "--input_file")
+    return held_out
 
 
-def _compare_labels(mine, flag, theirs, whose):
-    for task in mine.keys() & theirs.keys():
-        if mine[task] != theirs[task]:
-            raise InputError(f"--{flag}: the labels of {task} are {','.join(mine[task])}, but "
-                             f"those of {whose} are {','.join(theirs[task])}; make the records "
+def _compare_labels(labels, flag, others, whose):
+    for task in labels.keys() & others.keys():
+        if labels[task] != others[task]:
+            raise InputError(f"--{flag}: the labels of {task} are {','.join(labels[task])}, but "
+                             f"those of {whose} are {','.join(others[task])}; make the records "
                              "with the same --labels.")
 
 
 def keep_labels(records: "data.RecordSet | data.TaskMixture", folder: str) -> None:
     """Writes the labels of users' files, in their order, into a run's folder."""
-    if found := _labels(records):
+    if labels := _labels(records):
         path = os.path.join(folder, _LABELS)
-        write_json(path, {**(read_json(path) if exists(path) else {}), **found})
+        write_json(path, {**(read_json(path) if exists(path) else {}), **labels})
 
 
 def check_labels(model: str, job: PretrainingFlags,
@@ -227,15 +228,15 @@ def check_labels(model: str, job: PretrainingFlags,
     """Checks that records to evaluate on have the labels that a model has learned, where its folder
     keeps them; `model` is that folder or a file in it."""
     path = os.path.join(model if is_folder(model) else os.path.dirname(model), _LABELS)
-    if (mine := _labels(records)) and exists(path):
+    if (labels := _labels(records)) and exists(path):
         flag = "eval_input_file" if job.eval_input_file else "input_file"
-        _compare_labels(mine, flag, read_json(path), path)
+        _compare_labels(labels, flag, read_json(path), path)
 
 
 def _labels(records):
     """The labels by task, where a user's file gave them."""
-    return {task: found for task, each in getattr(records, "sets", {}).items()
-            if each.manifest and (found := each.manifest["options"].get("labels"))}
+    return {task: labels for task, each in getattr(records, "sets", {}).items()
+            if each.manifest and (labels := each.manifest["options"].get("labels"))}
 
 
 def beside_teacher(job: PretrainingFlags, recipe: recipes.Recipe, config: Sizes,
@@ -248,10 +249,10 @@ def beside_teacher(job: PretrainingFlags, recipe: recipes.Recipe, config: Sizes,
     if not patterns:
         raise InputError(f"--teacher_input_file must be given: recipe {recipe.name} also trains "
                          "the teacher.")
-    theirs = training.teacher_config(settings, config)
+    sizes = training.teacher_config(settings, config)
     data.check_mixes(records, data.open_records(patterns, flag),
-                     theirs.vocab_size - config.vocab_size, flag)
-    return data.TwoTexts.of(records, open_records(job, patterns, flag, theirs, recipe)[0])
+                     sizes.vocab_size - config.vocab_size, flag)
+    return data.TwoTexts.of(records, open_records(job, patterns, flag, sizes, recipe)[0])
 
 
 def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.RecordSet",

@@ -21,8 +21,8 @@ def find_tokenizer(job: PretrainingFlags) -> Tokenizer | None:
         InputError: the records were made with another vocabulary.
     """
     manifests = manifest.find_manifests(manifest.record_files(job.input_file, "input_file"))
-    kept = (manifest.tokenizer_folder(path) for *_, path in manifests)
-    path = job.vocab_file or next((folder for folder in kept if find_vocabulary(folder)), None)
+    folders = (manifest.tokenizer_folder(path) for *_, path in manifests)
+    path = job.vocab_file or next((folder for folder in folders if find_vocabulary(folder)), None)
     if not path:
         return None
     tokenizer = open_tokenizer(path)
@@ -45,11 +45,11 @@ def compare_teacher(tokenizer: Tokenizer | None, terms: Sequence[recipes.Term],
         return
     with contextlib.suppress(InputError):       # of a vocabulary that can't be read here
         pairs = zip(open_tokenizer(own).vocabulary.tokens, tokenizer.vocabulary.tokens)
-        for index, (theirs, mine) in enumerate(pairs):
-            if theirs == mine:
+        for index, (other, token) in enumerate(pairs):
+            if other == token:
                 continue
-            print(f"warning: --teacher={teacher} has {theirs!r} as token {index}, but the records "
-                  f"have {mine!r}, so the teacher reads other words", flush=True)
+            print(f"warning: --teacher={teacher} has {other!r} as token {index}, but the records "
+                  f"have {token!r}, so the teacher reads other words", flush=True)
             return
 
 

@@ -142,9 +142,9 @@ class Electra(Learner):
             raise InputError("--terms lacks masked_lm, which trains the generator; add it, or give "
                              "--uniform_generator to have no generator.")
         name, options, default = _DISCRIMINATORS[settings.discriminator]
-        given = [settings.disc_weight, default, own.weight]
+        weights = [settings.disc_weight, default, own.weight]
         heads = [getattr(objectives, name)(
-            config, loss_weight=next(w for w in given if w is not None), dtype=dtype, **options)]
+            config, loss_weight=next(w for w in weights if w is not None), dtype=dtype, **options)]
         generator = None
         if not settings.uniform_generator:
             sizes = generator_config(config, settings)
@@ -170,7 +170,7 @@ class Electra(Learner):
         and `original_ids`, int32 [B, S]."""
         dropout_seed = seed_of_pass(dropout_seed, training, self.encoder.seed_generator)
         *seeds, last = split_seed(dropout_seed, 5)
-        found, head = {}, self.objectives[-1]
+        results, head = {}, self.objectives[-1]
         positions, labels = batch["masked_lm_positions"], batch["masked_lm_ids"]
         draws, excluded = batch.get("draws"), used(labels, batch)
         if draws is None:
@@ -180,16 +180,16 @@ class Electra(Learner):
         else:
             masked = self.objectives[0]
             outputs = self.generator(self._rows(batch), training=training, dropout_seed=seeds[0])
-            found[masked.name] = logits = masked(outputs, batch, self.generator.embedding_table,
-                                                 seeds[1])
+            results[masked.name] = logits = masked(outputs, batch, self.generator.embedding_table,
+                                                   seeds[1])
         sampled = to_slots(sample(logits, used(draws, batch), self.temperature,
                                   excluded if self.disallow_correct else None), batch)
         original = scatter_update(batch["input_ids"], labels, positions)
         corrupted = scatter_update(original, sampled, positions)
         seen = {**batch, "input_ids": corrupted, "original_ids": original}
         outputs = self.encoder(self._rows(seen), training=training, dropout_seed=seeds[2])
-        found[head.name] = head(outputs, seen, self.encoder.embedding_table, seeds[3])
-        return {**found, "sampled_ids": sampled, "corrupted_ids": corrupted,
+        results[head.name] = head(outputs, seen, self.encoder.embedding_table, seeds[3])
+        return {**results, "sampled_ids": sampled, "corrupted_ids": corrupted,
                 "original_ids": original}
 
     def _rows(self, batch):
@@ -208,10 +208,10 @@ class Electra(Learner):
 
     def parts(self) -> dict[str, Learner]:
         """Returns the network and the generator, each with its objective, by their files' names."""
-        found = {"model": Learner(self.encoder, self.objectives[-1:])}
+        models = {"model": Learner(self.encoder, self.objectives[-1:])}
         if self.generator not in (None, self.encoder):
-            found["generator"] = Learner(self.generator, self.objectives[:1])
-        return found
+            models["generator"] = Learner(self.generator, self.objectives[:1])
+        return models
 
     def describe(self) -> dict[str, Any]:
         generator = {} if self.generator is None else self.generator.config.to_dict()
@@ -227,12 +227,12 @@ class Electra(Learner):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Electra":
-        found = saved_arguments(config)
-        encoder, generator = found["encoder"], config["generator"]
+        arguments = saved_arguments(config)
+        encoder, generator = arguments["encoder"], config["generator"]
         if generator:
             generator = encoder if generator == "encoder" else _generator(
                 encoder, EncoderConfig.from_dict(generator["config"]), generator["shared"])
-        return cls(**{**found, "generator": generator})
+        return cls(**{**arguments, "generator": generator})
 
 
 def _generator(encoder, config, shared):

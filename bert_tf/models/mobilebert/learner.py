@@ -92,10 +92,10 @@ class KnowledgeTransfer(Distiller):
 def read_teacher(path: str, config: Sizes, dtype: str | None = None) -> Learner:
     """Reads the teacher of a network of `config`, with its masked LM; vocabulary, depth and width
     must be the network's."""
-    theirs = checkpoints.read_config(path)
+    sizes = checkpoints.read_config(path)
     for key in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"):
-        if getattr(theirs, key) != getattr(config, key):
-            raise InputError(f"--teacher: {path} has the {key} {getattr(theirs, key)}, but the "
+        if getattr(sizes, key) != getattr(config, key):
+            raise InputError(f"--teacher: {path} has the {key} {getattr(sizes, key)}, but the "
                              f"network to train has {getattr(config, key)}; make them equal.")
     return load_teacher(path, dtype)
 
@@ -103,12 +103,12 @@ def read_teacher(path: str, config: Sizes, dtype: str | None = None) -> Learner:
 def begin_as(learner: Learner, teacher: Learner) -> None:
     """Gives a network and its heads the teacher's weights outside the layers, where names and
     shapes are the same: embeddings and masked LM."""
-    theirs = variables(teacher)
+    values = variables(teacher)
     norms = {getattr(model.encoder.config, "normalization_type", "") == "no_norm"
              for model in (learner, teacher)}
     for name, variable in variables(learner).items():
         is_other_norm = name.startswith("embeddings/LayerNorm") and len(norms) > 1
-        if name.startswith("encoder/") or is_other_norm or name not in theirs:
+        if name.startswith("encoder/") or is_other_norm or name not in values:
             continue
-        if theirs[name].shape == variable.shape:
-            variable.assign(ops.convert_to_numpy(theirs[name]))
+        if values[name].shape == variable.shape:
+            variable.assign(ops.convert_to_numpy(values[name]))

@@ -65,8 +65,8 @@ class MultiTaskLearner(Learner):
         return {**batch, "is_real_example": real, "label_ids": labels}
 
     def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
-        return {name: {"loss": found["loss"]}
-                for name, found in super().measure_logits(logits, batch).items()}
+        return {name: {"loss": measures["loss"]}
+                for name, measures in super().measure_logits(logits, batch).items()}
 
     def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
         """Returns the mean loss of the batch's task, times its weight; for sums over batches of

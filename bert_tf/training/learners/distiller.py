@@ -127,8 +127,8 @@ class Distiller(Learner):
 
     @property
     def network_options(self) -> dict[str, Any]:
-        wanted = any(name.startswith("attention_") for name in self.internals)
-        return {"return_attention": True} if wanted else {}
+        needs_maps = any(name.startswith("attention_") for name in self.internals)
+        return {"return_attention": True} if needs_maps else {}
 
     def call(self, batch: Batch, training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Any]:
@@ -143,17 +143,17 @@ class Distiller(Learner):
             # Noise is for the network that learns.
             seen = {name: value for name, value in batch.items() if name not in NOISES}
             outputs = self.see_teacher(self.teacher.run_network(seen, options=self.network_options))
-        found = internals_of(self.teacher, outputs, batch, self.internals)
+        internals = internals_of(self.teacher, outputs, batch, self.internals)
         return {of_teacher(name): tree.map_structure(ops.stop_gradient, value)
-                for name, value in found.items()}
+                for name, value in internals.items()}
 
     def see_teacher(self, outputs: dict[str, Any]) -> dict[str, Any]:
         """Returns the outputs of the teacher's network that are compared."""
         return outputs
 
     def seen_by(self, objective: Objective, outputs: Any, batch: Batch) -> tuple[Any, Batch]:
-        wanted = getattr(objective, "internals", ())
-        return {**outputs, **internals_of(self, outputs, batch, wanted)}, batch
+        internals = getattr(objective, "internals", ())
+        return {**outputs, **internals_of(self, outputs, batch, internals)}, batch
 
     def measure_logits(self, logits: Mapping[str, Any], batch: Batch) -> Measures:
         return super().measure_logits(logits, {**batch, **logits["teacher"]})
@@ -188,19 +188,19 @@ def read_teacher(path: str, config: Sizes, terms: Sequence, dtype: str | None = 
     if not path:
         raise InputError("--teacher must be given, since this recipe learns from a pre-trained "
                          "model.")
-    theirs = checkpoints.read_config(path)
-    wanted = {name for term in terms for name in getattr(
+    sizes = checkpoints.read_config(path)
+    read = {name for term in terms for name in getattr(
         getattr(objectives, term.objective), "internals", ())}
-    if wanted - {LAYER_WEIGHTS} and theirs.vocab_size != config.vocab_size:      # type: ignore[attr-defined]
-        raise InputError(f"--teacher={path} has a vocabulary of {theirs.vocab_size} tokens, and "
+    if read - {LAYER_WEIGHTS} and sizes.vocab_size != config.vocab_size:      # type: ignore[attr-defined]
+        raise InputError(f"--teacher={path} has a vocabulary of {sizes.vocab_size} tokens, and "
                          f"the network a vocabulary of {config.vocab_size}; both must have the "
                          "same.")
-    widths = config.hidden_size, theirs.hidden_size
+    widths = config.hidden_size, sizes.hidden_size
     if widths[0] != widths[1] and any(term.objective == "HiddenCosine" for term in terms):
         raise InputError(f"--teacher={path} is {widths[1]} wide and the network {widths[0]} wide, "
                          "but the cosine of their vectors needs equal widths; set the network's "
                          "hidden_size to the teacher's, or leave hidden_cosine out of --terms.")
-    return load_teacher(path, dtype, bool(wanted & {TOKEN_LOGITS, "masked_lm"}))
+    return load_teacher(path, dtype, bool(read & {TOKEN_LOGITS, "masked_lm"}))
 
 
 def load_teacher(path: str, dtype: str | None = None, predicts: bool = True) -> Learner:
@@ -229,30 +229,30 @@ def internals_of(learner: Learner, outputs: Mapping[str, Any], batch: Batch,
         InputError: the network has no such tensor, or the learner no head for it.
     """
     heads = {objective.name: objective for objective in learner.objectives}
-    table, found = learner.encoder.embedding_table, {}
+    table, tensors = learner.encoder.embedding_table, {}
     for name in names:
         if name in outputs:
-            found[name] = outputs[name]
+            tensors[name] = outputs[name]
         elif name == FIRST_STATE:
-            found[name] = networks.first_state(outputs)
+            tensors[name] = networks.first_state(outputs)
         elif name == LAYER_WEIGHTS:
-            found[name] = layer_weights({weight.path: ops.convert_to_tensor(weight)
-                                         for weight in learner.encoder.weights})
+            tensors[name] = layer_weights({weight.path: ops.convert_to_tensor(weight)
+                                           for weight in learner.encoder.weights})
         elif name == TOKEN_LOGITS and "masked_lm" in heads:
-            found[name] = heads["masked_lm"].predict(outputs["sequence_output"], table)
+            tensors[name] = heads["masked_lm"].predict(outputs["sequence_output"], table)
         elif name in heads:
-            found[name] = heads[name](outputs, batch, table)
+            tensors[name] = heads[name](outputs, batch, table)
         else:
             raise InputError(f"distillation compares {name} of both networks, but a "
                              f"{type(learner.encoder).__name__} with "
                              f"{', '.join(heads) or 'no head'} has none; choose another network, "
                              "or another recipe of distillation.")
-    return found
+    return tensors
 
 
 def digest(weights: Iterable) -> str:
     """Returns the hexadecimal digest of the bytes of variables."""
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for variable in weights:
-        found.update(ops.convert_to_numpy(variable).tobytes())
-    return found.hexdigest()[:16]
+        hashed.update(ops.convert_to_numpy(variable).tobytes())
+    return hashed.hexdigest()[:16]

@@ -60,30 +60,30 @@ class DualTraining(Distiller):
                              "give --recipe=small_vocabulary, where the teacher does not learn.")
         known = load_teacher(settings.teacher, dtype)
         sizes = teacher_config(settings, config)
-        found = Learner(networks.build(sizes, name="teacher", dtype=dtype), [
+        teacher = Learner(networks.build(sizes, name="teacher", dtype=dtype), [
             objectives.DualMaskedLM(sizes, config.vocab_size, dtype=dtype)])    # type: ignore
-        theirs = variables(known)
-        for name, variable in variables(found).items():
-            value = theirs[name.replace("dual_masked_lm/", "masked_lm/")]
+        values = variables(known)
+        for name, variable in variables(teacher).items():
+            value = values[name.replace("dual_masked_lm/", "masked_lm/")]
             more = variable.shape[0] - value.shape[0] if len(value.shape) else 0
             variable.assign(ops.concatenate([value, variable[-more:]]) if more else value)
-        return found
+        return teacher
 
     def call(self, batch: Batch, training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Any]:
         dropout_seed = seed_of_pass(dropout_seed, training, self.encoder.seed_generator)
-        mine, other = split_seed(dropout_seed, 2)
+        own, other = split_seed(dropout_seed, 2)
         if text := beside(batch):
             batch = {**batch, _OUTPUTS: {
                 **self.teacher.run_network(text, training, other),
                 "embedding_table": self.teacher.encoder.embedding_table}}
-        return super().call(batch, training, mine)
+        return super().call(batch, training, own)
 
     def teach(self, batch: Batch) -> dict[str, Any]:
-        found = super().teach(batch)
+        features = super().teach(batch)
         vectors = ops.stop_gradient(        # of the student's tokens, which come last
             self.teacher.encoder.embedding_table[-self.encoder.config.vocab_size:])
-        return _with_vectors(found, of_teacher(LAYER_WEIGHTS), vectors)
+        return _with_vectors(features, of_teacher(LAYER_WEIGHTS), vectors)
 
     def seen_by(self, objective: Objective, outputs: Any, batch: Batch) -> tuple[Any, Batch]:
         if objective in self.teacher.objectives:
@@ -103,8 +103,8 @@ def teacher_config(settings: TeacherSettings, config: Sizes) -> Sizes:
     if not settings.teacher:
         raise InputError("--teacher must be given, since this recipe learns from a pre-trained "
                          "model.")
-    theirs: Any = checkpoints.read_config(settings.teacher)
-    return dataclasses.replace(theirs, vocab_size=theirs.vocab_size + config.vocab_size)  # type: ignore
+    sizes: Any = checkpoints.read_config(settings.teacher)
+    return dataclasses.replace(sizes, vocab_size=sizes.vocab_size + config.vocab_size)  # type: ignore
 
 
 def _with_vectors(values, name, vectors):

@@ -187,16 +187,16 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
         Raises:
             InputError: the batch lacks a feature of them.
         """
-        found = {}
+        targets = {}
         for objective in self.objectives:
             try:
-                found[objective.name] = objective.targets(self.batch_for(objective, batch))
+                targets[objective.name] = objective.targets(self.batch_for(objective, batch))
             except KeyError as error:
                 if error.args[0] not in objective.reads:
                     raise
                 raise InputError(f"the data have no feature {error.args[0]!r}, which the objective "
                                  f"{objective.name!r} learns from; add it.") from error
-        return found
+        return targets
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the divisor of each objective's loss, by name; needs no forward pass."""
@@ -223,8 +223,10 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
 
     def parts(self) -> dict[str, "Learner"]:
         """The models that a run leaves, by the names of their files."""
-        kept = [objective for objective in self.objectives if not objective.auxiliary]
-        return {"model": self if len(kept) == len(self.objectives) else Learner(self.encoder, kept)}
+        saved = [objective for objective in self.objectives if not objective.auxiliary]
+        if len(saved) == len(self.objectives):
+            return {"model": self}
+        return {"model": Learner(self.encoder, saved)}
 
     def describe(self) -> dict[str, Any]:
         """Returns the JSON values that identify the learner when a run is resumed."""

@@ -61,8 +61,8 @@ def one_pass(update: Callable, arrays: int, scalars: int) -> Callable:
             *[tf.TensorSpec([], tf.float32)] * scalars])
 
     def call(arrays: list, scalars: list, never: Any) -> list:
-        found = compiled()(never, *(tf.reshape(array, [-1]) for array in arrays), *scalars)
-        return [tf.reshape(new, array.shape) for new, array in zip(found, arrays[1:])]
+        results = compiled()(never, *(tf.reshape(array, [-1]) for array in arrays), *scalars)
+        return [tf.reshape(new, array.shape) for new, array in zip(results, arrays[1:])]
 
     return call
 
@@ -215,13 +215,13 @@ class AdamWeightDecay(ClippingOptimizer):
     def _averaged(self, updates):
         """The averages of the weights among `updates`, and their new values."""
         step = ops.cast(self.iterations - self.average_start, "float32")
-        kept = ops.where(step > 0, step / (step + 1) if self.average == "swa" else ops.minimum(
+        share = ops.where(step > 0, step / (step + 1) if self.average == "swa" else ops.minimum(
             self.average_decay, (1 + step) / (10 + step)), 0.0)
         for old, new in updates:
             index = self._trainable_variables_indices.get(self._var_key(old))
             if index is not None:
                 average = self.averages[index]
-                yield average, new + ops.cast(kept, new.dtype) * (average - new)
+                yield average, new + ops.cast(share, new.dtype) * (average - new)
 
     def _delta(self, index, variable, m, v, corrections, rounded):
         """The direction of the step: Adam's, plus the decay."""

@@ -161,8 +161,8 @@ def reduce_gradients(grads: list, is_clipped: Sequence[bool], rows_apart: bool =
         rows_apart: whether, in the norm, the gradients of a row that was looked up repeatedly count
             one by one, as in `tf.clip_by_global_norm`. A `Trainer` has added them up before.
     """
-    given, grads = grads, distribution.all_reduce_sum([distribution.dense(g) for g in grads])
-    parts = [getattr(g, "values", total) for g, total in zip(given, grads)] if rows_apart else grads
+    own, grads = grads, distribution.all_reduce_sum([distribution.dense(g) for g in grads])
+    parts = [getattr(g, "values", total) for g, total in zip(own, grads)] if rows_apart else grads
     # A stack, not a chain of additions: TensorFlow would add a chain up in any order.
     norm = ops.sqrt(ops.sum(ops.stack([ops.sum(ops.square(ops.cast(g, "float32")))
                                        for g, clips in zip(parts, is_clipped) if clips])))
@@ -180,9 +180,9 @@ def scale_gradients(grads: list, factors: Sequence[float], scale, is_scaled: Seq
                     ) -> list:
     """Multiplies the gradients that `is_scaled` marks with the scale, None for no clipping, and all
     with their own factors."""
-    found = []
+    scaled = []
     for gradient, factor, scales in zip(grads, factors, is_scaled):
         if scales and scale is not None:
             gradient = gradient * ops.cast(scale, gradient.dtype)
-        found.append(gradient * ops.cast(factor, gradient.dtype) if factor != 1 else gradient)
-    return found
+        scaled.append(gradient * ops.cast(factor, gradient.dtype) if factor != 1 else gradient)
+    return scaled

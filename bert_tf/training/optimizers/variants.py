@@ -35,9 +35,9 @@ class AveragedAdam(AdamWeightDecay):
     def update_step(self, gradient, variable, learning_rate) -> None:
         step = ops.cast(self.iterations, variable.dtype)
         # Weights may have been loaded since the averages were made.
-        kept = ops.where(step > 0, ops.minimum(self.MOST, (1 + step) / (10 + step)), 0.0)
+        share = ops.where(step > 0, ops.minimum(self.MOST, (1 + step) / (10 + step)), 0.0)
         average = self.averages[self._get_variable_index(variable)]
-        self.assign(average, average - (1 - kept) * (average - variable))
+        self.assign(average, average - (1 - share) * (average - variable))
         super().update_step(gradient, variable, learning_rate)
 
 
@@ -171,10 +171,10 @@ class ProgressiveLamb(LayerwiseAdaptiveMoments):
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Updates one variable and its moments, which are 0 while its rate is."""
         index = self._get_variable_index(variable)
-        found = self._layers[index]
-        if not found:
+        layer = self._layers[index]
+        if not layer:
             return
-        factor = ops.cast(self.factor(int(found[1])), variable.dtype)
+        factor = ops.cast(self.factor(int(layer[1])), variable.dtype)
         super().update_step(gradient, variable, ops.cast(learning_rate, variable.dtype) * factor)
         is_trained = ops.cast(factor > 0, variable.dtype)
         for moment in (self._momentums[index], self._velocities[index]):
@@ -374,6 +374,6 @@ class AdamaxWeightDecay(Adamax):
         return learning_rate
 
     def _moved(self, index, variable, rate, m, u, count):
-        kept = variable * (1 - rate * self.decay) if self._is_decayed[index] else variable
+        decayed = variable * (1 - rate * self.decay) if self._is_decayed[index] else variable
         correction = 1 - ops.power(ops.cast(self.beta_1, variable.dtype), count + 1)
-        return kept - rate / correction * m / u
+        return decayed - rate / correction * m / u
