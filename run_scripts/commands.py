@@ -151,7 +151,10 @@ def _find_program(command):
     name = sys.argv.pop(1) if sys.argv[1:] and sys.argv[1][0] != "-" else None
     if name is None and _HELP & {*sys.argv}:
         with signals.reaching_output():
-            _print_help(command, modules)
+            print(f"{importlib.import_module(COMMANDS[command]).__doc__.strip()}\n\n"
+                  f"    {command} NAME --flag=value ...\n    {command} NAME --help\n")
+            for program, module in modules.items():
+                print(f"  {program:<{max(map(len, modules))}}  {first_line(module)}")
         sys.exit()
     if name not in modules:
         start = f"{command} needs a name as its first argument"
@@ -160,13 +163,6 @@ def _find_program(command):
         sys.exit(f"error: {start}: {choose_from(name or '', modules)}")
     sys.argv[0] += f" {name}"
     return modules[name]
-
-
-def _print_help(command, modules):
-    print(f"{importlib.import_module(COMMANDS[command]).__doc__.strip()}\n\n"
-          f"    {command} NAME --flag=value ...\n    {command} NAME --help\n")
-    for name, module in modules.items():
-        print(f"  {name:<{max(map(len, modules))}}  {first_line(module)}")
 
 
 def run() -> None:

@@ -89,7 +89,6 @@ def _folder(path):
 
 
 def _keep_task(job, account):
-    """Writes the task.json of a fine-tuned model next to its converted head."""
     folder = _folder(job.input)
     saved = SavedTask.read(folder) if folder else None
     if not saved:
@@ -104,7 +103,6 @@ def _keep_task(job, account):
 
 
 def _snippet(job):
-    """Code that opens the new folder; "" for formats of other programs."""
     name = os.path.basename(absolute(job.output))
     if job.output_format == "keras":
         return None

@@ -160,7 +160,6 @@ class DistillFlags:
 
 
 def _saved(job: DistillFlags) -> SavedTask:
-    """The `SavedTask` of the first teacher."""
     saved = SavedTask.require(job.teacher[0], "teacher")
     if saved.task.kind.name == "text_to_text":
         raise InputError(f"--teacher: {job.teacher[0]} is a model for {saved.task.kind.title}, "
@@ -201,7 +200,6 @@ def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags | SquadFla
 
 
 def _model_flags(job: DistillFlags, saved: SavedTask, settings: FineTuneSettings) -> ModelFlags:
-    """The flags of the student as a model to fine-tune."""
     is_config = is_file(job.student) and job.student.endswith(".json")
     path = "" if is_config else job.student
     if job.student_layers:
@@ -266,7 +264,6 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
 
 
 def _defaults(typed: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The defaults of the recipe."""
     row = find_distillation(typed.get("recipe", DistillFlags.recipe))
     augments = {"augmentation": row.augmentation} if row.augmentation != "none" else {}
     return row.paper, {**row.defaults, **augments}

@@ -240,7 +240,8 @@ def answer_rows(rows: Iterable[Row], source: str, output: str,
     with opened as file:
         write = writer(file)
         while piece := list(itertools.islice(rows, size)):
-            answers = answer([row.texts for row in piece], _locate(piece, name))
+            answers = answer([row.texts for row in piece],
+                             lambda index, piece=piece: f"{name}, line {piece[index].line}")
             for row, one in zip(piece, answers):
                 write(row, one)
             file.flush()
@@ -260,7 +261,6 @@ def writer(form: str, file: typing.TextIO) -> Callable[[Row, dict], None]:
 
 
 def _beside(row, predicted):
-    """Returns the cells of a row, and the predictions for it."""
     if known := [name for name in predicted if name in row.cells]:
         raise InputError(f"line {row.line} of the input has a column {known[0]!r} already; rename "
                          "it, since the output has a column of this name.")
@@ -277,8 +277,6 @@ def headline(prediction: dict) -> str:
 
 
 class _Cells:
-    """Writes a table whose first line names its columns."""
-
     def __init__(self, form, file):
         self._names, self._has_told = None, False
         if form == "csv":
@@ -318,11 +316,6 @@ def _cell(value, name):
     if any(isinstance(part, (list, dict)) or are_labels and "," in str(part) for part in value):
         return json.dumps(value, ensure_ascii=False)
     return ("," if are_labels else " ").join(map(str, value))
-
-
-def _locate(piece, name):
-    """Returns the function that names the place of an example of a piece in errors."""
-    return lambda index: f"{name}, line {piece[index].line}"
 
 
 def check_files(source: str, output: str) -> None:

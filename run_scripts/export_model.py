@@ -307,7 +307,13 @@ def write(job: ExportFlags, model: Any) -> str:
     if "onnx" in job.format:
         export.save_onnx(module, path, job.format == "onnx_int8", _metadata(job, model))
         if path != job.output:
-            _write_around(job)
+            changes = checkpoints.Changes(vocab_file=job.vocab_file,
+                                          do_lower_case=job.do_lower_case)
+            try:
+                write_around(job.output, job.init_checkpoint, changes, job.labels)
+            except InputError as error:
+                print(f"note: {job.output} gets no configuration and no tokenizer: {error}",
+                      flush=True)
     else:
         export.save_lite(module, path, int8=job.format == "lite_int8")
         if not path.endswith(".tflite"):
@@ -336,15 +342,6 @@ def _metadata(job, model):
         labels = model.saved.task.labels if model.saved else model.weights.labels
     return {"task": job.task, **({"labels": json.dumps(list(labels))} if labels else {}),
             **({"max_seq_length": str(length)} if length else {})}
-
-
-def _write_around(job):
-    """Writes the configuration and the tokenizer beside an ONNX file."""
-    changes = checkpoints.Changes(vocab_file=job.vocab_file, do_lower_case=job.do_lower_case)
-    try:
-        write_around(job.output, job.init_checkpoint, changes, job.labels)
-    except InputError as error:
-        print(f"note: {job.output} gets no configuration and no tokenizer: {error}", flush=True)
 
 
 _TEXTS = {"answer_span": 'question=["Who wrote it?"], passage=["Jane Austen wrote Emma."]',

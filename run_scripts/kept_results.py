@@ -46,7 +46,6 @@ class KeptResults:
         self._write()
 
     def _write(self):
-        """Writes all results, and those that another process has written since the last time."""
         content = read_json(self._path) if exists(self._path) else {}
         if content.get("settings") == as_json(self._content["settings"]):
             _fill(self._content, content)
@@ -54,7 +53,6 @@ class KeptResults:
 
 
 def _fill(target, source):
-    """Adds what is missing in a JSON object from another."""
     for name, value in source.items():
         if isinstance(value, dict) and isinstance(target.get(name), dict):
             _fill(target[name], value)

@@ -132,7 +132,6 @@ def main(task_flags: TaskFlags, job: PruneFlags) -> None:
 
 
 def _defaults(typed):
-    """The order of removal, where none is given."""
     orders = ["oracle"] if typed.get("parts") == "layers" else [ORDERS[0]]
     return "--parts", {"orders": [] if typed.get("prune_heads") else orders}
 

@@ -69,7 +69,6 @@ def _say(number, text):
 
 
 def _check_same_text(job, folder):
-    """Raises InputError if the folder holds a quickstart on another text."""
     path = os.path.join(folder, "quickstart.json")
     started = {"input_file": [[name, file_size(name)] for name in job.input_file],
                "random_seed": job.random_seed, "do_lower_case": job.do_lower_case}
@@ -187,7 +186,6 @@ def main(job: QuickstartFlags) -> None:
 
 
 def _fine_tune(job, path):
-    """Fine-tunes the model, and random weights, on the task that documentation brings along."""
     if job.input_file:
         _say(6, "fine-tuning: left out, as a text of your own has no labels")
         return None
@@ -200,7 +198,6 @@ def _fine_tune(job, path):
 
 
 def _sentence(held_out, learned):
-    """A held-out sentence: the first one whose word was guessed, or the first of the file."""
     if learned.guesses:
         one = learned.guesses[0]
         return one.sentence.replace(MASK, one.word)
@@ -209,7 +206,6 @@ def _sentence(held_out, learned):
 
 
 def _next_commands(job, path):
-    """Returns the lines for a terminal that the user can run next."""
     text = "The [MASK] is open." if job.input_file else "The [MASK] of the array."
     lines = [f"bert-fill-mask --init_checkpoint={path('model')} --text='{text}'",
              f"tensorboard --logdir {path('model', 'tensorboard')}"]

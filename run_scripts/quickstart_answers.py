@@ -125,7 +125,6 @@ def ask(model: str, examples: list[dict[str, str]]) -> list[Answer]:
 
 
 def _print_answers(answers):
-    """Prints answers, and how a user asks on."""
     print(f"\n{_SHOWN} held-out sentences, drawn by a seed before the answers were known; the "
           "model of seed 1 says")
     for one in answers.examples:

@@ -52,7 +52,6 @@ def write_report(path: str, title: str, summary: str, learned: Learned, answers:
 
 
 def _guesses(learned):
-    """The section on masked words."""
     if learned.guesses:
         yield ("Words it was asked for",
                "Words of held-out sentences, drawn by a seed without a look at the guesses. By "
@@ -64,7 +63,6 @@ def _guesses(learned):
 
 
 def _answers(answers):
-    """The section on the task that the model learned."""
     if answers:
         yield ("A task from few labels",
                f"Which library does a sentence document? {LABELS} labelled sentences of each, "

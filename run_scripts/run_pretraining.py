@@ -98,7 +98,11 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackingSettings
     records = beside_teacher(job, recipe, config, own, records)
     terms = choose_terms(recipe, job.terms, records, config,
                          job.setting("n_negative_samples_batch"))
-    stages = _stages(job, settings, stack, config, recipe, own)
+    stages = [training.stacking.Stage(config, settings)]
+    if job.do_train:
+        learner = getattr(training, recipe.learner)
+        stages = training.stacking.plan(settings, stack, config,
+                                        lambda sizes: learner.configs(sizes, own))
     tokenizer = find_tokenizer(job)
     compare_teacher(tokenizer, terms, job.setting("teacher", ""))
     make_folder(settings.output_dir, "output_dir")
@@ -123,17 +127,7 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackingSettings
         return trainer
 
 
-def _stages(job, settings, stack, config, recipe, own):
-    """The stages of training; one, of evaluation alone."""
-    if not job.do_train:
-        return [training.stacking.Stage(config, settings)]
-    learner = getattr(training, recipe.learner)
-    return training.stacking.plan(settings, stack, config,
-                                  lambda sizes: learner.configs(sizes, own))
-
-
 def _check_batches(job, settings, records, eval_records):
-    """Checks the batch sizes where records are rows, which have one."""
     of_eval = "eval_input_file" if job.eval_input_file else "input_file"
     for each, which, flag in ((records, "train", "input_file"), (eval_records, "eval", of_eval)):
         if getattr(each, "rows", 0) and getattr(job, f"do_{which}"):
@@ -141,7 +135,6 @@ def _check_batches(job, settings, records, eval_records):
 
 
 def _keep(job, settings, tokenizer, config, records):
-    """Writes the files that go with a run's model into its folder."""
     flags.keep(settings, settings.output_dir, trains=job.do_train)
     keep_model_files(tokenizer, config, settings.output_dir)
     if job.do_train:
@@ -183,8 +176,12 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
             initialize(run, trainer, job)
     if begin:
         begin()
-    if not run.step:
-        _give_counts(trainer.learner.encoder, job, records)
+    encoder = trainer.learner.encoder
+    if not run.step and hasattr(encoder, "take_counts"):
+        if job.init_checkpoint:     # its embeddings were learned with these
+            print("the model keeps the word frequencies of --init_checkpoint", flush=True)
+        else:
+            encoder.take_counts(data.manifest.token_counts(records.manifest))
     print(f"{trainer.learner.count_params():,} weights, {records.size:,} records, "
           f"{counted(trainer.strategy.num_replicas_in_sync, 'device')}", flush=True)
     if job.do_train:
@@ -198,15 +195,6 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
         base = job.init_checkpoint if run.init_checkpoint is None else run.init_checkpoint or None
         write_card(settings.output_dir, base)
     return trainer
-
-
-def _give_counts(encoder, job, records):
-    """Gives an encoder the frequencies of words in the records, if it looks at frequencies."""
-    if hasattr(encoder, "take_counts"):
-        if job.init_checkpoint:     # its embeddings were learned with these
-            print("the model keeps the word frequencies of --init_checkpoint", flush=True)
-        else:
-            encoder.take_counts(data.manifest.token_counts(records.manifest))
 
 
 def _noticed(job, stack, records):

@@ -184,7 +184,6 @@ def draw_words(tokenizer: Tokenizer, sentences: Sequence[str], common: Collectio
 
 
 def _is_word(token):
-    """Whether all of a token's characters are letters, or the marks of such."""
     return all(unicodedata.category(char)[0] in "LM" for char in token)
 
 
@@ -227,7 +226,11 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
         raise InputError(f"--vocab_file must be given: there is no vocabulary in {output_dir}.")
     tokenizer = open_tokenizer(vocab_file or output_dir, do_lower_case)
     sentences = _read_sentences(eval_text) if eval_text else []
-    evaluation = _last_evaluation(output_dir)
+    evaluations = read_metrics(output_dir, "eval")
+    if not evaluations:
+        raise InputError(f"--output_dir: {output_dir} holds no evaluation; run "
+                         "bert-run-pretraining with --do_eval first.")
+    evaluation = evaluations[-1]
     learner = _load_model(output_dir)
     vocab_size = learner.encoder.config.vocab_size
     objectives = [each for each in learner.objectives if "accuracy" in each.measures]
@@ -241,7 +244,9 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
     scores = _scores(evaluation, baselines, [
         each.metrics_name for each in objectives if each.likelihood == "loss"])
     heading = evaluated_on(train_records, eval_records)
-    _print_scores(heading, scores)
+    print(f"{heading:<24}{'loss':>10}{'accuracy':>10}{'perplexity':>12}")
+    for line, loss, accuracy, likely in scores:
+        print(f"{line:<24}{loss:>10.3f}{accuracy:>10.1%}{shown_perplexity(likely):>12}".rstrip())
     first = next(iter(baselines))
     has_learned = evaluation[f"{first}/accuracy"] > baselines[first][1]
     if not has_learned:
@@ -264,7 +269,6 @@ def shown_perplexity(value: float | None) -> str:
 
 
 def _scores(evaluation, baselines, language_models):
-    """Title, loss, accuracy and perplexity of each objective, then of its baseline."""
     scores = []
     for name, (loss, accuracy) in baselines.items():
         title, label, _ = titles(name)
@@ -276,22 +280,7 @@ def _scores(evaluation, baselines, language_models):
     return scores
 
 
-def _print_scores(heading, scores):
-    print(f"{heading:<24}{'loss':>10}{'accuracy':>10}{'perplexity':>12}")
-    for line, loss, accuracy, likely in scores:
-        print(f"{line:<24}{loss:>10.3f}{accuracy:>10.1%}{shown_perplexity(likely):>12}".rstrip())
-
-
-def _last_evaluation(output_dir):
-    evaluations = read_metrics(output_dir, "eval")
-    if not evaluations:
-        raise InputError(f"--output_dir: {output_dir} holds no evaluation; run "
-                         "bert-run-pretraining with --do_eval first.")
-    return evaluations[-1]
-
-
 def _load_model(output_dir):
-    """Reads the Learner of a run."""
     import keras  # not lazily: see tests/test_architecture.py
     # The records have labels for ELECTRA's generator, not for the objective of its model.
     paths = [os.path.join(output_dir, *names) for names in (("generator", "model.keras"),

@@ -62,7 +62,6 @@ def groups(config_classes):
 
 
 def _title(kind):
-    """The first line or sentence of a class's docstring."""
     text = (inspect.getdoc(kind) or kind.__name__).partition("\n\n")[0]
     return " ".join(text.split()).removesuffix(".")
 

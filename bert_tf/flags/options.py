@@ -205,7 +205,6 @@ def _kind(metadata):
 
 
 def _range(least=None, above=None, most=None, below=None):
-    """Completes "it must be ..."."""
     upper = ([f"at most {most}"] if most is not None else
              ["finite"] if below == float("inf") else
              [f"below {below}"] if below is not None else [])

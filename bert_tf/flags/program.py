@@ -40,7 +40,6 @@ def keep(config, folder: str, prefix: str = "", without: type | None = None,
 
 
 def _is_of_training(path):
-    """Whether a file holds the flags with which a model was trained."""
     if not is_file(path):
         return False
     with open_file(path, "rt", encoding="utf-8") as file:

@@ -111,7 +111,6 @@ class Smart(Plain):
         return normal * self._settings.adv_noise_var * mask
 
     def _find(self, of, logits, seeds, noise):
-        """The noise after all steps of ascent."""
         for seed in seeds:
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(noise)
@@ -128,7 +127,6 @@ class Smart(Plain):
         return noise
 
     def _bounded(self, noise):
-        """The nearest noise within the bound."""
         most = self._settings.adv_max_norm
         if not most:
             return noise

@@ -111,7 +111,6 @@ def predict(trainer: Trainer, examples, batch_size: int,
 
 
 def _in_batches(trainer, examples, batches, measures):
-    """Yields what `Trainer.predict` does for each batch."""
     def length_of(rows):
         return examples.batch_length(rows) if needs_static_shapes(trainer.strategy) else None
 

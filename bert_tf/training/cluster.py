@@ -228,7 +228,6 @@ def agree(cluster: Cluster, flags: Mapping[str, str], seconds: float, folder: st
 
 
 def _ask(store, name, seconds):
-    """The value that a worker has left under a name."""
     return json.loads(store.get_config_key_value(f"bert_tf/{name}", int(1000 * seconds)))
 
 

@@ -256,7 +256,6 @@ def _train_trial(tuning, run):
 
 
 def _measure(tuning, run, best, evaluate, settings):
-    """The step of the weights that a run ends with, and their metrics."""
     if best:
         wait_for_workers(tuning.strategy)
         step, metrics = best.restore(run.step, settings.num_train_steps)
@@ -291,13 +290,11 @@ def _make_learner(tuning, settings, trains, dtype):
 
 
 def _give_losses(heads):
-    """Gives a loss to heads that learn from a teacher alone."""
     for head in heads:
         head.loss_weight = head.loss_weight or 1.0
 
 
 def _keep(tuning, learner, folder, result, earlier):
-    """Writes a trial's result to its folder, and its model if it is the best so far."""
     headline = tuning.headline
     if not result.get(trials.DIVERGED) and all(
             trials.rank_result(result, headline) > trials.rank_result(other, headline)

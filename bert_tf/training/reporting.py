@@ -243,7 +243,6 @@ def _curves(folder, start_step):
 
 
 def _line(metrics):
-    """The losses and accuracies of a console line."""
     return "  ".join(f"{name.replace('/', ' ')} {value:.4f}" for name, value in metrics.items()
                      if name == "loss" or "/" in name)
 

@@ -60,10 +60,6 @@ def fingerprint(value: Any) -> int:
     return int(hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8], 16)
 
 
-def _is_free(name, settings):
-    return name in FREE or name in _EVALUATION and not getattr(settings, "early_stopping", 0)
-
-
 def compare(own: dict, saved: dict, settings: SharedSettings) -> tuple[list[str], list[str]]:
     """Returns the differences of two descriptions, first of the network, then of the recipe:
     phrases such as "--learning_rate (0.0001, now 5e-05)".
@@ -73,12 +69,15 @@ def compare(own: dict, saved: dict, settings: SharedSettings) -> tuple[list[str]
         saved: the description on disk.
     """
     network, recipe = [], []
+    free = {*FREE, *_FOLLOWED}
+    if not getattr(settings, "early_stopping", 0):
+        free.update(_EVALUATION)
     for name in differing_options(own, saved):
         old, new = saved.get(name), own.get(name)
         if name in (*_CONFIGS, _TERMS) and isinstance(old, dict) and isinstance(new, dict):
             for part, more in zip((network, recipe), _compare_networks(name, old, new)):
                 part += more
-        elif not (name in _FOLLOWED or _is_free(name, settings)):
+        elif name not in free:
             recipe.append(_phrase(name, old, new))
     return network, recipe
 
@@ -213,7 +212,6 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
 
 
 def _check_network(path, saved, own, weights_only):
-    """Checks that a checkpoint and a Learner, as they are described, have the same network."""
     free = _MEMORY if weights_only else ()
     other = [phrase for name in (*_CONFIGS, _TERMS) if name in saved and name in own
              for phrase in _compare_networks(name, saved[name], own[name], free)[0]]
@@ -223,7 +221,6 @@ def _check_network(path, saved, own, weights_only):
 
 
 def _check_fits(path, tensors, named):
-    """Checks that the tensors of a checkpoint are the variables of a model, by their names."""
     for name, variable in named.items():
         if name not in tensors:
             raise InputError(f"{path} has no {name}, so it belongs to another model or optimizer; "

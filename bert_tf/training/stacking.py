@@ -119,7 +119,6 @@ def plan(settings: TrainSettings, stacking: StackingSettings, config: Sizes,
 
 
 def _changes(settings, stacking, count):
-    """Returns a dict of the steps and rates of each stage."""
     steps = _numbers(stacking, "stack_steps", int, count - 1) or []
     steps.append(settings.num_train_steps - sum(steps))
     if len(steps) != count or steps[-1] < 1:

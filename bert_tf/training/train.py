@@ -137,8 +137,6 @@ class Run:
                           "same command again to resume.", number)
 
     def _check_workers(self):
-        """Raises InputError unless all workers begin at one step, with equal records and settings.
-        """
         if self._mean(self.step) != self.step:
             raise InputError("the workers start at different steps: --output_dir must be one "
                              f"folder that all workers read; here it is "
@@ -263,7 +261,6 @@ def _any_signal(mean, noted):
 
 
 def _is_time(every, step):
-    """Whether a step is one of `every` steps; 0: none is."""
     return every and step % every == 0
 
 
@@ -405,7 +402,6 @@ def _divide(records, settings, shares):
 
 
 def _describe_schedule(records):
-    """Returns the steps of each task, if the records have several, as checkpoints keep them."""
     schedule = getattr(records, "schedule", None)
     return {"task_schedule": dict(zip(schedule.names, map(list, schedule.table)))
             } if schedule else {}

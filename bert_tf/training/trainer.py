@@ -225,7 +225,6 @@ class Trainer:
             self._is_stopping = tf.Variable(False, trainable=False, name="is_stopping")
 
     def _total(self, sums):
-        """The total loss, from packed sums."""
         return self.learner.total_loss({
             name: {"loss": (sums[index, 0], sums[index, 1])}
             for index, (name, kind) in enumerate(self.learner.measure_names) if kind == "loss"})

@@ -162,7 +162,6 @@ def rank_result(result: dict, headline: str) -> tuple:
 
 
 def _is_error(name):
-    """Whether less of a metric is better."""
     return "loss" in name or name.endswith(("mae", "mae_of_mean"))
 
 

@@ -207,7 +207,6 @@ def _vocabulary(cell):
 
 
 def _numbers(folder):
-    """The metrics that a command has left."""
     path = os.path.join(folder, "metrics.json")
     if exists(path):
         return read_json(path)["metrics"]
@@ -220,7 +219,6 @@ def _numbers(folder):
 
 
 def _clean(folder):
-    """Removes all but the results and the log."""
     for name in list_folder(folder):
         path = os.path.join(folder, name)
         if is_folder(path):

@@ -237,7 +237,6 @@ class Material:
             "random_seed": seed, **flags})
 
     def _task(self, title):
-        """The flags of the task of a column; {} of a column with files of its own."""
         job = self.job
         if title not in COLUMNS:
             return {}
@@ -249,7 +248,6 @@ class Material:
                 **({"version_2_with_negative": True} if title == "SQuAD2.0" else {})}
 
     def _finetuning(self):
-        """The flags of the optimization."""
         job = self.job
         return {"num_train_steps": job.finetuning_steps,
                 "train_batch_size": job.finetuning_batch_size,

@@ -66,7 +66,6 @@ class HeadsFlags:
 
 
 def _check_task(job):
-    """Raises InputError if no flag names the examples of a task with labels."""
     task = SavedTask.require(job.model_dir, "model_dir").task
     if job.task or task.kind.name in ("span", "text_to_text"):
         return

@@ -75,7 +75,6 @@ class Curve:
         self._of_whole: list = []       # the importance of all parts while none is off
 
     def _check_texts(self):
-        """Refuses flags that T5 has no use for."""
         if self.job.parts != "heads" or self.job.actually_prune or self.job.prune_heads:
             raise InputError("in T5, heads can only be switched off (--orders), not removed; leave "
                              "out --parts, --actually_prune and --prune_heads.")
@@ -142,7 +141,6 @@ class Curve:
         return {"heads": off, "form": "zero"} if self.job.parts == "heads" else {"units": off}
 
     def _importance(self, off):
-        """The importance of all parts, without those that are off already."""
         if not off and self._of_whole:
             return self._of_whole
         if not hasattr(self, "_train"):
@@ -171,7 +169,6 @@ class Curve:
         return [-of_layer for of_layer in scores] if order == "reverse" else scores
 
     def _counts(self, order, least):
-        """Returns how many parts are off at each step of an order."""
         counts = compression.steps_of(self.job.percents, self._sizes(order), least)
         if self.job.parts == "layers":
             return [count for count in dict.fromkeys(counts) if 0 < count < self.total]

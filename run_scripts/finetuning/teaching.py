@@ -132,7 +132,6 @@ class Teaching:
                                          "word_vectors")
 
     def _give_vectors(self, learner):
-        """Writes the vectors into the student's embeddings."""
         ids, rows = self.vectors
         table = learner.encoder.embedding_table
         values = table.numpy()
@@ -156,7 +155,6 @@ class Teaching:
         return self.row.augmentation != "none"
 
     def _augment(self, own):
-        """The function that makes further texts of an example."""
         if self.row.augmentation == "random_words":
             return self._random_words(own)
         job = self.flags
@@ -209,7 +207,6 @@ class Teaching:
 
 
 def _check_labels(row, source):
-    """Raises InputError if gold labels are learned, and some texts have none."""
     if row.gold_weight and (source.further or source.augment):
         raise InputError(f"--gold_weight is {row.gold_weight:g}, but in records of "
                          f"--recipe={row.name} texts without labels can't be told from others; "
@@ -217,7 +214,6 @@ def _check_labels(row, source):
 
 
 def _check_first_token(recipe, flag, config, tokenizer):
-    """Raises InputError if the first token of a text says nothing about the text."""
     if config.is_causal:
         raise InputError(f"--recipe={recipe} compares vectors of the first token, which sees no "
                          f"other in a left-to-right model such as --{flag}; give another recipe.")

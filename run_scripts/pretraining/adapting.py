@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import recipes
-from bert_tf.config import EncoderConfig, Sizes
+from bert_tf.config import EncoderConfig
 from bert_tf.data import masking
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
@@ -67,8 +67,10 @@ def _recipe(job: PretrainingFlags, model: Model) -> recipes.Recipe:
         if _needs_another(recipe, model) and _MASKED_LM in heads:
             recipe = recipes.RECIPES["bert"]
     pairing = PAIRINGS[recipe.segments.pairing]
+    has_encoder = (isinstance(config, EncoderConfig)
+                   or recipe.sizes.get("model_type") == config.model_type)
     if (pairing.in_rows or pairing.in_streams or recipe.denoising or recipe.tasks
-            or not masking.find(recipe.corruption).hides or not _has_encoder(config, recipe)):
+            or not masking.find(recipe.corruption).hides or not has_encoder):
         raise InputError(f"--init_checkpoint: {model.path} is a {config.model_type}, which learns "
                          f"no masked words from a text; {_BY_HAND}.")
     if not job.recipe and _needs_another(recipe, model):
@@ -81,10 +83,6 @@ def _recipe(job: PretrainingFlags, model: Model) -> recipes.Recipe:
                          f"{config.max_position_embeddings} positions of {model.path}; give at "
                          "most that many.")
     return recipe
-
-
-def _has_encoder(config: Sizes, recipe: recipes.Recipe) -> bool:
-    return isinstance(config, EncoderConfig) or recipe.sizes.get("model_type") == config.model_type
 
 
 def _needs_another(recipe: recipes.Recipe, model: Model) -> bool:
@@ -139,7 +137,6 @@ def _make_records(job: PretrainingFlags, settings: TrainSettings, model: Model,
 
 
 def _options(job: PretrainingFlags, recipe: recipes.Recipe) -> dict[str, Any]:
-    """The flags of the records that the recipe, its terms and --masking decide."""
     options = {**data_defaults({"recipe": recipe.name})[1], "recipe": recipe.name}
     can_be_dynamic = masking.find(recipe.corruption).can_be_dynamic
     options["masking"] = job.masking or ("dynamic" if can_be_dynamic else "static")

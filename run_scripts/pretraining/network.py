@@ -56,7 +56,6 @@ def read_network(job: PretrainingFlags) -> Sizes:
 
 
 def _named(job):
-    """The flag that gives the configuration, with its value."""
     flag = "bert_config_file" if job.bert_config_file else "init_checkpoint"
     return f"--{flag}: {getattr(job, flag)}"
 

@@ -40,9 +40,17 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
     `records`, if these are given. `samples` is --n_negative_samples_batch.
     """
     terms = {name_of(term): term for term in recipe.terms}
-    _check_names(names, recipe, terms, config)
-    chosen = tuple(term for name, term in terms.items() if _fits(term, config) and (
-        name in names if names else _is_default(term, records)))
+    for name in names:
+        if name not in terms:
+            raise InputError(f"--terms: recipe {recipe.name} has no {name}; "
+                             + choose_from(name, terms))
+        if not _fits(terms[name], config):
+            raise InputError(f"--terms: {name} reads an output that the network of this "
+                             f"configuration does not have; leave {name} out.")
+    if not names:
+        names = [name for name, term in terms.items() if not (
+            term.by_name or term.optional and records and _missing(term, records))]
+    chosen = tuple(term for name, term in terms.items() if name in names and _fits(term, config))
     if records and records.tasks:
         chosen = tuple(term for term in chosen if term.task in records.tasks)
     if samples is not None:
@@ -54,28 +62,12 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
 
 
 def _settled(term, records):
-    """Returns the term with the options that its records decide."""
     made = recipes.of_manifest(getattr(records, "sets", {}).get(term.task, records).manifest)
     return term.for_records(masking.find(made.corruption), made.segments)
 
 
-def _check_names(names, recipe, terms, config):
-    for name in names:
-        if name not in terms:
-            raise InputError(f"--terms: recipe {recipe.name} has no {name}; "
-                             + choose_from(name, terms))
-        if not _fits(terms[name], config):
-            raise InputError(f"--terms: {name} reads an output that the network of this "
-                             f"configuration does not have; leave {name} out.")
-
-
 def _fits(term, config):
     return config is None or getattr(objectives, term.objective).fits(config)
-
-
-def _is_default(term, records):
-    """Whether a term is trained where --terms names none."""
-    return not (term.by_name or (term.optional and records and _missing(term, records)))
 
 
 def _missing(term, records):
@@ -110,7 +102,6 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
 
 
 def _check_masking(job, recipe, records, flag, made, again):
-    """Raises InputError if --masking, the recipe and the records' masks do not go together."""
     path, hides = records.paths[0], masking.find(recipe.corruption).hides
     if not hides and job.masking == "static":
         raise InputError("--masking=static is for recipes that mask tokens; leave it out with "
@@ -173,7 +164,6 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
 
 
 def _check_kind(records, flag):
-    """Raises InputError for examples of a task, and for records in order without a manifest."""
     path = records.paths[0]
     if records.manifest and "max_predictions_per_seq" not in records.manifest["options"]:
         raise InputError(f"--{flag}: {path} holds examples of a task, not pre-training records; "
@@ -234,7 +224,6 @@ def check_labels(model: str, job: PretrainingFlags,
 
 
 def _labels(records):
-    """The labels by task, where a user's file gave them."""
     return {task: labels for task, each in getattr(records, "sets", {}).items()
             if each.manifest and (labels := each.manifest["options"].get("labels"))}
 

@@ -53,7 +53,11 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective], **kwargs: Any):
         super().__init__(autocast=False, **kwargs)
         objectives = list(objectives)
-        _check_names([objective.name for objective in objectives])
+        names = [objective.name for objective in objectives]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"{names.count(name)} objectives have the name {name!r}; give "
+                                 "each a different name=.")
         if not encoder.trainable:       # a loaded encoder has not passed this on to its weights
             for variable in encoder.weights:
                 variable.trainable = False
@@ -253,11 +257,3 @@ def saved_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
     return {key: keras.saving.deserialize_keras_object(value)
             if key in ("encoder", "objectives") else value
             for key, value in config.items() if key != "weights"}
-
-
-def _check_names(names):
-    """Raises InputError if a name comes twice."""
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"{names.count(name)} objectives have the name {name!r}; give each a "
-                             "different name=.")

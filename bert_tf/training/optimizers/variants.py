@@ -294,7 +294,6 @@ class Adafactor(AdamWeightDecay):
 
 
 def _rms(x):
-    """Returns the root mean square of a tensor, float32."""
     return ops.sqrt(ops.mean(ops.square(ops.cast(x, "float32"))))
 
 
@@ -353,7 +352,6 @@ class Adamax(AdamWeightDecay):
             (m, new_m), (u, new_u), (variable, moved), (count, count + 1))])
 
     def _rate(self, count, learning_rate) -> Any:
-        """The learning rate of a variable that has taken `count` steps."""
         return self._learning_rate(count) if callable(self._learning_rate) else learning_rate
 
     def _moved(self, index, variable, rate, m, u, count) -> Any:
