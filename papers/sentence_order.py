@@ -64,7 +64,9 @@ def declare(job: SentenceOrderFlags) -> Table:
                                     **terms)
         if column not in _INTRINSIC:
             return material.tuned(column.title, model / "model.keras", seed)
-        asked = column.title if column.title != "MLM" else row if row == "SOP" else "NSP"
+        asked = column.title
+        if asked == "MLM":
+            asked = "SOP" if row == "SOP" else "NSP"
         if row == "none" and column.title != "MLM":
             return None
         return material.scored(f"{row.lower()}-on-{asked.lower()}", model,

@@ -85,7 +85,9 @@ def main(job: ConvertFlags) -> None:
 
 def _folder(path):
     """The folder of a checkpoint; "" for a name of the Hub."""
-    return "" if is_hub_name(path) else path if is_folder(path) else os.path.dirname(absolute(path))
+    if is_hub_name(path):
+        return ""
+    return path if is_folder(path) else os.path.dirname(absolute(path))
 
 
 def _keep_task(job, account):

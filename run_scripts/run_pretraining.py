@@ -51,8 +51,11 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
                              "the first weights; give one of the two flags.")
         networks.first_weights.give_learner(trainer.learner, run.seed)
         print("first weights: heads look at neighbouring tokens", flush=True)
-    saved = resume.checkpoints(path)[-1:] if is_folder(path) else (
-        [path] if resume.is_checkpoint(path) else [])
+    saved = []
+    if is_folder(path):
+        saved = resume.checkpoints(path)[-1:]
+    elif resume.is_checkpoint(path):
+        saved = [path]
     if saved and not (job.carry_optimizer or checkpoints.training_checkpoint.find(path)):
         saved = []      # the model of a run that stops early has its best weights
     if saved and job.carry_optimizer:
@@ -96,8 +99,7 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackingSettings
     own = next(iter(further), None)
     records = schedule(job, settings, stack, records)
     records = beside_teacher(job, recipe, config, own, records)
-    terms = choose_terms(recipe, job.terms, records, config,
-                         job.setting("n_negative_samples_batch"))
+    terms = choose_terms(recipe, job.terms, records, config)
     stages = [training.stacking.Stage(config, settings)]
     if job.do_train:
         learner = getattr(training, recipe.learner)

@@ -205,14 +205,20 @@ def _kind(metadata):
 
 
 def _range(least=None, above=None, most=None, below=None):
-    upper = ([f"at most {most}"] if most is not None else
-             ["finite"] if below == float("inf") else
-             [f"below {below}"] if below is not None else [])
-    if least is not None and upper and upper != ["finite"]:
-        return f"from {least} to {upper[0].removeprefix('at most ')}"
-    lower = ([f"at least {least}"] if least is not None else
-             [f"above {above}"] if above is not None else [])
-    return " and ".join(lower + upper)
+    bounds = []
+    if least is not None:
+        bounds.append(f"at least {least}")
+    elif above is not None:
+        bounds.append(f"above {above}")
+    if most is not None:
+        bounds.append(f"at most {most}")
+    elif below == float("inf"):
+        bounds.append("finite")
+    elif below is not None:
+        bounds.append(f"below {below}")
+    if least is not None and len(bounds) > 1 and bounds[1] != "finite":
+        return f"from {least} to {bounds[1].removeprefix('at most ')}"
+    return " and ".join(bounds)
 
 
 def group_of(config_class, name) -> type:

@@ -135,8 +135,11 @@ def given_flags(arguments: Sequence[str]) -> dict[str, str]:
     for argument, following in itertools.zip_longest(arguments, arguments[1:], fillvalue=""):
         if argument.startswith("-"):
             name, is_given, value = argument.lstrip("-").partition("=")
-            follows = following and not following.startswith("-")
-            values[name] = value if is_given else following if follows else "true"
+            if not is_given:
+                value = "true"
+                if following and not following.startswith("-"):
+                    value = following
+            values[name] = value
     return values
 
 

@@ -207,10 +207,12 @@ def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFl
     job, folder = curve.job, os.path.join(curve.job.output_dir, "model")
     off = getattr(curve, "last", [])
     if not off:
-        advice = ("no gate of the model is closed; fine-tune it longer, or with a larger "
-                  "--concrete_coef or --concrete_learning_rate" if job.prune_heads == ["dead"] else
-                  "name other heads with --prune_heads" if job.prune_heads else
-                  "give a larger --prune_percent")
+        advice = "give a larger --prune_percent"
+        if job.prune_heads == ["dead"]:
+            advice = ("no gate of the model is closed; fine-tune it longer, or with a larger "
+                      "--concrete_coef or --concrete_learning_rate")
+        elif job.prune_heads:
+            advice = "name other heads with --prune_heads"
         raise InputError("--actually_prune: nothing is switched off, so nothing can be removed; "
                          f"{advice}.")
     smaller = compression.cut(curve.model.learner, **curve.options(off))

@@ -1,7 +1,7 @@
 """The network of pre-training, from its file or a published size, the recipe and the records."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import checkpoints, networks, recipes, training
@@ -42,8 +42,8 @@ def read_network(job: PretrainingFlags) -> Sizes:
             raise InputError("--model_size needs the size of the vocabulary from the records' "
                              "manifest, but there is no manifest; give --bert_config_file.")
         with naming(f"--model_size, recipe {recipe.name}"):
-            return with_memory(published(job.model_size, recipe.sizes, recipe.presets,
-                                         vocab_size=record["vocabulary"]["size"]), job, record)
+            return _adapted(published(job.model_size, recipe.sizes, recipe.presets,
+                                      vocab_size=record["vocabulary"]["size"]), job, record)
     # A network that is made from another, such as one with fixed patterns, can take its place.
     names = [networks.NETWORKS[cls.__name__] for cls in type(config).__mro__
              if cls.__name__ in networks.NETWORKS]
@@ -52,7 +52,7 @@ def read_network(job: PretrainingFlags) -> Sizes:
                          f"{recipe.name} trains a {recipe.network}; give a configuration of "
                          f"{recipe.network}.")
     config = adapt(config, recipe, _named(job)) if isinstance(config, EncoderConfig) else config
-    return with_memory(config, job, record)
+    return _adapted(config, job, record)
 
 
 def _named(job):
@@ -60,18 +60,13 @@ def _named(job):
     return f"--{flag}: {getattr(job, flag)}"
 
 
-def with_memory(config: Sizes, job: PretrainingFlags, record: Mapping[str, Any] | None) -> Sizes:
-    """Returns the configuration with the memory, if it has one, of the flags and the records."""
-    memory = {field.name for field in dataclasses.fields(config)} & {"mem_len", "reuse_len"}
-    if (mem_len := job.setting("mem_len")) is not None:
-        config = dataclasses.replace(config, mem_len=mem_len)
-    reuse = (record or {"options": {}})["options"].get("reuse_len")
-    if memory and reuse and config.reuse_len != reuse:
-        if config.reuse_len:
-            raise InputError(f"reuse_len is {config.reuse_len} in the configuration, but the "
-                             f"records of --input_file were made with {reuse}; change the "
-                             "configuration.")
-        config = dataclasses.replace(config, reuse_len=reuse)
+def _adapted(config, job, record):
+    """The configuration as the recipe's settings and the records ask for it."""
+    for part in job.further:
+        if hasattr(part, "adapted"):
+            config = part.adapted(config)
+    if record and hasattr(config, "for_records"):
+        config = config.for_records(record["options"])
     return config
 
 

@@ -1,6 +1,5 @@
 """The records of pre-training, found to agree with the recipe, its terms and the network."""
 
-import dataclasses
 import os
 from collections.abc import Sequence
 
@@ -32,12 +31,11 @@ def name_of(term):
 
 def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
                  records: "data.RecordSet | None" = None,
-                 config: Sizes | None = None, samples: int | None = None
-                 ) -> tuple[recipes.Term, ...]:
+                 config: Sizes | None = None) -> tuple[recipes.Term, ...]:
     """Returns the terms of a recipe that --terms names, or all.
 
     Terms for other networks than `config`'s are left out, and optional ones without features in the
-    `records`, if these are given. `samples` is --n_negative_samples_batch.
+    `records`, if these are given.
     """
     terms = {name_of(term): term for term in recipe.terms}
     for name in names:
@@ -53,9 +51,6 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
     chosen = tuple(term for name, term in terms.items() if name in names and _fits(term, config))
     if records and records.tasks:
         chosen = tuple(term for term in chosen if term.task in records.tasks)
-    if samples is not None:
-        chosen = tuple(dataclasses.replace(term, options={
-            **term.options, "n_negative_samples_batch": samples}) for term in chosen)
     if records:
         chosen = tuple(_settled(term, records) if term.of_records else term for term in chosen)
     return chosen

@@ -14,3 +14,9 @@ class SampledSettings:
         "over the whole vocabulary. Default: as in the recipe.", least=0)
 
     __post_init__ = check
+
+    @property
+    def term_options(self) -> dict[str, int]:
+        """Options of the objectives of all terms."""
+        count = self.n_negative_samples_batch
+        return {} if count is None else {"n_negative_samples_batch": count}

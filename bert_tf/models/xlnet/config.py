@@ -1,9 +1,11 @@
 """The sizes of XLNet (arXiv:1906.08237), under the names of its JSON file and of its flags."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from bert_tf.config.sizes import ACTIVATIONS, DIRECTIONS, Sizes, fraction, one_of, switch, whole
+from bert_tf.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +79,17 @@ class XLNetConfig(Sizes):
         """See `Sizes.from_dict`; the original's file calls the vocabulary's size `n_token`."""
         return super().from_dict({"vocab_size" if key == "n_token" else key: value
                                   for key, value in values.items()})
+
+    def for_records(self, options: Mapping[str, Any]) -> Self:
+        """Returns this configuration with the memory that records were made for."""
+        reuse = options.get("reuse_len")
+        if not reuse or self.reuse_len == reuse:
+            return self
+        if self.reuse_len:
+            raise InputError(f"reuse_len is {self.reuse_len} in the configuration, but the "
+                             f"records of --input_file were made with {reuse}; change the "
+                             "configuration.")
+        return dataclasses.replace(self, reuse_len=reuse)
 
     def weights(self) -> dict[str, str]:
         heads, biases = ("query", "key", "value"), ("r_w", "r_r", "r_s")

@@ -1,6 +1,7 @@
 """Settings of pre-training XLNet and Transformer-XL."""
 
 import dataclasses
+from typing import Any
 
 from bert_tf.flags import check, option
 
@@ -14,6 +15,12 @@ class MemorySettings:
         "configuration.", least=0)
 
     __post_init__ = check
+
+    def adapted(self, config: Any) -> Any:
+        """Returns a configuration with this memory."""
+        if self.mem_len is None:
+            return config
+        return dataclasses.replace(config, mem_len=self.mem_len)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -70,9 +70,11 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
                  settings: Any = None) -> "Learner":
         """Makes the network of a configuration and the objectives of a recipe's terms, with initial
         weights. `settings` is an object of the dataclass that the recipe's row names, or None."""
+        further = getattr(settings, "term_options", {})
         return cls(networks.build(config, dtype=dtype), [
-            getattr(all_objectives, term.objective)(config, loss_weight=term.weight, dtype=dtype,
-                                                    **term.options) for term in terms])
+            getattr(all_objectives, term.objective)(
+                config, loss_weight=term.weight, dtype=dtype, **{**term.options, **further})
+            for term in terms])
 
     @classmethod
     def configs(cls, config: Sizes, settings: Any = None) -> list[Sizes]:

@@ -110,11 +110,17 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         rate = self._falling(step)
         leads_to = SCHEDULES[self.form].warmup
         if self.warmup_steps and leads_to != "own":
-            rising = (rate if leads_to == "product" else self.peak if leads_to == "peak" else
-                      self._falling(ops.cast(self.warmup_steps, "float32")))
-            step = step - self.warmup_start if self.warmup_start else step
+            if leads_to == "product":
+                rising = rate
+            elif leads_to == "peak":
+                rising = self.peak
+            else:
+                rising = self._falling(ops.cast(self.warmup_steps, "float32"))
+            if self.warmup_start:
+                step = step - self.warmup_start
             warmup = (rising - self.start) * step / self.warmup_steps
-            warmup = warmup + self.start if self.start else warmup
+            if self.start:
+                warmup = warmup + self.start
             rate = ops.where(step < self.warmup_steps, warmup, rate)
         if self.form == "spanbert":
             is_peak = ops.logical_or(ops.equal(step, 0), ops.equal(step, self.warmup_steps))
