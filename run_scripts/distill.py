@@ -244,8 +244,10 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     adversarial.check_gold(settings, [row])
     teaching = Teaching(job, row)
     if any(term.objective == "Patience" for term in row.terms):     # before a student is written
-        config = checkpoints.read_config_file(job.student) if job.student.endswith(".json") else (
-            open_model(job.student).config)
+        if job.student.endswith(".json"):
+            config = checkpoints.read_config_file(job.student)
+        else:
+            config = open_model(job.student).config
         teaching.compared_layers(config, len(job.student_layers) or config.depth)
     check_long_text(task_flags.long_text, saved.task)
     if settings.label_smoothing and not row.gold_weight:

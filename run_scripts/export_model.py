@@ -335,8 +335,10 @@ def _file(job):
 def _metadata(job, model):
     """The metadata of an ONNX file, str: the task, the names of its labels as a JSON list, and the
     length that the model was trained for, or else can read."""
-    length = model.saved.max_seq_length if model.saved else getattr(
-        model.config, "max_position_embeddings", None)
+    if model.saved:
+        length = model.saved.max_seq_length
+    else:
+        length = getattr(model.config, "max_position_embeddings", None)
     labels = job.labels
     if job.task == "multi_label":       # no flag names them
         labels = model.saved.task.labels if model.saved else model.weights.labels
@@ -370,8 +372,10 @@ def _write_card(asked, job, model):
     code = ""
     if job.format == "text":
         pair = model.saved and model.saved.num_texts == 2 and job.task not in _TEXTS
-        texts = 'text_a=["A text."], text_b=["Another."]' if pair else (
-            _TEXTS.get(job.task, 'text=["A text."]'))
+        if pair:
+            texts = 'text_a=["A text."], text_b=["Another."]'
+        else:
+            texts = _TEXTS.get(job.task, 'text=["A text."]')
         signature = "pair" if pair else "serving_default"
         code = ("import tensorflow as tf, tensorflow_text\n\n"
                 f'model = tf.saved_model.load("{name}/{job.version}")\n'

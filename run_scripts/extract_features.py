@@ -242,8 +242,10 @@ def main(job: ExtractFeaturesFlags) -> None:
     if config.is_causal and job.pooling == "cls":
         raise InputError("--pooling=cls takes the first token, but in a left-to-right model the "
                          "first token sees no other; give --pooling=last.")
-    layers = (["pooler"] if job.pooling == "pooler"
-              else read_layers(job.layers, config.depth))
+    if job.pooling == "pooler":
+        layers = ["pooler"]
+    else:
+        layers = read_layers(job.layers, config.depth)
     asked = job
     if job.pooling == "cls" and tokenizer.vocabulary.layout.cls_last:
         job = dataclasses.replace(job, pooling="last")

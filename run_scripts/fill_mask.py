@@ -95,8 +95,10 @@ def main(job: FillMaskFlags) -> None:
     answer = asked(job, fill)
     if not job.text and job.input_file == STANDARD and sys.stdin.isatty():
         print("type one text per line; Ctrl-D ends", file=sys.stderr)
-    rows = (example_files.text_rows([(1, job.text)]) if job.text
-            else example_files.read_texts(job.input_file))
+    if job.text:
+        rows = example_files.text_rows([(1, job.text)])
+    else:
+        rows = example_files.read_texts(job.input_file)
     count = example_files.answer_rows(
         rows, job.input_file, job.output_file, answer,
         functools.partial(writer, job), "--text" if job.text else "")

@@ -68,8 +68,10 @@ def _title(kind):
 
 def _lines(field, type_, defaults, source):
     choices, text = ",".join(field.metadata["choices"] or ()), field.metadata["help"]
-    value = "{" + choices + "}" if choices and type_ is str else {
-        list: "a,b,..."}.get(type_, type_.__name__)
+    if choices and type_ is str:
+        value = "{" + choices + "}"
+    else:
+        value = {list: "a,b,..."}.get(type_, type_.__name__)
     if len(value) > _LONGEST:
         value, text = "NAME", f"{text} Names: {choices.replace(',', ', ')}."
     left = f"  --[no]{field.name}" if type_ is bool else f"  --{field.name}={value}"

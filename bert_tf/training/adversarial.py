@@ -154,8 +154,10 @@ class Smart(Plain):
         """Scales each token's numbers to the norm 1; for l1, returns their signs."""
         if self._norm == "l1":
             return tf.sign(x)
-        length = (tf.reduce_max(tf.abs(x), -1, keepdims=True) if self._norm == "inf" else
-                  tf.sqrt(tf.reduce_sum(tf.square(x), -1, keepdims=True)))
+        if self._norm == "inf":
+            length = tf.reduce_max(tf.abs(x), -1, keepdims=True)
+        else:
+            length = tf.sqrt(tf.reduce_sum(tf.square(x), -1, keepdims=True))
         return x / (length + self._settings.adv_epsilon)
 
 

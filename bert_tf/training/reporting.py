@@ -146,13 +146,17 @@ class Reporter:
             compiled: the steps taken when the compiled step was first seen to run, and the seconds
                 of `time.monotonic` then; the rate leaves out the time before.
         """
-        last_step, last_time = max(self._last, compiled) if compiled and compiled[0] < step else (
-            self._last)
+        if compiled and compiled[0] < step:
+            last_step, last_time = max(self._last, compiled)
+        else:
+            last_step, last_time = self._last
         elapsed = time.monotonic() - last_time
         rate = (step - last_step) / max(elapsed, 1e-9)
         # The first report may include the compilation; later ones are averaged.
-        self._rate = rate if self._rate is None or rate > 2 * self._rate else (
-            0.7 * self._rate + 0.3 * rate)
+        if self._rate is None or rate > 2 * self._rate:
+            self._rate = rate
+        else:
+            self._rate = 0.7 * self._rate + 0.3 * rate
         metrics = {**metrics, "sequences_per_second": rate * self._sequences}
         left = (self._total_steps - step) / self._rate
         print(f"step {step:,}/{self._total_steps:,}  {_line(metrics)}  "

@@ -105,8 +105,10 @@ def plan(settings: TrainSettings, stacking: StackingSettings, config: Sizes,
     count, begin = len(depths), 0
     for number, (depth, changes) in enumerate(zip(depths, _changes(settings, stacking, count))):
         steps, stop = changes["num_train_steps"], settings.stop_at_step - begin
-        folder = settings.output_dir if number == count - 1 else os.path.join(
-            settings.output_dir, _FOLDER.format(number + 1, depth))
+        if number == count - 1:
+            folder = settings.output_dir
+        else:
+            folder = os.path.join(settings.output_dir, _FOLDER.format(number + 1, depth))
         stages.append(Stage(
             dataclasses.replace(config, num_hidden_layers=depth), dataclasses.replace(
                 settings, **changes, output_dir=folder, random_seed=settings.random_seed + number,

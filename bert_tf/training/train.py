@@ -403,8 +403,9 @@ def _divide(records, settings, shares):
 
 def _describe_schedule(records):
     schedule = getattr(records, "schedule", None)
-    return {"task_schedule": dict(zip(schedule.names, map(list, schedule.table)))
-            } if schedule else {}
+    if schedule:
+        return {"task_schedule": dict(zip(schedule.names, map(list, schedule.table)))}
+    return {}
 
 
 @contextlib.contextmanager

@@ -84,8 +84,10 @@ class _Replica:
     def _answer(self, batch, measures):
         """The measures of a batch (zeros if they are not wanted), and each objective's answers."""
         logits = self._learner(batch)
-        sums = (self._pack(self._learner.measure_logits(logits, batch)) if measures
-                else tf.zeros([len(self._learner.measure_names), 2]))
+        if measures:
+            sums = self._pack(self._learner.measure_logits(logits, batch))
+        else:
+            sums = tf.zeros([len(self._learner.measure_names), 2])
         return sums, {objective.name: objective.answers(logits[objective.name])
                       for objective in self._learner.objectives}
 

@@ -133,8 +133,9 @@ def check_output(output_dir: str, names: list[str], has_results: bool = False) -
     paths = {name: os.path.join(folder, name, RESULT) for name in trials_there}
     ended = {name: read_json(path) for name, path in paths.items() if exists(path)}
     if others := [name for name in trials_there if name not in ended or name in counting(ended)]:
-        left = "" if len(ended) == len(trials_there) else (
-            f" A trial without {RESULT} has not ended: to leave it out, remove its folder.")
+        left = ""
+        if len(ended) != len(trials_there):
+            left = f" A trial without {RESULT} has not ended: to leave it out, remove its folder."
         raise InputError(f"{folder} holds {', '.join(others)} from other seeds or another grid; "
                          "include these trials in this run, so that the best of all is kept, or "
                          f"name another --output_dir.{left}")

@@ -219,8 +219,9 @@ def main(job: HeadsFlags) -> None:
     flags.keep(job, job.output_dir)
     scores = try_all(scorer)
     (heads, chances), whole = scores["without_head"], scorer.whole
-    entropies = {} if isinstance(scorer.encoder.config, T5Config) else {
-        "attention_entropy": show_entropies(scorer, job.batch_size)}
+    entropies = {}
+    if not isinstance(scorer.encoder.config, T5Config):
+        entropies = {"attention_entropy": show_entropies(scorer, job.batch_size)}
     rows = [name_of_row(scorer.encoder, group) for group in analysis.sharing(scorer.encoder)]
     best, worst = (np.unravel_index(index, heads.shape)
                    for index in (heads.argmax(), heads.argmin()))

@@ -210,8 +210,9 @@ def describe(sentences: Sentences) -> dict[str, np.ndarray]:
           "random words\n   layer" + "".join(f"{title:>15}" for title in titles.values())
           + "  CKA to the next")
     for layer in range(len(sentences.layers)):
-        after = (f"{figures['cka'][layer, layer + 1]:>17.3f}"
-                 if layer + 1 < len(sentences.layers) else "")
+        after = ""
+        if layer + 1 < len(sentences.layers):
+            after = f"{figures['cka'][layer, layer + 1]:>17.3f}"
         print(f"{layer:>8}" + "".join(f"{figures[name][layer]:>15.3f}" for name in titles) + after)
     return figures
 

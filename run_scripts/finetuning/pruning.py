@@ -105,8 +105,9 @@ class Curve:
     def _sizes(self, order):
         """The number of parts of each layer that an order takes them from."""
         every = self._every()
-        return [len(parts) for parts, name in zip(every, self._names)
-                if name.startswith(order)] if order in KINDS else list(map(len, every))
+        if order in KINDS:
+            return [len(parts) for parts, name in zip(every, self._names) if name.startswith(order)]
+        return list(map(len, every))
 
     def save(self, lines: dict[str, list[dict]], **more: Any) -> None:
         """Writes the points of each order."""
@@ -177,9 +178,10 @@ class Curve:
     def points(self, order: str) -> Iterator[dict]:
         """Yields {"off", "parts", "score", "p"} of each step of an order."""
         if order == "given":
-            off = (compression.dead_heads(self.model.learner.encoder)
-                   if self.job.prune_heads == ["dead"] else
-                   parse_heads(self.job.prune_heads, self.config, "prune_heads"))
+            if self.job.prune_heads == ["dead"]:
+                off = compression.dead_heads(self.model.learner.encoder)
+            else:
+                off = parse_heads(self.job.prune_heads, self.config, "prune_heads")
             self.last = off
             yield {"off": len(off), "parts": off, **self.measure(off)}
             return

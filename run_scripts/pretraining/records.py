@@ -252,8 +252,10 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
         line += (f"; {job.max_seq_length} steps at once, in batches of {rows} rows that continue "
                  "the batch before")
     elif rows:
-        drawn = ("in an order that is" if any(term.objective == "PermutationLM" for term in terms)
-                 else "with masks that are")
+        if any(term.objective == "PermutationLM" for term in terms):
+            drawn = "in an order that is"
+        else:
+            drawn = "with masks that are"
         line += (f"; at most {job.max_predictions_per_seq} in {job.max_seq_length} tokens are "
                  f"predicted, {drawn} drawn while training; batches of {rows}")
     elif recipe.denoising:

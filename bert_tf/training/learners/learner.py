@@ -222,8 +222,10 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
         for objective in self.objectives:
             loss, count = measures[objective.name]["loss"]
             count = count if counts is None else counts[objective.name]
-            count = (count + (self.epsilon + objective.extra_count) if self.epsilon
-                     else ops.where(count > 0, count, 1.0))
+            if self.epsilon:
+                count = count + (self.epsilon + objective.extra_count)
+            else:
+                count = ops.where(count > 0, count, 1.0)
             total += objective.loss_weight * loss / count
         return total
 
