@@ -16,7 +16,7 @@ import dataclasses
 import functools
 from typing import Any
 
-from bert_tf import checkpoints, data, flags, networks, training
+from bert_tf import checkpoints, data, flags, training
 from bert_tf.errors import InputError, counted
 from bert_tf.files import is_folder, make_folder
 from bert_tf.model_card import write_card
@@ -49,7 +49,8 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
         if path:
             raise InputError(f"--first_weights=neighbours and --init_checkpoint={path} both set "
                              "the first weights; give one of the two flags.")
-        networks.first_weights.give_learner(trainer.learner, run.seed)
+        from bert_tf.networks import first_weights  # with Keras
+        first_weights.give_learner(trainer.learner, run.seed)
         print("first weights: heads look at neighbouring tokens", flush=True)
     saved = []
     if is_folder(path):
