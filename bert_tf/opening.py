@@ -15,7 +15,7 @@ from bert_tf.heads import HEADS
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import OWN, Task
-from bert_tf.tokenization import Tokenizer, check_fits, open_tokenizer, tokenizer_json
+from bert_tf.tokenization import Tokenizer, check_fits, open_tokenizer
 
 # Heads that Hugging Face's classes have for tasks, and the kinds of tasks that they answer.
 TASK_HEADS = {**dict(zip(names.CLASSIFIERS, names.CLASSIFIERS)), "answer_span": "span",
@@ -63,7 +63,6 @@ class Model:
         if not path:
             where = "without --init_checkpoint"
             if self.weights:
-                tokenizer_json.check(self.folder)
                 where = f"beside {self.weights.source}"
             raise InputError(f"--vocab_file must be given: there is no vocabulary {where}.")
         lower = next((known for known in (
@@ -173,7 +172,7 @@ def _options_of_spans(model, head):
         if head == "answer_span":
             return {"squad_style": "xlnet", "start_n_top": 0}
         return {"squad_style": "xlnet", **model.weights.origin.options}
-    if model.tokenizer.word_prefix:
+    if model.tokenizer.word_prefix or model.tokenizer.name == "tokenizer_json":
         return {"squad_style": "transformers"}
     return {}
 
@@ -198,9 +197,9 @@ def _described_by_labels(path):
                              f"{weights.ignored[unused]}.")
         return None
     if not weights.vocab_file:
-        tokenizer_json.check(folder_of(path))
         raise InputError(f"there is no vocabulary beside {weights.source} that can be read; put "
-                         "its vocab.txt, vocab.json and merges.txt, or spiece.model there.")
+                         "its tokenizer.json, vocab.txt, vocab.json and merges.txt, or "
+                         "spiece.model there.")
     model = Model(path, weights.config, weights)
     kind = KINDS[TASK_HEADS[head]]
     labels = _labels(weights, head, kind)

@@ -71,8 +71,10 @@ def settings(tokenizer: Tokenizer, has_segments: bool, length: int | None) -> di
     None: any."""
     described = tokenizer.library_settings()
     described.pop("join_quotes", None)      # transformers joins them, and so does who reads this
-    described |= {**_own_settings(tokenizer), **_special(tokenizer), "model_input_names": [
-        "input_ids", *["token_type_ids"] * has_segments, "attention_mask"]}
+    if tokenizer.name != "tokenizer_json":      # whose own settings are whole
+        described |= {**_own_settings(tokenizer), **_special(tokenizer)}
+    described["model_input_names"] = [
+        "input_ids", *["token_type_ids"] * has_segments, "attention_mask"]
     if length:
         described["model_max_length"] = length
     return described
@@ -87,6 +89,8 @@ def write(folder: str, tokenizer: Tokenizer | None, has_segments: bool, length: 
         return
     config = settings(tokenizer, has_segments, length)
     tokenizer.save(folder, config)
+    if NAME in tokenizer.vocabulary.files:
+        return
     if tokenizer.name == "sentencepiece" and any(kind != _IS_UNIGRAM for kind in _in_model(
             tokenizer, _TRAINER, _MODEL_TYPE)):
         warn(f"{tokenizer.vocabulary.source} is not a Unigram model, so {NAME} is not written; "

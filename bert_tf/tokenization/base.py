@@ -24,6 +24,7 @@ from bert_tf.tokenization.library_settings import (
     SETTINGS_FILE,
     added_tokens,
     check_settings,
+    has_other_class,
     new_settings_file,
     settings_beside,
     settings_file,
@@ -321,13 +322,18 @@ def check_sentinels(tokenizer: Tokenizer, source: str) -> None:
 
 
 def find_vocabulary(folder: str) -> str | None:
+    """Returns the vocabulary's file in a folder, or None."""
+    library_file = tokenizer_json.find(folder)
+    if library_file and has_other_class(folder):
+        return library_file
     # A vocab.txt comes first where there are several.
     for _, _, names in reversed(tokenization.TOKENIZERS.values()):
         for name in names:
             paths = match_names(folder, name)
-            if len(paths) == 1 and is_file(paths[0]):
+            # Only spiece.model is surely of a model here.
+            if len(paths) == 1 and is_file(paths[0]) and not (name == "*.model" and library_file):
                 return paths[0]
-    return tokenizer_json.find(folder)
+    return library_file
 
 
 def _vocabulary_file(path):
@@ -336,7 +342,6 @@ def _vocabulary_file(path):
         return path
     file = find_vocabulary(path)
     if not file:
-        tokenizer_json.check(path)
         raise InputError(f"there is no vocabulary in {path}; name the file of the vocabulary.")
     return file
 
@@ -349,8 +354,7 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
         path: a vocab.txt (WordPiece); a file that ends in .model (SentencePiece of ALBERT, XLNet or
             T5); a vocab.json next to a merges.txt (byte-level BPE, or GPT's where tokens end in
             "</w>"; also encoder.json with vocab.bpe, and with fairseq's dict.txt); the
-            tokenizer.json of one of the first or the third kind; or a folder that holds one of
-            these.
+            tokenizer.json of any kind; or a folder that holds one of these.
         do_lower_case: None: as saved with the vocabulary, also by transformers or keras-hub, else
             as its tokens suggest. Byte-level BPE and T5 never lower-case.
         rows: of the model's table; added tokens beyond it are cut as other text.
@@ -364,8 +368,10 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
     """
     path = _vocabulary_file(path)
     check_settings(path)
-    is_new = os.path.basename(path) == tokenizer_json.NAME
-    made = (_open_old_files if is_new else _open)(path, do_lower_case, rows, saved, settings)
+    has_old_files = (os.path.basename(path) == tokenizer_json.NAME
+                     and not has_other_class(os.path.dirname(path))
+                     and tokenizer_json.has_old_files(path))
+    made = (_open_old_files if has_old_files else _open)(path, do_lower_case, rows, saved, settings)
     if do_lower_case is None and saved is None and made.name == "wordpiece":
         warn_of_defaults(path, {"tokenize_chinese_chars": True, **made.library_settings()})
     return made

@@ -26,6 +26,8 @@ _SAME_WORDS = frozenset((
     "Electra", "Ernie", "LayoutLM", "Lxmert", "MobileBert", "Nezha", "RetriBert", "Splinter",
     "SqueezeBert", "TinyBert", "Bart", "GPT2", "Longformer", "OpenAIGPT", "Roberta", "Albert",
     "XLNet", "MT5", "T5", "PreTrained"))
+# A class without a tokenizer.json: it asks a program for the words.
+_OWN_RULES = frozenset(("BertJapanese",))
 # Those that take the defaults of BertTokenizer in transformers 5.23; ConvBert and RetriBert follow
 # tokenizer.json.
 _OF_BERT = frozenset((
@@ -57,12 +59,13 @@ def check_settings(path: str) -> None:
 
 def _check_class(path, beside, settings):
     """Raises InputError if transformers' files beside a vocabulary name a class that finds words as
-    no tokenizer here does."""
+    no tokenizer here does. A tokenizer.json says itself how its class finds them."""
     model, key = os.path.join(os.path.dirname(path), "config.json"), "tokenizer_class"
     named = settings.get(key)
     if named is None and is_file(model) and read_json(model).get(key) is not None:
         beside, named = model, read_json(model)[key]
-    if named is None or named == "TokenizersBackend" or _bare(named) in _SAME_WORDS:
+    has_rules = os.path.basename(path) == _KERAS_HUB and _bare(named) not in _OWN_RULES
+    if named is None or has_rules or _is_known(named):
         # Code of the model's own, and the rules of the Japanese class.
         key = next((key for key in ("auto_map", "word_tokenizer_type") if settings.get(key)), "")
         beside, named = settings_file(path), settings.get(key)
@@ -70,6 +73,20 @@ def _check_class(path, beside, settings):
         raise InputError(f"{beside}: {key} is {named}, which finds words as no tokenizer here "
                          "does; take another model, or cut your texts into words in the same way, "
                          f"and leave {key} out there.")
+
+
+def _is_known(named):
+    return named == "TokenizersBackend" or _bare(named) in _SAME_WORDS
+
+
+def has_other_class(folder: str) -> bool:
+    """Whether transformers' files in a folder name a class of none of the tokenizers here, so that
+    a tokenizer.json says more than other files."""
+    named = None
+    for name in ("config.json", SETTINGS_FILE):
+        path = os.path.join(folder, name)
+        named = (read_json(path).get("tokenizer_class") if is_file(path) else None) or named
+    return named is not None and not _is_known(named)
 
 
 def _bare(named):

@@ -32,6 +32,13 @@ def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: i
         most = np.where(b_length > 0, max_seq_length // 2 - 2, layout.room(max_seq_length, False))
         return np.minimum(a_length, most), np.minimum(b_length, most)
     room = layout.room(max_seq_length, b_length > 0)
+    if layout.longest_first:
+        half = room // 2
+        most_of_both = np.where(a_length > b_length, room - half, half)
+        a_most = np.where(np.minimum(a_length, b_length) > half, most_of_both,
+                          np.where(a_length > half, room - b_length, a_length))
+        a_kept = np.minimum(a_length, a_most)
+        return a_kept, np.minimum(b_length, room - a_kept)
     excess = np.maximum(a_length + b_length - room, 0)
     a_popped = np.minimum(excess, np.maximum(a_length - b_length, 0))
     b_popped = np.minimum(excess, np.maximum(b_length - a_length, 0))

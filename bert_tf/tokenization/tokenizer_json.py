@@ -29,21 +29,22 @@ _VALUES: dict[str, dict[str, list]] = {
                   "model.max_input_chars_per_word": [None, 100, 200]},
     "ByteLevel": {**_BPE, "normalizer.type": [None], "pre_tokenizer.use_regex": [None, True]},
     "GPT": {**_BPE, **_BERT, "normalizer.lowercase": [True]}}
+# The special tokens that each kind has; the post-processor adds no others.
+_SPECIAL: dict[str, list[set]] = {
+    "WordPiece": [{*BERT_ROLES.values()}],
+    "ByteLevel": [{*ANGLE_ROLES.values()}, {"<|endoftext|>"}], "GPT": [set()]}
 
 
 def find(folder: str) -> str | None:
-    """Returns the folder's tokenizer.json; None if it is missing or of a kind that `old_files` does
-    not read, such as SentencePiece's or keras-hub's."""
+    """Returns the folder's tokenizer.json; None if it is missing or keras-hub's, which has no
+    vocabulary."""
     path = os.path.join(folder, NAME)
-    return path if is_file(path) and _kind(read_json(path)) else None
+    return path if is_file(path) and isinstance(read_json(path).get("model"), dict) else None
 
 
-def check(folder: str) -> None:
-    """Raises InputError, which says why, if a folder without another vocabulary has a
-    tokenizer.json that `find` leaves out."""
-    path = os.path.join(folder, NAME)
-    if is_file(path) and isinstance(read_json(path).get("model"), dict):
-        old_files(path)
+def has_old_files(path: str) -> bool:
+    """Whether `old_files` reads the file; the library tokenizers reads all others."""
+    return _kind(read_json(path)) is not None
 
 
 def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dict[str, Any]]:
@@ -51,27 +52,17 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
     in a tokenizer_config.json next to it come first, as in transformers.
 
     Raises:
-        InputError: the file is not a tokenizer of BERT, RoBERTa or GPT, or is damaged.
+        InputError: the file is damaged.
     """
     read = read_json(path)
     kind = _kind(read)
-    if not kind:
-        kind, step = (_value_in(read, part, "type") for part in ("model", "pre_tokenizer"))
-        raise InputError(f"{path} holds no WordPiece or BPE of BERT, RoBERTa or GPT: model.type is "
-                         f"{json.dumps(kind)} and pre_tokenizer.type is {json.dumps(step)}; name "
-                         "another file of the vocabulary, such as spiece.model.")
-    _check_values(path, read, kind)
     if _value_in(read, "truncation", "direction") == "Left":
         warn(f"{path}: truncation.direction is Left, but texts that are too long lose their end "
              "here.")
     try:
         model = read["model"]
-        tokens = {**model["vocab"], **{added["content"]: added["id"]
-                                       for added in read.get("added_tokens") or []}}
-        if sorted(tokens.values()) != list(range(len(tokens))):
-            raise InputError(f"{path}: the ids of the tokens have gaps; take another file of the "
-                             "vocabulary.")
-        is_gpt = bool(model.get("end_of_word_suffix"))
+        tokens = _tokens(read)
+        is_gpt = kind == "GPT"
         tokens = tokens if is_gpt else _without_added(tokens, model["vocab"])
         ordered = sorted(tokens, key=tokens.__getitem__)
         added = added_tokens(path, ordered, {*model["vocab"], *_ROLES}, 0 if is_gpt else rows)
@@ -100,15 +91,10 @@ def _without_added(tokens, vocabulary):
     return {token: index for token, index in tokens.items() if index < size}
 
 
-def _check_values(path, read, kind):
-    if kind == "BPE":
-        kind = "GPT" if read["model"].get("end_of_word_suffix") else "ByteLevel"
-    for name, known in _VALUES[kind].items():
-        value = _value_in(read, *name.split("."))
-        if value not in known:
-            raise InputError(f"{path}: {name} is {json.dumps(value)}, but only "
-                             f"{' or '.join(map(json.dumps, known))} can be read here; give "
-                             "another file of the vocabulary.")
+def _tokens(read):
+    """{token: id} of the vocabulary and of the tokens that were added to it."""
+    return {**read["model"]["vocab"], **{added["content"]: added["id"]
+                                         for added in read.get("added_tokens") or []}}
 
 
 def _value_in(read, part, key):
@@ -138,12 +124,26 @@ def _wordpiece_settings(normalizer, beside):
 
 
 def _kind(read):
-    """Returns "WordPiece" or "BPE" if the tokenizer is one that is known here, else None."""
-    model, before = read.get("model"), read.get("pre_tokenizer")
+    """Returns the key of `_VALUES` whose values the tokenizer has; None if it has others, if it
+    lacks the special tokens of BERT, RoBERTa or GPT, or if ids have gaps."""
+    model, step = read.get("model"), _value_in(read, "pre_tokenizer", "type")
     if not isinstance(model, dict):
         return None
-    step = before.get("type") if isinstance(before, dict) else None
-    known = {"WordPiece": step == "BertPreTokenizer",
-             "BPE": step == "ByteLevel" or model.get("end_of_word_suffix") == "</w>"}
-    return next((kind for kind, is_read in known.items()
-                 if is_read and model.get("type") == kind), None)
+    kind = None
+    if model.get("type") == "WordPiece" and step == "BertPreTokenizer":
+        kind = "WordPiece"
+    elif model.get("type") == "BPE" and model.get("end_of_word_suffix") == "</w>":
+        kind = "GPT"
+    elif model.get("type") == "BPE" and step == "ByteLevel":
+        kind = "ByteLevel"
+    if not kind or any(_value_in(read, *name.split(".")) not in values
+                       for name, values in _VALUES[kind].items()):
+        return None
+    try:
+        tokens = _tokens(read)
+        around = {*(_value_in(read, "post_processor", "special_tokens") or ())}
+        has_gaps = sorted(tokens.values()) != list(range(len(tokens)))
+    except (KeyError, TypeError, AttributeError):
+        return None
+    special = any(tokens.keys() >= roles >= around for roles in _SPECIAL[kind])
+    return kind if special and not has_gaps else None

@@ -37,6 +37,8 @@ class Layout:
         halves: whether each of two texts may have half of a sequence, less two tokens (GPT).
         pads_left: whether texts to classify are padded on the left, so that the class token is last
             (XLNet).
+        longest_first: whether pairs that are too long are cut as by the library tokenizers, where
+            of two long texts the longer one, else the second, has the odd place.
     """
 
     before: int = 1
@@ -46,6 +48,7 @@ class Layout:
     halves: bool = False
     pads_left: bool = False
     pad_segment: int = 0
+    longest_first: bool = False
 
     def special(self, pair):
         return self.before + self.after + self.between * pair

@@ -146,7 +146,9 @@ def test_a_class_that_finds_other_words_is_refused(vocabulary, tmp_path, file, n
         opened = open_tokenizer(str(tmp_path))
         (tmp_path / "tokenizer.json").unlink()
         opened.save(str(tmp_path))
-    for name, is_refused in (("BertTokenizer", False), (named, True)):
+    # The library's file has the rules of its class, but the Japanese class asks a program.
+    for name, is_refused in (("BertTokenizer", False), (
+            named, file == "vocab.txt" or "Japanese" in named)):
         (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
         with pytest.raises(InputError, match=f"tokenizer_config.json: tokenizer_class is {named}"
                            ) if is_refused else contextlib.nullcontext():
@@ -195,18 +197,6 @@ def test_added_tokens_are_no_pieces_of_words(vocabulary, tmp_path, lower):
     for text in ("unplain un", "Un aplain Plains", "unun un."):
         ids = peer.encode(text, add_special_tokens=False).ids
         assert opened.encode(text) == open_tokenizer(str(tmp_path / "saved")).encode(text) == ids
-
-
-def test_a_folder_says_why_its_tokenizer_json_is_not_read(vocabulary, tmp_path):
-    path = tmp_path / "tokenizer.json"
-    for model, said in (({"type": "Unigram", "vocab": []}, 'model.type is "Unigram"'),
-                        ({"type": "WordPiece", "vocab": {"a": 0}}, "lacks")):
-        path.write_text(json.dumps({
-            "model": model, "normalizer": {"type": "BertNormalizer"},
-            "pre_tokenizer": {"type": "BertPreTokenizer"}}))
-        with pytest.raises(InputError, match=f"{path}.*{said}") as error:
-            open_tokenizer(str(tmp_path))
-        assert str(error.value).count("/vocab.txt") == 0
 
 
 @pytest.mark.parametrize("file", ["vocab.txt", "tokenizer.json", "spiece.model"])
@@ -267,49 +257,19 @@ def test_special_tokens_of_the_vocabulary_are_plain_text(vocabulary, tmp_path, c
     assert "[MASK]" not in opened.tokenize("a[MASK]")
 
 
-@pytest.mark.parametrize("change, message", [
-    ({"model": {"type": "Unigram", "vocab": {}}}, "no WordPiece or BPE"),
-    ({"pre_tokenizer": {"type": "Whitespace"}}, "no WordPiece or BPE"),
-    ({"model": {"type": "WordPiece", "vocab": {"a": 0, "b": 2}}}, "have gaps"),
-    ({"model": {"type": "WordPiece"}}, "does not describe a tokenizer"),
-    ({"model": []}, "no WordPiece or BPE"),
-    ({"model": {"type": ["WordPiece"], "vocab": {}}}, "no WordPiece or BPE"),
-    ({"model": {"type": "WordPiece", "vocab": []}}, "does not describe a tokenizer")])
-def test_what_cannot_be_read_is_refused(vocabulary, tmp_path, change, message):
+@pytest.mark.parametrize("change", [
+    {"model": {"type": "Unigram", "vocab": {}}}, {"model": {"type": "WordPiece"}}, {"model": []},
+    {"model": {"type": ["WordPiece"], "vocab": {}}}, {"model": {"type": "WordPiece", "vocab": []}},
+    {"model": {"type": "WordPiece", "vocab": {"a": 0}}}])
+def test_what_cannot_be_read_is_refused(vocabulary, tmp_path, change):
     save(tmp_path, vocabulary)
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "added_tokens": [], **change}))
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=f"{path}.* is not a tokenizer.json that the library|"
+                       f"{path}.* makes no token"):
         open_tokenizer(str(path))
-    if "no WordPiece" in message:     # a folder that has only this file has no vocabulary
+    if change["model"] == []:       # a folder that has only this file has no vocabulary
         assert find_vocabulary(str(tmp_path)) is None
-
-
-@pytest.mark.parametrize("normalizer", [
-    None, tokenizers.normalizers.Lowercase(), tokenizers.normalizers.BertNormalizer(
-        clean_text=False), tokenizers.normalizers.Sequence([
-            tokenizers.normalizers.NFD(), tokenizers.normalizers.Lowercase()])])
-def test_another_normalizer_is_refused(vocabulary, tmp_path, normalizer):
-    peer = save(tmp_path, vocabulary)
-    peer._tokenizer.normalizer = normalizer
-    peer.save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(InputError, match=r"tokenizer.json: normalizer.\w+ is .*, but only"):
-        open_tokenizer(str(tmp_path))
-
-
-@pytest.mark.parametrize("part, key, value", [
-    ("model", "dropout", 0.1), ("model", "continuing_subword_prefix", "@@"),
-    ("model", "byte_fallback", True), ("model", "ignore_merges", True),
-    ("pre_tokenizer", "use_regex", False), ("normalizer", "type", "NFC")])
-def test_another_bpe_is_refused(tmp_path, part, key, value):
-    read = {"normalizer": None, "pre_tokenizer": {"type": "ByteLevel"},
-            "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(read))
-    assert old_files(str(path))
-    path.write_text(json.dumps({**read, part: {**(read[part] or {}), key: value}}))
-    with pytest.raises(InputError, match=f"{part}.{key} is {json.dumps(value)}, but only"):
-        old_files(str(path))
 
 
 def test_older_files_come_first(vocabulary, tmp_path):
