@@ -101,6 +101,20 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
                   "num_warmup_steps": 1_000, "layer_decay": 0.75, "layer_decay_top": 0,
                   "max_seq_length": 512, "squad_style": "xlnet"}
            for task in ("squad", "squad_v2")}},
+    # AnswerDotAI/ModernBERT src/evals/glue_jobs.py and generate_eval_config.py. Its decay at the
+    # peak is a share of the weights; here it is that share divided by the peak.
+    "modernbert": {
+        "": {"optimizer": "fairseq_adam", "learning_rate_schedule": "roberta",
+             "warmup_proportion": 0.1, "weight_decay": 0.1, "max_seq_length": 256,
+             "classifier_dropout": 0.0},
+        **{task: {"learning_rate": rate, "train_batch_size": batch, "num_train_epochs": epochs}
+           for task, rate, batch, epochs in (
+               ("cola", 5e-5, 32, 10.0), ("mrpc", 8e-5, 32, 10.0), ("qnli", 1e-5, 16, 10.0),
+               ("qqp", 3e-5, 16, 5.0), ("sst-2", 3e-5, 16, 3.0), ("sts-b", 3e-5, 32, 10.0))},
+        "mnli": {"learning_rate": 5e-5, "train_batch_size": 64, "num_train_epochs": 2.0,
+                 "weight_decay": 0.02},
+        "rte": {"learning_rate": 1e-5, "train_batch_size": 16, "num_train_epochs": 3.0,
+                "weight_decay": 1.0}},
     # tensorflow/models research/adversarial_text; the rate falls by 0.9998 a step.
     "sequence_lstm": {
         "": {"learning_rate": 5e-4, "train_batch_size": 64, "optimizer": "averaged_adam",

@@ -126,6 +126,18 @@ TABLES: dict[str, list[Table]] = {
          [(("squad", "squad_v2"), 3e-5, 48, 8_000, 1_000, 512, 0.75)]),
         ("arXiv:1906.08237, table 8: layer l of 24 learns at rate * 0.75^(24 - l); run_squad.py",
          ("layer_decay_top", _STYLE), [(("squad", "squad_v2"), 0, "xlnet")])],
+    "modernbert": [
+        ("AnswerDotAI/ModernBERT generate_eval_config.py: linear_decay_with_warmup, 0.1dur",
+         (_SCHEDULE, _SHARE), [("", "roberta", 0.1)]),
+        ("src/evals/glue_jobs.py: DecoupledAdamW, betas 0.9 and 0.98, max_sequence_length",
+         ("optimizer", _LENGTH), [("", "fairseq_adam", 256)]),
+        ("src/evals/glue_jobs.py: weight_decay / lr", (_DECAY,),
+         [("", 0.1), ("mnli", 0.02), ("rte", 1.0)]),
+        ("src/evals/glue_jobs.py", (_RATE, _BATCH, _EPOCHS), [
+            ("cola", 5e-5, 32, 10.0), ("mnli", 5e-5, 64, 2.0), ("mrpc", 8e-5, 32, 10.0),
+            ("qnli", 1e-5, 16, 10.0), ("qqp", 3e-5, 16, 5.0), ("rte", 1e-5, 16, 3.0),
+            ("sst-2", 3e-5, 16, 3.0), ("sts-b", 3e-5, 32, 10.0)]),
+        ("transformers configuration_modernbert.py", ("classifier_dropout",), [("", 0.0)])],
     "sequence_lstm": [
         (_LSTM, (_RATE, _BATCH, "optimizer", _SCHEDULE, "poly_power", _SHARE, _LENGTH),
          [("", 5e-4, 64, "averaged_adam", "exponential", 2.0, 0.0, 400)]),

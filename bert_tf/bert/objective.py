@@ -69,7 +69,8 @@ class MaskedLM(Objective):
         super().__init__(config, name=name, **kwargs)
         self.tied = tied
         self.transform = self.dense(config.prediction_width,
-                                    activation=ACTIVATIONS[config.hidden_act])
+                                    activation=ACTIVATIONS[config.prediction_act],
+                                    use_bias=config.classifier_bias)
         self.norm = LayerNorm(config, config.prediction_width, dtype=self.dtype_policy)
         wider = variant("output_table", config) if tied else None
         self.extra = wider(config, name="extra", dtype=self.dtype_policy) if wider else None
@@ -79,7 +80,10 @@ class MaskedLM(Objective):
         with keras.name_scope("transform"):
             self.transform.build((None, None, self.config.hidden_size))
             self.norm.build()
-        self.output_bias = self.add_weight((self.config.vocab_size,), "zeros", name="output_bias")
+        self.output_bias = None
+        if self.config.decoder_bias:
+            self.output_bias = self.add_weight((self.config.vocab_size,), "zeros",
+                                               name="output_bias")
         if not self.tied:
             self.output_weights = self.add_weight(
                 (self.config.vocab_size, self.config.prediction_width), name="output_weights")
@@ -103,7 +107,10 @@ class MaskedLM(Objective):
         table = embedding_table if self.tied else self.output_weights
         if self.extra:
             table = self.extra(ops.cast(table, x.dtype))                            # [V, X]
-        return vocabulary_logits(x, table) + ops.cast(self.output_bias, "float32")
+        logits = vocabulary_logits(x, table)
+        if self.output_bias is None:
+            return logits
+        return logits + ops.cast(self.output_bias, "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, ...]:
         """Labels and weights of the logits; an unused slot's weight is 0."""

@@ -28,6 +28,7 @@ from bert_tf.heads import HEADS
 from bert_tf.models.albert.huggingface import check_groups, identity, take_identity
 from bert_tf.models.gpt import huggingface as huggingface_gpt
 from bert_tf.models.mobilebert import weights as mobilebert
+from bert_tf.models.modernbert import huggingface as huggingface_modernbert
 from bert_tf.models.t5 import huggingface as huggingface_t5
 from bert_tf.models.xlnet import huggingface as huggingface_xlnet
 from bert_tf.tokenization.library_settings import SETTINGS_FILE, settings_beside
@@ -36,7 +37,8 @@ _POSITIONS = "embeddings.position_embeddings.weight"
 _WORDS = "embeddings.word_embeddings.weight"
 # The modules of models that have not BERT's names.
 _OWN_FILES = {module.TYPE: module
-              for module in (huggingface_gpt, huggingface_t5, huggingface_xlnet)}
+              for module in (huggingface_gpt, huggingface_modernbert, huggingface_t5,
+                             huggingface_xlnet)}
 _SEQUENCES = "SequenceClassification"
 # The classifiers of several tasks in one file.
 _NUMBERED = r"classifier\.\d+\.(weight|bias)"

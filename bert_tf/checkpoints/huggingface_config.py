@@ -17,7 +17,7 @@ from bert_tf.tokenization import Vocabulary
 _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu",
                 "gelu_pytorch_tanh": "gelu", "gelu_python_tanh": "gelu", "gelu_fast": "gelu",
                 "gelu_accurate": "gelu", "relu": "relu", "relu6": "relu6",
-                "tanh": "tanh", "linear": "linear"}
+                "tanh": "tanh", "silu": "silu", "linear": "linear"}
 THEIR_ACTIVATIONS = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
 _TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingface),
                 key=lambda head: head.is_classifier)

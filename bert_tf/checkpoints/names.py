@@ -23,6 +23,8 @@ The configuration gives the sizes of these letters:
     X   width of the vectors that predict hidden tokens
     Y   X - E
     S   width of the input of the dense layer of MobileBERT's embeddings
+    q   3 H, in ModernBERT
+    g   2 I, in ModernBERT
 
 The weights give the sizes of these letters; recurrent networks use them for other sizes:
 
@@ -105,8 +107,8 @@ def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({}
     own."""
     by_name = {
         **dict(_written_out(config.weights())),
-        **{f"{name}/{part}": shape for name, head in _heads(named)
-           for part, shape in head.shapes.items()},
+        **{weight: shape for name, head in _heads(named) for part, shape in head.shapes.items()
+           if (weight := f"{name}/{part}") not in config.absent_weights},
     }
     how = config.quantisation
     if how and how.scheme == "affine":

@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "models.fixed_patterns.config": ["PATTERNS", "FixedPatternConfig"],
     "models.gpt.config": ["GPTConfig"],
     "models.mobilebert.config": ["MobileBertConfig"],
+    "models.modernbert.config": ["ModernBertConfig"],
     "models.recurrent.config": ["BiLstmConfig", "ElmoConfig", "SequenceLstmConfig"],
     "config.sizes": ["ACTIVATIONS", "PRESETS", "Sizes"],
     "models.t5.config": ["T5Config"],

@@ -21,7 +21,7 @@ _NOTHING: Any = ()
 
 # "gelu" is the tanh approximation of google-research/bert, whatever other libraries mean by it;
 # the exact form, which Hugging Face calls "gelu", is "gelu_erf" here.
-ACTIVATIONS = ("gelu", "gelu_erf", "relu", "relu6", "tanh", "linear")
+ACTIVATIONS = ("gelu", "gelu_erf", "relu", "relu6", "tanh", "silu", "linear")
 
 # The tokens that a token attends to: all, or itself and the tokens on its left.
 DIRECTIONS = ("bidi", "left_to_right")
@@ -158,6 +158,11 @@ class Sizes:
     pruned_heads = _NOTHING
     stacks: ClassVar[Any] = MappingProxyType({})
     shared_parts, pooler_type, directionality = "all", "first_token", "bidi"
+    # Heads and norms have biases; weights of the table of heads that the network's heads lack;
+    # sizes of further letters of `checkpoints.names`.
+    norm_bias = classifier_bias = decoder_bias = True
+    absent_weights: ClassVar[Any] = ()
+    own_letters: ClassVar[Any] = MappingProxyType({})
     # All have these.
     hidden_size = num_hidden_layers = model_type = _ABSENT
 
@@ -269,6 +274,15 @@ class Sizes:
         return self.embedding_width
 
     @property
+    def prediction_act(self) -> str:
+        """The activation of the hidden layer that predicts hidden tokens."""
+        return getattr(self, self.activation_key)
+
+    def layers_without(self, name: str) -> set[int]:
+        """Returns the numbers of the layers that lack the weight `name`, a key of `weights`."""
+        return set()
+
+    @property
     def is_causal(self) -> bool:
         """Returns whether a token attends to itself and to the tokens on its left only."""
         return self.directionality == "left_to_right"
@@ -365,7 +379,8 @@ def letters(config: Any, name: str = "") -> dict[str, int | None]:
         "O": getattr(config, "relative_attention_num_buckets", None),
         "X": config.prediction_width, "Y": config.prediction_width - config.embedding_width,
         "S": getattr(config, "transformed_size", None), "J": 2 * config.hidden_size,
-        "L": config.depth, "1": 1, "2": 2, **dict.fromkeys("CFUGKQRWB")}
+        "L": config.depth, "1": 1, "2": 2, **dict.fromkeys("CFUGKQRWB"),
+        **config.own_letters}
     if config.is_pruned and (layer := re.match(r"encoder/layer_(\d+)/", name)):
         number = int(layer[1])
         if "/attention/" in name:
@@ -387,7 +402,8 @@ def numbers(config: Any, name: str) -> list[int]:
     attentions, feed_forwards = zip(*config.layer_weights)
     if "/attention/self/" in name and config.pruned_heads:
         attentions = tuple(i for i in attentions if config.kept_heads(i))
-    return sorted(set(attentions if "/attention/" in name else feed_forwards))
+    having = set(attentions if "/attention/" in name else feed_forwards)
+    return sorted(having - config.layers_without(name))
 
 
 def _with_lists(value):

@@ -16,7 +16,8 @@ _NAMES = {
     **dict.fromkeys(BERT_TYPES, "EncoderConfig"), "fixed_patterns": "FixedPatternConfig",
     "universal": "UniversalConfig", "openai-gpt": "GPTConfig", "t5": "T5Config",
     "xlnet": "XLNetConfig", "elmo": "ElmoConfig", "sequence_lstm": "SequenceLstmConfig",
-    "bilstm": "BiLstmConfig", "mobilebert": "MobileBertConfig"}
+    "bilstm": "BiLstmConfig", "mobilebert": "MobileBertConfig",
+    "modernbert": "ModernBertConfig"}
 
 
 class _Classes(Mapping[str, Any]):

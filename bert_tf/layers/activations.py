@@ -58,6 +58,7 @@ ACTIVATIONS = {
     "relu": ops.relu,
     "relu6": ops.relu6,
     "tanh": ops.tanh,
+    "silu": ops.silu,
     "linear": lambda x: x,
 }
 # The same functions in forms that TensorFlow computes together with the product and the bias before

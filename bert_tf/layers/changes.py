@@ -26,7 +26,7 @@ PACKED = ("packed_from", "packed_at")
 # Features that are added to embeddings, float [B, S, width].
 NOISES = ("word_noise", "embedding_noise")
 # Outputs with a vector for each token.
-_VECTORS = ("embedding_output", "projected_output", "sequence_output")
+_VECTORS = ("embedding_output", "projected_output", "sequence_output", "token_output")
 
 
 class Changeable:

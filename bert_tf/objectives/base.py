@@ -223,6 +223,8 @@ class LinearHead(Objective):
             x = self._read(outputs, batch["input_mask"])
         else:
             x = outputs[self.source]
+            if self.source == "sequence_output":
+                x = outputs.get("token_output", x)
         if self.orders > 1:
             x = ops.sum(ops.reshape(x, (-1, self.orders, x.shape[-1])), axis=1)
         x = dropout(x, self.dropout_rate, dropout_seed)                         # [..., H]

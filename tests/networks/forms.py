@@ -33,6 +33,10 @@ FORMS = {
         {"trigram_input": False, "classifier_activation": True, "num_feedforward_networks": 2},
         {"key_query_shared_bottleneck": False, "num_feedforward_networks": 1},
         {"use_bottleneck": False}, AFFINE)],
+    "ModernBertConfig": [{**{size: 8 for size in SIZES if size != "type_vocab_size"},
+                          "num_attention_heads": 2, "num_hidden_layers": 4, **form} for form in (
+        {}, {"norm_bias": True, "attention_bias": True, "mlp_bias": True, "classifier_bias": True},
+        {"layer_types": ["full_attention"] * 4})],
     "ElmoConfig": [{"vocab_size": 8, "projection_dim": 4, "dim": 6, "char_embedding_dim": 3,
                     **form} for form in (
         {"filters": [[1, 2], [2, 3]]}, {"filters": [[1, 4]], "n_highway": 0, "dim": 4},

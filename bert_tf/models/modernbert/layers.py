@@ -1,0 +1,274 @@
+"""The layers of ModernBERT (arXiv:2412.13663; AnswerDotAI/ModernBERT, src/bert_layers).
+
+Shapes: B batch, S sequence, H hidden, N heads, D = H / N width of a head, F width of each half of
+the gated feed-forward layer, W window: the farthest distance in a local layer, K tokens of a block,
+T = ceil(S / K) blocks.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+
+from bert_tf.bert.layers import LayerNorm, attend, check_length
+from bert_tf.layers.activations import ACTIVATIONS
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.changes import mask_joined_heads
+from bert_tf.layers.seeds import dropout, softmax_and_dropout, split_seed
+from bert_tf.layers.variants import variant
+from bert_tf.models.modernbert.config import GLOBAL, KINDS, LOCAL, ModernBertConfig
+
+HIDDEN = -1e9       # the score of a token that is not seen
+# The least width of a block: narrower ones make many small products.
+_LEAST_BLOCK = 64
+# Queries of a global layer that are compared with all keys at once.
+_QUERIES = 1024
+
+
+class Seen(NamedTuple):
+    """What every layer's attention gets.
+
+    Attributes:
+        turns: cosine and sine of the rotary angles of each kind of layer, float32
+            [1 or B, S, 1, D / 2].
+        biases: of each kind, an addend of scores that hides tokens, float32 [B or 1, N or 1, S or
+            1, S], or None; of local layers in blocks [B or 1, 1, T, K, K + 2 W].
+    """
+
+    turns: Mapping[str, tuple[Tensor, Tensor]]
+    biases: Mapping[str, Tensor | None]
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether local layers compute blocks."""
+        return len(self.biases[LOCAL].shape) == 5
+
+
+def rotary_angles(config: ModernBertConfig, positions: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+    """`Seen.turns` for positions, integer [1 or B, S]; float32 for every dtype of the network."""
+    thetas = {GLOBAL: config.global_rope_theta, LOCAL: config.local_rope_theta}
+    half = np.arange(0, config.head_size, 2) / config.head_size
+    places, turns = ops.cast(positions, "float32")[:, :, None, None], {}
+    for kind in KINDS:
+        angles = places * ops.convert_to_tensor((thetas[kind]**-half).astype("float32"))
+        turns[kind] = ops.cos(angles), ops.sin(angles)
+    return turns
+
+
+def rotate(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
+    """Turns pairs (j, j + D / 2) of queries or keys [B, S, N, D] in float32 (arXiv:2104.09864)."""
+    cosine, sine = turn
+    first, second = ops.split(ops.cast(x, "float32"), 2, axis=-1)
+    turned = [first * cosine - second * sine, second * cosine + first * sine]
+    return ops.cast(ops.concatenate(turned, axis=-1), x.dtype)
+
+
+def block_width(config: ModernBertConfig) -> int:
+    """K: the number of queries of a local layer that are compared with the same keys."""
+    return max(config.window, _LEAST_BLOCK)
+
+
+def blocks_of(x: Tensor, width: int, around: int = 0) -> Tensor:
+    """[B, S, ...] -> [B, T, width + 2 around, ...]: blocks, and some places beside each on both
+    sides, with zeros outside of the sequence. `around` is at most `width`."""
+    length = ops.shape(x)[1]
+    count = ops.floor_divide(length + width - 1, width)
+    rest = [(0, 0)] * (len(x.shape) - 2)
+    shape = ops.shape(x)
+
+    def cut(y, size):
+        return ops.reshape(y, (shape[0], count, size, *shape[2:]))
+
+    x = ops.pad(x, [(0, 0), (0, count * width - length), *rest])
+    if not around:
+        return cut(x, width)
+    x = ops.pad(x, [(0, 0), (width, width), *rest])
+    size = count * width
+    parts = [cut(x[:, start:start + size], width) for start in (0, width, 2 * width)]
+    return ops.concatenate([parts[0][:, :, width - around:], parts[1], parts[2][:, :, :around]],
+                           axis=2)
+
+
+def block_bias(config: ModernBertConfig, is_token: Tensor) -> Tensor:
+    """The addend of scores of local layers in blocks, float32 [B, 1, T, K, K + 2 W], from bool or
+    integer [B, S]: which places hold tokens."""
+    width, window = block_width(config), config.window
+    keys = ops.cast(blocks_of(ops.cast(is_token, "float32"), width, window), "bool")
+    distance = np.arange(width)[:, None] - np.arange(-window, width + window)[None]     # [K, ...]
+    seen = ops.logical_and(keys[:, :, None], ops.convert_to_tensor(np.abs(distance) <= window))
+    return ops.where(seen, 0.0, HIDDEN)[:, None]
+
+
+def band_bias(length: Any, window: int) -> Tensor:
+    """The same without blocks, for all places: float32 [1, 1, S, S]."""
+    places = ops.arange(length)
+    distance = ops.abs(places[:, None] - places[None])
+    return ops.where(distance <= window, 0.0, HIDDEN)[None, None]
+
+
+def attend_in_blocks(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, window: int,
+                     rate: float, dropout_seed: Tensor | None) -> Tensor:
+    """Attention of a local layer, whose time and memory grow with S: [B, S, N, D] from three such
+    tensors and `block_bias`."""
+    batch, length, heads, size = ops.shape(query)
+    width = bias.shape[3]
+    query = ops.transpose(blocks_of(query, width), (0, 3, 1, 2, 4))             # [B, N, T, K, D]
+    key = ops.transpose(blocks_of(key, width, window), (0, 3, 1, 4, 2))
+    value = ops.transpose(blocks_of(value, width, window), (0, 3, 1, 2, 4))
+    scores = ops.cast(ops.matmul(query, key), "float32") + bias
+    _, probs = softmax_and_dropout(scores, rate, dropout_seed, value.dtype)
+    context = ops.transpose(ops.matmul(probs, value), (0, 2, 3, 1, 4))          # [B, T, K, N, D]
+    return ops.reshape(context, (batch, -1, heads, size))[:, :length]
+
+
+@register
+class RotaryAttention(FromConfig, keras.layers.Layer):
+    """Self-attention of one of `KINDS`, with rotary positions."""
+
+    config_keys = ("kind",)
+
+    def __init__(self, config: ModernBertConfig, kind: str, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.kind, self.num_heads = kind, config.num_attention_heads
+        self.qkv = self.dense(3 * config.hidden_size, "qkv", use_bias=config.attention_bias)
+
+    def build(self, input_shape: Any = None) -> None:
+        self.qkv.build((None, None, self.config.hidden_size))
+
+    def call(self, x: Tensor, seen: Seen, dropout_seed: Tensor | None = None
+             ) -> tuple[Tensor, dict[str, Tensor]]:
+        """float [B, S, H] -> the heads' outputs [B, S, H], and `bert.layers.SelfAttention`'s
+        dict, which is empty of a layer in blocks."""
+        config = self.config
+        batch, length = ops.shape(x)[:2]
+        query, key, value = (
+            ops.reshape(part, (batch, length, self.num_heads, config.head_size))
+            for part in ops.split(self.qkv(x), 3, axis=-1))
+        turn, bias, maps = seen.turns[self.kind], seen.biases[self.kind], {}
+        query, key = rotate(query * config.head_size**-0.5, turn), rotate(key, turn)
+        rate = config.attention_probs_dropout_prob
+        if self.kind == LOCAL and seen.in_blocks:
+            context = attend_in_blocks(query, key, value, bias, config.window, rate, dropout_seed)
+        else:
+            context, maps = _attend(config, query, key, value, bias, rate, dropout_seed,
+                                    seen.in_blocks)
+        return ops.reshape(context, (batch, length, config.hidden_size)), maps
+
+
+def _attend(config, query, key, value, bias, rate, seed, in_parts):
+    """Attention of all tokens to all; long sequences `in_parts` take the queries part by part,
+    which returns no maps."""
+    function = variant("attention", config) or attend
+    length = query.shape[1]
+    if not in_parts or seed is not None or not isinstance(length, int) or length <= _QUERIES:
+        return function(query, key, value, bias, rate, seed)
+    parts = [attend(query[:, start:start + _QUERIES], key, value, bias, rate, None)[0]
+             for start in range(0, length, _QUERIES)]
+    return ops.concatenate(parts, axis=1), {}
+
+
+@register
+class ModernBertLayer(FromConfig, keras.layers.Layer):
+    """Attention and a gated feed-forward network, each behind a norm, and added to its input."""
+
+    config_keys = ("number",)
+
+    def __init__(self, config: ModernBertConfig, number: int, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        policy, self.number = self.dtype_policy, number
+        self.attention_norm = LayerNorm(config, dtype=policy) if number else None
+        self.attention = RotaryAttention(config, config.kinds[number], name="self", dtype=policy)
+        self.attention_output = self.dense(config.hidden_size, use_bias=config.attention_bias,
+                                           initializer=config.output_initializer)
+        self.norm = LayerNorm(config, dtype=policy)
+        self.intermediate = self.dense(2 * config.intermediate_size, use_bias=config.mlp_bias)
+        self.output_ = self.dense(config.hidden_size, use_bias=config.mlp_bias,
+                                  initializer=config.output_initializer)
+
+    def build(self, input_shape: Any = None) -> None:
+        width = self.config.hidden_size
+        with keras.name_scope("attention"):
+            if self.attention_norm:
+                self.attention_norm.build()
+            self.attention.build()
+            with keras.name_scope("output"):
+                self.attention_output.build((None, None, width))
+        self.norm.build()
+        with keras.name_scope("intermediate"):
+            self.intermediate.build((None, None, width))
+        with keras.name_scope("output"):
+            self.output_.build((None, None, self.config.intermediate_size))
+
+    def call(self, x: Tensor, bias: Seen, dropout_seed: Tensor | None = None,
+             head_mask: Tensor | None = None, unit_mask: Tensor | None = None
+             ) -> tuple[Tensor, dict[str, Tensor]]:
+        """float [B, S, H] -> the same shape, and the attention's dict.
+
+        Args:
+            head_mask, unit_mask: factors of heads and of inner units; see `layers.changes`.
+        """
+        config, seeds = self.config, split_seed(dropout_seed, 3)
+        normed = self.attention_norm(x) if self.attention_norm else x
+        context, maps = self.attention(normed, bias, seeds[0])
+        context = mask_joined_heads(context, config.head_size, head_mask)
+        x = x + dropout(self.attention_output(context), config.attention_output_dropout_prob,
+                        seeds[1])
+        inner, gate = ops.split(self.intermediate(self.norm(x)), 2, axis=-1)    # [B, S, F]
+        inner = ACTIVATIONS[config.hidden_act](inner) * gate
+        if unit_mask is not None:
+            inner = inner * ops.cast(unit_mask, inner.dtype)
+        inner = dropout(inner, config.hidden_dropout_prob, seeds[2])
+        return x + self.output_(inner), maps
+
+
+@register
+class ModernBertEmbeddings(FromConfig, keras.layers.Layer):
+    """The normalised embeddings of words; there are none of positions and segments."""
+
+    def __init__(self, config: ModernBertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.norm = LayerNorm(config, dtype=self.dtype_policy)
+
+    def build(self, input_shape: Any = None) -> None:
+        self.word_embeddings = self.add_weight(
+            (self.config.vocab_size, self.config.hidden_size), name="word_embeddings")
+        self.norm.build()
+
+    def look_up(self, input_ids: Tensor) -> Tensor:
+        """The vectors of words, float [B, S, H]."""
+        return ops.take(self.word_embeddings, input_ids, axis=0)
+
+    def call(self, input_ids: Tensor, dropout_seed: Tensor | None = None,
+             words: Tensor | None = None) -> Tensor:
+        """integer [B, S] -> float [B, S, H]; `words` as in `bert.layers.Embeddings`.
+
+        Raises:
+            ValueError: S is larger than `max_position_embeddings`.
+        """
+        check_length(input_ids, self.config)
+        x = self.look_up(input_ids) if words is None else words
+        return dropout(self.norm(x), self.config.embedding_dropout_prob, dropout_seed)
+
+
+@register
+class HiddenLayer(FromConfig, keras.layers.Layer):
+    """The hidden layer of every task's head: a dense layer, its activation, and a norm."""
+
+    part = "pooler"
+
+    def __init__(self, config: ModernBertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.transform = self.dense(
+            config.hidden_size, activation=ACTIVATIONS[config.classifier_activation],
+            use_bias=config.classifier_bias, initializer=config.output_initializer)
+        self.norm = LayerNorm(config, dtype=self.dtype_policy)
+
+    def build(self, input_shape: Any = None) -> None:
+        self.transform.build((None, None, self.config.hidden_size))
+        self.norm.build()
+
+    def call(self, x: Tensor) -> Tensor:
+        """float [..., H] -> the same shape."""
+        return self.norm(self.transform(x))

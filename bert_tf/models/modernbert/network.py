@@ -1,0 +1,108 @@
+"""ModernBERT (arXiv:2412.13663; AnswerDotAI/ModernBERT, src/bert_layers).
+
+Shapes: B batch, S sequence, H hidden, N heads, D width of a head.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.bert.layers import LayerNorm, padding_bias
+from bert_tf.bert.network import Bert
+from bert_tf.layers.base import Tensor, register
+from bert_tf.models.modernbert.config import GLOBAL, LOCAL
+from bert_tf.models.modernbert.layers import (
+    HIDDEN,
+    HiddenLayer,
+    ModernBertEmbeddings,
+    ModernBertLayer,
+    Seen,
+    band_bias,
+    block_bias,
+    block_width,
+    rotary_angles,
+)
+from bert_tf.networks.pooling import pool
+
+
+@register
+class ModernBert(Bert):
+    """A `Bert` whose layers have norms before their parts, rotary positions and gates, and see in
+    part near tokens only.
+
+    `layer_outputs` are the layers' own; `sequence_output` is the last one, normalised. Heads of
+    tokens read `token_output` [B, S, H], which is `sequence_output` behind the heads' hidden layer.
+    Local layers compute blocks of near tokens, unless a call asks for attention, gives a bias, or
+    gives the tokens that each token sees; then no attention of theirs is kept.
+    """
+
+    reads = ("input_ids", "input_mask")
+
+    def __init__(self, config: Any, name: str = "modernbert", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+
+    def make_embeddings(self, **kwargs: Any) -> ModernBertEmbeddings:
+        return ModernBertEmbeddings(self.config, **kwargs)
+
+    def make_layers(self) -> list[Any]:
+        self.final_norm = LayerNorm(self.config, name="final_norm", dtype=self.dtype_policy)
+        return [ModernBertLayer(self.config, i, name=f"layer_{i}", dtype=self.dtype_policy)
+                for i in range(self.config.num_hidden_layers)]
+
+    def make_pooler(self) -> HiddenLayer:
+        return HiddenLayer(self.config, name="pooler", dtype=self.dtype_policy)
+
+    def build(self, input_shape: Any = None) -> None:
+        if not self.embeddings.built:
+            self.embeddings.build()
+        with keras.name_scope("encoder"):
+            for layer in self.layers_:
+                layer.build()
+            self.final_norm.build()
+        self.pooler.build()
+
+    def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
+        return {"embedding_output": self.embeddings(inputs["input_ids"], seed,
+                                                    words=inputs.get("words"))}
+
+    def make_bias(self, inputs: Mapping[str, Any], attention_bias: Tensor | None) -> Seen:
+        config, mask = self.config, inputs.get("input_mask")
+        length = ops.shape(inputs["input_ids"])[1]
+        positions = inputs.get("positions")
+        turns = rotary_angles(config, ops.arange(length)[None] if positions is None else positions)
+        everywhere = None if mask is None else padding_bias(mask, HIDDEN)
+        if attention_bias is not None:
+            extra = ops.cast(attention_bias, "float32")
+            everywhere = extra if everywhere is None else everywhere + extra
+        in_blocks = not (inputs.get("returns_maps") or attention_bias is not None
+                         or (mask is not None and len(mask.shape) == 3))
+        # A few blocks would compute more than all pairs.
+        if in_blocks and not (isinstance(length, int) and length < 4 * block_width(config)):
+            is_token = ops.ones((1, length)) if mask is None else mask
+            return Seen(turns, {GLOBAL: everywhere, LOCAL: block_bias(config, is_token)})
+        near = band_bias(length, config.window)
+        if everywhere is not None:      # padding that sees no token sees all alike, as in eager
+            near = ops.minimum(near, everywhere) if attention_bias is None else near + everywhere
+        return Seen(turns, {GLOBAL: everywhere, LOCAL: near})
+
+    def finish(self, x: Tensor) -> Tensor:
+        return self.final_norm(x)
+
+    def pool(self, vectors: Tensor, input_mask: Tensor | None) -> Tensor:
+        if self.config.classifier_pooling == "cls":
+            return self.pooler(vectors[:, 0])
+        is_of_texts = input_mask is not None and len(input_mask.shape) == 2
+        mask = input_mask if is_of_texts else ops.ones(ops.shape(vectors)[:2])
+        return self.pooler(ops.cast(pool(vectors, mask, "mean"), vectors.dtype))
+
+    def call(self, inputs: Mapping[str, Tensor], training: bool = False,
+             dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
+             return_attention: bool = False, layers: Any = None, embed: Any = None
+             ) -> dict[str, Any]:
+        """See `Bert`; `segment_ids` are ignored."""
+        outputs = super().call(
+            {**inputs, "returns_maps": return_attention}, training, dropout_seed, attention_bias,
+            return_attention, layers, embed)
+        return {**outputs, "token_output": self.pooler(outputs["sequence_output"])}
