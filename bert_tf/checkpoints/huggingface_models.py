@@ -233,5 +233,19 @@ MODELS = {
         notes=("transformers gives padding no weight in attention; the original and this library "
                "give it some, so that rows with padding differ.",)),
 }
+# RoBERTa's network and names, in classes of their own.
+MODELS |= {kind: dataclasses.replace(MODELS["roberta"], classes=classes) for kind, classes in (
+    ("xlm-roberta", "XLMRoberta"), ("camembert", "Camembert"))}
+MODELS["mpnet"] = dataclasses.replace(
+    MODELS["roberta"], classes="MPNet", prefix="mpnet.", encoder=(
+        *encoder_rows(KINDS, (f"embeddings.{name}" for name in names.EMBEDDINGS),
+                      "encoder.layer.{i}.", (
+                          "attention.attn.q", "attention.attn.k", "attention.attn.v",
+                          "attention.attn.o", "attention.LayerNorm", "intermediate.dense",
+                          "output.dense", "output.LayerNorm")),
+        ("encoder/relative_attention_bias/weight", "encoder.relative_attention_bias.weight", SELF),
+        ("pooler/dense", "pooler.dense", DENSE)),
+    keys=("relative_attention_num_buckets",), names={"type_vocab_size": ""},
+    defaults={"type_vocab_size": 1, "vocab_size": 30527})
 # The row of each kind of our configurations.
 MODEL_OF = {kind: model for name, model in MODELS.items() for kind in (name, *model.kin)}

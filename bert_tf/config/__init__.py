@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "models.gpt.config": ["GPTConfig"],
     "models.mobilebert.config": ["MobileBertConfig"],
     "models.modernbert.config": ["ModernBertConfig"],
+    "models.mpnet.config": ["MPNetConfig"],
     "models.recurrent.config": ["BiLstmConfig", "ElmoConfig", "SequenceLstmConfig"],
     "config.sizes": ["ACTIVATIONS", "PRESETS", "Sizes"],
     "models.t5.config": ["T5Config"],

@@ -118,7 +118,7 @@ class EncoderConfig(BertConfig):
     def has_segments(self) -> bool:      # type: ignore[override]
         """Returns whether the network has segment embeddings. RoBERTa's code has none; its files in
         Hugging Face's format hold one row of zeros for them."""
-        return self.model_type not in ("roberta", "distilbert")
+        return self.model_type not in ("roberta", "xlm-roberta", "camembert", "distilbert")
 
     @property
     def segment_types(self) -> int:

@@ -10,14 +10,14 @@ from bert_tf.errors import InputError, choose_from
 
 # The architectures that `EncoderConfig` describes; files that name none are of the first.
 BERT_TYPES = ("bert", "roberta", "albert", "electra", "spanbert", "structbert", "ernie",
-              "distilbert")
+              "distilbert", "xlm-roberta", "camembert")
 # The class of each `model_type`.
 _NAMES = {
     **dict.fromkeys(BERT_TYPES, "EncoderConfig"), "fixed_patterns": "FixedPatternConfig",
     "universal": "UniversalConfig", "openai-gpt": "GPTConfig", "t5": "T5Config",
     "xlnet": "XLNetConfig", "elmo": "ElmoConfig", "sequence_lstm": "SequenceLstmConfig",
     "bilstm": "BiLstmConfig", "mobilebert": "MobileBertConfig",
-    "modernbert": "ModernBertConfig"}
+    "modernbert": "ModernBertConfig", "mpnet": "MPNetConfig"}
 
 
 class _Classes(Mapping[str, Any]):

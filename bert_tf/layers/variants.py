@@ -8,8 +8,8 @@ import keras
 
 # Of each part: whether a configuration replaces it, and what makes the replacement.
 _VARIANTS: dict[str, tuple[Callable[[Any], Any], str, str]] = {
-    "attention": (lambda config: keras.config.backend() == "jax", "layers.fused_attention",
-                  "attend"),
+    "attention": (lambda config: keras.config.backend() == "jax" and not hasattr(
+        config, "relative_attention_num_buckets"), "layers.fused_attention", "attend"),
     "dense": (lambda config: config.quantisation, "layers.quantisation", "make_dense"),
     "output_table": (lambda config: config.prediction_width > config.embedding_width,
                      "models.mobilebert.layers", "WiderTable"),

@@ -13,7 +13,7 @@ NETWORKS = {"BertConfig": "Bert", "EncoderConfig": "BertEncoder",
             "UniversalConfig": "UniversalTransformer", "GPTConfig": "GPT",
             "ElmoConfig": "Elmo", "SequenceLstmConfig": "SequenceLstm", "T5Config": "T5",
             "BiLstmConfig": "BiLstm", "XLNetConfig": "XLNet", "MobileBertConfig": "MobileBert",
-            "ModernBertConfig": "ModernBert"}
+            "ModernBertConfig": "ModernBert", "MPNetConfig": "MPNet"}
 
 # Sizes that two networks with shared embeddings have in common.
 _SIZES_OF_EMBEDDINGS = ("vocab_size", "embedding_width", "max_position_embeddings",
@@ -28,6 +28,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "models.gpt.network": ["GPT"],
     "models.mobilebert.network": ["MobileBert"],
     "models.modernbert.network": ["ModernBert"],
+    "models.mpnet.network": ["MPNet"],
     "models.recurrent.bilstm": ["BiLstm"],
     "models.recurrent.elmo": ["Elmo"],
     "models.recurrent.sequence_lstm": ["SequenceLstm"],

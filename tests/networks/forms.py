@@ -37,6 +37,7 @@ FORMS = {
                           "num_attention_heads": 2, "num_hidden_layers": 4, **form} for form in (
         {}, {"norm_bias": True, "attention_bias": True, "mlp_bias": True, "classifier_bias": True},
         {"layer_types": ["full_attention"] * 4})],
+    "MPNetConfig": [SIZES, {**SIZES, "relative_attention_num_buckets": 40}],
     "ElmoConfig": [{"vocab_size": 8, "projection_dim": 4, "dim": 6, "char_embedding_dim": 3,
                     **form} for form in (
         {"filters": [[1, 2], [2, 3]]}, {"filters": [[1, 4]], "n_highway": 0, "dim": 4},

@@ -1,0 +1,1 @@
+"""MPNet (Song et al., arXiv:2004.09297)."""

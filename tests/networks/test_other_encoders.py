@@ -1,0 +1,125 @@
+"""XLM-RoBERTa, CamemBERT, DistilBERT and MPNet compute what transformers computes, read from its
+files."""
+
+import pathlib
+import shutil
+import warnings
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file, save_file
+
+import bert_tf
+from bert_tf import checkpoints, networks
+from bert_tf.checkpoints import convert
+from bert_tf.errors import InputError
+
+NAMES = ("xlm_roberta", "camembert", "distilbert", "mpnet")
+TOLERANCE = 1e-5
+
+
+@pytest.fixture(params=NAMES)
+def golden(request, test_data):
+    """A folder of transformers, and the outputs of its model."""
+    folder = pathlib.Path(test_data / "golden" / "other_encoders" / request.param)
+    return folder, dict(np.load(f"{folder}.npz"))
+
+
+def off(found, expected, tokens=None):
+    found, expected = np.asarray(found), np.asarray(expected)
+    if tokens is not None:
+        found, expected = found[tokens], expected[tokens]
+    return np.abs(found - expected).max()
+
+
+def features(expected):
+    return {"input_ids": expected["input_ids"].astype("int32"),
+            "input_mask": expected["attention_mask"].astype("int32")}
+
+
+def test_layers_and_masked_words_equal(golden):
+    folder, expected = golden
+    batch, tokens = features(expected), expected["attention_mask"] == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)    # of the pooler, which is new
+        learner = bert_tf.MaskedLM.from_pretrained(folder)
+    outputs = learner.encoder(batch)
+    states = [networks.first_state(outputs), *outputs["layer_outputs"]]
+    for number, state in enumerate(states):
+        assert off(state, expected[f"hidden/{number}"], tokens) < TOLERANCE, number
+    everywhere = np.broadcast_to(np.arange(tokens.shape[1], dtype="int32"), tokens.shape)
+    logits = learner({**batch, "masked_lm_positions": everywhere})["masked_lm"]
+    assert off(logits, expected["logits"], tokens) < TOLERANCE
+    labels = expected["labels"]
+    log_probs = np.asarray(tf.nn.log_softmax(logits))
+    rows, places = np.nonzero(labels >= 0)
+    loss = -log_probs[rows, places, labels[rows, places]].mean()
+    assert abs(loss - expected["loss"]) < TOLERANCE
+
+
+def with_classifier(folder, expected, tmp_path):
+    """A folder with the classifier of the golden file."""
+    own = folder.parent / f"{folder.name}_classifier"
+    if own.exists():
+        return own
+    made = shutil.copytree(folder, tmp_path / "classifier")
+    kept = {name: value for name, value in load_file(made / "model.safetensors").items()
+            if not name.startswith("lm_head")}
+    added = {name.removeprefix("classifier_weights/"): value for name, value in expected.items()
+             if name.startswith("classifier_weights/")}
+    save_file(kept | added, made / "model.safetensors")
+    return made
+
+
+def test_a_classifier_equals_and_goes_out_again(golden, tmp_path):
+    folder, expected = golden
+    folder = with_classifier(folder, expected, tmp_path)
+    weights = checkpoints.read(folder)
+    assert "classification" in weights.heads
+    learner = bert_tf.open_model(folder).learner(heads=[("Classification", {"num_labels": 3})])
+    logits = learner(features(expected))["classification"]
+    assert off(logits, expected["classifier_logits"]) < TOLERANCE
+    learner.save(tmp_path / "model.keras")
+    convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    before, after = (load_file(path / "model.safetensors") for path in (folder, tmp_path / "hf"))
+    assert before.keys() == after.keys()
+    for name, value in before.items():
+        if "position_embeddings" not in name:       # the rows that no token has are lost
+            assert value.tobytes() == after[name].tobytes(), name
+
+
+def test_there_and_back_byte_for_byte(golden, tmp_path):
+    folder, _ = golden
+    convert(folder, tmp_path / "hf", "huggingface")
+    before, after = (load_file(path / "model.safetensors") for path in (folder, tmp_path / "hf"))
+    assert before.keys() == after.keys()
+    assert all(before[name].tobytes() == after[name].tobytes() for name in before)
+    assert checkpoints.read(tmp_path / "hf").config == checkpoints.read(folder).config
+
+
+def test_the_bias_of_distances_learns_where_layers_are_computed_again():
+    config = bert_tf.config.MPNetConfig(
+        20, 8, 2, 2, 8, max_position_embeddings=16, hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0)
+    network = networks.build(config)
+    batch = {"input_ids": np.arange(12, dtype="int32").reshape(2, 6)}
+    gradients = []
+    for network.rematerializes in (False, True):
+        with tf.GradientTape() as tape:
+            # Weighted, as a norm's outputs have a constant sum.
+            outputs = network(batch)["sequence_output"]
+            loss = keras.ops.sum(outputs * np.arange(8.0, dtype="float32"))
+        gradients.append(np.asarray(tf.convert_to_tensor(
+            tape.gradient(loss, network.distance_bias.weight.value))))
+    assert np.abs(gradients[0]).max() > 1e-6
+    np.testing.assert_allclose(*gradients, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("change, said", [
+    ({"relative_attention_num_buckets": 16}, "relative_attention_num_buckets must be a whole"),
+    ({"pruned_heads": {0: [1]}}, "share a table with a column for each head")])
+def test_sizes_that_the_network_lacks_are_refused(change, said):
+    with pytest.raises(InputError, match=said):
+        bert_tf.config.MPNetConfig(20, 8, 2, 2, 8, **change)
