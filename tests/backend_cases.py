@@ -178,6 +178,7 @@ def network_cases():
             ("EncoderConfig", 5, {}, {}),                           # quantised
             ("FixedPatternConfig", 0, {}, {"return_attention": True}),
             ("MobileBertConfig", 0, {}, {"head_mask": MASKS["head_mask"]}),
+            ("MPNetConfig", 0, PACKING, {}), ("DebertaConfig", 2, {}, {}),
             ("MobileBertConfig", 5, {}, {}),                        # in integers
             ("ElmoConfig", 0, _spelling(), {}), ("BiLstmConfig", 1, {}, {})):
         yield f"{name} {number}", Case(lambda name=name, number=number: networks.build(

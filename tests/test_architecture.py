@@ -289,7 +289,7 @@ def test_the_encoder_needs_few_files():
 
 # Systems that BERT's own files do not mention, and what changes its network.
 RELATIVE_NAMES = re.compile(
-    r"(?i)albert|electra|ernie|roberta|distil|mobilebert|mpnet|camembert|spanbert|structbert|tinybert|xlnet|"
+    r"(?i)albert|electra|ernie|roberta|distil|mobilebert|mpnet|deberta|camembert|spanbert|structbert|tinybert|xlnet|"
     r"transformer.xl|\bt5|\bgpt|\belmo|mt.?dnn|theseus|universal|fixed.?pattern")
 CHANGES = re.compile(r"(?i)quanti|prun|noise|head_mask|unit_mask|fused|packed|task_|word_order")
 # The files of networks and their sizes that name a relative: tables, the encoder of BERT's near

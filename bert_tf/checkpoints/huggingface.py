@@ -126,7 +126,12 @@ def _is_built_otherwise(model, classes, tensors):
 def _standard_name(name, model):
     """Today's name of a tensor of an old file, or of a file of the bare encoder."""
     name = re.sub(r"\.gamma$", ".weight", re.sub(r"\.beta$", ".bias", name))
-    if name.startswith(("embeddings", "encoder.", "transformer.", "pooler.")):
+    for old, new in model.renamed.items():
+        if name.startswith(old):
+            return new + name.removeprefix(old)
+    bare = name.startswith(("embeddings", "encoder.", "transformer.", "pooler."))
+    of_head = any(name.startswith(f"{theirs}.") for _, theirs, _ in model.heads)
+    if bare and not of_head:
         return f"{model.prefix}{name}"
     return name
 

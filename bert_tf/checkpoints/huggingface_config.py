@@ -37,7 +37,8 @@ def find_type(values: dict[str, Any], tensors: dict, path: str, known: Iterable[
          if any(name.startswith(model.prefix) for name in tensors)), "bert")
     if not isinstance(kind, str) or kind not in MODELS:
         raise InputError(f"{path}: model_type {kind!r} can't be read; it must be "
-                         f"{' or '.join(map(repr, known))}.")
+                         f"{' or '.join(map(repr, known))}; the table \"Which models open\" in "
+                         "docs/weights.md says what works with each.")
     return kind
 
 

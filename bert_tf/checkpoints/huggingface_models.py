@@ -55,6 +55,7 @@ class Model:
             networks like BERT's.
         exact_gelu: whether its masked LM's head has the exact GELU whatever `hidden_act` is, where
             this library and the originals take `hidden_act`.
+        renamed: beginnings of further names of tensors, and the names that files get.
         causal: the end of the class name of a left-to-right language model, or "".
     """
 
@@ -82,6 +83,7 @@ class Model:
     causal: str = ""
     notes: tuple[str, ...] = ()
     check: Callable[[Weights], None] | None = None
+    renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 _FIXED = {"position_embedding_type": "absolute", "add_cross_attention": False}
@@ -247,5 +249,36 @@ MODELS["mpnet"] = dataclasses.replace(
         ("pooler/dense", "pooler.dense", DENSE)),
     keys=("relative_attention_num_buckets",), names={"type_vocab_size": ""},
     defaults={"type_vocab_size": 1, "vocab_size": 30527})
+# The classes for sequences and choices have a pooler outside of the encoder.
+_DEBERTA = "lm_predictions.lm_head"
+MODELS["deberta-v2"] = Model(
+    "DebertaV2", "deberta.", (
+        *encoder_rows(KINDS, (f"embeddings.{name}" for name in names.EMBEDDINGS),
+                      "encoder.layer.{i}.", (
+                          *(f"attention.self.{part}_proj" for part in ("query", "key", "value")),
+                          *(name.replace("/", ".") for name in (*names.LAYER,)[3:]))),
+        *((f"encoder/layer_{{i}}/attention/self/{part}",
+           f"encoder.layer.{{i}}.attention.self.{part}_proj", DENSE)
+          for part in ("pos_key", "pos_query")),
+        ("encoder/rel_embeddings/weight", "encoder.rel_embeddings.weight", SELF),
+        ("encoder/rel_embeddings/LayerNorm", "encoder.LayerNorm", NORM),
+        ("encoder/conv", "encoder.conv.conv", DENSE),
+        ("encoder/conv/LayerNorm", "encoder.conv.LayerNorm", NORM)),
+    (("pooler/dense", "pooler.dense", DENSE),
+     *_masked_lm(f"{_DEBERTA}.dense", f"{_DEBERTA}.LayerNorm", f"{_DEBERTA}.bias",
+                 f"{_DEBERTA}.decoder"), _ANSWER_SPAN),
+    f"{_DEBERTA}.decoder.weight", (f"{_DEBERTA}.bias", f"{_DEBERTA}.decoder.bias"),
+    (("ForMaskedLM", {"masked_lm"}),),
+    keys=("max_relative_positions", "position_buckets", "pos_att_type", "share_att_key",
+          "norm_rel_ebd", "position_biased_input", "conv_kernel_size", "conv_groups", "conv_act",
+          "pooler_hidden_act"),
+    fixed={"relative_attention": True}, written={"relative_attention": True, "legacy": False},
+    defaults={"vocab_size": 128100, "hidden_size": 1536, "num_hidden_layers": 24,
+              "num_attention_heads": 24, "intermediate_size": 6144, "type_vocab_size": 0,
+              "layer_norm_eps": 1e-7, "pos_att_type": ()},
+    renamed={"cls.predictions.transform.": f"{_DEBERTA}.", "cls.predictions.": f"{_DEBERTA}."},
+    ignored=((r"mask_predictions\..*", "of the discriminator of pre-training"),
+             (r"(\w+\.)?embeddings\.position_embeddings\.weight",
+              "a table of positions that the encoder leaves unused")))
 # The row of each kind of our configurations.
 MODEL_OF = {kind: model for name, model in MODELS.items() for kind in (name, *model.kin)}

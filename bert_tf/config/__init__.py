@@ -7,6 +7,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "bert.config": ["BertConfig"],
     "config.encoder": ["ALBERT", "EncoderConfig"],
+    "models.deberta.config": ["DebertaConfig"],
     "models.fixed_patterns.config": ["PATTERNS", "FixedPatternConfig"],
     "models.gpt.config": ["GPTConfig"],
     "models.mobilebert.config": ["MobileBertConfig"],

@@ -17,7 +17,7 @@ _NAMES = {
     "universal": "UniversalConfig", "openai-gpt": "GPTConfig", "t5": "T5Config",
     "xlnet": "XLNetConfig", "elmo": "ElmoConfig", "sequence_lstm": "SequenceLstmConfig",
     "bilstm": "BiLstmConfig", "mobilebert": "MobileBertConfig",
-    "modernbert": "ModernBertConfig", "mpnet": "MPNetConfig"}
+    "modernbert": "ModernBertConfig", "mpnet": "MPNetConfig", "deberta-v2": "DebertaConfig"}
 
 
 class _Classes(Mapping[str, Any]):

@@ -13,7 +13,8 @@ NETWORKS = {"BertConfig": "Bert", "EncoderConfig": "BertEncoder",
             "UniversalConfig": "UniversalTransformer", "GPTConfig": "GPT",
             "ElmoConfig": "Elmo", "SequenceLstmConfig": "SequenceLstm", "T5Config": "T5",
             "BiLstmConfig": "BiLstm", "XLNetConfig": "XLNet", "MobileBertConfig": "MobileBert",
-            "ModernBertConfig": "ModernBert", "MPNetConfig": "MPNet"}
+            "ModernBertConfig": "ModernBert", "MPNetConfig": "MPNet",
+            "DebertaConfig": "Deberta"}
 
 # Sizes that two networks with shared embeddings have in common.
 _SIZES_OF_EMBEDDINGS = ("vocab_size", "embedding_width", "max_position_embeddings",
@@ -24,6 +25,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "networks.encoder": ["BertEncoder"],
     "networks.pooling": ["pool"],
     "networks.memory": ["check_memory"],
+    "models.deberta.network": ["Deberta"],
     "models.fixed_patterns.network": ["FixedPatternEncoder"],
     "models.gpt.network": ["GPT"],
     "models.mobilebert.network": ["MobileBert"],

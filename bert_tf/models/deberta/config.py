@@ -1,0 +1,111 @@
+"""The sizes of DeBERTa, versions 2 and 3 (arXiv:2006.03654, arXiv:2111.09543)."""
+
+import dataclasses
+from typing import ClassVar
+
+from bert_tf.config.encoder import EncoderConfig
+from bert_tf.config.sizes import ACTIVATIONS, fraction, one_of, switch, whole
+from bert_tf.errors import InputError
+
+# Terms of a score by distance: the query's content with the key's place, and the other way.
+TERMS = ("c2p", "p2c")
+# Hugging Face's names of activations, as DeBERTa's files have them; "gelu" is the exact form.
+_THEIR_ACTIVATIONS = ("gelu", "tanh", "relu")
+
+
+@dataclasses.dataclass(frozen=True)
+class DebertaConfig(EncoderConfig):
+    """Sizes of DeBERTa; names and defaults are those of transformers' DebertaV2Config.
+
+    Attributes:
+        type_vocab_size: the rows of the table of segments; 0: there is none.
+        max_relative_positions: the distance where buckets end; below 1: max_position_embeddings.
+        position_buckets: number of buckets of distances on each side; below 1: each distance has a
+            vector of its own.
+        pos_att_type: some of `TERMS`; also read as "p2c|c2p".
+        share_att_key: whether places have the projections of keys and queries.
+        norm_rel_ebd: "layer_norm" if the vectors of distances are normalised.
+        position_biased_input: whether the embeddings have positions.
+        conv_kernel_size: width of a convolution beside the first layer; 0: there is none.
+        conv_act, pooler_hidden_act: activations under Hugging Face's names: "gelu" is the exact
+            form.
+    """
+
+    added_keys: ClassVar = tuple(key for key in EncoderConfig.added_keys if key != "model_type")
+    distinctive_keys: ClassVar = ("position_buckets",)
+    unseen_keys: ClassVar = (*EncoderConfig.unseen_keys, "max_relative_positions", "conv_act",
+                             "pooler_hidden_act", "pos_att_type")
+
+    model_type: str = one_of("deberta-v2", ("deberta-v2",))
+    type_vocab_size: int = whole(0, least=0)
+    hidden_act: str = one_of("gelu_erf", ACTIVATIONS)
+    layer_norm_eps: float = fraction(1e-7)
+    max_relative_positions: int = whole(-1, "positions", least=-1)
+    position_buckets: int = whole(-1, "positions", least=-1)
+    pos_att_type: tuple[str, ...] = TERMS
+    share_att_key: bool = switch(False)
+    norm_rel_ebd: str = one_of("none", ("none", "layer_norm"))
+    position_biased_input: bool = switch(True)
+    conv_kernel_size: int = whole(0, 1024, least=0)
+    conv_groups: int = whole(1)
+    conv_act: str = one_of("tanh", _THEIR_ACTIVATIONS)
+    pooler_hidden_act: str = one_of("gelu", _THEIR_ACTIVATIONS)
+
+    is_plain = False
+
+    def check(self) -> None:
+        terms = self.pos_att_type
+        terms = terms.split("|") if isinstance(terms, str) else terms
+        if not isinstance(terms, (list, tuple)) or not {*terms} <= {*TERMS}:
+            raise InputError(f"pos_att_type must be some of {', '.join(TERMS)}, not "
+                             f"{self.pos_att_type!r}.")
+        object.__setattr__(self, "pos_att_type", tuple(sorted({*terms})))
+        if self.projects:
+            raise InputError(f"embedding_size ({self.embedding_width}) must be hidden_size "
+                             f"({self.hidden_size}) in a deberta-v2.")
+        if 0 < self.position_buckets < 4 or self.longest_distance < 2:
+            raise InputError("position_buckets must be 0 or at least 4, and "
+                             "max_relative_positions at least 2.")
+        if self.position_buckets > 0 and self.longest_distance <= self.position_buckets // 2 + 1:
+            raise InputError(
+                f"position_buckets is {self.position_buckets}, but distances end at "
+                f"{self.longest_distance}; give a larger max_relative_positions.")
+        if self.conv_kernel_size and self.hidden_size % self.conv_groups:
+            raise InputError(f"conv_groups ({self.conv_groups}) must divide hidden_size "
+                             f"({self.hidden_size}).")
+        super().check()
+
+    @property
+    def has_segments(self) -> bool:      # type: ignore[override]
+        return self.type_vocab_size > 0
+
+    @property
+    def segment_types(self) -> int:
+        return self.type_vocab_size
+
+    @property
+    def longest_distance(self) -> int:
+        """The distance from which on all distances have the same vector."""
+        return (self.max_relative_positions if self.max_relative_positions > 0
+                else self.max_position_embeddings)
+
+    @property
+    def relative_attention_num_buckets(self) -> int:
+        """The rows of the table of distances."""
+        return 2 * (self.position_buckets if self.position_buckets > 0 else self.longest_distance)
+
+    def weights(self) -> dict[str, str]:
+        found = super().weights()
+        if not self.position_biased_input:
+            del found["embeddings/position_embeddings"]
+        self_attention = "encoder/layer_{i}/attention/self"
+        if not self.share_att_key:
+            found |= {f"{self_attention}/{name}": "dense HA" for term, name in zip(
+                TERMS, ("pos_key", "pos_query")) if term in self.pos_att_type}
+        found["encoder/rel_embeddings/weight"] = "OH"
+        if self.norm_rel_ebd == "layer_norm":
+            found["encoder/rel_embeddings/LayerNorm"] = "norm H"
+        if self.conv_kernel_size:
+            found |= {"encoder/conv/kernel": "KFH", "encoder/conv/bias": "H",
+                      "encoder/conv/LayerNorm": "norm H"}
+        return found

@@ -1,0 +1,212 @@
+"""The layers of DeBERTa, versions 2 and 3 (microsoft/DeBERTa, `disentangled_attention.py`).
+
+Shapes: B batch, S sequence, H hidden, N heads, D width of a head, R rows of the table of distances.
+"""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from bert_tf.bert.layers import (
+    Embeddings,
+    LayerNorm,
+    SelfAttention,
+    attend,
+    check_length,
+    segment_vectors,
+)
+from bert_tf.config import DebertaConfig
+from bert_tf.layers.activations import ACTIVATIONS
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.encoder import EncoderLayer
+from bert_tf.layers.seeds import dropout, split_seed
+
+
+def activation(theirs: str) -> Any:
+    """The activation with a name of Hugging Face's, whose "gelu" is the exact form."""
+    return ACTIVATIONS["gelu_erf" if theirs == "gelu" else theirs]
+
+
+def log_buckets(distances: np.ndarray, buckets: int, longest: int) -> np.ndarray:
+    """The buckets of distances, query minus key, integer [...]: half of the buckets are single
+    distances, the others grow logarithmically (`da_utils.py`, `make_log_bucket_position`)."""
+    middle = buckets // 2
+    far = np.maximum(np.abs(distances), middle)
+    steps = np.log(far / middle) / np.log((longest - 1) / middle) * (middle - 1)
+    return np.where(far <= middle, distances,
+                    np.sign(distances) * (np.ceil(steps) + middle)).astype("int32")
+
+
+def rows_of_distances(config: DebertaConfig) -> np.ndarray:
+    """The rows in the table of distances for query minus key from -`longest_distance` to
+    `longest_distance`, int32; farther ones have the rows of the ends."""
+    longest, rows = config.longest_distance, config.relative_attention_num_buckets
+    found = np.arange(-longest, longest + 1)
+    if config.position_buckets > 0:
+        found = log_buckets(found, config.position_buckets, longest)
+    return np.clip(found + rows // 2, 0, rows - 1).astype("int32")
+
+
+@register
+class DebertaEmbeddings(Embeddings):
+    """`Embeddings` that may lack segments and positions."""
+
+    def build(self, input_shape: Any = None) -> None:
+        config = self.config
+        self.word_embeddings = self.table("word_embeddings", config.vocab_size)
+        self.segment_embeddings: Any = None
+        if config.type_vocab_size:
+            self.segment_embeddings = self.table("token_type_embeddings", config.type_vocab_size)
+        self.position_embeddings: Any = None
+        if config.position_biased_input:
+            self.position_embeddings = self.table("position_embeddings",
+                                                  config.max_position_embeddings)
+        self.norm.build()
+
+    def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
+             dropout_seed: Tensor | None = None, positions: Tensor | None = None,
+             words: Tensor | None = None) -> Tensor:
+        """See `Embeddings.call`; without positions, S is not limited."""
+        x = self.look_up(input_ids) if words is None else words
+        if self.position_embeddings is not None:
+            length = check_length(input_ids, self.config)
+            x = x + (self.position_embeddings[:length] if positions is None
+                     else ops.take(self.position_embeddings, positions, axis=0))
+        if self.segment_embeddings is not None:
+            x = x + segment_vectors(self.segment_embeddings, segment_ids, x.dtype)
+        return self.normalise(x, dropout_seed)
+
+
+@register
+class DistanceEmbeddings(FromConfig, keras.layers.Layer):
+    """The table of vectors of distances, which all layers share."""
+
+    def __init__(self, config: DebertaConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.norm = LayerNorm(config, dtype=self.dtype_policy) if (
+            config.norm_rel_ebd == "layer_norm") else None
+
+    def build(self, input_shape: Any = None) -> None:
+        config = self.config
+        self.weight = self.add_weight(
+            (config.relative_attention_num_buckets, config.hidden_size), name="weight")
+        if self.norm:
+            self.norm.build()
+
+    def call(self, x: Tensor) -> Tensor:
+        """Any tensor, which only shows the dtype -> float [R, H]."""
+        table = ops.cast(self.weight, x.dtype)
+        return self.norm(table) if self.norm else table
+
+
+def skew(products: Tensor) -> Tensor:
+    """[B, N, S, 2S] -> [B, N, S, S]: place (r, c) gets the column S - 1 - r + c of row r."""
+    batch, heads, length = ops.shape(products)[:3]
+    flat = ops.reshape(products, (batch, heads, 2 * length * length))
+    flat = flat[:, :, length - 1:2 * length * length - 1]
+    return ops.reshape(flat, (batch, heads, length, 2 * length - 1))[..., :length]
+
+
+@register
+class DisentangledAttention(SelfAttention):
+    """Attention whose scores add the products of contents with places (arXiv:2006.03654, section
+    3.1; `DisentangledSelfAttention`).
+
+    The products with all distances of a sequence are computed at once and shifted into their
+    places, without a gather.
+
+    Attributes:
+        distances: the network's `DistanceEmbeddings`; None: scores have no places.
+    """
+
+    distances: DistanceEmbeddings | None = None
+
+    def __init__(self, config: DebertaConfig, num_heads: int | None = None, **kwargs: Any):
+        super().__init__(config, num_heads, **kwargs)
+        terms = () if config.share_att_key else config.pos_att_type
+        self.pos_key = self.make_projection("pos_key") if "c2p" in terms else None
+        self.pos_query = self.make_projection("pos_query") if "p2c" in terms else None
+
+    def build(self, input_shape: Any = None) -> None:
+        super().build(input_shape)
+        for layer in (self.pos_key, self.pos_query):
+            if layer:
+                layer.build((None, None, self.config.hidden_size))
+
+    def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None
+             ) -> tuple[Tensor, dict[str, Tensor]]:
+        """See `SelfAttention.call`."""
+        config, seeds = self.config, split_seed(dropout_seed, 2)
+        batch, length = ops.shape(x)[:2]
+        heads, size = self.num_heads, config.head_size
+        scale = (size * (1 + len(config.pos_att_type)))**-0.5
+        query, key, value = (ops.reshape(y, (batch, length, heads, size)) for y in (
+            self.query(x) * scale, self.key(x), self.value(x)))
+        if self.distances:
+            table = dropout(self.distances(x), config.hidden_dropout_prob, seeds[0])    # [R, H]
+            ahead = ops.arange(2 * length, dtype="int32") - (length - 1)                # [2S]
+            if "c2p" in config.pos_att_type:
+                places = (self.pos_key or self.key)(table)
+                scores = skew(self.products(query, places, -ahead))
+                bias = scores if bias is None else bias + scores
+            if "p2c" in config.pos_att_type:
+                places = (self.pos_query or self.query)(table) * scale
+                scores = ops.transpose(skew(self.products(key, places, ahead)), (0, 1, 3, 2))
+                bias = scores if bias is None else bias + scores
+        context, maps = attend(query, key, value, bias, config.attention_probs_dropout_prob,
+                               seeds[1])
+        return ops.reshape(context, (batch, length, heads * size)), maps
+
+    def products(self, x: Tensor, places: Tensor, distances: Tensor) -> Tensor:
+        """Returns the products of [B, S, N, D] with the vectors, rows of `places` [R, N * D], of
+        `distances` [2S]: float32 [B, N, S, 2S]."""
+        longest = self.config.longest_distance
+        row = ops.take(ops.convert_to_tensor(rows_of_distances(self.config)),
+                       ops.clip(distances, -longest, longest) + longest, axis=0)        # [2S]
+        vectors = ops.reshape(ops.take(places, row, axis=0), (-1, *x.shape[2:]))        # [2S, N, D]
+        return ops.cast(ops.matmul(ops.transpose(x, (0, 2, 1, 3)),
+                                   ops.transpose(vectors, (1, 2, 0))), "float32")
+
+
+@register
+class Convolution(FromConfig, keras.layers.Layer):
+    """A convolution of a layer's input, added to its output, and their norm (`ConvLayer`)."""
+
+    def __init__(self, config: DebertaConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.norm = LayerNorm(config, dtype=self.dtype_policy)
+
+    def build(self, input_shape: Any = None) -> None:
+        config, width = self.config, self.config.hidden_size
+        self.kernel = self.add_weight(
+            (config.conv_kernel_size, width // config.conv_groups, width), name="kernel")
+        self.bias = self.add_weight((width,), "zeros", name="bias")
+        self.norm.build()
+
+    def call(self, x: Tensor, output: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
+        """The layer's input and output, [B, S, H] -> [B, S, H]. Padding must be 0 in the input."""
+        y = ops.conv(x, ops.cast(self.kernel, x.dtype), padding="same",
+                     data_format="channels_last") + ops.cast(self.bias, x.dtype)
+        y = dropout(y, self.config.hidden_dropout_prob, dropout_seed)
+        return self.norm(output + activation(self.config.conv_act)(y))
+
+
+@register
+class DebertaLayer(EncoderLayer):
+    """An `EncoderLayer` with `DisentangledAttention`.
+
+    Attributes:
+        convolution: of the network's first layer, where there is one.
+    """
+
+    attention_class = DisentangledAttention
+    convolution: Convolution | None = None
+
+    def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None
+             ) -> tuple[Tensor, dict[str, Tensor]]:
+        output, maps = super().call(x, bias, dropout_seed)
+        if self.convolution:
+            output = self.convolution(x, output, split_seed(dropout_seed, 4)[3])
+        return output, maps

@@ -1,0 +1,72 @@
+"""DeBERTa, versions 2 and 3 (arXiv:2006.03654, arXiv:2111.09543; microsoft/DeBERTa)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.errors import InputError
+from bert_tf.layers.base import Tensor, register
+from bert_tf.models.deberta.layers import (
+    Convolution,
+    DebertaEmbeddings,
+    DebertaLayer,
+    DistanceEmbeddings,
+    activation,
+)
+from bert_tf.networks.encoder import BertEncoder
+
+
+@register
+class Deberta(BertEncoder):
+    """A `BertEncoder` whose attention looks at contents and distances separately.
+
+    Padding is 0 in `embedding_output`. `pooled_output` has the exact GELU (`ContextPooler`).
+    """
+
+    also_reads = ()
+    packs = False
+
+    def __call__(self, inputs: Any = None, *args: Any, head_mask: Any = None, unit_mask: Any = None,
+                 **kwargs: Any) -> Any:
+        if self.convolution and not (head_mask is None and unit_mask is None):
+            raise InputError("a deberta-v2 with a convolution (conv_kernel_size) takes no masks of "
+                             "heads or units; take a model without one.")
+        return super().__call__(inputs, *args, head_mask=head_mask, unit_mask=unit_mask, **kwargs)
+
+    def make_embeddings(self, **kwargs: Any) -> DebertaEmbeddings:
+        return DebertaEmbeddings(self.config, **kwargs)
+
+    def make_layers(self) -> list[Any]:
+        policy = self.dtype_policy
+        self.distances = DistanceEmbeddings(self.config, name="rel_embeddings", dtype=policy)
+        self.convolution = Convolution(self.config, name="conv", dtype=policy) if (
+            self.config.conv_kernel_size) else None
+        layers = super().make_layers()
+        for layer in layers:
+            layer.attention.distances = self.distances
+        layers[0].convolution = self.convolution
+        return layers
+
+    def make_layer(self, *shared: Any, **kwargs: Any) -> DebertaLayer:
+        return DebertaLayer(self.config, *shared, **kwargs)
+
+    def make_pooler(self) -> Any:
+        return self.dense(self.config.hidden_size,
+                          activation=activation(self.config.pooler_hidden_act))
+
+    def build_layers(self) -> None:
+        with keras.name_scope("encoder"):
+            self.distances.build()
+            if self.convolution:
+                self.convolution.build()
+        super().build_layers()
+
+    def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
+        x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), seed,
+                            inputs.get("positions"), inputs.get("words"))
+        mask = inputs.get("input_mask")
+        if mask is not None and len(mask.shape) == 2:
+            x = x * ops.cast(mask, x.dtype)[:, :, None]
+        return {"embedding_output": x}

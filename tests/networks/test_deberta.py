@@ -1,0 +1,157 @@
+"""DeBERTa computes what microsoft/DeBERTa and transformers compute."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file, save_file
+
+import bert_tf
+from bert_tf import checkpoints, networks
+from bert_tf.checkpoints import convert
+from bert_tf.errors import InputError
+from bert_tf.models.deberta.config import DebertaConfig
+from bert_tf.models.deberta.layers import rows_of_distances
+from bert_tf.training.learners.learner import Learner
+
+TOLERANCE = 1e-5
+HEADS = {"sequence": ("Classification", {"num_labels": 3}), "token": ("Tagging", {"num_labels": 4}),
+         "sequence_regression": ("Regression", {}), "question_answering": ("AnswerSpan", {}),
+         "mlm_legacy": ("MaskedLM", {})}
+
+
+@pytest.fixture
+def golden(test_data):
+    return pathlib.Path(test_data / "golden" / "deberta" / "mlm_v3").parent
+
+
+def expected(golden, name):
+    return dict(np.load(golden / f"{name}.npz"))
+
+
+def written(case, folder, **config):
+    """A folder of transformers with the weights and the configuration of a golden file."""
+    folder.mkdir()
+    save_file({name.removeprefix("weights/"): value for name, value in case.items()
+               if name.startswith("weights/")}, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(
+        {"model_type": "deberta-v2", **json.loads(str(case["config"])), **config}))
+    return folder
+
+
+def features(case):
+    return {"input_ids": case["input_ids"].astype("int32"),
+            "input_mask": case["attention_mask"].astype("int32"),
+            **({"segment_ids": case["token_type_ids"].astype("int32")}
+               if "token_type_ids" in case else {})}
+
+
+def off(found, wanted, tokens=slice(None)):
+    return np.abs(np.asarray(found)[tokens] - np.asarray(wanted)[tokens]).max()
+
+
+def scaled_words(golden, folder):
+    """The model of `mlm_v3` with small vectors of words."""
+    folder.mkdir()
+    tensors = load_file(golden / "mlm_v3" / "model.safetensors")
+    tensors["deberta.embeddings.word_embeddings.weight"] *= np.float32(0.01)
+    save_file(tensors, folder / "model.safetensors")
+    (folder / "config.json").write_text((golden / "mlm_v3" / "config.json").read_text())
+    return folder
+
+
+@pytest.mark.parametrize("name", ["v3", "v3_long", "v3_small_words", "v2_xlarge", "separate",
+                                  "c2p_only"])
+def test_layers_equal(name, golden, tmp_path):
+    case = expected(golden, f"forward_{name}")
+    folder = golden / "mlm_v3"
+    if name == "v3_small_words":
+        folder = scaled_words(golden, tmp_path / "words")
+    elif any(key.startswith("weights/") for key in case):
+        folder = written(case, tmp_path / "model")
+    outputs = bert_tf.open_model(folder).network()(features(case))
+    tokens = case["attention_mask"] == 1
+    states = [networks.first_state(outputs), *outputs["layer_outputs"]]
+    numbers = [int(key.split("/")[1]) for key in case if key.startswith("hidden/")]
+    for number in numbers:
+        assert off(states[number], case[f"hidden/{number}"], tokens) < TOLERANCE, number
+    if not numbers:
+        last = next(key for key in case if "hidden" in key)
+        assert off(states[-1], case[last], tokens) < TOLERANCE
+
+
+def test_buckets_of_distances_equal(golden):
+    case = expected(golden, "log_buckets")
+    for buckets, longest in ((256, 512), (8, 32), (64, 512), (256, 1024)):
+        config = DebertaConfig(9, 8, 1, 2, 8, position_buckets=buckets,
+                               max_relative_positions=longest)
+        row = rows_of_distances(config)[np.clip(case["relative"], -longest, longest) + longest]
+        wanted = np.clip(case[f"transformers/{buckets}_{longest}"] + buckets, 0, 2 * buckets - 1)
+        np.testing.assert_array_equal(row, wanted)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_heads_equal(name, golden, tmp_path):
+    case = expected(golden, f"head_{name}")
+    objective, options = HEADS[name]
+    folder = written(case, tmp_path / "model")
+    model = bert_tf.open_model(folder)
+    learner = Learner(networks.build(model.config), [
+        getattr(bert_tf, objective)(model.config, **options)])
+    model.load(learner)
+    batch, tokens = features(case), case["attention_mask"] == 1
+    if name == "mlm_legacy":
+        batch["masked_lm_positions"] = np.broadcast_to(
+            np.arange(tokens.shape[1], dtype="int32"), tokens.shape)
+    found = np.asarray(learner(batch)[learner.objectives[0].name])
+    if name == "question_answering":
+        starts = next(case[key] for key in case if "start_logits" in key)
+        ends = next(case[key] for key in case if "end_logits" in key)
+        assert off(found[:, 0], starts, tokens) < TOLERANCE
+        assert off(found[:, 1], ends, tokens) < TOLERANCE
+    elif name in ("token", "mlm_legacy"):
+        assert off(found, case["logits"], tokens) < 2 * TOLERANCE
+    else:
+        assert off(found.reshape(case["logits"].shape), case["logits"]) < TOLERANCE
+
+
+def test_masked_words_and_gradients_equal(golden):
+    case, gradients = expected(golden, "forward_v3"), expected(golden, "gradients_v3")
+    learner = bert_tf.MaskedLM.from_pretrained(golden / "mlm_v3")
+    labels, tokens = case["labels"], case["attention_mask"] == 1
+    batch = {**features(case), "masked_lm_positions": np.broadcast_to(
+        np.arange(tokens.shape[1], dtype="int32"), tokens.shape)}
+    rows, places = np.nonzero(labels >= 0)
+    with tf.GradientTape() as tape:
+        logits = learner(batch)["masked_lm"]
+        picked = tf.gather_nd(tf.nn.log_softmax(logits), np.stack(
+            [rows, places, labels[rows, places]], 1))
+        loss = -tf.reduce_mean(picked)
+    assert off(logits, case["logits"], tokens) < 2 * TOLERANCE
+    assert abs(loss - case["loss"]) < TOLERANCE
+    table = learner.encoder.distances.weight
+    found = tf.convert_to_tensor(tape.gradient(loss, table.value))
+    wanted = gradients["gradient/deberta.encoder.rel_embeddings.weight"]
+    assert off(found, wanted) < 1e-5 * np.abs(wanted).max()
+
+
+def test_there_and_back_byte_for_byte(golden, tmp_path):
+    convert(golden / "mlm_v3", tmp_path / "hf", "huggingface")
+    before, after = (load_file(path / "model.safetensors") for path in (
+        golden / "mlm_v3", tmp_path / "hf"))
+    assert before.keys() == after.keys()
+    assert all(before[name].tobytes() == after[name].tobytes() for name in before)
+    assert checkpoints.read(tmp_path / "hf").config == checkpoints.read(golden / "mlm_v3").config
+
+
+@pytest.mark.parametrize("change, said", [
+    ({"pos_att_type": "p2p|c2p"}, "pos_att_type must be some of c2p, p2c"),
+    ({"position_buckets": 2}, "position_buckets must be 0 or at least 4"),
+    ({"position_buckets": 64, "max_relative_positions": 20}, "but distances end at 20"),
+    ({"conv_kernel_size": 3, "conv_groups": 3}, "must divide hidden_size"),
+    ({"embedding_size": 4}, "must be hidden_size")])
+def test_sizes_that_contradict_each_other_are_refused(change, said):
+    with pytest.raises(InputError, match=said):
+        DebertaConfig(20, 8, 2, 2, 8, **change)
