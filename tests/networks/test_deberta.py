@@ -137,6 +137,31 @@ def test_masked_words_and_gradients_equal(golden):
     assert off(found, wanted) < 1e-5 * np.abs(wanted).max()
 
 
+def test_the_enhanced_mask_decoder_equals(golden, tmp_path):
+    """Logits, losses and gradients of the original's MaskedLanguageModel; label 0 means none."""
+    case, gradients = (expected(golden, f"enhanced_mask_decoder{end}") for end in (
+        "", "_gradients"))
+    folder = written(case, tmp_path / "model", enhanced_mask_decoder=True)
+    model = bert_tf.open_model(folder)
+    learner = Learner(networks.build(model.config), [bert_tf.EnhancedMaskedLM(model.config)])
+    model.load(learner)
+    rows, places = np.nonzero(case["labels"])
+    batch = {**features(case), "masked_lm_positions": np.broadcast_to(
+        np.arange(30, dtype="int32"), (4, 30))}
+    with tf.GradientTape(persistent=True) as tape:
+        logits = tf.gather_nd(learner(batch)["masked_lm"], np.stack([rows, places], 1))
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
+            case["labels"][rows, places], logits))
+    assert off(logits, case["logits"]) < 2 * TOLERANCE
+    assert abs(loss - case["loss"]) < TOLERANCE
+    embeddings = learner.encoder.embeddings
+    for variable, name in ((embeddings.position_embeddings, "embeddings.position_embeddings"),
+                           (learner.encoder.distances.weight, "encoder.rel_embeddings")):
+        wanted = gradients[f"gradient/deberta.{name}.weight"]
+        found = tf.convert_to_tensor(tape.gradient(loss, variable.value))
+        assert off(found, wanted) < 1e-5 * np.abs(wanted).max()
+
+
 def test_there_and_back_byte_for_byte(golden, tmp_path):
     convert(golden / "mlm_v3", tmp_path / "hf", "huggingface")
     before, after = (load_file(path / "model.safetensors") for path in (

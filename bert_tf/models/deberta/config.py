@@ -26,12 +26,15 @@ class DebertaConfig(EncoderConfig):
         share_att_key: whether places have the projections of keys and queries.
         norm_rel_ebd: "layer_norm" if the vectors of distances are normalised.
         position_biased_input: whether the embeddings have positions.
+        enhanced_mask_decoder: whether the network has positions for the decoder of masked words
+            alone (`Deberta.decode`); a key of ours.
         conv_kernel_size: width of a convolution beside the first layer; 0: there is none.
         conv_act, pooler_hidden_act: activations under Hugging Face's names: "gelu" is the exact
             form.
     """
 
-    added_keys: ClassVar = tuple(key for key in EncoderConfig.added_keys if key != "model_type")
+    added_keys: ClassVar = (*(key for key in EncoderConfig.added_keys if key != "model_type"),
+                            "enhanced_mask_decoder")
     distinctive_keys: ClassVar = ("position_buckets",)
     unseen_keys: ClassVar = (*EncoderConfig.unseen_keys, "max_relative_positions", "conv_act",
                              "pooler_hidden_act", "pos_att_type")
@@ -46,6 +49,7 @@ class DebertaConfig(EncoderConfig):
     share_att_key: bool = switch(False)
     norm_rel_ebd: str = one_of("none", ("none", "layer_norm"))
     position_biased_input: bool = switch(True)
+    enhanced_mask_decoder: bool = switch(False)
     conv_kernel_size: int = whole(0, 1024, least=0)
     conv_groups: int = whole(1)
     conv_act: str = one_of("tanh", _THEIR_ACTIVATIONS)
@@ -60,6 +64,9 @@ class DebertaConfig(EncoderConfig):
             raise InputError(f"pos_att_type must be some of {', '.join(TERMS)}, not "
                              f"{self.pos_att_type!r}.")
         object.__setattr__(self, "pos_att_type", tuple(sorted({*terms})))
+        if self.enhanced_mask_decoder and (self.position_biased_input or self.depth < 2):
+            raise InputError("enhanced_mask_decoder needs position_biased_input false, and at "
+                             "least 2 layers.")
         if self.projects:
             raise InputError(f"embedding_size ({self.embedding_width}) must be hidden_size "
                              f"({self.hidden_size}) in a deberta-v2.")
@@ -96,7 +103,7 @@ class DebertaConfig(EncoderConfig):
 
     def weights(self) -> dict[str, str]:
         found = super().weights()
-        if not self.position_biased_input:
+        if not (self.position_biased_input or self.enhanced_mask_decoder):
             del found["embeddings/position_embeddings"]
         self_attention = "encoder/layer_{i}/attention/self"
         if not self.share_att_key:

@@ -60,7 +60,7 @@ class DebertaEmbeddings(Embeddings):
         if config.type_vocab_size:
             self.segment_embeddings = self.table("token_type_embeddings", config.type_vocab_size)
         self.position_embeddings: Any = None
-        if config.position_biased_input:
+        if config.position_biased_input or config.enhanced_mask_decoder:
             self.position_embeddings = self.table("position_embeddings",
                                                   config.max_position_embeddings)
         self.norm.build()
@@ -70,7 +70,7 @@ class DebertaEmbeddings(Embeddings):
              words: Tensor | None = None) -> Tensor:
         """See `Embeddings.call`; without positions, S is not limited."""
         x = self.look_up(input_ids) if words is None else words
-        if self.position_embeddings is not None:
+        if self.config.position_biased_input:
             length = check_length(input_ids, self.config)
             x = x + (self.position_embeddings[:length] if positions is None
                      else ops.take(self.position_embeddings, positions, axis=0))
@@ -135,15 +135,15 @@ class DisentangledAttention(SelfAttention):
             if layer:
                 layer.build((None, None, self.config.hidden_size))
 
-    def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None
-             ) -> tuple[Tensor, dict[str, Tensor]]:
-        """See `SelfAttention.call`."""
+    def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None,
+             asking: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+        """See `SelfAttention.call`. `asking`, [B, S, H], has the queries in place of `x`."""
         config, seeds = self.config, split_seed(dropout_seed, 2)
         batch, length = ops.shape(x)[:2]
         heads, size = self.num_heads, config.head_size
         scale = (size * (1 + len(config.pos_att_type)))**-0.5
         query, key, value = (ops.reshape(y, (batch, length, heads, size)) for y in (
-            self.query(x) * scale, self.key(x), self.value(x)))
+            self.query(x if asking is None else asking) * scale, self.key(x), self.value(x)))
         if self.distances:
             table = dropout(self.distances(x), config.hidden_dropout_prob, seeds[0])    # [R, H]
             ahead = ops.arange(2 * length, dtype="int32") - (length - 1)                # [2S]

@@ -6,8 +6,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.bert.layers import check_length
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.models.deberta.layers import (
     Convolution,
     DebertaEmbeddings,
@@ -62,6 +64,32 @@ class Deberta(BertEncoder):
             if self.convolution:
                 self.convolution.build()
         super().build_layers()
+
+    def call(self, inputs: Mapping[str, Tensor], training: bool = False,
+             dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
+             **options: Any) -> dict[str, Any]:
+        """See `Bert.call`. With `enhanced_mask_decoder` it also returns `decoder_output`
+        [B, S, H]."""
+        dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
+        own_seed, seed = split_seed(dropout_seed, 2)
+        outputs = super().call(inputs, training, own_seed, attention_bias, **options)
+        if self.config.enhanced_mask_decoder:
+            outputs["decoder_output"] = self.decode(
+                outputs["layer_outputs"][-2], self.make_bias(inputs, attention_bias), seed)
+        return outputs
+
+    def decode(self, x: Tensor, bias: Tensor | None, dropout_seed: Tensor | None) -> Tensor:
+        """Returns the vectors that predict masked words, from the last layer but one's, [B, S, H]
+        (microsoft/DeBERTa, `EnhancedMaskDecoder`): the last layer, twice, whose first queries know
+        the tokens' positions."""
+        layer, length = self.layers_[-1], check_length(x, self.config)
+        y = x + ops.cast(self.embeddings.position_embeddings[:length], x.dtype)
+        for seed in split_seed(dropout_seed, 2):
+            seeds = split_seed(seed, 3)
+            context, _ = layer.attention(x, bias, seeds[0], asking=y)
+            y = layer.attention_output(context, y, seeds[1])
+            y = layer.output_(layer.intermediate(y), y, seeds[2])
+        return y
 
     def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
         x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), seed,
