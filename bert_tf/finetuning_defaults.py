@@ -83,6 +83,14 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
              "train_batch_size": 32, "end_learning_rate": 1e-8},
         **{task: {"learning_rate": 4e-5, "num_train_epochs": 5.0, "max_seq_length": 384,
                   "end_learning_rate": 4e-9} for task in ("squad", "squad_v2")}},
+    # microsoft/DeBERTa experiments/glue/mnli.sh, of version 3, base and large; mrpc.sh, where all
+    # sizes of versions 1 and 2 but one have these epochs.
+    "deberta-v2": {
+        "": {"learning_rate": 1.5e-5, "train_batch_size": 64, "num_train_epochs": 3.0,
+             "classifier_dropout": 0.1},
+        "large": {"learning_rate": 7e-6, "num_train_epochs": 2.0, "classifier_dropout": 0.3},
+        "mnli": {"max_seq_length": 256},
+        "mrpc": {"train_batch_size": 32, "num_train_epochs": 6.0, "max_seq_length": 128}},
     # The paper's and openai/finetune-transformer-lm train.py.
     "openai-gpt": {
         "": {"learning_rate": 6.25e-5, "train_batch_size": 32, "num_train_epochs": 3.0,

@@ -120,12 +120,21 @@ def has_padding(vocabulary: Vocabulary) -> bool:
 
 def padding_id(weights: Weights, model: Model) -> int:
     """The id of padding. For a vocabulary without padding, it is the default of the files' class if
-    the positions depend on it."""
+    the positions depend on it.
+
+    Raises:
+        InputError: the vocabulary has another one than models of this type.
+    """
     vocabulary = weights.tokenizer and weights.tokenizer.vocabulary
     if not vocabulary or (model.positions_after_padding and not has_padding(vocabulary)):
         return model.pad_token_id
-    return next((vocabulary.ids[token] for token in (vocabulary.special.get("pad"), *PADDING)
-                 if token in vocabulary.ids), vocabulary.pad_id)
+    found = next((vocabulary.ids[token] for token in (vocabulary.special.get("pad"), *PADDING)
+                  if token in vocabulary.ids), vocabulary.pad_id)
+    if (only := model.fixed.get("pad_token_id", found)) != found:
+        raise InputError(f"{weights.source}: padding is token {found} of the vocabulary, but in "
+                         f"Hugging Face's {weights.config.model_type} it is always token {only}; "
+                         "choose another format.")
+    return found
 
 
 def describe_labels(weights: Weights, heads: Iterable[str]) -> dict[str, dict]:

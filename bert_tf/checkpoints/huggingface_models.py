@@ -247,8 +247,9 @@ MODELS["mpnet"] = dataclasses.replace(
                           "output.dense", "output.LayerNorm")),
         ("encoder/relative_attention_bias/weight", "encoder.relative_attention_bias.weight", SELF),
         ("pooler/dense", "pooler.dense", DENSE)),
-    keys=("relative_attention_num_buckets",), names={"type_vocab_size": ""},
-    defaults={"type_vocab_size": 1, "vocab_size": 30527})
+    # Positions are counted by tokens other than token 1, whatever `pad_token_id` is.
+    fixed={"pad_token_id": 1}, keys=("relative_attention_num_buckets",),
+    names={"type_vocab_size": ""}, defaults={"type_vocab_size": 1, "vocab_size": 30527})
 # The classes for sequences and choices have a pooler outside of the encoder.
 _DEBERTA = "lm_predictions.lm_head"
 MODELS["deberta-v2"] = Model(

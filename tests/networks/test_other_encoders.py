@@ -1,6 +1,7 @@
 """XLM-RoBERTa, CamemBERT, DistilBERT and MPNet compute what transformers computes, read from its
 files."""
 
+import json
 import pathlib
 import shutil
 import warnings
@@ -115,6 +116,19 @@ def test_the_bias_of_distances_learns_where_layers_are_computed_again():
             tape.gradient(loss, network.distance_bias.weight.value))))
     assert np.abs(gradients[0]).max() > 1e-6
     np.testing.assert_allclose(*gradients, rtol=1e-4, atol=1e-7)
+
+
+def test_padding_of_mpnet_is_token_1(test_data, tmp_path):
+    """transformers counts positions by the tokens other than token 1, whatever pad_token_id is."""
+    folder = shutil.copytree(test_data / "golden" / "other_encoders" / "mpnet", tmp_path / "mpnet")
+    (folder / "vocab.txt").write_text("\n".join(
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(35))]))
+    with pytest.raises(InputError, match="padding is token 0 of the vocabulary, but .* token 1;"):
+        convert(folder, tmp_path / "hf", "huggingface")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "pad_token_id": 0}))
+    with pytest.raises(InputError, match="pad_token_id must be 1, not 0"):
+        checkpoints.read(folder)
 
 
 @pytest.mark.parametrize("change, said", [
