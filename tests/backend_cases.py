@@ -98,6 +98,7 @@ ELSEWHERE: dict[str, tuple] = {
     "PonderTime": (("UniversalConfig", 1), {}), "TiedLM": (("GPTConfig", 0), {}),
     "NextTokenLM": (CAUSAL, {}), "MultipleChoice": (BERT, CHOICES),
     "WordOrderLM": (BERT, {"word_order_weights": np.array([[1, 0, 0], [0, 0, 0], [0, 1, 1]])}),
+    "EnhancedMaskedLM": (("DebertaConfig", 4), {}),
     "CandidateLM": (BERT, {**CHOICES, "label_ids": np.array([0, 1, 0])}),
     "SequenceLM": (("T5Config", 0), {
         "encoder_input_tokens": TEXT["input_ids"], "decoder_target_tokens": draw(B, 5),
@@ -113,7 +114,7 @@ ELSEWHERE: dict[str, tuple] = {
 # ALBERT and a BiLSTM have no dropout, and a step in integers moves their ranges; other networks are
 # among other cases, too.
 WITHOUT_DROPOUT = {"EncoderConfig 1", "BiLstmConfig 1", "MobileBertConfig 5", "ElmoConfig 0",
-                   "BERT", "NextTokenLM", "WordOrderLM", "CandidateLM",
+                   "BERT", "NextTokenLM", "WordOrderLM", "CandidateLM", "EnhancedMaskedLM",
                    "MultipleChoice", "StreamLM", "DualMaskedLM", "taught", "Electra", "HeadGates"}
 OPTIONS = {"StepClassification": {"label_gain": True},
            "ConditionalSpan": {"num_starts": 1, "num_ends": 1},     # others are equally unlikely

@@ -1,7 +1,4 @@
-"""The attention of MPNet (transformers, `MPNetEncoder.compute_position_bias`).
-
-Shapes: B batch, S sequence, H hidden, N heads, O buckets of distances.
-"""
+"""The attention of MPNet (transformers, `MPNetEncoder.compute_position_bias`)."""
 
 from typing import Any
 
@@ -23,7 +20,7 @@ class DistanceBias(FromConfig, keras.layers.Layer):
                                        self.config.num_attention_heads), name="weight")
 
     def call(self, x: Tensor) -> Tensor:
-        """[B, S, H], of which only S counts -> float32 [1, N, S, S]."""
+        """[B, S, H], of which only S counts -> float32 [1, N heads, S, S]."""
         most = self.config.largest_distance
         places = ops.arange(ops.shape(x)[1], dtype="int32")
         distance = ops.clip(places[None, :] - places[:, None], -most, most) + most      # [S, S]
@@ -35,14 +32,8 @@ class DistanceBias(FromConfig, keras.layers.Layer):
 
 @register
 class DistanceAttention(SelfAttention):
-    """`SelfAttention` with a `DistanceBias`, which all layers share.
-
-    The bias is computed in each layer, so that it gets gradients where the backward pass computes
-    the layers again.
-
-    Attributes:
-        distance_bias: the network's; None: no bias.
-    """
+    """`SelfAttention` with the network's `DistanceBias`, which each layer computes, so that it gets
+    gradients where the backward pass computes the layers again."""
 
     distance_bias: DistanceBias | None = None
 
