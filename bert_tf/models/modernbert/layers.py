@@ -74,7 +74,7 @@ def blocks_of(x: Tensor, width: int, around: int = 0) -> Tensor:
     """[B, S, ...] -> [B, T, width + 2 around, ...]: blocks, and some places beside each on both
     sides, with zeros outside of the sequence. `around` is at most `width`."""
     length = ops.shape(x)[1]
-    count = ops.floor_divide(length + width - 1, width)
+    count = (length + width - 1) // width       # ops would make a number a tensor on JAX
     rest = [(0, 0)] * (len(x.shape) - 2)
     shape = ops.shape(x)
 
