@@ -40,7 +40,8 @@ def test_no_network_and_no_configuration_is_missing_from_the_tables():
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_network_is_built_from_its_configuration(name):
-    sizes = {field.name: 2 if "layers" in field.name else 16 if field.name == "hidden_size" else 8
+    sizes = {field.name: 2 if "layers" in field.name else 16 if field.name in (
+                 "hidden_size", "embedding_size") else 8
              for field in dataclasses.fields(getattr(config, name))
              if field.metadata.get("least") == 1}
     network = networks.build(getattr(config, name)(**sizes), name="mine", dtype="bfloat16")
