@@ -104,7 +104,7 @@ def finish_workers(workers, status=0):
 def start_command(module, flags, before="", **options):
     """The Process of a command of this project, from a dict of its flags; `before` is Python that
     it runs first."""
-    return Process(f"{before}\nfrom {module} import run; run()", [
+    return Process(f"{before}\nfrom run_scripts.commands import start; start({module!r})", [
         f"--{name}={','.join(value) if isinstance(value, list) else value}"
         for name, value in flags.items()], **options)
 

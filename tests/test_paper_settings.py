@@ -99,6 +99,14 @@ TABLES: dict[str, list[Table]] = {
             ("cola", 3e-5, 64, 3.0), ("mnli", 3e-5, 64, 3.0), ("mrpc", 3e-5, 16, 4.0),
             ("qnli", 2e-5, 32, 4.0), ("qqp", 3e-5, 32, 3.0), ("rte", 2e-5, 4, 4.0),
             ("sst-2", 2e-5, 32, 4.0), ("sts-b", 5e-5, 16, 3.0), ("wnli", 2e-5, 8, 4.0)])],
+    "deberta-v2": [
+        ("microsoft/DeBERTa experiments/glue/mnli.sh, deberta-v3-base and deberta-v3-large",
+         (_RATE, _EPOCHS, "classifier_dropout"),
+         [("", 1.5e-5, 3.0, 0.1), ("large", 7e-6, 2.0, 0.3)]),
+        ("microsoft/DeBERTa experiments/glue/mnli.sh", (_BATCH,), [("", 64)]),
+        ("microsoft/DeBERTa experiments/glue/mnli.sh", (_LENGTH,), [("mnli", 256)]),
+        ("microsoft/DeBERTa experiments/glue/mrpc.sh", (_BATCH, _EPOCHS, _LENGTH),
+         [("mrpc", 32, 6.0, 128)])],
     "mobilebert": [
         ("arXiv:2004.02984, section 4.4: rates to 1e-4, batches of 16, 32, 48, 2 to 10 epochs",
          (_RATE, _BATCH, _EPOCHS), [("", 1e-4, 32, 10.0)]),

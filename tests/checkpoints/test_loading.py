@@ -217,7 +217,7 @@ def test_nothing_and_both_are_refused(tmp_path, tf1, hf):
 
 @pytest.mark.parametrize("key, value", [
     ("model_type", "deberta"), ("position_embedding_type", "relative_key"),
-    ("add_cross_attention", True), ("is_decoder", "yes"), ("hidden_act", "silu"),
+    ("add_cross_attention", True), ("is_decoder", "yes"), ("hidden_act", "mish"),
     ("num_attention_heads", 5)])
 def test_other_networks_of_hugging_face_are_refused(hf, key, value):
     path = hf[0] / "config.json"

@@ -152,13 +152,12 @@ def table_for(weights: Weights) -> Format:
     Raises:
         InputError: Hugging Face has no model with all of its heads.
     """
-    tasks = only_head(weights, _TASKS, "Hugging Face's checkpoints call each of them classifier")
-    if tasks and "masked_lm" in weights.heads:
-        raise InputError(f"{weights.source} has the heads masked_lm and {tasks[0]}, but a Hugging "
+    task = only_head(weights, _TASKS, "Hugging Face's checkpoints call each of them classifier")
+    if task and "masked_lm" in weights.heads:
+        raise InputError(f"{weights.source} has the heads masked_lm and {task}, but a Hugging "
                          f"Face class has one head; give --leave_out=masked_lm.")
-    task = tasks[0] if tasks else None
     return _table(_PREFIX if task or "masked_lm" in weights.heads else "", task,
-                  tuple(_NOTES[name] for name in tasks if name in _NOTES))
+                  (_NOTES[task],) if task in _NOTES else ())
 
 
 def _headed(values, has_task):
