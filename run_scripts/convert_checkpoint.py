@@ -21,6 +21,7 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 from bert_tf.model_card import write_card
 from bert_tf.tasks.saved_task import SavedTask
+from run_scripts import commands
 
 _FORMATS = tuple(name for name, form in checkpoints.FORMATS.items() if form.writable)
 _CLASSIFIERS = tuple(head.name for head in HEADS.values() if head.is_classifier)
@@ -114,3 +115,7 @@ def _snippet(job):
     kind = architectures[0] if architectures else "AutoModel"
     return (f"import transformers\n\nmodel = transformers.{kind}.from_pretrained({name!r})\n"
             f"tokenizer = transformers.AutoTokenizer.from_pretrained({name!r})")
+
+
+if __name__ == "__main__":
+    commands.start(__name__)

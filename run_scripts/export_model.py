@@ -38,6 +38,7 @@ from bert_tf.tasks.kinds.text_to_text import GENERATION
 from bert_tf.tasks.named import layout_of
 from bert_tf.tokenization.base import ADDED
 from bert_tf.tokenization.packing import LONG_TEXTS, TRUNCATE
+from run_scripts import commands
 
 TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))
 FORMATS = ("text", "ids", "onnx", "onnx_int8", "lite", "lite_int8")
@@ -427,3 +428,7 @@ def main(job: ExportFlags) -> None:
     _keep(asked)
     _write_card(asked, job, model)
     print(line)
+
+
+if __name__ == "__main__":
+    commands.start(__name__)

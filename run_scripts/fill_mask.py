@@ -20,7 +20,7 @@ from bert_tf.errors import InputError, counted
 from bert_tf.files import STANDARD, make_folder
 from bert_tf.flags import REQUIRED, only, option
 from bert_tf.tasks import forms
-from run_scripts import example_files
+from run_scripts import commands, example_files
 from run_scripts.example_files import Row
 
 _ASKS = ("masks", "next_sentence", "pseudo_perplexity")
@@ -105,3 +105,7 @@ def main(job: FillMaskFlags) -> None:
     fill.coverage.tell(job.output_file == STANDARD)
     if job.output_file != STANDARD:
         print(f"{job.output_file}: {counted(count, 'text')}")
+
+
+if __name__ == "__main__":
+    commands.start(__name__)

@@ -23,6 +23,7 @@ from bert_tf.errors import InputError, naming
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, check, option
 from bert_tf.tasks.task_flags import TaskFlags
+from run_scripts import commands
 from run_scripts.analysis.model import TimeLeft
 from run_scripts.kept_results import KeptResults
 
@@ -122,3 +123,7 @@ def main(task_flags: TaskFlags, job: SensitivityFlags) -> None:
         print(f"layer {layer + 1}: eigenvalues {', '.join(f'{value:.4g}' for value in values)}; "
               f"sensitivity {omega:.4g}; {of_layer} bits", flush=True)
     print(f"--quantisation=qbert --weight_bits={','.join(map(str, chosen))}", flush=True)
+
+
+if __name__ == "__main__":
+    commands.start(__name__)

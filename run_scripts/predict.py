@@ -27,7 +27,7 @@ from bert_tf.tasks.named import layout_of
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import TABLES, Split
-from run_scripts import example_files
+from run_scripts import commands, example_files
 
 # Formats of the output for forms of words.
 _OUTPUTS = {forms.WORDS: "lines", forms.CONLLU: "lines", forms.ANNOTATIONS: "jsonl"}
@@ -141,3 +141,7 @@ def main(job: PredictFlags) -> None:
     if job.output_file != STANDARD:
         left = f", {counted(omissions.malformed, 'line')} left out" if omissions.malformed else ""
         print(f"{job.output_file}: {counted(count, 'prediction')}{left}")
+
+
+if __name__ == "__main__":
+    commands.start(__name__)

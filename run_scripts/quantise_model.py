@@ -18,6 +18,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import file_size, make_folder, real_path
 from bert_tf.finetuning.quantisation import QuantisationFlags
 from bert_tf.flags import REQUIRED, option
+from run_scripts import commands
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -59,3 +60,7 @@ def main(job: QuantiseFlags) -> None:
     write_card(job.output, job.init_checkpoint, flags.command_line("bert-quantise-model", job),
                note=f"Its matrices are integers: {told}.")
     print(f"{path}: {told}", flush=True)
+
+
+if __name__ == "__main__":
+    commands.start(__name__)

@@ -25,6 +25,7 @@ from bert_tf.tasks.rows import read_lines
 from bert_tf.tokenization.base import Tokenizer, find_vocabulary, open_tokenizer
 from bert_tf.tokenization.vocabulary import MASK, check_fits
 from bert_tf.training.reporting import evaluated_on, read_metrics
+from run_scripts import commands
 
 _SENTENCES, _GUESSES = 10, 5
 # Tokens that are too frequent to be worth a guess; of few tokens a fourth.
@@ -350,3 +351,7 @@ def main(job: ShowPretrainingFlags) -> None:
     show(job.output_dir, job.vocab_file, job.input_file or known["input_file"],
          job.eval_input_file or known["eval_input_file"], job.eval_text, job.picture,
          job.do_lower_case, job.random_seed)
+
+
+if __name__ == "__main__":
+    commands.start(__name__)
