@@ -126,7 +126,6 @@ class MaskedLM(Objective):
         return ops.sum(self.targets({**batch, "predictions": None})[1])
 
 
-
 @register
 class SentencePrediction(Classification):
     """A class of the sequence (google-research/bert, `get_next_sentence_output`).
